@@ -222,7 +222,7 @@ fn fresh(base: &str, taken: &mut BTreeSet<String>) -> String {
         let suffix = if i == 0 { String::new() } else { format!("_{i}") };
         format!("{}{suffix}", &base[..base.len().min(LONGEST - suffix.len())])
     };
-    let name = (0..).map(number).find(|name| !taken.contains(name)).unwrap_or_default();
+    let name = (0..).map(number).find(|name| !taken.contains(name)).expect("there are numbers enough");
     taken.insert(name.clone());
     name
 }
@@ -346,7 +346,7 @@ fn moved(copy: &Kernel, sizes: &Sizes) -> Option<f64> {
         ElemRef::Known(elem) => elem,
         ElemRef::Param(p) => match choose::value(copy, p)? {
             ConstValue::Elem(elem) => elem,
-            _ => return None,
+            _ => panic!("bug: an element type of `{}` that is none", copy.name),
         },
     };
     let extents: Option<Vec<i64>> = ty.shape.iter().map(|&e| extent(copy, e, sizes)).collect();

@@ -35,7 +35,7 @@ pub(crate) mod threads;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
+use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
 use crate::rewrite::inherit_stages;
 use crate::vectorize::memory_views;
 use crate::{Cx, thread_fills};
@@ -220,8 +220,8 @@ fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32
 fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let reduced = Reduced::of(k);
     for &v in open {
-        let Some(tile) = k.tile_ty(v) else { continue };
-        let (Some(layout), Some(shape)) = (&tile.reg_layout, k.const_shape(&tile.shape)) else { continue };
+        let tile = k.tile_ty(v).expect("a register tile");
+        let (layout, shape) = (tile.reg_layout.as_ref().expect("found above"), tile_shape(k, v));
         let (lanes, threads) = (WARP.ilog2() as usize, 1u64 << layout.thread_bits());
         let repeated = layout.thread().cols().iter().skip(lanes).filter(|&&c| c == 0).count();
         let axes = reduced.along(&shape);
@@ -245,8 +245,8 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
-        let shape = fixed_shape(k, dst).or_else(|| fixed_shape(k, src));
-        let (Some(layout), Some(shape)) = (&attrs.threads, shape) else { continue };
+        let Some(layout) = &attrs.threads else { continue };
+        let shape = moved_shape(k, src, dst);
         // What warpgroups multiply is copied by tensor copies in the end.
         let operand = || resolve_view(k, dst).is_some_and(|view| crate::swizzle::read_by_warpgroups(k, view.base));
         if !layout.is_even(&shape) && !operand() {
@@ -258,6 +258,13 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// The extents of what a copy moves: one side of it has extents of its own.
+fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
+    fixed_shape(k, dst)
+        .or_else(|| fixed_shape(k, src))
+        .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
 }
 
 /// A register variable named as a whole.
@@ -281,7 +288,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         if attrs.threads.is_some() || attrs.is_tensor() || has_registers(k, src) || has_registers(k, dst) {
             continue;
         }
-        let Some(shape) = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)) else { continue };
+        let shape = moved_shape(k, src, dst);
         // The destination decides what is coalesced, if it is in global memory.
         let views = [memory_views(k, dst), memory_views(k, src)].concat();
         let global = views.iter().find(|v| k.tensor_ty(v.base).is_some());
@@ -298,7 +305,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
-        let bytes = shared.and_then(|v| elem_of(k, v.base)).map_or(4, |e| e.bytes());
+        let bytes = shared.map_or(4, |v| known_elem(k, v.base).bytes());
         let scattered = across.is_some() && scattered::applies(k, cx, s);
         let filling = Threads::that_fill(k, cx, &facts, s);
         let found = filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
@@ -327,7 +334,7 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads
     let mut words = 0;
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
-        let Some(shape) = fixed_shape(k, *dst).or_else(|| fixed_shape(k, *src)) else { continue };
+        let shape = moved_shape(k, *src, *dst);
         let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);
         let through_registers = !thread_fills::is_one(k, cx.options, facts, s);
         let Some(of) = of.filter(|_| attrs.vec.is_none() && attrs.threads.is_none() && through_registers) else {

@@ -21,7 +21,7 @@
 
 use crate::Cx;
 use crate::analysis::live::{Tile, ranges};
-use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
 use crate::roles::consumer_registers;
 use crate::schedule_loops::is_scheduled;
 use tilec_ir::diag::Reported;
@@ -176,10 +176,10 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
 
 /// The statement of the declaration's block behind which nothing changes the tile any more, where some change stands in a loop.
 fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<(Block, usize)> {
-    let &(block, mut last) = path_to(k, declaration)?.last()?;
+    let (block, mut last) = place_of(k, declaration);
     let mut looped = false;
     for &(s, _) in changes {
-        let path = path_to(k, s)?;
+        let path = path_to(k, s);
         let depth = path.iter().position(|&(b, _)| b == block)?;
         last = last.max(path[depth].1);
         looped |= path[depth..].iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
@@ -188,7 +188,7 @@ fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option
 }
 
 fn follows(k: &Kernel, s: Stmt, (block, last): (Block, usize)) -> bool {
-    path_to(k, s).is_some_and(|path| path.iter().any(|&(b, i)| b == block && i > last))
+    path_to(k, s).iter().any(|&(b, i)| b == block && i > last)
 }
 
 fn reads(k: &Kernel, s: Stmt, v: Value) -> bool {

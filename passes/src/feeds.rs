@@ -137,7 +137,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
 /// The copy whose tile a statement reads, and the statement of that copy's block that it stands in.
 fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
     let name = &k.values[buffer].name;
-    let path = path_to(k, s).unwrap_or_default();
+    let path = path_to(k, s);
     let place = |f: &Feed| k.blocks[f.block].iter().position(|&t| t == f.fill);
     for &(block, index) in path.iter().rev() {
         let here = |f: &&(usize, usize)| f.1 < index;
@@ -146,7 +146,7 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
         let Some(&(feed, at)) = fills.iter().filter(here).max_by_key(|f| f.1) else { continue };
         // A copy nested between the two might bring another tile.
         for (other, f) in feeds.iter().enumerate().filter(|(i, f)| *i != feed && f.buffer == buffer) {
-            let inside = path_to(k, f.fill).unwrap_or_default();
+            let inside = path_to(k, f.fill);
             if inside.len() > 1 && inside.iter().any(|&(b, i)| b == block && at < i && i <= index) {
                 return Err(refused(
                     k,
@@ -181,12 +181,12 @@ fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refus
 /// tiles a block stores nothing that another one loads.
 pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, Stmt)]) -> Option<Stmt> {
     let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
-    let path = path_to(k, at).unwrap_or_default();
+    let path = path_to(k, at);
     let looped = path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
     all.iter().map(|&(_, s)| s).find(|&s| {
         matches!(k.stmts[s], StmtData::Copy { dst, .. } if resolve_view(k, dst).is_some_and(|to| to.base == tensor))
             && (looped || place(s) < place(at))
-            && !on_other_sides(k, &path, &path_to(k, s).unwrap_or_default())
+            && !on_other_sides(k, &path, &path_to(k, s))
     })
 }
 
@@ -199,7 +199,7 @@ fn on_other_sides(k: &Kernel, a: &[(Block, usize)], b: &[(Block, usize)]) -> boo
 
 /// Whether the loops and branches around a copy, and its window, depend on nothing that consumer warps compute.
 fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
-    let path = path_to(k, fill).unwrap_or_default();
+    let path = path_to(k, fill);
     for &(block, index) in &path {
         let s = k.blocks[block][index];
         let exprs = match &k.stmts[s] {

@@ -60,7 +60,7 @@ struct Laid {
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let span = k.stmt_spans[plan.at];
-    let StmtData::For { var, start, end, step, .. } = k.stmts[plan.at] else { return };
+    let StmtData::For { var, start, end, step, .. } = k.stmts[plan.at] else { unreachable!("a loop is planned") };
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();

@@ -17,6 +17,7 @@ mod plan;
 
 pub(crate) use plan::Supposed;
 
+use crate::analysis::width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use crate::{Cx, Options};
 use plan::{Plan, Planner, Sharing, Torn};
@@ -79,7 +80,7 @@ fn place_barriers(k: &mut Kernel) -> u64 {
         for w in ring(k, v) {
             k.places[w].iter_mut().for_each(|place| place.barriers = Some(used));
         }
-        used += 2 * placement::BARRIER_BYTES * placement::slots(k, v).unwrap_or(1);
+        used += 2 * placement::BARRIER_BYTES * slots_of(k, v);
     }
     for turn in turns::turns(k) {
         if let Some(turns) = k.turns[turn.stmt].as_mut().filter(|turns| turns.at.is_none()) {

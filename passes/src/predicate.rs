@@ -65,7 +65,7 @@ fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)>
 /// The copy moves nothing unless `cond` holds.
 fn add_condition(k: &mut Kernel, s: Stmt, cond: Expr) {
     let span = k.stmt_spans[s];
-    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return };
+    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { unreachable!("a condition is a copy's") };
     let both = match attrs.when {
         Some(other) => k.binary(Op::And, other, cond, span),
         None => cond,
@@ -86,7 +86,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             continue;
         }
         let Some((_, view)) = global_side(k, src, dst) else { continue };
-        let Some(shape) = copy_shape(k, src, dst) else { continue };
+        let shape = copy_shape(k, src, dst).expect("a copy has extents");
         let kept = kept_dims(&view);
         // What is dropped is dropped for all windows of the copy.
         let others: Vec<ResolvedView> = [accessed_views(k, &deferred, src), accessed_views(k, &deferred, dst)]
@@ -160,7 +160,7 @@ fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile
 /// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.
 fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> bool {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return false };
-    let Some(&extent) = k.tensor_ty(view.base).and_then(|t| t.shape.get(dim)) else { return false };
+    let extent = k.tensor_ty(view.base).expect("a window of a tensor").shape[dim];
     if facts.divisor(k, extent) < tile {
         return false;
     }

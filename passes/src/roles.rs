@@ -22,9 +22,18 @@ pub(crate) fn replicas(k: &Kernel) -> u32 {
     if ping_pong(k).is_some() { 2 } else { 1 }
 }
 
+/// The threads that the schedule names; of a kernel with roles, those of a role that computes.
+///
+/// # Panics
+/// It names none: `select-mma` has not been there yet.
+pub(crate) fn threads_of(k: &Kernel) -> u32 {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok());
+    threads.unwrap_or_else(|| panic!("bug: the threads of `{}` are not known yet", k.name))
+}
+
 /// Warps that multiply.
 pub(crate) fn consumer_warps(k: &Kernel) -> u32 {
-    k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(128) / WARP
+    threads_of(k) / WARP
 }
 
 pub(crate) fn role(

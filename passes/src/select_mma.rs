@@ -35,6 +35,7 @@ use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::assign_layouts::{Reduced, accumulator_layout, plain_var};
 use crate::rewrite::inherit_stages;
+use crate::roles::threads_of;
 use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -528,7 +529,7 @@ fn written_threads(k: &mut Kernel) {
     }
     let of_tiles = k.values.values().find_map(|data| match &data.def {
         ValueDef::Var(t) if !t.shape.is_empty() => {
-            let threads = t.reg_layout.as_ref()?.threads(&k.const_shape(&t.shape).unwrap_or_default());
+            let threads = t.reg_layout.as_ref()?.threads(&k.const_shape(&t.shape).expect("specialised"));
             Some((threads?, data.span))
         }
         _ => None,
@@ -572,7 +573,7 @@ fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<
         let threads = fewer_warps(k, cx).unwrap_or(128);
         k.schedule.threads = Some(k.int(threads, span));
     }
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
+    let threads = i64::from(threads_of(k));
     let three = warpgroups && threads == 3 * i64::from(WARPGROUP * WARP);
     if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 && !three {
         return Err(cx.report(
@@ -628,7 +629,7 @@ fn insert_at(k: &mut Kernel, (block, index): (Block, usize), new: Vec<Stmt>) {
 
 /// Inserts a statement before the outermost statement around `at` (inside its role, if it has one).
 pub(crate) fn insert_before_outermost(k: &mut Kernel, at: Stmt, new: Stmt) {
-    let path = path_to(k, at).unwrap_or_default();
+    let path = path_to(k, at);
     let place = path.iter().copied().find(|&(b, i)| !matches!(k.stmts[k.blocks[b][i]], StmtData::Role { .. }));
     match place {
         Some((block, index)) => k.blocks[block].insert(index, new),

@@ -27,8 +27,8 @@ mod pieces;
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
-use crate::analysis::uses::{all_stmts, path_to};
-use crate::analysis::width::elem_of;
+use crate::analysis::uses::{all_stmts, path_to, place_of};
+use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::epilogue::for_each_tile;
 use crate::assign_layouts::threads::Threads;
 use crate::barriers::is_fixed;
@@ -70,10 +70,16 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Stages what can be; `asked`: even where it does not pay. Whether anything was.
 fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
-    let [at] = loops[..] else { return false };
     if !cx.enabled || k.schedule.stage_stores.and_then(|e| k.as_int(e)) == Some(0) {
         return false;
     }
+    let [at] = loops[..] else {
+        if let Some(&second) = loops.get(1) {
+            let span = k.stmt_spans[k.blocks[k.body][second]];
+            cx.remark(span, "results are stored by the threads that have them: products are summed in several loops");
+        }
+        return false;
+    };
     let mut stores = Vec::new();
     for &s in &k.blocks[k.body][at + 1..] {
         stores.push(s);
@@ -108,7 +114,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
-    let slots = match room(k, cx, at, first, accelerated) {
+    let slots = match room(k, cx, at, (first, tensor), accelerated) {
         Ok(slots) => slots,
         Err(why) => {
             say(k, cx, first, tensor, &why);
@@ -197,7 +203,7 @@ fn fits(
     (s, to): (Stmt, &ResolvedView),
     neighbours: usize,
 ) -> Result<Option<Pieces>, String> {
-    let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return Err("it is no copy".to_owned()) };
+    let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("a store is a copy") };
     if *attrs != CopyAttrs::default() {
         return Err("how they do is written".to_owned());
     }
@@ -275,7 +281,7 @@ fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[Staged]) -> bool {
 
 /// Whether of two statements a block executes one at most, however often it comes by: the condition that parts them is fixed.
 fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
-    let (Some(a), Some(b)) = (path_to(k, s), path_to(k, t)) else { return false };
+    let (a, b) = (path_to(k, s), path_to(k, t));
     let Some(fork) = a.iter().zip(&b).position(|(x, y)| x != y) else { return false };
     let Some(&(block, index)) = fork.checked_sub(1).and_then(|i| a.get(i)) else { return false };
     let different = a[fork].0 != b[fork].0;
@@ -283,14 +289,13 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
 }
 
 /// How many slots are left beside the buffer, or why they are too few.
-fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, accelerated: bool) -> Result<u64, String> {
-    let StmtData::Copy { src, dst, .. } = k.stmts[store] else { return Err("it is no copy".to_owned()) };
+fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accelerated: bool) -> Result<u64, String> {
+    let StmtData::Copy { src, .. } = k.stmts[store] else { unreachable!("a store is a copy") };
     // Panels have the columns that there are; a buffer that only threads use is laid out by bits.
     let extent = |&n: &u64| if accelerated { n } else { n.next_power_of_two() };
-    let elems: u64 = fixed_shape(k, src).map_or(0, |s| s.iter().map(extent).product());
-    let tensor = resolve_view(k, dst).map(|v| v.base);
-    let tile = elems * u64::from(tensor.and_then(|t| elem_of(k, t)).map_or(4, |e| e.bytes()));
-    let StmtData::For { body, .. } = k.stmts[at] else { return Err("there is no loop".to_owned()) };
+    let elems: u64 = fixed_shape(k, src).expect("what is staged has extents").iter().map(extent).product();
+    let tile = elems * u64::from(known_elem(k, tensor).bytes());
+    let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     let mut operands: Vec<Value> = Vec::new();
     for s in all_stmts(k, body) {
         if let StmtData::Copy { dst, .. } = k.stmts[s]
@@ -315,9 +320,9 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, store: Stmt, accelerated: bool) -> Re
 /// Declares the buffer, and stores through it.
 fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let span = k.stmt_spans[first];
-    let StmtData::Copy { src, dst, .. } = k.stmts[first] else { return };
-    let (Some(shape), Some(elem)) = (fixed_shape(k, src), elem_of(k, tensor)) else { return };
-    let Some(to) = resolve_view(k, dst) else { return };
+    let StmtData::Copy { src, dst, .. } = k.stmts[first] else { unreachable!("a store is a copy") };
+    let (shape, elem) = (fixed_shape(k, src).expect("what is staged has extents"), known_elem(k, tensor));
+    let to = resolve_view(k, dst).expect("a store is to a window");
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     // The accelerator turns nothing over.
     let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
@@ -326,8 +331,8 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
     for Staged { store: s, by, .. } in staged {
-        let StmtData::Copy { src, dst, .. } = k.stmts[*s] else { continue };
-        let Some(&(block, index)) = path_to(k, *s).as_ref().and_then(|p| p.last()) else { continue };
+        let StmtData::Copy { src, dst, .. } = k.stmts[*s] else { unreachable!("a store is a copy") };
+        let (block, index) = place_of(k, *s);
         let span = k.stmt_spans[*s];
         let window = resolve_view(k, dst);
         let mut stmts = Vec::new();

@@ -10,7 +10,7 @@
 use crate::Cx;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::log2_shape;
 use crate::vectorize::{copy_layout, copy_shape, matrix_rows, memory_views};
 use tilec_ir::diag::Reported;
@@ -37,11 +37,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         .map(|(v, _)| v)
         .collect();
     for v in buffers {
-        let Some(natural) = natural_layout(k, v) else { continue };
+        let natural = natural_layout(k, v);
         let layout = match of_hardware(k, v, &natural) {
             Some(layout) => {
-                let bytes = elem_of(k, v).map_or(0, |e| e.bytes());
-                let shape = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).unwrap_or_default();
+                let (bytes, shape) = (known_elem(k, v).bytes(), tile_shape(k, v));
                 let rows = boxes(&layout, &shape, bytes).map_or(0, |b| b.exchange.row_bytes());
                 let name = &k.values[v].name;
                 let message = format!(
@@ -53,20 +52,17 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             None if cx.enabled => improve(k, cx, v, &natural),
             None => natural,
         };
-        if let Some(tile) = k.tile_ty_mut(v) {
-            tile.smem_layout = Some(layout);
-        }
+        k.tile_ty_mut(v).expect("a buffer is a tile").smem_layout = Some(layout);
     }
     Ok(())
 }
 
-fn natural_layout(k: &Kernel, v: Value) -> Option<SmemLayout> {
-    let tile = k.tile_ty(v)?;
-    let bits = log2_shape(&k.const_shape(&tile.shape)?);
+fn natural_layout(k: &Kernel, v: Value) -> SmemLayout {
+    let bits = log2_shape(&tile_shape(k, v));
     let first = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(bits.len()));
     let mut order = vec![first];
     order.extend((0..bits.len()).rev().filter(|&d| d != first));
-    SmemLayout::natural(&bits, &order)
+    SmemLayout::natural(&bits, &order).expect("an order of all dimensions")
 }
 
 /// Whether products of warpgroups read a buffer, by themselves or from registers that are copied from it.
@@ -134,7 +130,7 @@ fn ideal_wavefronts(a: &PhaseAccess) -> u64 {
 /// Every access to `v`, as lane contributions to its column-major index.
 pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAccess> {
     let mut out = Vec::new();
-    let Some(elem) = elem_of(k, v) else { return out };
+    let elem = known_elem(k, v);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
         for view in [memory_views(k, *src), memory_views(k, *dst)].concat() {

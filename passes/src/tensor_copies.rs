@@ -5,7 +5,7 @@
 
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};
@@ -83,16 +83,15 @@ pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]
         return Err(format!("`{name}` is transposed"));
     }
     let width = global_width(k, facts, from, shape);
-    let bytes = elem_of(k, from.base).map_or(0, |elem| elem.bytes());
+    let bytes = known_elem(k, from.base).bytes();
     if width.elems * bytes < MAX_ACCESS_BYTES { Err(width.why) } else { Ok(()) }
 }
 
 /// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.
 pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
-    let Some(tile) = k.tile_ty(v) else { return 0 };
-    let (Some(shape), elem) = (k.const_shape(&tile.shape), elem_of(k, v).map_or(4, |e| e.bytes())) else { return 0 };
+    let (shape, elem) = (tile_shape(k, v), known_elem(k, v).bytes());
     let panels = || smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false));
-    let layout = tile.smem_layout.clone().or_else(panels);
+    let layout = k.tile_ty(v).and_then(|tile| tile.smem_layout.clone()).or_else(panels);
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 

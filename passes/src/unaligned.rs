@@ -7,7 +7,7 @@
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::path_to;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::{log2_shape, plain_var};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
@@ -44,8 +44,7 @@ pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
     for (v, data) in k.values.iter() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let Some(layout) = &tile.reg_layout else { continue };
-        let words =
-            ((1u64 << layout.value_bits().min(32)) * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+        let words = ((1u64 << layout.value_bits().min(32)) * u64::from(known_elem(k, v).bytes())).div_ceil(4);
         let loaded = k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { src, dst, .. }
                 if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
@@ -105,7 +104,7 @@ fn written(k: &Kernel, tensor: Value) -> bool {
 /// Whether a statement is in a loop at run time.
 fn in_a_loop(k: &Kernel, s: Stmt) -> bool {
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. });
-    path_to(k, s).is_some_and(|path| path.iter().any(looped))
+    path_to(k, s).iter().any(looped)
 }
 
 /// Neighbouring threads load neighbouring accesses of a row, and rows up to a multiple of `vec`; what is left of either is the

@@ -12,7 +12,7 @@ use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::{all_stmts, for_each_ref};
-use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, window_contiguous_dim};
+use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
 use crate::unaligned::Unaligned;
 use tilec_ir::codes;
@@ -45,7 +45,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if views.is_empty() {
             continue;
         }
-        let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else { continue };
+        let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else { panic!("bug: XX {}", print_expr(k, src)) };
         let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
@@ -174,9 +174,10 @@ fn written_unaligned(
     what: &str,
     aligned: u32,
 ) -> Result<(), Reported> {
-    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { return Ok(()) };
-    let (Some(view), Some(shape)) = (resolve_view(k, src), copy_shape(k, src, dst)) else { return Ok(()) };
-    let Some(elem) = elem_of(k, view.base) else { return Ok(()) };
+    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { unreachable!("it is a copy") };
+    let view = resolve_view(k, src).expect("the verifier has `unaligned` on loads of windows alone");
+    let shape = copy_shape(k, src, dst).expect("a copy has extents");
+    let elem = known_elem(k, view.base);
     let provable = global_width(k, facts, &view, &shape);
     if provable.elems < aligned {
         let message = format!("{what} is aligned to {} element(s), not {aligned}", provable.elems);
@@ -371,7 +372,7 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
     let bits = log2_shape(shape);
     let mut best: Option<Width> = None;
     for view in views {
-        let Some(elem) = elem_of(k, view.base) else { continue };
+        let elem = known_elem(k, view.base);
         let global = k.tensor_ty(view.base).is_some();
         let (mut width, dim) = if global {
             (global_width(k, facts, view, shape), window_contiguous_dim(k, view))
@@ -410,7 +411,7 @@ fn shared_width(
         return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
     };
     let mut width = Width { elems: full, why: String::new(), missing: String::new() };
-    let extent = shape.get(dim).copied().unwrap_or(1).min(u64::from(full)) as u32;
+    let extent = shape[dim].min(u64::from(full)) as u32;
     if extent < width.elems {
         width =
             Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), missing: String::new() };

@@ -65,7 +65,7 @@ impl Import<'_> {
     /// The compile-time parameters that the operand's type mentions, and those whose values are theirs.
     fn constants(&mut self, operand: &Operand) {
         let k = self.from;
-        let Some(ty) = k.tensor_ty(operand.tensor) else { return };
+        let ty = k.tensor_ty(operand.tensor).expect("an operand is a tensor");
         let mut wanted: Vec<Value> = Vec::new();
         if let ElemRef::Param(p) = ty.elem {
             wanted.push(p);
@@ -84,7 +84,7 @@ impl Import<'_> {
             }
         }
         for &p in k.const_params.iter().filter(|p| wanted.contains(p)) {
-            let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+            let ValueDef::ConstParam(param) = &k.values[p].def else { unreachable!("it is a parameter") };
             let mut param = param.clone();
             if let Some(ConstValue::Same(earlier)) = param.default {
                 param.default = self.values.get(&earlier).map(|&v| ConstValue::Same(v));

@@ -29,7 +29,7 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
 pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
-        let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
+        let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tensor store is a copy") };
         let dim = contiguous_dim(k, tensor)?;
         resolve_view(k, dst)?.kept().iter().position(|&d| d == dim)
     })

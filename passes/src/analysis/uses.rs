@@ -41,8 +41,11 @@ pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Few<Expr> {
     k.stmts[s].exprs()
 }
 
-/// Where a statement is: the chain of (block, index) from the kernel body down to it.
-pub fn path_to(k: &Kernel, target: Stmt) -> Option<Vec<(Block, usize)>> {
+/// Where a statement of the kernel is: the chain of (block, index) from its body down to it.
+///
+/// # Panics
+/// It stands nowhere: the pass that asks has lost it.
+pub fn path_to(k: &Kernel, target: Stmt) -> Vec<(Block, usize)> {
     fn search(k: &Kernel, block: Block, target: Stmt, path: &mut Vec<(Block, usize)>) -> bool {
         for (i, &s) in k.blocks[block].iter().enumerate() {
             path.push((block, i));
@@ -54,7 +57,13 @@ pub fn path_to(k: &Kernel, target: Stmt) -> Option<Vec<(Block, usize)>> {
         false
     }
     let mut path = Vec::new();
-    search(k, k.body, target, &mut path).then_some(path)
+    assert!(search(k, k.body, target, &mut path), "bug: a statement that is not in the body of `{}`", k.name);
+    path
+}
+
+/// The block in which a statement of the kernel stands, and its place there.
+pub(crate) fn place_of(k: &Kernel, s: Stmt) -> (Block, usize) {
+    *path_to(k, s).last().expect("a path ends at its statement")
 }
 
 /// Every statement under `block`, in program order.
@@ -62,14 +71,4 @@ pub fn all_stmts(k: &Kernel, block: Block) -> Vec<Stmt> {
     let mut out = Vec::new();
     k.walk(block, &mut |_, _, s| out.push(s));
     out
-}
-
-/// The `for` statements that enclose `target`, outermost first.
-pub fn enclosing_loops(k: &Kernel, target: Stmt) -> Vec<Stmt> {
-    let Some(path) = path_to(k, target) else { return Vec::new() };
-    path.iter()
-        .take(path.len().saturating_sub(1))
-        .map(|&(b, i)| k.blocks[b][i])
-        .filter(|&s| matches!(k.stmts[s], StmtData::For { .. }))
-        .collect()
 }

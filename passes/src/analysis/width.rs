@@ -35,6 +35,32 @@ pub fn elem_of(k: &Kernel, base: Value) -> Option<Elem> {
     }
 }
 
+/// The element type of a place or tensor that has one.
+///
+/// # Panics
+/// It has none: something else than a place, or a kernel that is not specialised.
+pub(crate) fn known_elem(k: &Kernel, base: Value) -> Elem {
+    elem_of(k, base).unwrap_or_else(|| panic!("bug: `{}` has no element type", k.values[base].name))
+}
+
+/// The extents of a tile.
+///
+/// # Panics
+/// It is none, or the kernel is not specialised.
+pub(crate) fn tile_shape(k: &Kernel, tile: Value) -> Vec<u64> {
+    let shape = k.tile_ty(tile).and_then(|t| k.const_shape(&t.shape));
+    shape.unwrap_or_else(|| panic!("bug: the extents of `{}` are not known", k.values[tile].name))
+}
+
+/// The slots of a channel.
+///
+/// # Panics
+/// It is none, or the kernel is not specialised.
+pub(crate) fn slots_of(k: &Kernel, channel: Value) -> u64 {
+    let slots = tilec_ir::placement::slots(k, channel);
+    slots.unwrap_or_else(|| panic!("bug: the slots of `{}` are not known", k.values[channel].name))
+}
+
 /// The dimension of the *window* (dropped dimensions not counted, transposition applied) that has stride 1.
 pub fn window_contiguous_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
     let dim = contiguous_dim(k, view.base)?;
@@ -83,7 +109,7 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
             &String::new,
         );
     }
-    let extent = shape.get(window_dim).copied().unwrap_or(1);
+    let extent = shape[window_dim];
     limit(extent, &|| format!("the tile is {extent} elements wide along the contiguous dimension"), &String::new);
     let multiple = |e: Expr| {
         let text = print_expr(k, e);

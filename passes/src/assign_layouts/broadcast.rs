@@ -12,8 +12,8 @@ use super::threads::Threads;
 use super::{infer, log2_shape};
 use crate::Cx;
 use crate::analysis::facts::repeats;
-use crate::analysis::uses::{all_stmts, mentions, path_to};
-use crate::analysis::width::elem_of;
+use crate::analysis::uses::{all_stmts, mentions, place_of};
+use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
 use crate::vectorize::{copy_layout, copy_shape};
 use tilec_ir::deferred::Deferred;
@@ -58,10 +58,10 @@ fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
     if k.tensor_ty(to.base).is_some() {
         return Some(to);
     }
-    let &(block, index) = path_to(k, s)?.last()?;
+    let (block, index) = place_of(k, s);
     let next = *k.blocks[block].get(index + 1)?;
     tensor_store(k, next).filter(|&(buffer, _)| buffer == to.base)?;
-    let StmtData::Copy { dst, .. } = k.stmts[next] else { return None };
+    let StmtData::Copy { dst, .. } = k.stmts[next] else { unreachable!("a tensor store is a copy") };
     resolve_view(k, dst)
 }
 
@@ -166,16 +166,17 @@ fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
 fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<Value>, small: &[u64]) {
     let span = k.expr_spans[e];
     let before = match at {
-        None => Some(store.stmt),
+        None => store.stmt,
         Some(v) => {
-            all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v))
+            let names = |&s: &Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v);
+            all_stmts(k, k.body).into_iter().find(names).expect("a name stands in the program")
         }
     };
-    let place = before.and_then(|s| path_to(k, s)).and_then(|path| path.last().copied());
+    let (block, index) = place_of(k, before);
+    let base = resolve_view(k, e).expect("what repeats is a window").base;
     let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small));
-    let base = resolve_view(k, e).map(|view| view.base);
-    let (Some((block, index)), Some(layout), Some(base)) = (place, layout, base) else { return };
-    let Some(elem) = elem_of(k, base) else { return };
+    let layout = layout.expect("extents of 1 repeat in every layout");
+    let elem = known_elem(k, base);
     let shape = small.iter().map(|&n| k.int(n as i64, span)).collect();
     let name = k.values[base].name.clone();
     let tile = TileTy {

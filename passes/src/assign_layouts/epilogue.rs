@@ -160,9 +160,9 @@ type Place = (Block, usize);
 /// Where `var` is re-laid-out for the copy `at`: before the branches around the copy, as far out as `var` is declared and
 /// holds what the copy stores. A way that stores out of a buffer is spared it.
 fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
-    let path = path_to(k, at).unwrap_or_default();
+    let path = path_to(k, at);
     let mut steps = path.iter().rev().copied();
-    let Some(mut place) = steps.next() else { return (k.body, 0) };
+    let mut place = steps.next().expect("a path ends at its statement");
     for step in steps {
         let (block, index) = step;
         let branch = k.blocks[block][index];
@@ -208,7 +208,7 @@ fn unchanged_since(k: &Kernel, relaid: &Relaid, (block, index): Place) -> bool {
 fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout) -> (Value, Stmt) {
     let span = k.stmt_spans[at];
     let name = format!("{}_out", k.values[var].name);
-    let Some(mut tile) = k.tile_ty(var).cloned() else { return (var, at) };
+    let mut tile = k.tile_ty(var).cloned().expect("a register tile");
     tile.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
     tile.reg_layout = Some(layout);
     let out = k.value(&name, span, ValueDef::Var(tile));
@@ -233,7 +233,7 @@ pub(crate) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dy
 
 /// `place`, or in front of the first of these `let`s if one stands before it: all are in blocks around the copy `at`.
 fn in_front_of(k: &Kernel, place: Place, at: Stmt, lets: &[Value]) -> Place {
-    let path = path_to(k, at).unwrap_or_default();
+    let path = path_to(k, at);
     for &(block, index) in &path {
         let declares = |s: &Stmt| matches!(k.stmts[*s], StmtData::Let { value, .. } if lets.contains(&value));
         if block == place.0 {

@@ -15,7 +15,7 @@ use super::spent;
 use super::threads::Threads;
 use crate::Cx;
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::uses::path_to;
+use crate::analysis::uses::{path_to, place_of};
 use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -49,12 +49,10 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
 
 /// Gives a buffer the order in which threads own neighbours of what goes through it, if it has a name.
 fn order(k: &mut Kernel, buffer: Value) {
-    let rank = k.tile_ty(buffer).map_or(0, |t| t.shape.len());
+    let rank = k.tile_ty(buffer).expect("a buffer is a tile").shape.len();
     let dim = smem_contiguous(k, buffer).unwrap_or(rank.saturating_sub(1));
     let found = [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == dim);
-    if let Some(tile) = k.tile_ty_mut(buffer) {
-        tile.order = found;
-    }
+    k.tile_ty_mut(buffer).expect("a buffer is a tile").order = found;
 }
 
 /// Whether a statement, or one inside it, declares or changes `v`.
@@ -73,7 +71,7 @@ type Place = (Block, usize);
 
 /// In front of the statement `at`, and of the loops around it that do not change `v`.
 fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
-    let path = path_to(k, at).expect("a statement of the kernel");
+    let path = path_to(k, at);
     let mut steps = path.iter().rev().copied();
     let mut place = steps.next().expect("a path ends at its statement");
     for (block, index) in steps {
@@ -136,7 +134,7 @@ impl Work<'_> {
     fn settle(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let (Some(of_a), Some(of_b)) = (self.layout(edge.a).cloned(), self.layout(edge.b).cloned()) else {
-            return Ok(());
+            panic!("bug: XX a tile without a layout")
         };
         let Some(to) = wanted(edge, a, b, &of_a) else { return Ok(()) };
         // A reduction that the layout does not allow, since a person wrote it: lowering says so.
@@ -289,7 +287,7 @@ impl Work<'_> {
             _ => None,
         });
         // A name that is visible where the extents are asked for.
-        let at = path_to(k, edge.at)?;
+        let at = path_to(k, edge.at);
         named.into_iter().find(|&v| {
             let declares =
                 |s: Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } | StmtData::Var { value, .. } if value == v);
@@ -335,7 +333,7 @@ impl Work<'_> {
         let copy = StmtData::Copy { src, dst: into, attrs: CopyAttrs::default() };
         let at = match k.stmts[edge.at] {
             StmtData::Var { .. } => {
-                let (block, index) = *path_to(k, edge.at).and_then(|p| p.last().copied()).as_ref().expect("a place");
+                let (block, index) = place_of(k, edge.at);
                 k.stmts[edge.at] = StmtData::Var { value: dst, init: None };
                 let copy = k.stmt(copy, span);
                 k.plans[copy] = k.plans[edge.at];
@@ -381,7 +379,7 @@ impl Work<'_> {
         let node = &self.graph.nodes[edge.b];
         let elem = type_of(k, src).ok().and_then(|t| t.elem()).expect("a tile has an element type");
         let source = Source { value, elem, shape: node.shape.clone(), layout: from.clone() };
-        let place = path_to(k, at).and_then(|p| p.last().copied()).expect("a statement of the kernel");
+        let place = place_of(k, at);
         let Some((before, buffer)) = self.fill(k, place, at, src, &source, to) else { return };
         k.stmts[at] = StmtData::Copy { src: buffer, dst, attrs };
         k.blocks[place.0].splice(place.1..place.1, before);
@@ -444,7 +442,7 @@ fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout,
         computes = k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span);
         stmts.push(computes);
     }
-    let (block, index) = path_to(k, at).and_then(|p| p.last().copied()).expect("a statement of the kernel");
+    let (block, index) = place_of(k, at);
     k.blocks[block].splice(index..index, stmts);
     (v, computes, moved)
 }

@@ -79,6 +79,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| warpgroup_layouts(k, acc, mma, warp));
+    // There may be no warp tile where all layouts are written.
     let (sums, fragment) = layouts.unwrap_or_default();
     let mut met = false;
     for (v, layout) in [(Some(acc), sums), (a, fragment)] {

@@ -10,7 +10,7 @@
 
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, window_contiguous_dim};
+use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::vectorize::{accessed_views, copy_shape};
 use std::collections::BTreeMap;
 use tilec_ir::deferred::Deferred;
@@ -233,7 +233,7 @@ impl Builder<'_> {
     }
 
     fn copy(&mut self, s: Stmt, src: Expr, dst: Expr) {
-        let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { return };
+        let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { unreachable!("it is a copy") };
         if attrs.is_tensor() || attrs.is_prefetch() || attrs.is_fragment() {
             return;
         }
@@ -400,7 +400,7 @@ impl Builder<'_> {
     }
 
     fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, arg: Expr, axis: usize) {
-        let Some(shape) = fixed_shape(self.k, arg).filter(|s| axis < s.len()) else { return };
+        let shape = fixed_shape(self.k, arg).expect("what is reduced has extents");
         let inner = self.node(What::Reduced(e), shape, Some(arg), Some(at), None);
         self.graph.nodes[inner].axis = Some(axis);
         self.operands(at, inner, arg);
@@ -440,7 +440,7 @@ impl Builder<'_> {
     }
 
     fn access(&mut self, node: NodeId, view: &ResolvedView, shape: &[u64], load: bool, plain: bool) {
-        let Some(elem) = elem_of(self.k, view.base) else { return };
+        let elem = known_elem(self.k, view.base);
         let global = self.k.tensor_ty(view.base).is_some();
         let full = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
         let (width, dim) = match global {

@@ -7,7 +7,7 @@
 
 use crate::Cx;
 use crate::analysis::uses::path_to;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, known_elem};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -21,15 +21,15 @@ pub(super) const UNITS: u32 = 3;
 
 /// Whether the copy will be asynchronous, and moves elements of a size that such copies have.
 pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
-    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return false };
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { unreachable!("it is a copy") };
     let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return false };
-    let (Some(elem), Some(stored)) = (elem_of(k, from.base), elem_of(k, to.base)) else { return false };
+    let (elem, stored) = (known_elem(k, from.base), known_elem(k, to.base));
     let pipelined = attrs.is_asynchronous()
         || !cx.options.disabled.contains("pipeline")
             && k.schedule.stages.and_then(|e| k.as_int(e)) != Some(1)
-            && path_to(k, s).is_some_and(|path| {
-                path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. }))
-            });
+            && path_to(k, s)
+                .iter()
+                .any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. }));
     cx.enabled
         && cx.options.target.has_asynchronous_copies()
         && k.tensor_ty(from.base).is_some()
@@ -50,7 +50,7 @@ pub(super) fn layout(
     second: usize,
     threads: u32,
 ) -> Option<RegLayout> {
-    let StmtData::Copy { src, .. } = k.stmts[s] else { return None };
+    let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("it is a copy") };
     let bytes = elem_of(k, resolve_view(k, src)?.base)?.bytes().max(1);
     let run = WIDE.saturating_sub(bytes.ilog2());
     let columns = |dim: usize, from: u32| {

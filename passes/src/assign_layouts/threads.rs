@@ -4,6 +4,7 @@ use super::log2_shape;
 use crate::Cx;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::path_to;
+use crate::roles::threads_of;
 use crate::thread_fills;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -25,8 +26,7 @@ pub(crate) struct Threads {
 impl Threads {
     /// Those of the schedule.
     pub(crate) fn of(k: &Kernel) -> Threads {
-        let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(128);
-        let threads = u64::try_from(threads).unwrap_or(128).max(32);
+        let threads = u64::from(threads_of(k));
         let bits = threads.trailing_zeros();
         Threads { bits, groups: threads >> bits, idle: 0 }
     }
@@ -85,7 +85,7 @@ fn repeated(layout: RegLayout, bits: u32) -> Option<RegLayout> {
 
 /// The warps of the role in which a statement stands.
 fn own_role(k: &Kernel, s: Stmt) -> Option<u32> {
-    path_to(k, s)?.iter().find_map(|&(block, i)| match k.stmts[k.blocks[block][i]] {
+    path_to(k, s).iter().find_map(|&(block, i)| match k.stmts[k.blocks[block][i]] {
         StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),
         _ => None,
     })

@@ -28,7 +28,7 @@ const PAIRS: u32 = 4096;
 
 /// Whether `load`, of one role, never loads what `store`, a tensor store of another, has stored.
 pub(super) fn apart(k: &Kernel, load: Stmt, store: Stmt) -> bool {
-    let (Some(a), Some(b)) = (path_to(k, load), path_to(k, store)) else { return false };
+    let (a, b) = (path_to(k, load), path_to(k, store));
     exclusive(k, &a, &b) || in_turn(k, (load, &a), (store, &b)).unwrap_or(false)
 }
 
@@ -87,7 +87,7 @@ fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
 
 /// The same of two statements.
 pub(super) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
-    path_to(k, a).zip(path_to(k, b)).is_some_and(|(a, b)| exclusive(k, &a, &b))
+    exclusive(k, &path_to(k, a), &path_to(k, b))
 }
 
 /// The loops on the way to a statement, outermost first.
@@ -109,7 +109,7 @@ fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> 
 
 /// Whether both are of the tile that their role is at, and the store waits for what was loaded.
 fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) -> Option<bool> {
-    let StmtData::Copy { src, dst, attrs } = &k.stmts[load] else { return None };
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[load] else { unreachable!("what loads a tensor is a copy") };
     let slot = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))?;
     let (&x, &y) = loops(k, a).first().zip(loops(k, b).first())?;
     let same = run_alike(&mut Forms::new(k, None), x, y)?;
@@ -122,7 +122,7 @@ fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) 
 
 /// The window that a tensor store writes.
 fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
-    let StmtData::Copy { src, dst, .. } = all.k().stmts[store] else { return None };
+    let StmtData::Copy { src, dst, .. } = all.k().stmts[store] else { unreachable!("a tensor store is a copy") };
     let shape = fixed_shape(all.k(), src)?;
     all.window(dst, &shape)
 }
@@ -130,7 +130,7 @@ fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
 /// Whether no element is stored twice by two statements, or by one.
 fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let k = all.k();
-    let (x, y) = (path_to(k, a)?, path_to(k, b)?);
+    let (x, y) = (path_to(k, a), path_to(k, b));
     if a != b && exclusive(k, &x, &y) {
         return Some(true);
     }
@@ -164,7 +164,7 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
 
 /// Whether all waits for a channel under a loop are in front of a statement.
 fn waits_in_front(k: &Kernel, at: Stmt, channel: Value, before: Stmt) -> bool {
-    let StmtData::For { body, .. } = k.stmts[at] else { return false };
+    let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     let (mut waits, mut passed, mut ok) = (false, false, true);
     k.walk(body, &mut |k, _, s| {
         passed |= s == before;

@@ -18,6 +18,7 @@
 //! Keeps: barriers already there.
 
 use crate::analysis::uses::stmt_exprs;
+use crate::analysis::width::slots_of;
 use crate::rewrite::same_expr;
 use crate::schedule_loops::is_product;
 use crate::vectorize::register_layout;
@@ -259,6 +260,17 @@ impl State {
         }
     }
 
+    fn ring(&self, k: &Kernel, channel: Value) -> &Ring {
+        self.rings
+            .get(&channel)
+            .unwrap_or_else(|| panic!("bug: `{}` is used in front of its declaration", k.values[channel].name))
+    }
+
+    fn ring_mut(&mut self, k: &Kernel, channel: Value) -> &mut Ring {
+        let name = &k.values[channel].name;
+        self.rings.get_mut(&channel).unwrap_or_else(|| panic!("bug: `{name}` is used in front of its declaration"))
+    }
+
     /// Why a barrier is needed before `s`.
     fn hazards(&self, k: &Kernel, scope: Scope, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
@@ -275,7 +287,7 @@ impl State {
         });
         if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
             for &value in channels {
-                let Some(ring) = self.rings.get(&value) else { continue };
+                let ring = self.ring(k, value);
                 match op {
                     ChannelOp::Acquire if ring.fenced == 0 => {
                         out.push(Hazard { kind: Kind::WriteAfterRead, value, earlier: ring.released });
@@ -293,7 +305,7 @@ impl State {
             match a.slot {
                 None => self.buffers.entry(a.value).or_default().note(a.write, s),
                 Some(slot) => {
-                    let Some(ring) = self.rings.get_mut(&a.value) else { continue };
+                    let ring = self.ring_mut(k, a.value);
                     match slot {
                         Slot::Put => ring.put.note(a.write, s),
                         Slot::Get => ring.get.note(a.write, s),
@@ -328,7 +340,7 @@ impl State {
             StmtData::Alloc { value, .. } => self.alloc(k, overlays, *value),
             StmtData::Channel { op, channels, .. } => {
                 for v in channels {
-                    let Some(ring) = self.rings.get_mut(v) else { continue };
+                    let ring = self.ring_mut(k, *v);
                     match op {
                         ChannelOp::Acquire => {
                             ring.free = ring.free.saturating_sub(1);
@@ -385,8 +397,10 @@ impl State {
         if past != Pending::default() && matches!(k.values[value].def, ValueDef::Smem(_)) {
             self.buffers.entry(value).or_default().join(past);
         }
-        let ValueDef::Channel { slots, .. } = k.values[value].def else { return };
-        let slots = k.as_int(slots).and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1);
+        if !matches!(k.values[value].def, ValueDef::Channel { .. }) {
+            return;
+        }
+        let slots = slots_of(k, value);
         let pending = Pending::default();
         let fresh = Ring {
             slots,
@@ -416,7 +430,7 @@ impl State {
 /// dealt out to the threads in the same way. What `s` itself reads it stores to. Of threads that hold the same element one stores it, and
 /// all of them load it.
 fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
-    let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return false };
+    let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { unreachable!("what stores a tensor is a copy") };
     let (Some(to), Some(stored)) = (resolve_view(k, *dst), register_layout(k, *src)) else { return false };
     let alone = !stored.is_replicated();
     let loads_elsewhere =
@@ -669,13 +683,13 @@ const MAX_COPIES: u64 = 16;
 
 /// How often a loop between literals runs.
 fn literal_trips(k: &Kernel, s: Stmt) -> Option<u64> {
-    let StmtData::For { start, end, step, .. } = k.stmts[s] else { return None };
+    let StmtData::For { start, end, step, .. } = k.stmts[s] else { unreachable!("it is a loop") };
     index::trips(k.as_int(start)?, k.as_int(end)?, k.as_int(step)?)
 }
 
 /// Whether a loop certainly runs: between literals, or from 0 to a size.
 fn runs(k: &Kernel, s: Stmt) -> bool {
-    let StmtData::For { start, end, .. } = k.stmts[s] else { return false };
+    let StmtData::For { start, end, .. } = k.stmts[s] else { unreachable!("it is a loop") };
     let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
     literal_trips(k, s).is_some_and(|n| n > 0) || (sized && k.as_int(start).is_some_and(|x| x <= 0))
 }

@@ -180,8 +180,9 @@ impl State {
 
     /// All but the last `pending` groups have landed.
     fn land(&mut self, pending: usize) {
-        while self.groups.len() > pending {
-            for (v, slot) in self.groups.pop_front().unwrap_or_default() {
+        let landed = self.groups.len().saturating_sub(pending);
+        for group in self.groups.drain(..landed) {
+            for (v, slot) in group {
                 if let Some(cell) = self.rings.get_mut(&v).and_then(|r| r.cells.get_mut(&slot)) {
                     (cell.flying, cell.written) = (false, true);
                 }
@@ -424,7 +425,7 @@ enum Trips {
 }
 
 fn trips(k: &Kernel, s: Stmt) -> Trips {
-    let StmtData::For { start, end, step, .. } = k.stmts[s] else { return Trips::Exactly(0) };
+    let StmtData::For { start, end, step, .. } = k.stmts[s] else { unreachable!("it is a loop") };
     if let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step))
         && let Some(trips) = index::trips(from, to, by)
     {

@@ -11,6 +11,7 @@
 //! What stage 0 computes and stage 1 reads lives in a register tile that is declared in front of the loop. Indices and names for windows are
 //! computed again for each iteration that needs them.
 
+use crate::analysis::uses::place_of;
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::schedule_loops::is_product;
@@ -63,8 +64,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) {
         *body = new;
         return;
     }
-    let path = crate::analysis::uses::path_to(k, at).and_then(|p| p.last().copied());
-    let (block, index) = path.unwrap_or_else(|| panic!("bug: a scheduled loop of `{}` is not in its body", k.name));
+    let (block, index) = place_of(k, at);
     let released = released_early(k, &body, (block, index));
     let turned = in_two(k, &body);
     let mut out = hoisted(k, declared, &body);

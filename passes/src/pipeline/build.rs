@@ -219,7 +219,7 @@ impl Build<'_> {
     /// A second register tile like `v`.
     pub(super) fn twin(&mut self, v: Value, decls: &mut Vec<Stmt>) -> Value {
         let data = self.k.values[v].clone();
-        let ValueDef::Var(mut ty) = data.def else { return v };
+        let ValueDef::Var(mut ty) = data.def else { unreachable!("a fragment is a register tile") };
         ty.shape = ty.shape.iter().map(|&e| self.k.clone_expr(e, &mut |_, _| None)).collect();
         let twin = self.k.value(&format!("{}_next", data.name), data.span, ValueDef::Var(ty));
         decls.push(self.k.stmt(StmtData::Var { value: twin, init: None }, data.span));

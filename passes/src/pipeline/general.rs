@@ -5,7 +5,7 @@
 
 use super::plan::Fill;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::known_elem;
 use crate::feeds::computed;
 use crate::schedule_loops::modulo::is_index;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -35,7 +35,7 @@ pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
     let mut out = e;
     // A name stands for names in front of it.
     for &v in values.iter().rev() {
-        let Some(init) = let_init(k, v) else { continue };
+        let init = let_init(k, v).expect("a name stands for something");
         out = k.clone_expr(out, &mut |k, w| (w == v).then(|| k.clone_expr(init, &mut |_, _| None)));
     }
     out
@@ -120,7 +120,7 @@ fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), String> {
     let mut registers = 0;
     for fill in fills.iter().filter(|f| !f.direct) {
         let values = fill.attrs.threads.as_ref().map_or(0, |l| 1u64 << l.value_bits());
-        registers += values * u64::from(elem_of(k, fill.buffer).map_or(4, |e| e.bytes())) / 4;
+        registers += values * u64::from(known_elem(k, fill.buffer).bytes()) / 4;
     }
     match registers {
         n if n > STAGING => Err(format!("tiles would pass through {n} registers of each thread")),

@@ -2,8 +2,8 @@
 
 use super::general;
 use crate::analysis::sums::{accumulator, outlives};
-use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
-use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
+use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
 use crate::place_shared::{self, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::{Cx, Options};
@@ -70,14 +70,17 @@ impl Plan {
 
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
-    let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { return Ok(None) };
+    let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
     let mut fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
     }
     if fills.is_empty() {
-        return Ok(None);
+        return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
+            Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name)),
+            None => Ok(None),
+        };
     }
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
@@ -135,7 +138,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         }
     }
     let even = slices.len() % 2 == 0 && rest.is_empty();
-    let place = path_to(k, at).and_then(|p| p.last().copied()).ok_or_else(|| "it is not in the program".to_owned())?;
+    let place = place_of(k, at);
     Ok(Some(Plan {
         at,
         place,
@@ -167,8 +170,7 @@ fn with_slots(k: &Kernel, options: &Options, fills: &[Fill], (slots, limit): (u6
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
-    let elems = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape)).map_or(0, |s| s.iter().product());
-    elems * u64::from(elem_of(k, buffer).map_or(4, |e| e.bytes()))
+    tile_shape(k, buffer).iter().product::<u64>() * u64::from(known_elem(k, buffer).bytes())
 }
 
 /// A copy of a window of global memory into a whole buffer.
@@ -186,7 +188,7 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
 fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> bool {
     let same_order = attrs.vec.unwrap_or(1) == 1
         || window_contiguous_dim(k, from) == crate::analysis::order::smem_contiguous(k, buffer);
-    let (Some(from), Some(to)) = (elem_of(k, from.base), elem_of(k, buffer)) else { return false };
+    let (from, to) = (known_elem(k, from.base), known_elem(k, buffer));
     same_order
         && cx.options.target.has_asynchronous_copies()
         && from == to

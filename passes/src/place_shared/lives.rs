@@ -106,9 +106,9 @@ impl<'k> Lives<'k> {
     }
 
     /// The life of what is used by a statement as a whole.
-    pub(super) fn whole(&self, s: Stmt) -> Option<Life> {
-        let (block, at) = crate::analysis::uses::path_to(self.k, s)?.last().copied()?;
-        Some(Life { block, from: at, to: at })
+    pub(super) fn whole(&self, s: Stmt) -> Life {
+        let (block, at) = crate::analysis::uses::place_of(self.k, s);
+        Life { block, from: at, to: at }
     }
 
     /// Whether what lives in one statement of a block lives in the block `inside` of it.

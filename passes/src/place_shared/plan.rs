@@ -3,6 +3,7 @@
 //! What is placed at once is an *item*: a buffer, the ring of channels that are operated together, or buffers with those that are over them.
 
 use super::lives::{Apart, Life, Lives};
+use crate::analysis::width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
@@ -73,7 +74,7 @@ impl<'k> Planner<'k> {
     fn slots(&self, v: Value) -> u64 {
         match self.supposed.iter().find(|s| s.value == v) {
             Some(supposed) => supposed.slots,
-            None => placement::slots(self.k, v).unwrap_or(1).max(1),
+            None => slots_of(self.k, v),
         }
     }
 
@@ -85,7 +86,7 @@ impl<'k> Planner<'k> {
     /// The life of a value; what nothing touches, as what is looked at in a debugger, has a place of its own.
     fn life(&self, v: Value) -> Life {
         let found = match self.supposed.iter().find(|s| s.value == v) {
-            Some(supposed) => supposed.within.and_then(|s| self.lives.whole(s)),
+            Some(supposed) => supposed.within.map(|s| self.lives.whole(s)),
             None => self.lives.life(v),
         };
         let body = self.k.body;

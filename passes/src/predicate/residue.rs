@@ -14,7 +14,7 @@ use crate::Cx;
 use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
 use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
-use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::uses::{all_stmts, mentions, place_of};
 use crate::analysis::width::kept_dims;
 use crate::rewrite::{Map, Subst, clone_block, same_expr};
 use crate::vectorize::copy_shape;
@@ -134,7 +134,7 @@ impl Residue {
         {
             return Err(format!("`{}` is not only put into a channel", k.values[v].name));
         }
-        let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return Ok(()) };
+        let (block, index) = place_of(k, self.at);
         for &Fetch { at: fetch, dim, ahead } in &self.fetches {
             for tile in 0..self.skipped + ahead {
                 let at = |k: &Kernel, e: Expr| is_offset(k, e, self.start, tile * self.step);
@@ -196,7 +196,7 @@ impl Residue {
 
     pub(super) fn apply(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
         let span = k.stmt_spans[self.at];
-        let Some((block, index)) = path_to(k, self.at).and_then(|p| p.last().copied()) else { return };
+        let (block, index) = place_of(k, self.at);
         let init = self.head(k, span);
         let name = format!("{}_head", k.values[self.var].name);
         let r = k.value(&name, span, ValueDef::Let);
@@ -210,7 +210,7 @@ impl Residue {
         }
         if !self.leads() {
             // Not pipelined: the first iteration moves in front of the loop, with its windows cut at `r`.
-            let StmtData::For { body, .. } = k.stmts[self.at] else { return };
+            let StmtData::For { body, .. } = k.stmts[self.at] else { unreachable!("a loop is divided") };
             let start = self.first(k, span);
             let mut map = Map(vec![(self.var, Subst::Expr(start))]);
             let peeled = clone_block(k, body, &mut map);
@@ -331,7 +331,7 @@ fn has_range(k: &Kernel, src: Expr, tensor: Value) -> bool {
 /// The conditions of a copy, but for the one that its window in dimension `dim` begins in front of `end`; `None` if it does
 /// not have that one.
 fn other_conditions(k: &Kernel, s: Stmt, dim: usize, end: Expr) -> Option<Option<Expr>> {
-    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return None };
+    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
     let ExprData::View(view) = &k.exprs[*src] else { return None };
     let Some(Range::From { start, .. }) = view.ranges.get(dim) else { return None };
     let is_it = |e: Expr| match &k.exprs[e] {
@@ -348,13 +348,13 @@ fn other_conditions(k: &Kernel, s: Stmt, dim: usize, end: Expr) -> Option<Option
 
 /// Whether a copy has conditions over the loop variable of its own.
 fn condition_mentions(k: &Kernel, s: Stmt, dim: usize, end: Expr, var: Value) -> bool {
-    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return false };
+    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
     let rest = other_conditions(k, s, dim, end).unwrap_or(attrs.when);
     rest.is_some_and(|e| mentions(k, e, var))
 }
 
 fn set_range(k: &mut Kernel, s: Stmt, dim: usize, range: Range) {
-    let StmtData::Copy { src, .. } = k.stmts[s] else { return };
+    let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("a fetch is a copy") };
     if let ExprData::View(view) = &mut k.exprs[src]
         && let Some(slot) = view.ranges.get_mut(dim)
     {
@@ -394,7 +394,7 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[Fetch]) -> Option<String> {
 
 /// The register tile that a fetch fills, if something else than a channel slot gets what it holds.
 fn used_elsewhere(k: &Kernel, fetch: Stmt) -> Option<Value> {
-    let StmtData::Copy { dst, .. } = k.stmts[fetch] else { return None };
+    let StmtData::Copy { dst, .. } = k.stmts[fetch] else { unreachable!("a fetch is a copy") };
     let filled = resolve_view(k, dst).filter(|v| v.slot.is_none())?.base;
     for s in all_stmts(k, k.body) {
         match k.stmts[s] {
@@ -485,7 +485,7 @@ fn fetches_tile(k: &Kernel, s: Stmt, model: Stmt, dim: usize, at: &dyn Fn(&Kerne
 
 /// Whether the text says that a fetch is not checked in a dimension of its tensor.
 fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
-    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { return false };
+    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
     let (Some(view), Some(check)) = (resolve_view(k, *src), &attrs.check) else { return false };
     let kept = kept_dims(&view);
     check.iter().all(|&d| kept.get(d as usize) != Some(&dim))
@@ -493,8 +493,8 @@ fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
 
 /// A fetch of full tiles: its reduction dimension is not checked, and masked registers keep their zeros.
 fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
-    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { return };
-    let Some(view) = resolve_view(k, src) else { return };
+    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { unreachable!("a fetch is a copy") };
+    let view = resolve_view(k, src).expect("a fetch is of a window");
     // `check` counts the dimensions that the window keeps.
     let kept = kept_dims(&view);
     let all: Vec<u32> = (0..kept.len() as u32).collect();

@@ -10,7 +10,7 @@
 use crate::Cx;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::known_elem;
 use crate::assign_layouts::{Threads, plain_var};
 use crate::vectorize::register_layout;
 use tilec_ir::deferred::Deferred;
@@ -130,7 +130,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),
         };
         if !taken_over(v) {
-            sum += (bits * u64::from(elem_of(k, v).map_or(4, |e| e.bytes()))).div_ceil(4);
+            sum += (bits * u64::from(known_elem(k, v).bytes())).div_ceil(4);
         }
     }
     // So are elements that a `let` names beside accumulators, unless they are computed where they are stored.
@@ -148,7 +148,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
         if attrs.is_prefetch() {
             continue;
         }
-        let bytes = u64::from(elem_of(k, view.base).map_or(4, |e| e.bytes()));
+        let bytes = u64::from(known_elem(k, view.base).bytes());
         sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
     }
     sum
@@ -196,7 +196,7 @@ fn wide_loads(k: &Kernel) -> bool {
                 return true;
             }
             let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
-            let bytes = attrs.vec.unwrap_or(1) * elem_of(k, view.base).map_or(4, |e| e.bytes());
+            let bytes = attrs.vec.unwrap_or(1) * known_elem(k, view.base).bytes();
             bytes >= crate::analysis::width::MAX_ACCESS_BYTES
         })
 }

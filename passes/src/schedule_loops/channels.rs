@@ -225,6 +225,6 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
 /// Whether a block runs several times for a tile of the output.
 fn in_loop(k: &Kernel, block: Block) -> bool {
     let Some(&first) = k.blocks[block].first() else { return false };
-    let path = path_to(k, first).unwrap_or_default();
+    let path = path_to(k, first);
     path.iter().rev().skip(1).any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }))
 }

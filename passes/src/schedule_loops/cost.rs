@@ -5,7 +5,7 @@
 //! the rate of the card. The figures order a schedule; they are no prediction of a kernel's time.
 
 use super::is_product;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -77,17 +77,14 @@ fn own(k: &Kernel, s: Stmt, threads: u64) -> Cost {
 fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
-    let elements = tile_elements(k, dst).unwrap_or(0);
-    let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied()).unwrap_or(1);
-    let bytes = resolve_view(k, mma.b).and_then(|v| elem_of(k, v.base)).map_or(2, |e| u64::from(e.bytes()));
+    let elements = tile_shape(k, dst).iter().product::<u64>();
+    let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
+    let read = resolve_view(k, mma.b).expect("an operand of wgmma is a tile").base;
+    let bytes = u64::from(known_elem(k, read).bytes());
     // Twice the elements of 8 bits, half of 32.
     let rate = (card.warpgroups * 2.0) as u64 / bytes.max(1);
     let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);
     Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate.max(1) }
-}
-
-fn tile_elements(k: &Kernel, v: Value) -> Option<u64> {
-    k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product())
 }
 
 /// Whether an operator takes the special function units.
@@ -136,7 +133,7 @@ fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
 /// Clocks in which a tile in memory is read or written.
 fn moved(k: &Kernel, e: Expr, threads: u64) -> u64 {
     let Some(view) = resolve_view(k, e) else { return 0 };
-    let bytes = elem_of(k, view.base).map_or(4, |e| u64::from(e.bytes()));
+    let bytes = u64::from(known_elem(k, view.base).bytes());
     let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
     match &k.values[view.base].def {
         tilec_ir::kernel::ValueDef::Var(_) => elements.div_ceil(threads) / 2,

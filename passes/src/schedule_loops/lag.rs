@@ -7,13 +7,13 @@
 
 use crate::Cx;
 use crate::analysis::reduction::Reduction;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{known_elem, slots_of, tile_shape};
 use crate::roles::{consumer_registers, consumer_warps, ping_pong};
 use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::target::WARP;
 
 /// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
@@ -68,16 +68,12 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
 }
 
 /// The fewest slots of a channel that the loop gives back.
-fn slots(k: &Kernel, body: Block) -> i64 {
+fn slots(k: &Kernel, body: Block) -> u64 {
     let released = k.blocks[body].iter().flat_map(|&s| match &k.stmts[s] {
         StmtData::Channel { op: ChannelOp::Release, channels, .. } => channels.as_slice(),
         _ => &[],
     });
-    let slots = |&c: &Value| match k.values[c].def {
-        ValueDef::Channel { slots, .. } => k.as_int(slots),
-        _ => None,
-    };
-    released.filter_map(slots).min().unwrap_or(1)
+    released.map(|&c| slots_of(k, c)).min().unwrap_or(1)
 }
 
 /// Whether a thread has registers for the sums, for two parts of them if they are promoted, and for two of an operand that comes from registers.
@@ -85,13 +81,9 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     if step.part.is_none() && step.load.is_none() {
         return true;
     }
-    let words = |v: Value| {
-        let elements = k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).map(|s| s.iter().product::<u64>())?;
-        Some(elements * u64::from(elem_of(k, v)?.bytes()) / 4)
-    };
+    let words = |v: Value| tile_shape(k, v).iter().product::<u64>() * u64::from(known_elem(k, v).bytes()) / 4;
     let warps = consumer_warps(k);
-    let fragment = step.load.map_or(Some(0), |(_, v)| words(v));
-    let Some((sums, fragment)) = words(step.sums).zip(fragment) else { return false };
+    let (sums, fragment) = (words(step.sums), step.load.map_or(0, |(_, v)| words(v)));
     let parts = if step.part.is_some() { 3 } else { 1 };
     let tiles = (parts * sums + 2 * fragment) / u64::from(warps.max(1) * WARP);
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);

@@ -16,14 +16,15 @@ use super::{is_product, lag};
 use crate::Cx;
 use crate::analysis::live::zeroed;
 use crate::analysis::reduction::{self, Reduction};
+use crate::analysis::width::slots_of;
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
-use crate::roles::consumer_registers;
+use crate::roles::{consumer_registers, consumer_warps};
 use crate::select_mma::warpgroup::BESIDE;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
-use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 
 /// Products of a loop whose stages are tried; of more none lags.
@@ -80,13 +81,19 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
         // The order of the text is always one.
+        let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
+        let (span, why) = match orders {
+            Some(span) => (span, "this orders threads by itself"),
+            None => (place, "no order of its statements keeps within the registers and slots that there are"),
+        };
         plain(k, body);
+        cx.remark(span, format!("the loop keeps the order of the text: {why}"));
         return Ok(None);
     };
     let list = k.blocks[body].clone();
     let span = list.iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
     for (i, &s) in list.iter().enumerate() {
-        let cycle = u32::try_from(found.cycles[i]).unwrap_or(u32::MAX);
+        let cycle = u32::try_from(found.cycles[i]).expect("an iteration is short");
         k.plans[s] = StmtPlan { stage: Some(found.stages[i]), cycle: Some(cycle), ..k.plans[s] };
     }
     for i in found.ordered {
@@ -111,15 +118,14 @@ fn plain(k: &mut Kernel, body: Block) {
 impl Loop<'_> {
     fn new<'k>(k: &'k Kernel, cx: &Cx<'_>, body: Block) -> Loop<'k> {
         let graph = DepGraph::of(k, body, true);
-        let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()).unwrap_or(128);
-        let groups = (threads / u64::from(WARPGROUP * WARP)).max(1);
+        let warpgroups = (consumer_warps(k) / WARPGROUP).max(1);
+        let (own, groups) = (consumer_registers(k, warpgroups * WARPGROUP), u64::from(warpgroups));
         let card = cx.options.usual_card();
         let kinds = graph.stmts.iter().map(|&s| kind(k, s)).collect();
         let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
         let sole = reduction::of(k, body).ok();
         let tiles = Tiles::of(k, &graph, groups, &|s| zeroed(k, s));
-        let own = consumer_registers(k, u32::try_from(groups).unwrap_or(1) * WARPGROUP);
-        let room = u64::try_from(own).unwrap_or(0).saturating_sub(BESIDE);
+        let room = u64::try_from(own).expect("a count of registers").saturating_sub(BESIDE);
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 
@@ -172,7 +178,7 @@ impl Loop<'_> {
         let released =
             (0..self.kinds.len()).filter_map(|i| self.channel(i)).filter(|(op, _)| *op == ChannelOp::Release);
         let slots = |v: &Value| match self.k.values[*v].def {
-            ValueDef::Channel { slots, .. } => self.k.as_int(slots).unwrap_or(1),
+            ValueDef::Channel { .. } => slots_of(self.k, *v),
             _ => 1,
         };
         let mut some = false;
@@ -283,7 +289,7 @@ impl Loop<'_> {
             return true;
         }
         let slots = match self.k.values[d.value].def {
-            ValueDef::Channel { slots, .. } => self.k.as_int(slots).unwrap_or(1),
+            ValueDef::Channel { .. } => slots_of(self.k, d.value),
             _ => 1,
         };
         let released = matches!(self.channel(a), Some((ChannelOp::Release, _)));

@@ -6,7 +6,7 @@ use super::{
     stored_column_major,
 };
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::width::elem_of;
 use crate::assign_layouts::plain_var;
 use crate::feeds;
@@ -26,7 +26,7 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 /// out of it.
 fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let span = k.expr_spans[e];
-    let shape = fixed_shape(k, e).unwrap_or_default();
+    let shape = fixed_shape(k, e).expect("an operand has extents");
     let name = format!("{}_frag", operand_name(k, e));
     let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     let tile = TileTy {
@@ -39,9 +39,9 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     };
     let fragment = k.value(&name, span, ValueDef::Var(tile));
     let declared = k.stmt(StmtData::Var { value: fragment, init: None }, span);
-    let place = path_to(k, s).unwrap_or_default().last().copied();
+    let place = place_of(k, s);
     let mut src = e;
-    for fill in place.map_or_else(Vec::new, |(block, _)| k.blocks[block].clone()) {
+    for fill in k.blocks[place.0].clone() {
         let StmtData::Copy { src: from, dst, .. } = k.stmts[fill] else { continue };
         let (ExprData::Ref(buffer), Some(arg)) = (&k.exprs[dst], warpgroup::unconverted(k, from)) else { continue };
         let buffer = *buffer;
@@ -61,9 +61,7 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     }
     let dst = k.value_ref(fragment, span);
     let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
-    if let Some(place) = place.and(path_to(k, s).unwrap_or_default().last().copied()) {
-        insert_at(k, place, vec![declared, copy]);
-    }
+    insert_at(k, place, vec![declared, copy]);
     k.value_ref(fragment, span)
 }
 
@@ -254,7 +252,7 @@ fn fed_from(k: &Kernel, s: Stmt, e: Expr) -> Option<Value> {
     if matches!(k.values[base].def, ValueDef::Smem(_)) {
         return Some(base);
     }
-    let (block, index) = path_to(k, s)?.last().copied()?;
+    let (block, index) = place_of(k, s);
     k.blocks[block][..index].iter().rev().find_map(|&load| match k.stmts[load] {
         StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(base) => {
             resolve_view(k, warpgroup::unconverted(k, src).unwrap_or(src)).map(|v| v.base)
@@ -279,9 +277,7 @@ fn promote(k: &mut Kernel, cx: &mut Cx<'_>, (s, src): (Stmt, Expr), atom: Atom, 
     let (whole, more) = (k.value_ref(acc, span), k.value_ref(part, span));
     let sum = k.binary(Op::Add, whole, more, span);
     let add = k.stmt(StmtData::Assign { dst: acc, src: sum }, span);
-    let Some(&(block, index)) = path_to(k, s).unwrap_or_default().last() else {
-        unreachable!("the product stands in a block")
-    };
+    let (block, index) = place_of(k, s);
     k.blocks[block].insert(index + 1, add);
     k.blocks[block].insert(index, begin);
     let message = format!(

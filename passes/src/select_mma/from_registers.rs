@@ -18,7 +18,7 @@
 
 use super::{declare, insert_at, known, operand_name};
 use crate::Cx;
-use crate::analysis::uses::{for_each_ref, path_to};
+use crate::analysis::uses::{for_each_ref, place_of};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -41,8 +41,8 @@ fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
         let arg = named(k, s, arg);
         return k.expr(ExprData::Transpose(arg), span);
     }
-    let elem = type_of(k, e).ok().and_then(|t| known(t.elem()));
-    let (Some(elem), Some(shape)) = (elem, fixed_shape(k, e)) else { return e };
+    let elem = type_of(k, e).ok().and_then(|t| known(t.elem())).expect("an operand has an element type");
+    let shape = fixed_shape(k, e).expect("an operand has extents");
     let tile = declare(k, s, &format!("{}_{}", first_tile(k, e), elem.name()), elem, &shape, span);
     // The copy rounds as the conversion does.
     let source = match k.exprs[e] {
@@ -109,7 +109,7 @@ fn buffer(k: &mut Kernel, s: Stmt, name: &str, elem: Elem, shape: &[u64]) -> Val
 fn copy(k: &mut Kernel, s: Stmt, e: Expr, to: Value) {
     let dst = k.value_ref(to, k.expr_spans[e]);
     let copy = k.stmt(StmtData::Copy { src: e, dst, attrs: CopyAttrs::default() }, k.expr_spans[e]);
-    let place = path_to(k, s).and_then(|path| path.last().copied()).expect("a product stands in the program");
+    let place = place_of(k, s);
     insert_at(k, place, vec![copy]);
 }
 

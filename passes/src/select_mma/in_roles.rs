@@ -13,6 +13,7 @@ use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::assign_layouts::{plain_var, warpgroup_accumulator};
+
 use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::codes;
@@ -167,7 +168,7 @@ fn own_layout(k: &mut Kernel, p: &Product, decided: &Mma) -> bool {
 
 /// The warps of the role of a statement, and the first of them, where that is no first one of a group.
 fn misplaced(k: &Kernel, s: Stmt) -> Option<(Expr, i64)> {
-    let path = path_to(k, s)?;
+    let path = path_to(k, s);
     let warps = |s: Stmt| match k.stmts[s] {
         StmtData::Role { warps, replicas, .. } => Some((warps, replicas)),
         _ => None,
@@ -188,7 +189,7 @@ fn cut((wm, wn): (u64, u64), (bm, bn): (u64, u64)) -> (u64, u64) {
 
 /// Whether a statement stands in a role.
 pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
-    let path = path_to(k, s).unwrap_or_default();
+    let path = path_to(k, s);
     path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
 }
 
@@ -309,12 +310,12 @@ fn way(
         return Err("slots of other than 16 bits must be contiguous along the reduction".to_owned());
     }
     let groups = u64::from(WARPGROUP * WARP);
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(0);
+    let threads = u64::from(crate::roles::threads_of(k));
     if threads == 0 || !threads.is_multiple_of(groups) {
         return Err(format!("the role has {threads} threads, which are no warpgroups of 128"));
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
-    let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied()).unwrap_or(0);
+    let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
     let step = 1u64 << atom.row().log2_shape.2;
     if !depth.is_multiple_of(step) {
         return Err(format!("its reduction is {depth} deep, which is no multiple of {step}"));

@@ -50,7 +50,7 @@ pub(super) fn groups(k: &Kernel, acc: Value) -> u64 {
 pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>, Reported> {
     let mut made = Vec::new();
     let Some(e) = k.schedule.k_warps else { return Ok(made) };
-    let groups = k.as_int(e).unwrap_or(1);
+    let groups = k.as_int(e).expect("specialised");
     if groups <= 1 {
         return Ok(made);
     }
@@ -154,10 +154,10 @@ fn within(k: &Kernel, s: Stmt) -> Vec<Stmt> {
 
 /// The outermost statement around the product `s` in which `acc` does nothing but accumulate products.
 fn region(k: &Kernel, s: Stmt, acc: Value) -> Place {
-    let path = path_to(k, s).unwrap_or_default();
+    let path = path_to(k, s);
     let accumulates =
         |&(block, index): &Place| within(k, k.blocks[block][index]).into_iter().all(|s| accumulates(k, s, acc));
-    path.iter().rev().copied().take_while(accumulates).last().unwrap_or((k.body, 0))
+    path.iter().rev().copied().take_while(accumulates).last().expect("the product itself accumulates")
 }
 
 /// Whether a statement by itself does not touch `acc`, or adds a product to it.
@@ -177,8 +177,8 @@ fn accumulates(k: &Kernel, s: Stmt, acc: Value) -> bool {
 
 /// Has the product accumulate in `sums`.
 fn retarget(k: &mut Kernel, s: Stmt, sums: Value) {
-    let Some((_, mma)) = product(k, s) else { return };
-    let StmtData::Assign { src, .. } = k.stmts[s] else { return };
+    let StmtData::Assign { src, .. } = k.stmts[s] else { unreachable!("a product is assigned") };
+    let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
     let c = k.value_ref(sums, k.expr_spans[mma.c]);
     k.exprs[src] = ExprData::Mma(Mma { c, ..mma });
     k.stmts[s] = StmtData::Assign { dst: sums, src };
@@ -295,7 +295,7 @@ fn late_declaration(k: &Kernel, (block, index): Place, acc: Value) -> Option<usi
     let stmts = &k.blocks[block][..index];
     let declared = stmts.iter().position(|&s| matches!(k.stmts[s], StmtData::Var { value, .. } if value == acc))?;
     let literal = |e: &Expr| matches!(k.exprs[*e], ExprData::Int(_) | ExprData::Float(_));
-    let StmtData::Var { init, .. } = &k.stmts[stmts[declared]] else { return None };
+    let StmtData::Var { init, .. } = &k.stmts[stmts[declared]] else { unreachable!("found above") };
     let untouched =
         |&s: &Stmt| within(k, s).into_iter().all(|s| !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, acc)));
     (init.iter().all(literal) && stmts[declared + 1..].iter().all(untouched)).then_some(declared)

@@ -128,7 +128,7 @@ pub(super) fn possible(
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
         return Err("warps share the reduction".to_owned());
     }
-    let path = path_to(k, s).unwrap_or_default();
+    let path = path_to(k, s);
     let [(top, at), (body, _)] = path[..] else { return Err("it is not in a loop of its own".to_owned()) };
     let loop_stmt = k.blocks[top][at];
     if !matches!(k.stmts[loop_stmt], StmtData::For { unroll: false, .. }) || top != k.body {

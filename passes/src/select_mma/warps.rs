@@ -252,8 +252,8 @@ fn products(k: &Kernel) -> Vec<Product> {
 
 /// The extent of the tile of the reduction.
 fn depth(k: &Kernel, mma: &Mma) -> u64 {
-    let of_a = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
-    of_a.or_else(|| fixed_shape(k, mma.b).and_then(|s| s.first().copied())).unwrap_or(1)
+    let of_a = fixed_shape(k, mma.a).map(|s| s[1]);
+    of_a.or_else(|| fixed_shape(k, mma.b).map(|s| s[0])).expect("an operand has extents")
 }
 
 /// What a warp has whole of an accumulator of these extents that is reduced along `reduced`: nothing where that is too much for a warp.

@@ -29,7 +29,7 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
     }
     let (mut bindings, mut not_chosen) = (Vec::new(), Vec::new());
     for &p in &k.const_params {
-        let ValueDef::ConstParam(param) = &k.values[p].def else { continue };
+        let ValueDef::ConstParam(param) = &k.values[p].def else { unreachable!("it is a parameter") };
         let name = &k.values[p].name;
         let given = cx.options.defines.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.clone());
         let value = match given {
@@ -98,7 +98,7 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
 
 /// What the command line gives for the parameter, if it can be that.
 pub(crate) fn given(k: &Kernel, cx: &Cx<'_>, parameter: Value) -> Option<ConstValue> {
-    let ValueDef::ConstParam(param) = &k.values[parameter].def else { return None };
+    let ValueDef::ConstParam(param) = &k.values[parameter].def else { unreachable!("it is a parameter") };
     let name = &k.values[parameter].name;
     let (_, text) = cx.options.defines.iter().rev().find(|(n, _)| n == name)?;
     parse_const(&param.kind, text)

@@ -36,7 +36,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
 }
 
 fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
-    let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { return Vec::new() };
+    let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { unreachable!("it is a loop") };
     let Some(step) = k.as_int(step).filter(|&step| step > 0) else { return Vec::new() };
     let Some(windows) = windows(k, body, var, end) else { return Vec::new() };
     let mut said = Vec::new();

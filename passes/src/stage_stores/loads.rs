@@ -15,7 +15,7 @@
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::reduction;
-use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
 use crate::roles::{consumer_registers, ping_pong};
 use crate::walk;
@@ -93,7 +93,7 @@ pub(super) fn of(
     }
     // The producer asks for one tile behind those of the main loop, on the same sides of branches.
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
-    if crate::analysis::uses::path_to(k, store).is_some_and(|path| path.iter().any(looped)) {
+    if crate::analysis::uses::path_to(k, store).iter().any(looped) {
         return why("it is stored in a loop");
     }
     if crate::thread_fills::any(k, cx.options) {
@@ -155,7 +155,7 @@ fn name<'a>(k: &'a Kernel, view: &ResolvedView) -> &'a str {
 }
 
 fn product(k: &Kernel, at: Stmt) -> Option<Mma> {
-    let StmtData::For { body, .. } = k.stmts[at] else { return None };
+    let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     k.blocks[body].iter().find_map(|&s| match k.stmts[s] {
         StmtData::Assign { src, .. } => match k.exprs[src] {
             ExprData::Mma(mma) => Some(mma),
@@ -167,7 +167,7 @@ fn product(k: &Kernel, at: Stmt) -> Option<Mma> {
 
 /// What the loop fills a buffer from.
 fn filled_from(k: &Kernel, at: Stmt, buffer: Value) -> Option<ResolvedView> {
-    let StmtData::For { body, .. } = k.stmts[at] else { return None };
+    let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     k.blocks[body].iter().find_map(|&s| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } if matches!(k.exprs[dst], ExprData::Ref(v) if v == buffer) => {
             resolve_view(k, src)
@@ -190,19 +190,19 @@ fn fits_registers(k: &Kernel, src: Expr, from: &ResolvedView, elems: u64) -> boo
     let mut sums = 0;
     crate::analysis::uses::for_each_ref(k, src, &mut |v| {
         if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {
-            sums = sums.max(words(elem_of(k, v).map_or(4, |e| e.bytes())));
+            sums = sums.max(words(known_elem(k, v).bytes()));
         }
     });
     let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
-    let own = words(elem_of(k, from.base).map_or(4, |e| e.bytes()));
+    let own = words(known_elem(k, from.base).bytes());
     u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + BESIDE <= room)
 }
 
 /// The statements that load a matrix in front of the store of `src`, which then reads a tile of registers.
 pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt> {
     let span = k.stmt_spans[s];
-    let (Some(shape), Some(elem)) = (fixed_shape(k, src), elem_of(k, load.from.base)) else { return Vec::new() };
-    let cols = shape.last().copied().unwrap_or(0);
+    let shape = fixed_shape(k, src).expect("what is staged has extents");
+    let (elem, cols) = (known_elem(k, load.from.base), shape[shape.len() - 1]);
     let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     let elem = ElemRef::Known(elem);
     let tile = TileTy { elem, shape: extents, order: None, reg_layout: None, partial: None, smem_layout: None };

@@ -452,7 +452,7 @@ struct Found {
 
 /// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
 fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
-    let StmtData::For { start, end, step, body, .. } = k.stmts[at] else { return Err("there is no loop".to_owned()) };
+    let StmtData::For { start, end, step, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     if k.as_int(start) != Some(0) || !launch_known(k, end) {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }

@@ -40,7 +40,8 @@ impl Lower<'_> {
             );
         }
         for axis in 0..AXES {
-            self.emit.func.cluster[axis] = u32::try_from(cluster::along(k, axis)).unwrap_or(1);
+            self.emit.func.cluster[axis] =
+                u32::try_from(cluster::along(k, axis)).expect("the verifier bounds clusters");
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Lower<'_> {
     /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what
     /// is declared.
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
-        let elem = self.elem(tensor).map_or(4, |e| e.bytes());
+        let elem = self.elem(tensor).expect("specialised").bytes();
         let mut align = elem;
         for s in self.k.statement_data() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };

@@ -348,7 +348,7 @@ impl Lower<'_> {
             return Err(self.unsupported(src, "a prefetch without a contiguous dimension"));
         };
         let owned = (0..=tile.dim_bits[dim]).rev().find_map(|log2| groups(layout, &tile.dim_bits, dim, log2));
-        let runs = owned.unwrap_or_default();
+        let runs = owned.expect("an element is a run");
         let mut w = self.global_window(from, layout, &tile.dim_bits, attrs.check.as_deref())?;
         let firsts: Vec<usize> = runs.iter().map(|g| g[0]).collect();
         let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
@@ -394,7 +394,7 @@ impl Lower<'_> {
                 return self.load_across(src, &mut access, &groups, &preds, tile, attrs.keep);
             }
             for (group, pred) in groups.iter().zip(preds) {
-                let Some(regs) = self.registers_of(tile, group) else { continue };
+                let regs = self.registers_of(tile, group).expect("asked above");
                 let class = self.emit.func.regs[regs[0]];
                 let Some(op) = load_op(access.space, class, regs.len()) else {
                     return Err(self.unsupported(src, "an access of this width"));

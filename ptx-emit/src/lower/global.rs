@@ -458,7 +458,7 @@ impl Lower<'_> {
                 let x = self.emit.pure(Class::B32, P::XorB32, vec![r.into(), Operand::Imm(block as i64)]);
                 Int::r32(x, 0, i128::from(reach | block))
             }
-            _ => self.int_op(Op::Add, number, Int::constant(block as i64)).unwrap_or(number),
+            _ => self.int_op(Op::Add, number, Int::constant(block as i64)).expect("elements of a tile fit"),
         };
         (within, number)
     }
@@ -600,7 +600,7 @@ impl Lower<'_> {
             return None;
         }
         // As unsigned numbers a negative bound would be larger than everything.
-        let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).unwrap_or(b) } else { b };
+        let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).expect("a maximum fits") } else { b };
         if fits32(a.lo, a.hi) && fits32(b.lo, b.hi) {
             let (a, b) = (self.in32(a), self.as32(b));
             return Some(self.emit.pure(Class::Pred, P::SetpLtU32, vec![a.into(), b]));

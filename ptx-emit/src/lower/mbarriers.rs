@@ -36,10 +36,22 @@ pub(super) struct Turn {
     pub(super) parity: Reg,
 }
 
+impl Ring {
+    /// The barriers of a ring of which roles hand over slots.
+    pub(super) fn known_barriers(&self) -> Barriers {
+        self.barriers.unwrap_or_else(|| panic!("bug: a ring between roles without barriers"))
+    }
+
+    /// Where a side stands that operates the ring: its role has begun.
+    pub(super) fn known_turn(&self, turn: Option<Turn>) -> Turn {
+        turn.unwrap_or_else(|| panic!("bug: a ring is operated where nobody knows its place"))
+    }
+}
+
 impl Lower<'_> {
     /// Readies the barriers of all rings, by one thread, and shows them to the others.
     pub(super) fn ready_barriers(&mut self) {
-        let rings: Vec<Ring> = self.rings.iter().filter(|r| r.barriers.is_some()).cloned().collect();
+        let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
         if rings.is_empty() && self.turns.is_empty() {
             return;
         }
@@ -48,11 +60,10 @@ impl Lower<'_> {
         let tid = self.block_tid();
         let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
-        for ring in &rings {
-            let Some(Barriers { offset, full, empty }) = ring.barriers else { continue };
-            for i in 0..2 * ring.slots {
+        for &(slots, Barriers { offset, full, empty }) in &rings {
+            for i in 0..2 * slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
-                let count = i64::from(if i < ring.slots { full } else { empty });
+                let count = i64::from(if i < slots { full } else { empty });
                 self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
             }
         }
@@ -93,7 +104,7 @@ impl Lower<'_> {
 
     /// Moves that on, behind a release.
     pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
-        let Some(Barriers { offset, .. }) = ring.barriers else { return };
+        let Barriers { offset, .. } = ring.known_barriers();
         self.emit.push(P::AddS32, vec![oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
         let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
         let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![oldest.into(), end.into()]);
@@ -108,7 +119,7 @@ impl Lower<'_> {
 
     /// To the next slot: the ring begins anew where `wrap` holds.
     pub(super) fn next_turn(&mut self, ring: &Ring, turn: Turn, wrap: Option<Reg>) {
-        let Some(Barriers { offset, .. }) = ring.barriers else { return };
+        let Barriers { offset, .. } = ring.known_barriers();
         let flip = vec![turn.parity.into(), turn.parity.into(), Operand::Imm(1)];
         let Some(wrap) = wrap else {
             self.emit.push(P::XorB32, flip);
@@ -130,15 +141,15 @@ impl Lower<'_> {
         let empty = (ring.slots * BARRIER_BYTES) as i64;
         match op {
             ChannelOp::Acquire => {
-                let Some(turn) = ring.put_turn else { return };
+                let turn = ring.known_turn(ring.put_turn);
                 self.wait_for(Operand::at(turn.barrier, empty), turn.parity, "empty");
             }
             ChannelOp::Wait => {
-                let Some(turn) = ring.get_turn else { return };
+                let turn = ring.known_turn(ring.get_turn);
                 self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "full");
             }
             ChannelOp::Publish => {
-                let Some(turn) = ring.put_turn else { return };
+                let turn = ring.known_turn(ring.put_turn);
                 let full = || Operand::at(turn.barrier, 0);
                 if ring.fill.tensor {
                     let state = self.emit.reg(Class::B64);
@@ -153,7 +164,7 @@ impl Lower<'_> {
                 }
             }
             ChannelOp::Release => {
-                let Some(turn) = ring.get_turn else { return };
+                let turn = ring.known_turn(ring.get_turn);
                 if ring.read {
                     // One lane arrives for all: the others have read.
                     self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);

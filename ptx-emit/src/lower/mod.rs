@@ -147,14 +147,12 @@ pub fn lower(
     source: &str,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
-    let threads = kernel.schedule.threads.and_then(|e| kernel.as_int(e)).and_then(|x| u32::try_from(x).ok());
-    let scheduled = threads.unwrap_or(128).max(32);
-    let threads = roles::block_threads(kernel, scheduled);
+    let threads = roles::block_threads(kernel);
     let mut func = Function::new(kernel.name.clone());
     func.maxntid = [threads, 1, 1];
     func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
     let mut cx = Lower::new(kernel, target, Lines::new(source), func, sink);
-    (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(scheduled)));
+    (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(threads)));
     cx.set_cluster()?;
     cx.check_roles()?;
     cx.place_shared();
@@ -172,7 +170,7 @@ pub fn lower(
     cx.report.estimated_registers = cx.estimate_registers();
     let launch = cx.launch(threads);
     let Lower { emit, report, .. } = cx;
-    let sm: Sm = target.name().parse().unwrap_or(Sm::plain(70));
+    let sm: Sm = target.name().parse().expect("every target is an architecture");
     let mut module = Module::new(sm);
     module.header = vec![format!("{} for {}, compiled by tilec from {source_name}", kernel.name, target.name())];
     module.files = vec![source_name.to_owned()];
@@ -297,7 +295,7 @@ impl Lower<'_> {
                     };
                     let index = self.param(name, ty, None);
                     let raw = self.emit.pure(class, op, vec![Operand::param(index, 0)]);
-                    let elem = self.elem(v).unwrap_or(Elem::F32);
+                    let elem = self.elem(v).expect("a scalar has a type");
                     let wide = self.widen(raw, elem);
                     self.scalars[v] = Some(wide);
                 }

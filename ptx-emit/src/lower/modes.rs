@@ -148,7 +148,7 @@ impl Lower<'_> {
 
     /// The digits of an index of a dimension of several modes, each with the stride of its mode.
     pub(super) fn digits(&mut self, tensor: Value, dim: usize, index: Int) -> Result<Vec<(Int, Int)>, Reported> {
-        let modes = self.k.tensor_ty(tensor).and_then(|t| t.modes(dim)).unwrap_or(&[]).to_vec();
+        let modes = self.k.tensor_ty(tensor).and_then(|t| t.modes(dim)).expect("a dimension of several modes").to_vec();
         let mut left = index;
         let mut terms = Vec::with_capacity(modes.len());
         for (i, mode) in modes.iter().enumerate().rev() {

@@ -46,9 +46,14 @@ impl Lower<'_> {
 }
 
 /// Threads of the block: those that the schedule names, or of all roles.
-pub(super) fn block_threads(k: &Kernel, scheduled: u32) -> u32 {
-    let warps: Vec<u32> = k.blocks[k.body].iter().filter_map(|&s| all_warps(k, s)).collect();
-    if warps.is_empty() { scheduled } else { warps.iter().sum::<u32>() * WARP }
+pub(super) fn block_threads(k: &Kernel) -> u32 {
+    let roles = k.blocks[k.body].iter().copied().filter(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    let warps: Vec<u32> = roles.map(|s| all_warps(k, s).expect("the verifier knows the warps of a role")).collect();
+    if !warps.is_empty() {
+        return warps.iter().sum::<u32>() * WARP;
+    }
+    let scheduled = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok());
+    scheduled.expect("bug: a block without a number of threads").max(WARP)
 }
 
 impl Lower<'_> {

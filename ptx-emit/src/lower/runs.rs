@@ -322,7 +322,7 @@ impl Lower<'_> {
         let amounts = self.amounts(runs);
         for (g, words) in runs.words.iter().enumerate() {
             let Operand::Addr { base: crate::inst::AddrBase::Reg(at), offset: immediate } = loads.addresses[g] else {
-                continue;
+                panic!("bug: global memory without an address in a register");
             };
             let at = self.emit.def(Class::B64, P::AddS64, vec![at.into(), offset.into()]);
             let mut count = match runs.inside[g] {

@@ -88,9 +88,8 @@ impl Lower<'_> {
         }
         let mut rings: Vec<usize> = Vec::new();
         for &c in channels {
-            if let Some(r) = self.placed[c].and_then(|p| p.ring)
-                && !rings.contains(&r)
-            {
+            let r = self.placed[c].and_then(|p| p.ring).expect("every channel is placed, in a ring");
+            if !rings.contains(&r) {
                 rings.push(r);
             }
         }
@@ -274,7 +273,7 @@ impl Lower<'_> {
                 Some(self.emit.def(Class::B32, P::AddS32, vec![t.into(), s.into()]))
             }
         };
-        let root = self.with_block_base(root);
+        let root = root.map(|root| self.with_block_base(root));
         let thread = thread.as_const().is_none().then(|| self.in32(thread));
         Ok(SharedWindow {
             root,
@@ -309,7 +308,7 @@ impl Lower<'_> {
             return Err(self.unsupported(*end, "a window of shared memory has an end"));
         }
         let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
-        let tile = i128::from(tile.and_then(|shape| shape.get(d).copied()).unwrap_or(1));
+        let tile = i128::from(tile.expect("specialised")[d]);
         let extent = 1u64 << bits;
         let mut start = Int::constant(0);
         for &e in super::global::starts(dim) {
@@ -362,10 +361,9 @@ impl Lower<'_> {
     }
 
     /// Shared addresses count from the block's start in the shared window, which a register must add.
-    fn with_block_base(&mut self, root: Option<Reg>) -> Option<Reg> {
-        let root = root?;
+    fn with_block_base(&mut self, root: Reg) -> Reg {
         let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
-        Some(self.add_pure_if_possible(root, base))
+        self.add_pure_if_possible(root, base)
     }
 
     fn add_pure_if_possible(&mut self, a: Reg, b: Reg) -> Reg {
@@ -396,7 +394,7 @@ impl Lower<'_> {
                     (Some(t), slot) if mixed >= ROW_ALIGN => {
                         let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), mask]);
                         let x = slot.map_or(x, |s| self.emit.def(Class::B32, P::AddS32, vec![x.into(), s.into()]));
-                        self.with_block_base(Some(x)).unwrap_or(x)
+                        self.with_block_base(x)
                     }
                     _ => self.emit.pure(Class::B32, P::XorB32, vec![root.into(), mask]),
                 };

@@ -206,7 +206,8 @@ impl Lower<'_> {
         for &d in &map.dims {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
             let more = Int::constant(more as i64);
-            let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more).unwrap_or(starts[d]);
+            let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more);
+            let x = x.expect("a coordinate of 31 bits and a box fit 63");
             at.push(self.in32(x));
         }
         let map = self.map_address(map.param);
@@ -228,14 +229,13 @@ impl Lower<'_> {
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
             return Err(self.unsupported(src, "a tensor copy into other than a slot"));
         };
-        let ring = placed.ring.map(|r| self.rings[r].clone());
-        let Some((ring, turn)) = ring.and_then(|r| r.put_turn.map(|t| (r, t))) else {
+        let ring = placed.ring.map(|r| (r, self.rings[r].clone()));
+        let Some((r, ring, turn)) = ring.and_then(|(r, ring)| ring.put_turn.map(|turn| (r, ring, turn))) else {
             return Err(self.unsupported(src, "a tensor copy outside of a role"));
         };
-        if let (Some(r), Some(elem)) = (placed.ring, self.elem(to.base)) {
-            // Of all parts, whichever block asks for them.
-            self.rings[r].filling += map.boxes.bytes(elem.bytes());
-        }
+        let elem = self.elem(to.base).expect("specialised");
+        // Of all parts, whichever block asks for them.
+        self.rings[r].filling += map.boxes.bytes(elem.bytes());
         let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
             super::shared::Position::Reg(r) => r,

@@ -48,7 +48,7 @@ pub(super) type Digits = Vec<(Form, i64)>;
 
 /// Ways to tell the iterations of a loop apart.
 pub(super) fn digits(forms: &mut Forms<'_>, s: Stmt) -> Vec<Digits> {
-    let StmtData::For { var, end, step, body, .. } = forms.k.stmts[s] else { return Vec::new() };
+    let StmtData::For { var, end, step, body, .. } = forms.k.stmts[s] else { unreachable!("it is a loop") };
     let by = forms.k.as_int(step).unwrap_or(1).max(1);
     let (own, end) = (forms.name(var), forms.of(end));
     let lets = lets(forms, body);

@@ -4,6 +4,7 @@ use super::report::Fault;
 use super::ring::{Cell, Ring, Why};
 use super::uses::uses;
 use super::{Run, State, Trace};
+use crate::analysis::width::slots_of;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};
@@ -40,8 +41,8 @@ impl Run<'_> {
                         cell.filled = false;
                         cell.follow(past);
                     }
-                    ValueDef::Channel { slots, .. } => {
-                        let slots = k.as_int(slots).and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1);
+                    ValueDef::Channel { .. } => {
+                        let slots = u32::try_from(slots_of(k, *value)).expect("the verifier bounds slots");
                         let ring = state.rings.entry(*value).or_insert_with(|| Ring::new(slots));
                         ring.restart();
                         if past != Cell::default() {

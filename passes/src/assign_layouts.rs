@@ -52,6 +52,8 @@ use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
+pub(crate) const NAME: &str = "assign-layouts";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     orders(k, cx);
     fragments::assign(k, cx)?;

@@ -33,6 +33,8 @@ use tilec_ir::entities::Block;
 use tilec_ir::index;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
+pub(crate) const NAME: &str = "barriers";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     fences::place(k);
     let mut role = None;

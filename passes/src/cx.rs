@@ -1,6 +1,7 @@
 //! What the passes are asked to do, and what each sees besides the kernel.
 
 use crate::choose::Card;
+use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::kernel::Kernel;
@@ -8,10 +9,6 @@ use tilec_ir::target::Target;
 
 /// Values of sizes, by name.
 pub type Sizes = Vec<(String, i64)>;
-
-/// Passes that make products by wgmma and the roles that these need, or decide what they need.
-pub(crate) const FOR_ROLES: [&str; 6] =
-    ["select-mma", "assign-layouts", "vectorize", "swizzle", "schedule-loops", "expand"];
 
 /// What the pipeline is asked to do.
 #[derive(Clone, Debug)]
@@ -48,7 +45,20 @@ impl Options {
 
     /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
     pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
-        FOR_ROLES.into_iter().find(|pass| self.disabled.contains(*pass))
+        PASSES.iter().find(|pass| pass.for_roles && !self.is_on(pass.name)).map(|pass| pass.name)
+    }
+
+    /// Whether layouts of registers are the plainest there are, since a pass that chooses them is switched off. A width written for those it would have
+    /// chosen is then an upper bound: switching a pass off must not make a program invalid.
+    pub(crate) fn plain_layouts(&self) -> bool {
+        PASSES.iter().any(|pass| pass.for_layouts && !self.is_on(pass.name))
+    }
+
+    /// Whether a pass may do more than the plain thing. The pass itself asks, wherever it says what it would do.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let pass = pass(name);
+        let wanted = pass.by_default || self.enabled.contains(name);
+        pass.required || wanted && !self.disabled.contains(name)
     }
 
     /// The card that is chosen for: the one given, or the one that stands for the target.
@@ -66,6 +76,13 @@ pub struct Cx<'a> {
     /// The pass's name, the kind of its remarks.
     pub pass: &'static str,
     pub(crate) sink: &'a mut Sink,
+}
+
+impl<'a> Cx<'a> {
+    /// What a pass sees.
+    pub(crate) fn new(options: &'a Options, pass: &'static str, sink: &'a mut Sink) -> Cx<'a> {
+        Cx { options, enabled: options.is_on(pass), pass, sink }
+    }
 }
 
 impl Cx<'_> {

@@ -31,6 +31,7 @@ mod select_mma;
 mod specialize;
 mod stage_stores;
 mod swizzle;
+mod table;
 mod tensor_copies;
 mod thread_fills;
 mod unaligned;
@@ -39,22 +40,10 @@ mod walk;
 
 pub use barriers::prove;
 pub use cx::{Cx, Options, Sizes};
+pub use table::{PASSES, PassInfo};
 
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::kernel::{Kernel, Module};
-
-/// A row of the pipeline.
-pub struct PassInfo {
-    /// Name: file, command line, tests, remark kind.
-    pub name: &'static str,
-    /// One line for people.
-    pub summary: &'static str,
-    /// Cannot be switched off.
-    pub required: bool,
-    /// Switched on if nothing is said; what has not been measured yet is not.
-    pub by_default: bool,
-    run: Run,
-}
 
 /// What a pass looks at.
 #[derive(Clone, Copy)]
@@ -65,142 +54,31 @@ enum Run {
     File(fn(&mut Module, &[Sizes], &mut Cx<'_>) -> Result<(), Reported>),
 }
 
-/// The pipeline, in order.
-pub const PASSES: &[PassInfo] = &[
-    PassInfo {
-        name: align_rows::NAME,
-        summary: "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
-        required: false,
-        by_default: true,
-        run: Run::File(align_rows::run),
-    },
-    PassInfo {
-        name: choose::NAME,
-        summary: "chooses values for `auto` parameters by predicting the time of every legal combination",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(choose::run),
-    },
-    PassInfo {
-        name: "specialize",
-        summary: "binds compile-time parameters, folds constants, checks what can be checked",
-        required: true,
-        by_default: true,
-        run: Run::Kernel(specialize::run),
-    },
-    PassInfo {
-        name: "select-mma",
-        summary: "picks the instruction of every product; makes its fragments explicit register tiles",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(select_mma::run),
-    },
-    PassInfo {
-        name: stage_stores::NAME,
-        summary: "stores results of warpgroups out of a buffer, by the tensor memory accelerator",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(stage_stores::run),
-    },
-    PassInfo {
-        name: "assign-layouts",
-        summary: "decides which thread holds and moves which element",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(assign_layouts::run),
-    },
-    PassInfo {
-        name: defer_reductions::NAME,
-        summary: "lets lanes keep their own parts of what a loop reduces",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(defer_reductions::run),
-    },
-    PassInfo {
-        name: "vectorize",
-        summary: "decides the access width of every copy",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(vectorize::run),
-    },
-    PassInfo {
-        name: "swizzle",
-        summary: "finds the cheapest conflict-free shared-memory layouts",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(swizzle::run),
-    },
-    PassInfo {
-        name: schedule_loops::NAME,
-        summary: "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(schedule_loops::run),
-    },
-    PassInfo {
-        name: expand::NAME,
-        summary: "makes prologue, steady state, drain and roles of scheduled loops",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(expand::run),
-    },
-    PassInfo {
-        name: "pipeline",
-        summary: "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(pipeline::run),
-    },
-    PassInfo {
-        name: "predicate",
-        summary: "peels the residue and drops bounds checks that cannot fail",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(predicate::run),
-    },
-    PassInfo {
-        name: "schedule",
-        summary: "orders loads, products and stores inside loop bodies",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(schedule::run),
-    },
-    PassInfo {
-        name: overlap_launches::NAME,
-        summary: "lets a launch begin while the one in front of it ends",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(overlap_launches::run),
-    },
-    PassInfo {
-        name: contract::NAME,
-        summary: "has sums take in products, so that both are rounded once",
-        required: true,
-        by_default: true,
-        run: Run::Kernel(contract::run),
-    },
-    PassInfo {
-        name: hand_over::NAME,
-        summary: "counts the arrivals and the bytes for which roles wait",
-        required: true,
-        by_default: true,
-        run: Run::Kernel(hand_over::run),
-    },
-    PassInfo {
-        name: place_shared::NAME,
-        summary: "decides where buffers and channels lie in shared memory",
-        required: false,
-        by_default: true,
-        run: Run::Kernel(place_shared::run),
-    },
-    PassInfo {
-        name: "barriers",
-        summary: "places the barriers that shared memory needs, and proves that they suffice",
-        required: true,
-        by_default: true,
-        run: Run::Kernel(barriers::run),
-    },
-];
+/// The function of each pass of [`PASSES`].
+fn run_of(pass: &PassInfo) -> Run {
+    match pass.name {
+        align_rows::NAME => Run::File(align_rows::run),
+        choose::NAME => Run::Kernel(choose::run),
+        specialize::NAME => Run::Kernel(specialize::run),
+        select_mma::NAME => Run::Kernel(select_mma::run),
+        stage_stores::NAME => Run::Kernel(stage_stores::run),
+        assign_layouts::NAME => Run::Kernel(assign_layouts::run),
+        defer_reductions::NAME => Run::Kernel(defer_reductions::run),
+        vectorize::NAME => Run::Kernel(vectorize::run),
+        swizzle::NAME => Run::Kernel(swizzle::run),
+        schedule_loops::NAME => Run::Kernel(schedule_loops::run),
+        expand::NAME => Run::Kernel(expand::run),
+        pipeline::NAME => Run::Kernel(pipeline::run),
+        predicate::NAME => Run::Kernel(predicate::run),
+        schedule::NAME => Run::Kernel(schedule::run),
+        overlap_launches::NAME => Run::Kernel(overlap_launches::run),
+        contract::NAME => Run::Kernel(contract::run),
+        hand_over::NAME => Run::Kernel(hand_over::run),
+        place_shared::NAME => Run::Kernel(place_shared::run),
+        barriers::NAME => Run::Kernel(barriers::run),
+        other => panic!("bug: the pass `{other}` does nothing"),
+    }
+}
 
 /// Runs the passes that look at a whole file, for some sizes (none: large ones). `after` is shown the file after each.
 ///
@@ -214,8 +92,8 @@ pub fn run_on_file(
     after: &mut dyn FnMut(&'static str, &Module),
 ) -> Result<(), Reported> {
     for pass in PASSES {
-        let Run::File(run) = pass.run else { continue };
-        let mut cx = Cx { options, enabled: enabled(pass, options), pass: pass.name, sink };
+        let Run::File(run) = run_of(pass) else { continue };
+        let mut cx = Cx::new(options, pass.name, sink);
         run(module, sizes, &mut cx)?;
         if options.verify_each {
             module.kernels.iter().for_each(|kernel| verify_after(pass.name, kernel));
@@ -223,12 +101,6 @@ pub fn run_on_file(
         after(pass.name, module);
     }
     sink.check()
-}
-
-/// Whether a pass may do more than the plain thing.
-fn enabled(pass: &PassInfo, options: &Options) -> bool {
-    let wanted = pass.by_default || options.enabled.contains(pass.name);
-    pass.required || wanted && !options.disabled.contains(pass.name)
 }
 
 /// Runs the passes of a kernel. `after` is shown the kernel after each pass.
@@ -242,8 +114,8 @@ pub fn run(
     after: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<(), Reported> {
     for pass in PASSES {
-        let Run::Kernel(run) = pass.run else { continue };
-        let mut cx = Cx { options, enabled: enabled(pass, options), pass: pass.name, sink };
+        let Run::Kernel(run) = run_of(pass) else { continue };
+        let mut cx = Cx::new(options, pass.name, sink);
         run(kernel, &mut cx)?;
         if options.verify_each || pass.name == LAST {
             verify_after(pass.name, kernel);
@@ -254,7 +126,7 @@ pub fn run(
 }
 
 /// The last pass: its output is verified always, for it becomes machine code.
-const LAST: &str = "barriers";
+const LAST: &str = barriers::NAME;
 
 /// A pass that turns a valid program into an invalid one is our bug, not the user's.
 fn verify_after(pass: &str, kernel: &Kernel) {
@@ -272,13 +144,17 @@ mod tests {
     use tilec_ir::target::Target;
 
     #[test]
+    fn every_pass_has_a_function() {
+        PASSES.iter().for_each(|pass| drop(super::run_of(pass)));
+    }
+
+    #[test]
     fn what_roles_need_is_switched_off_by_name() {
         let mut options = Options::new(Target::Sm90a);
         assert_eq!(options.missing_for_roles(), None);
-        let missing = PASSES.iter().filter(|pass| {
+        for pass in PASSES {
             options.disabled = [pass.name.to_owned()].into();
-            options.missing_for_roles() == Some(pass.name)
-        });
-        assert_eq!(missing.count(), super::cx::FOR_ROLES.len(), "a name that is no pass's");
+            assert_eq!(options.missing_for_roles(), pass.for_roles.then_some(pass.name));
+        }
     }
 }

@@ -15,6 +15,7 @@ mod general;
 mod plan;
 mod rolling;
 mod staged;
+mod wanted;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
@@ -23,6 +24,7 @@ use plan::Plan;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
+pub(crate) use wanted::{NAME, asynchronous};
 
 /// Slots of a loop's buffers where the schedule names none; `choose` asks. `direct`: copies are asynchronous.
 pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {

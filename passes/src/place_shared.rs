@@ -93,9 +93,9 @@ fn place_barriers(k: &mut Kernel) -> u64 {
 
 /// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`. Where the pass is switched off, nothing shares bytes.
 pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Supposed]) -> u64 {
-    let plan = |planner: &Planner<'_>| match options.disabled.contains(NAME) {
-        true => planner.plan(Sharing::Nothing),
-        false => fitting(planner, limit),
+    let plan = |planner: &Planner<'_>| match options.is_on(NAME) {
+        true => fitting(planner, limit),
+        false => planner.plan(Sharing::Nothing),
     };
     // What is torn is refused in the end, whatever it takes.
     Planner::new(k, supposed).map_or(0, |planner| plan(&planner).bytes)

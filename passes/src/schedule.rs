@@ -22,6 +22,8 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::typing::resolve_view;
 
+pub(crate) const NAME: &str = "schedule";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
         return Ok(());

@@ -48,6 +48,8 @@ use warps::{Share, Shares};
 
 pub(crate) use warps::{Sharing, sharing};
 
+pub(crate) const NAME: &str = "select-mma";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let scheduled = k.schedule.threads.is_some();
     if cx.options.target.has_tensor_copies() {

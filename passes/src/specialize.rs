@@ -32,6 +32,8 @@ use tilec_ir::target::Target;
 use tilec_ir::types::{DimStride, Strides};
 use tilec_ir::typing::resolve_view;
 
+pub(crate) const NAME: &str = "specialize";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let bindings = bind::bind(k, cx)?;
     // As written: after folding a precondition that does not hold reads `16 == 0`.

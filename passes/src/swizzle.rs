@@ -27,6 +27,8 @@ use tilec_ir::typing::resolve_view;
 /// single words one for each of the five lane bits.
 const MAX_TERMS: usize = 6;
 
+pub(crate) const NAME: &str = "swizzle";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let buffers: Vec<Value> = k
         .values

@@ -26,6 +26,8 @@ use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
 
+pub(crate) const NAME: &str = "vectorize";
+
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);
@@ -45,7 +47,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if views.is_empty() {
             continue;
         }
-        let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else { panic!("bug: XX {}", print_expr(k, src)) };
+        let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else {
+            panic!("bug: XX {}", print_expr(k, src))
+        };
         let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
@@ -72,7 +76,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
         let vec = match attrs.vec {
             Some(asked)
-                if asked > provable.elems && plain_layouts(cx) && asked <= promised(k, &facts, &views, &shape) =>
+                if asked > provable.elems
+                    && cx.options.plain_layouts()
+                    && asked <= promised(k, &facts, &views, &shape) =>
             {
                 cx.remark(span, format!("{what} is narrower than written: layouts are plain: {}", provable.why));
                 provable.elems
@@ -99,7 +105,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         // An asynchronous copy has no narrow form.
         let too_narrow = attrs.is_asynchronous() && widest_bytes(k, &views, vec) < 4;
-        if too_narrow && plain_layouts(cx) {
+        if too_narrow && cx.options.plain_layouts() {
             cx.remark(span, format!("{what} goes through registers: layouts are plain: {}", provable.why));
         } else if too_narrow {
             let message = format!("{what} cannot be `async`: it moves less than 4 bytes at a time");
@@ -356,13 +362,7 @@ pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize) -> u32
     (0..dim_bits[dim]).take_while(owned).count() as u32
 }
 
-/// Whether a pass that chooses layouts is switched off. A width written for the layouts it would have chosen is then an
-/// upper bound: switching a pass off must not make a program invalid.
-fn plain_layouts(cx: &Cx<'_>) -> bool {
-    ["select-mma", "assign-layouts"].iter().any(|&pass| cx.options.disabled.contains(pass))
-}
-
-/// The width that the text allows in some layout.
+// The width that the text allows in some layout.
 fn promised(k: &Kernel, facts: &Facts, views: &[ResolvedView], shape: &[u64]) -> u32 {
     narrowest(k, facts, views, None, shape).elems
 }

@@ -6,7 +6,6 @@
 //! stay together for those who read the buffer (the swizzle search finds how).
 
 use crate::Cx;
-use crate::analysis::uses::path_to;
 use crate::analysis::width::{elem_of, known_elem};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -24,12 +23,6 @@ pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { unreachable!("it is a copy") };
     let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return false };
     let (elem, stored) = (known_elem(k, from.base), known_elem(k, to.base));
-    let pipelined = attrs.is_asynchronous()
-        || !cx.options.disabled.contains("pipeline")
-            && k.schedule.stages.and_then(|e| k.as_int(e)) != Some(1)
-            && path_to(k, s)
-                .iter()
-                .any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. }));
     cx.enabled
         && cx.options.target.has_asynchronous_copies()
         && k.tensor_ty(from.base).is_some()
@@ -37,7 +30,7 @@ pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
         && attrs.reduce.is_none()
         && attrs.vec.is_none_or(|vec| vec == 1)
         && ASYNCHRONOUS_COPY_BYTES.contains(&elem.bytes())
-        && pipelined
+        && (attrs.is_asynchronous() || crate::pipeline::asynchronous(k, cx.options, s))
 }
 
 /// Single elements: lanes along `first` (contiguous in global memory), then along `second` (contiguous in the buffer), as

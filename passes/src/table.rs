@@ -1,0 +1,79 @@
+//! The passes there are, in their order: names, and what goes without them. How they work nothing here knows, so every pass may ask.
+
+/// A row of the pipeline.
+pub struct PassInfo {
+    /// Name: file, command line, tests, remark kind.
+    pub name: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// Cannot be switched off.
+    pub required: bool,
+    /// Switched on if nothing is said; what has not been measured yet is not.
+    pub by_default: bool,
+    /// Makes roles and products by wgmma, or decides what these need: without it there are none.
+    pub(crate) for_roles: bool,
+    /// Decides layouts of registers: without it a width in the text may be one for other layouts than there are.
+    pub(crate) for_layouts: bool,
+}
+
+impl PassInfo {
+    const fn new(name: &'static str, summary: &'static str) -> PassInfo {
+        PassInfo { name, summary, required: false, by_default: true, for_roles: false, for_layouts: false }
+    }
+
+    const fn required(self) -> PassInfo {
+        PassInfo { required: true, ..self }
+    }
+
+    const fn for_roles(self) -> PassInfo {
+        PassInfo { for_roles: true, ..self }
+    }
+
+    const fn for_layouts(self) -> PassInfo {
+        PassInfo { for_layouts: true, ..self }
+    }
+}
+
+/// The pipeline, in order.
+pub const PASSES: &[PassInfo] = &[
+    PassInfo::new(
+        "align-rows",
+        "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
+    ),
+    PassInfo::new("choose", "chooses values for `auto` parameters by predicting the time of every legal combination"),
+    PassInfo::new("specialize", "binds compile-time parameters, folds constants, checks what can be checked")
+        .required(),
+    PassInfo::new("select-mma", "picks the instruction of every product; makes its fragments explicit register tiles")
+        .for_roles()
+        .for_layouts(),
+    PassInfo::new("stage-stores", "stores results of warpgroups out of a buffer, by the tensor memory accelerator"),
+    PassInfo::new("assign-layouts", "decides which thread holds and moves which element").for_roles().for_layouts(),
+    PassInfo::new("defer-reductions", "lets lanes keep their own parts of what a loop reduces"),
+    PassInfo::new("vectorize", "decides the access width of every copy").for_roles(),
+    PassInfo::new("swizzle", "finds the cheapest conflict-free shared-memory layouts").for_roles(),
+    PassInfo::new(
+        "schedule-loops",
+        "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
+    )
+    .for_roles(),
+    PassInfo::new("expand", "makes prologue, steady state, drain and roles of scheduled loops").for_roles(),
+    PassInfo::new(
+        "pipeline",
+        "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
+    ),
+    PassInfo::new("predicate", "peels the residue and drops bounds checks that cannot fail"),
+    PassInfo::new("schedule", "orders loads, products and stores inside loop bodies"),
+    PassInfo::new("overlap-launches", "lets a launch begin while the one in front of it ends"),
+    PassInfo::new("contract", "has sums take in products, so that both are rounded once").required(),
+    PassInfo::new("hand-over", "counts the arrivals and the bytes for which roles wait").required(),
+    PassInfo::new("place-shared", "decides where buffers and channels lie in shared memory"),
+    PassInfo::new("barriers", "places the barriers that shared memory needs, and proves that they suffice").required(),
+];
+
+/// The row of a pass.
+///
+/// # Panics
+/// There is no pass of this name.
+pub(crate) fn pass(name: &str) -> &'static PassInfo {
+    PASSES.iter().find(|pass| pass.name == name).unwrap_or_else(|| panic!("bug: there is no pass `{name}`"))
+}

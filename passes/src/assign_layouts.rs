@@ -21,6 +21,7 @@
 
 mod beside;
 mod broadcast;
+mod coalesced;
 mod cost;
 pub(crate) mod epilogue;
 mod exchange;
@@ -35,22 +36,24 @@ pub(crate) mod threads;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
+use crate::analysis::views::{has_registers, memory_views, moved_shape, plain_var, unassigned};
 use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
 use crate::rewrite::inherit_stages;
-use crate::vectorize::memory_views;
 use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
+use coalesced::blocked;
+pub(crate) use coalesced::coalesced;
 pub(crate) use fragments::{accumulator_layout, warpgroup_accumulator};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{ElemRef, Order};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::resolve_view;
 
 pub(crate) const NAME: &str = "assign-layouts";
 
@@ -68,8 +71,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     exchange::insert(k, cx, threads)?;
     inherit_stages(k);
-    say_repeated(k, cx, &open);
     everything_has_a_layout(k, cx)?;
+    say_repeated(k, cx, &open);
     all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
 }
@@ -146,84 +149,12 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     None
 }
 
-/// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
-/// dimensions follow.
-pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
-    coalesced_within(dim_bits, contiguous, chunk, threads, &[])
-}
-
-/// The same, with elements along each of the dimensions `within` in one warp.
-fn coalesced_within(
-    dim_bits: &[u32],
-    contiguous: usize,
-    chunk: u32,
-    threads: u32,
-    within: &[usize],
-) -> Option<RegLayout> {
-    let total: u32 = dim_bits.iter().sum();
-    let mut base = 0;
-    let mut bases = Vec::new();
-    for &bits in dim_bits {
-        bases.push(base);
-        base += bits;
-    }
-    let column = |dim: usize, bit: u32| 1u64 << (bases[dim] + bit);
-    let mut order: Vec<u64> = (0..*dim_bits.get(contiguous)?).map(|b| column(contiguous, b)).collect();
-    // Of the other dimensions the last varies fastest.
-    for dim in (0..dim_bits.len()).rev().filter(|&d| d != contiguous) {
-        order.extend((0..dim_bits[dim]).map(|b| column(dim, b)));
-    }
-    let chunk = chunk.min(total.saturating_sub(threads)).min(dim_bits[contiguous]) as usize;
-    let mut value: Vec<u64> = order.drain(..chunk).collect();
-    let lanes = if within.is_empty() { threads } else { threads.min(WARP.ilog2()) };
-    let owned = (lanes as usize).min(order.len());
-    let mut thread: Vec<u64> = order.drain(..owned).collect();
-    thread.resize(lanes as usize, 0);
-    // Warps differ along the other dimensions, and repeat each other where there is nothing left of these.
-    let fixed: u64 =
-        within.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))).fold(0, |a, (d, b)| a | column(d, b));
-    let apart: Vec<u64> = order.iter().copied().filter(|c| c & fixed == 0).take((threads - lanes) as usize).collect();
-    order.retain(|c| !apart.contains(c));
-    thread.extend(apart);
-    thread.resize(threads as usize, 0);
-    value.extend(order);
-    RegLayout::new(value, thread, total)
-}
-
-/// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
-/// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
-/// Blocks narrower than 16 bytes are put together along `second` by every eighth thread: readers of 16 bytes keep such pieces
-/// together, so that only so can the stores of a warp be spread over all banks.
-fn blocked(dim_bits: &[u32], first: usize, second: usize, run: u32, threads: u32, bytes: u32) -> Option<RegLayout> {
-    let total: u32 = dim_bits.iter().sum();
-    let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
-    let columns = |dim: usize| {
-        let base: u32 = dim_bits[..dim].iter().sum();
-        (base..base + dim_bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
-    };
-    let (along, across) = (columns(first), columns(second));
-    let (along_run, along_rest) = along.split_at(run as usize);
-    let (across_run, across_rest) = across.split_at(run as usize);
-    let missing = scattered::WIDE.saturating_sub(bytes.max(1).ilog2() + run);
-    let words = bytes << run >= 4;
-    let (near, far) = along_rest.split_at(along_rest.len().min(scattered::UNITS as usize));
-    let (piece, beyond) = across_rest.split_at(if words { across_rest.len().min(missing as usize) } else { 0 });
-    let mut rest = [near, piece, far, beyond].concat();
-    for dim in (0..dim_bits.len()).rev().filter(|&d| d != first && d != second) {
-        rest.extend(columns(dim));
-    }
-    let owned = (threads as usize).min(rest.len());
-    let mut thread: Vec<u64> = rest.drain(..owned).collect();
-    thread.resize(threads as usize, 0);
-    RegLayout::new([along_run, across_run, &rest].concat(), thread, total)
-}
-
 /// Says which tiles several warps hold, load and compute with, each all of it: elements of a row that is reduced are those of one warp.
 fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let reduced = Reduced::of(k);
     for &v in open {
         let tile = k.tile_ty(v).expect("a register tile");
-        let (layout, shape) = (tile.reg_layout.as_ref().expect("found above"), tile_shape(k, v));
+        let (layout, shape) = (tile.reg_layout.as_ref().expect("everything has a layout"), tile_shape(k, v));
         let (lanes, threads) = (WARP.ilog2() as usize, 1u64 << layout.thread_bits());
         let repeated = layout.thread().cols().iter().skip(lanes).filter(|&&c| c == 0).count();
         let axes = reduced.along(&shape);
@@ -250,7 +181,8 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let Some(layout) = &attrs.threads else { continue };
         let shape = moved_shape(k, src, dst);
         // What warpgroups multiply is copied by tensor copies in the end.
-        let operand = || resolve_view(k, dst).is_some_and(|view| crate::swizzle::read_by_warpgroups(k, view.base));
+        let operand =
+            || resolve_view(k, dst).is_some_and(|view| crate::analysis::wgmma::read_by_warpgroups(k, view.base));
         if !layout.is_even(&shape) && !operand() {
             let message =
                 format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
@@ -260,25 +192,6 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
-}
-
-/// The extents of what a copy moves: one side of it has extents of its own.
-fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
-    fixed_shape(k, dst)
-        .or_else(|| fixed_shape(k, src))
-        .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
-}
-
-/// A register variable named as a whole.
-pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
-    match k.exprs[e] {
-        tilec_ir::kernel::ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => Some(v),
-        _ => None,
-    }
-}
-
-fn unassigned(k: &Kernel, v: Value) -> bool {
-    matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
 }
 
 /// Thread layouts of copies that move between two memories.
@@ -360,24 +273,6 @@ fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads
         }
     }
     found
-}
-
-/// Whether an expression has register tiles in it.
-pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
-    let mut found = false;
-    crate::analysis::uses::for_each_ref(k, e, &mut |v| {
-        found |= matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
-        if matches!(k.values[v].def, ValueDef::Let) && !names_memory(k, v) {
-            found |= matches!(tilec_ir::typing::let_init(k, v).map(|e| has_registers(k, e)), Some(true));
-        }
-    });
-    found
-}
-
-/// Whether a `let` is another name for a window of global memory; other tiles are values.
-fn names_memory(k: &Kernel, v: Value) -> bool {
-    let view = tilec_ir::typing::let_init(k, v).and_then(|init| resolve_view(k, init));
-    view.is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
 /// Words of registers of one thread that a tile may take. Beyond 255 the assembler spills; a multiple of that is no kernel

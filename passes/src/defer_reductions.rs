@@ -22,8 +22,8 @@
 use crate::Cx;
 use crate::analysis::live::{Tile, ranges};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
+use crate::analysis::wgmma::is_scheduled;
 use crate::roles::consumer_registers;
-use crate::schedule_loops::is_scheduled;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};

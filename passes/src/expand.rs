@@ -15,8 +15,9 @@ mod stages;
 
 use crate::Cx;
 use crate::analysis::live::zeroed;
+use crate::analysis::wgmma::{is_product, is_scheduled};
 use crate::graph::accesses::Accesses;
-use crate::schedule_loops::{is_product, is_scheduled, lag, modulo};
+use crate::schedule_loops::{lag, modulo};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt};

@@ -96,3 +96,9 @@ pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
     let target = cx.options.target;
     target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024))
 }
+
+/// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
+pub(crate) const ACCUMULATORS: u64 = 192;
+
+/// Registers that addresses and counters take beside accumulators.
+pub(crate) const BESIDE: u64 = 24;

@@ -78,7 +78,7 @@ struct Load {
 impl Load {
     fn of(k: &Kernel, s: Stmt) -> Option<Load> {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
-        let register = crate::assign_layouts::plain_var(k, dst)?;
+        let register = crate::analysis::views::plain_var(k, dst)?;
         let view = resolve_view(k, src)?;
         k.tensor_ty(view.base)?;
         let mut uses = Vec::new();

@@ -28,9 +28,10 @@ mod pressure;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::wgmma::is_product;
 use crate::feeds;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
 pub(crate) const NAME: &str = "schedule-loops";
@@ -80,11 +81,6 @@ fn marked(k: &Kernel) -> Vec<Value> {
         .collect()
 }
 
-/// Whether producer warps run some statement of the kernel: then roles are made by `expand`.
-pub(crate) fn is_scheduled(k: &Kernel) -> bool {
-    all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer)
-}
-
 /// The bodies of loops in which a wgmma stands directly.
 fn loops_with_products(k: &Kernel) -> Vec<Block> {
     let mut found = Vec::new();
@@ -96,10 +92,4 @@ fn loops_with_products(k: &Kernel) -> Vec<Block> {
         }
     });
     found
-}
-
-/// Whether a statement is a wgmma.
-pub(crate) fn is_product(k: &Kernel, s: Stmt) -> bool {
-    let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
-    matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
 }

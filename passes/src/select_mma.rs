@@ -33,7 +33,8 @@ use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions, path_to};
-use crate::assign_layouts::{Reduced, accumulator_layout, plain_var};
+use crate::analysis::views::plain_var;
+use crate::assign_layouts::{Reduced, accumulator_layout};
 use crate::rewrite::inherit_stages;
 use crate::roles::threads_of;
 use tilec_ir::atoms::{Atom, AtomRow, Inputs, Unit};
@@ -69,7 +70,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             // Its operands are slots or registers already: nothing is left to decide.
             Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {
                 // Of a scheduled kernel `expand` makes the roles.
-                if !crate::schedule_loops::is_scheduled(k) {
+                if !crate::analysis::wgmma::is_scheduled(k) {
                     in_roles::demand_role(k, cx, s, src)?;
                 } else {
                     in_roles::check_scheduled(k, cx, (s, src, dst), mma)?;

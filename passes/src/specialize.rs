@@ -20,7 +20,7 @@ pub(crate) use promises::assume;
 use crate::Cx;
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
-use crate::select_mma::warpgroup::{COLUMN_COUNTS, is_columns};
+use crate::analysis::wgmma::{COLUMN_COUNTS, is_columns};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};

@@ -8,19 +8,21 @@
 //! Needs: layouts and access widths. Switched off: natural layouts.
 
 use crate::Cx;
+use crate::analysis::distribution::copy_layout;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::views::{copy_shape, memory_views};
+use crate::analysis::wgmma::read_by_warpgroups;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::log2_shape;
-use crate::vectorize::{copy_layout, copy_shape, matrix_rows, memory_views};
+use crate::vectorize::matrix_rows;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
 use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
-use tilec_ir::typing::resolve_view;
 
 /// Terms the search may use. Products need at most three, to spread pieces of 16 bytes over the eight units of a row of banks. A
 /// copy that transposes needs as many for the rows that its lanes write, which are others than those that lanes read; one by
@@ -67,17 +69,6 @@ fn natural_layout(k: &Kernel, v: Value) -> SmemLayout {
     SmemLayout::natural(&bits, &order).expect("an order of all dimensions")
 }
 
-/// Whether products of warpgroups read a buffer, by themselves or from registers that are copied from it.
-pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
-    all_stmts(k, k.body).into_iter().any(|s| {
-        let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
-        let ExprData::Mma(mma) = k.exprs[src] else { return false };
-        let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
-        let of = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v || is_copied(k, v, view.base));
-        asynchronous && [mma.a, mma.b].into_iter().any(of)
-    })
-}
-
 /// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
 fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     if !read_by_warpgroups(k, v) && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
@@ -85,14 +76,6 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
     panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.bytes(), is_stored(k, v))
-}
-
-/// Whether a register tile is copied from a buffer.
-fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
-    let from = |e: Expr| memory_views(k, e).iter().any(|view| view.base == buffer);
-    let to = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tile);
-    let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if from(*src) && to(*dst));
-    matches!(k.values[tile].def, ValueDef::Var(_)) && k.statement_data().any(copies)
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

@@ -10,8 +10,8 @@
 use crate::Options;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_contiguous;
+use crate::analysis::wgmma::read_by_warpgroups;
 use crate::analysis::width::{elem_of, window_contiguous_dim};
-use crate::swizzle::read_by_warpgroups;
 use crate::tensor_copies;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef};

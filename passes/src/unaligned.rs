@@ -7,8 +7,9 @@
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::path_to;
+use crate::analysis::views::plain_var;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
-use crate::assign_layouts::{log2_shape, plain_var};
+use crate::assign_layouts::log2_shape;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;

@@ -9,22 +9,24 @@
 //! Needs: layouts. Switched off: one element per access.
 
 use crate::Cx;
+use crate::analysis::distribution::{copy_layout, owned_run};
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
-use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::uses::all_stmts;
+use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
 use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, Space};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 pub(crate) const NAME: &str = "vectorize";
 
@@ -48,7 +50,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             continue;
         }
         let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else {
-            panic!("bug: XX {}", print_expr(k, src))
+            panic!("bug: `{}` is copied in no layout", print_expr(k, src))
         };
         let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
         let span = k.stmt_spans[s];
@@ -286,80 +288,6 @@ fn say(
 /// Bytes of an access of `vec` elements to the widest of these memories.
 fn widest_bytes(k: &Kernel, views: &[ResolvedView], vec: u32) -> u32 {
     views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bytes() * vec).max().unwrap_or(0)
-}
-
-/// The views of global and shared memory in an expression.
-pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
-    match resolve_view(k, e) {
-        Some(view) if matches!(k.values[view.base].def, ValueDef::Var(_)) => Vec::new(),
-        Some(view) => vec![view],
-        None => k.children(e).into_iter().flat_map(|child| memory_views(k, child)).collect(),
-    }
-}
-
-/// The views that a copy of an expression accesses: those of [`memory_views`], and those of deferred `let`s that it names.
-pub(crate) fn accessed_views(k: &Kernel, deferred: &Deferred, e: Expr) -> Vec<ResolvedView> {
-    let mut views = memory_views(k, e);
-    for_each_ref(k, e, &mut |v| {
-        views.extend(deferred.init(v).into_iter().flat_map(|init| accessed_views(k, deferred, init)));
-    });
-    views
-}
-
-/// The shape of the tile a copy moves.
-pub(crate) fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
-    // A window of a register tile or buffer has no extents of its own; the other side has.
-    let whole = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(k, e)).flatten();
-    whole(dst).or_else(|| fixed_shape(k, src)).or_else(|| fixed_shape(k, dst))
-}
-
-/// The distribution a copy moves elements through: its own, or that of the register tile on one side.
-pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Option<RegLayout> {
-    if let Some(layout) = &attrs.threads {
-        return Some(layout.clone());
-    }
-    let whole = [dst, src].into_iter().find_map(|e| register_layout(k, e));
-    // Of a row and a column that are combined neither has all elements.
-    let has_all =
-        |l: &RegLayout| copy_shape(k, src, dst).is_none_or(|s| log2_shape(&s).iter().sum::<u32>() == l.out_bits());
-    if whole.as_ref().is_some_and(|l| !has_all(l)) {
-        return None;
-    }
-    whole.or_else(|| Some(window_of_registers(k, &resolve_view(k, dst)?, &copy_shape(k, src, dst)?)?.0))
-}
-
-/// The layout of the largest register tile in an expression: smaller ones are repeated.
-pub(crate) fn register_layout(k: &Kernel, e: Expr) -> Option<RegLayout> {
-    let of_value = |v: Value| match &k.values[v].def {
-        ValueDef::Var(t) if !t.shape.is_empty() => t.reg_layout.clone(),
-        ValueDef::Let => tilec_ir::typing::let_init(k, v).and_then(|init| register_layout(k, init)),
-        _ => None,
-    };
-    match &k.exprs[e] {
-        ExprData::Ref(v) => of_value(*v),
-        ExprData::View(_) => None,
-        ExprData::Reduce { axis, arg, .. } => {
-            let reduction = register_layout(k, *arg)?.reduction(&fixed_shape(k, *arg)?, *axis as usize);
-            reduction.ok().map(|r| r.layout)
-        }
-        _ => {
-            let found = k.children(e).into_iter().filter_map(|c| register_layout(k, c));
-            found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
-        }
-    }
-}
-
-/// Log2 of the run of neighbours along `dim` that a thread owns, beginning at a multiple of it. Which of its registers hold them does not
-/// matter: renaming is free, and halves of registers are exchanged by one instruction a pair.
-pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize) -> u32 {
-    let base: u32 = dim_bits[..dim].iter().sum();
-    let owned = |bit: &u32| {
-        let unit = 1u64 << (base + bit);
-        // Of a layout that mixes bits another column may move where the run begins.
-        let mixed = layout.value().cols().iter().chain(layout.thread().cols()).any(|&c| c != unit && c & unit != 0);
-        !mixed && layout.value().cols().contains(&unit)
-    };
-    (0..dim_bits[dim]).take_while(owned).count() as u32
 }
 
 // The width that the text allows in some layout.

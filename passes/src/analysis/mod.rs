@@ -1,12 +1,15 @@
 //! Facts about index expressions and views that several passes need.
 
 pub(crate) mod bounds;
+pub(crate) mod distribution;
 pub mod fold;
 pub(crate) mod live;
 pub(crate) mod order;
 pub(crate) mod reduction;
 pub(crate) mod sums;
 pub mod uses;
+pub(crate) mod views;
+pub(crate) mod wgmma;
 pub mod width;
 
 pub use tilec_ir::facts;

@@ -2,7 +2,8 @@
 
 use super::facts::contiguous_dim;
 use super::uses::all_stmts;
-use crate::assign_layouts::{log2_shape, plain_var};
+use crate::analysis::views::plain_var;
+use crate::assign_layouts::log2_shape;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::tensor_store::tensor_store;

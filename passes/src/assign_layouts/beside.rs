@@ -7,8 +7,9 @@
 
 use super::broadcast::only_loaded;
 use super::graph::Graph;
-use super::{log2_shape, plain_var};
-use crate::vectorize::register_layout;
+use super::log2_shape;
+use crate::analysis::distribution::register_layout;
+use crate::analysis::views::plain_var;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};

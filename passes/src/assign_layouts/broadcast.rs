@@ -11,11 +11,12 @@
 use super::threads::Threads;
 use super::{infer, log2_shape};
 use crate::Cx;
+use crate::analysis::distribution::copy_layout;
 use crate::analysis::facts::repeats;
 use crate::analysis::uses::{all_stmts, mentions, place_of};
+use crate::analysis::views::copy_shape;
 use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
-use crate::vectorize::{copy_layout, copy_shape};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};

@@ -7,7 +7,7 @@
 
 use super::graph::Access;
 use super::log2_shape;
-use crate::vectorize::owned_run;
+use crate::analysis::distribution::owned_run;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::layout::{Reach, RegLayout};
 use tilec_ir::target::WARP;

@@ -9,10 +9,11 @@
 
 use super::broadcast::only_loaded;
 use crate::Cx;
+use crate::analysis::distribution::owned_run;
 use crate::analysis::facts::Facts;
-use crate::analysis::uses::{all_stmts, for_each_ref, path_to};
+use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
-use crate::vectorize::owned_run;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -41,7 +42,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
                 return;
             }
             // Another tile named by `let` keeps the layout it was computed in.
-            named |= let_init(k, v).is_some_and(|init| super::has_registers(k, init));
+            named |= let_init(k, v).is_some_and(|init| crate::analysis::views::has_registers(k, init));
             // Smaller tiles are repeated, and follow.
             let whole = |t: &TileTy| !t.shape.is_empty() && k.const_shape(&t.shape).is_none_or(|s| s == shape);
             if matches!(&k.values[v].def, ValueDef::Var(t) if whole(t)) && !vars.contains(&v) {
@@ -217,18 +218,6 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
     let copy = k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span);
     k.blocks[place.0].splice(place.1..place.1, [decl, copy]);
     (out, copy)
-}
-
-/// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
-pub(crate) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
-    let mut named = Vec::new();
-    for_each_ref(k, e, &mut |v| {
-        f(v);
-        named.extend(deferred.init(v));
-    });
-    for init in named {
-        for_each_tile(k, deferred, init, f);
-    }
 }
 
 /// `place`, or in front of the first of these `let`s if one stands before it: all are in blocks around the copy `at`.

@@ -15,7 +15,7 @@ use super::spent;
 use super::threads::Threads;
 use crate::Cx;
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::uses::{path_to, place_of};
+use crate::analysis::uses::{changes, path_to, place_of};
 use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -53,17 +53,6 @@ fn order(k: &mut Kernel, buffer: Value) {
     let dim = smem_contiguous(k, buffer).unwrap_or(rank.saturating_sub(1));
     let found = [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == dim);
     k.tile_ty_mut(buffer).expect("a buffer is a tile").order = found;
-}
-
-/// Whether a statement, or one inside it, declares or changes `v`.
-pub(super) fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
-    let here = match k.stmts[s] {
-        StmtData::Let { value, .. } | StmtData::Var { value, .. } => value == v,
-        StmtData::Assign { dst, .. } => dst == v,
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
-        _ => false,
-    };
-    here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))
 }
 
 /// A statement, by its place.
@@ -434,7 +423,7 @@ fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout,
     };
     let v = k.value(&name, span, ValueDef::Var(ty));
     k.exprs[e] = ExprData::Ref(v);
-    let memory = !crate::vectorize::memory_views(k, moved).is_empty();
+    let memory = !crate::analysis::views::memory_views(k, moved).is_empty();
     let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
     let (mut stmts, mut computes) = (vec![decl], decl);
     if memory {

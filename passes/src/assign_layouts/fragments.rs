@@ -77,7 +77,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
-    let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
+    let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| warpgroup_layouts(k, acc, mma, warp));
     // There may be no warp tile where all layouts are written.
     let (sums, fragment) = layouts.unwrap_or_default();
@@ -100,7 +100,7 @@ fn warpgroup_layouts(
     mma: &Mma,
     warp: [u32; 2],
 ) -> Option<(Option<RegLayout>, Option<RegLayout>)> {
-    let a = super::plain_var(k, if mma.swap { mma.b } else { mma.a });
+    let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let row = mma.atom?.row();
     let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
     let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
@@ -230,7 +230,7 @@ fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, run: u32, natural: bool
 impl Product {
     fn new(k: &Kernel, cx: &Cx<'_>, acc: Value, mma: &Mma) -> Option<Product> {
         let row = mma.atom?.row();
-        let var = |e: Expr| super::plain_var(k, e);
+        let var = |e: Expr| crate::analysis::views::plain_var(k, e);
         let (a, b) = (var(mma.a)?, var(mma.b)?);
         let (c_bits, slice_bits) = accumulator_bits(k, acc)?;
         let k_bits = *log2_shape(&fixed_shape(k, mma.a)?).get(1)?;
@@ -429,7 +429,7 @@ pub(crate) fn accumulator_layout(
 fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        if super::plain_var(k, dst) != Some(tile) {
+        if crate::analysis::views::plain_var(k, dst) != Some(tile) {
             continue;
         }
         let Some(view) = resolve_view(k, src) else { continue };

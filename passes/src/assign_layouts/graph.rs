@@ -10,8 +10,8 @@
 
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
+use crate::analysis::views::{accessed_views, copy_shape};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
-use crate::vectorize::{accessed_views, copy_shape};
 use std::collections::BTreeMap;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -238,12 +238,12 @@ impl Builder<'_> {
             return;
         }
         let from = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg);
-        if let Some(to) = super::plain_var(self.k, dst) {
+        if let Some(to) = crate::analysis::views::plain_var(self.k, dst) {
             let Some(to) = self.of_tile(to) else { return };
             if let Some(view) = from {
                 let shape = self.graph.nodes[to].shape.clone();
                 self.access(to, &view, &shape, true, true);
-            } else if let Some(from) = super::plain_var(self.k, src).and_then(|v| self.of_tile(v)) {
+            } else if let Some(from) = crate::analysis::views::plain_var(self.k, src).and_then(|v| self.of_tile(v)) {
                 let weight = self.weight();
                 self.graph.edges.push(Edge { a: from, b: to, relation: Relation::Copy, weight, at: s, leaf: None });
             } else {
@@ -274,14 +274,14 @@ impl Builder<'_> {
         }
         self.operands(s, context, src);
         self.windows(context, src);
-        let plain = super::plain_var(self.k, src).is_some();
+        let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
     }
 
     /// The deferred `let`s that an expression names, and those that these name.
     fn deferred_in(&self, e: Expr) -> Vec<Value> {
         let mut found = Vec::new();
-        super::epilogue::for_each_tile(self.k, &self.deferred, e, &mut |v| {
+        crate::analysis::views::for_each_tile(self.k, &self.deferred, e, &mut |v| {
             if self.deferred.init(v).is_some() && !found.contains(&v) {
                 found.push(v);
             }
@@ -427,7 +427,7 @@ impl Builder<'_> {
     /// The loops around the current statement out of which a copy of `v` cannot be taken.
     fn loops_that_change(&self, v: Value) -> u32 {
         let all = self.loops().count();
-        let kept = self.loops().take_while(|&s| !super::exchange::changes(self.k, s, v)).count();
+        let kept = self.loops().take_while(|&s| !crate::analysis::uses::changes(self.k, s, v)).count();
         (all - kept) as u32
     }
 

@@ -1,7 +1,8 @@
 //! Register tiles that products read in windows: fragments of slices of the reduction.
 
-use super::{log2_shape, plain_var, unassigned};
+use super::log2_shape;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::views::{plain_var, unassigned};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;

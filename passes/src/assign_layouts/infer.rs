@@ -13,8 +13,9 @@
 
 use super::cost;
 use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
+use super::log2_shape;
 use super::threads::Threads;
-use super::{coalesced_within, log2_shape};
+use crate::assign_layouts::coalesced::coalesced_within;
 use std::collections::BTreeMap;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::layout::RegLayout;

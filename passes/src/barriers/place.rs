@@ -17,11 +17,11 @@
 //!
 //! Keeps: barriers already there.
 
+use crate::analysis::distribution::register_layout;
 use crate::analysis::uses::stmt_exprs;
+use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use crate::rewrite::same_expr;
-use crate::schedule_loops::is_product;
-use crate::vectorize::register_layout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -427,7 +427,7 @@ fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
         |t: Stmt| t != s && accesses(k, Scope::Block, t).iter().any(|a| a.value == tensor && !a.write);
     crate::analysis::uses::all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
         let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
-        let loaded = crate::assign_layouts::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
+        let loaded = crate::analysis::views::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
         alone
             && resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to))
             && loaded.as_ref() == Some(&stored)

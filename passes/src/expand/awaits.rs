@@ -5,8 +5,8 @@
 //! known at each statement is how many products were issued behind the one that it needs. A forward dataflow counts them; where paths
 //! meet, the smaller count is right for both.
 
+use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
-use crate::schedule_loops::is_product;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

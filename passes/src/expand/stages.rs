@@ -11,12 +11,12 @@
 //! What stage 0 computes and stage 1 reads lives in a register tile that is declared in front of the loop. Indices and names for windows are
 //! computed again for each iteration that needs them.
 
+use crate::analysis::distribution::register_layout;
 use crate::analysis::uses::place_of;
+use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
-use crate::schedule_loops::is_product;
 use crate::schedule_loops::modulo::is_index;
-use crate::vectorize::register_layout;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};

@@ -2,7 +2,8 @@
 
 use super::plan::{self, Fill, Plan};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
-use crate::assign_layouts::{Threads, coalesced, log2_shape};
+use crate::assign_layouts::coalesced;
+use crate::assign_layouts::{Threads, log2_shape};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};

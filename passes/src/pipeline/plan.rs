@@ -130,7 +130,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     for slice in &slices {
         for &s in &slice.loads {
             if let StmtData::Copy { dst, .. } = k.stmts[s]
-                && let Some(v) = crate::assign_layouts::plain_var(k, dst)
+                && let Some(v) = crate::analysis::views::plain_var(k, dst)
                 && !fragments.contains(&v)
             {
                 fragments.push(v);

@@ -15,9 +15,9 @@ use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
 use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
 use crate::analysis::uses::{all_stmts, mentions, place_of};
+use crate::analysis::views::copy_shape;
 use crate::analysis::width::kept_dims;
 use crate::rewrite::{Map, Subst, clone_block, same_expr};
-use crate::vectorize::copy_shape;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
@@ -509,7 +509,7 @@ fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
 
 /// Whether a register tile starts as zeros and is written by loads only, so that masked elements are zero before and after.
 fn zero_initialised(k: &Kernel, dst: Expr) -> bool {
-    let Some(var) = crate::assign_layouts::plain_var(k, dst) else { return false };
+    let Some(var) = crate::analysis::views::plain_var(k, dst) else { return false };
     let mut zero = false;
     let mut windows: Vec<ResolvedView> = Vec::new();
     for s in all_stmts(k, k.body) {

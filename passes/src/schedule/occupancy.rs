@@ -8,11 +8,12 @@
 //! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
 
 use crate::Cx;
+use crate::analysis::distribution::register_layout;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
+use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
-use crate::assign_layouts::{Threads, plain_var};
-use crate::vectorize::register_layout;
+use crate::assign_layouts::Threads;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};

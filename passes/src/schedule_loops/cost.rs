@@ -4,7 +4,7 @@
 //! functions take eight (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs beside them, at
 //! the rate of the card. The figures order a schedule; they are no prediction of a kernel's time.
 
-use super::is_product;
+use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
 use tilec_ir::entities::{Expr, Stmt, Value};

@@ -8,8 +8,7 @@
 use crate::Cx;
 use crate::analysis::reduction::Reduction;
 use crate::analysis::width::{known_elem, slots_of, tile_shape};
-use crate::roles::{consumer_registers, consumer_warps, ping_pong};
-use crate::select_mma::warpgroup::{ACCUMULATORS, BESIDE};
+use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, consumer_warps, ping_pong};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Value};

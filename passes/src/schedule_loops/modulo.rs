@@ -11,16 +11,16 @@
 //! live at one time are those that a thread has room for ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
+use super::lag;
 use super::pressure::Tiles;
-use super::{is_product, lag};
 use crate::Cx;
 use crate::analysis::live::zeroed;
 use crate::analysis::reduction::{self, Reduction};
+use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
-use crate::roles::{consumer_registers, consumer_warps};
-use crate::select_mma::warpgroup::BESIDE;
+use crate::roles::{BESIDE, consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};

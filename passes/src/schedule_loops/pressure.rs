@@ -4,8 +4,8 @@
 //! which runs in the next iteration of the expanded loop where it is of a later stage. A tile that a product reads from registers lives until
 //! something waits for that product or a later one.
 
-use super::is_product;
 use crate::analysis::live;
+use crate::analysis::wgmma::is_product;
 use crate::graph::DepGraph;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::Kernel;

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
+use crate::analysis::views::plain_var;
 use crate::analysis::width::elem_of;
-use crate::assign_layouts::plain_var;
 use crate::feeds;
 use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
@@ -71,7 +71,7 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     for d in odd_extents(k) {
         let note = format!(
             "products of warpgroups may have 192 rows, and {}, but there is none here: {why}",
-            warpgroup::COLUMN_COUNTS
+            crate::analysis::wgmma::COLUMN_COUNTS
         );
         result = Err(cx.report(d.with_note(note)));
     }
@@ -144,7 +144,7 @@ pub(super) fn choose(
                     Err(format!(
                         "the operand that is not contiguous along the reduction comes from registers: a warpgroup computes 64 {dim} or a \
                          multiple, 8 to 256 of the others, and a thread has {} registers for all",
-                        warpgroup::ACCUMULATORS
+                        crate::roles::ACCUMULATORS
                     ))
                 }
                 None if !reduced.is_empty() && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1), &[]).is_some() => {
@@ -152,7 +152,7 @@ pub(super) fn choose(
                 }
                 None => Err(format!(
                     "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",
-                    warpgroup::COLUMN_COUNTS
+                    crate::analysis::wgmma::COLUMN_COUNTS
                 )),
             },
         }

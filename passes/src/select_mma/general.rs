@@ -15,13 +15,13 @@
 use super::from_registers;
 use super::in_roles::{self, Product};
 use super::operand;
-use super::warpgroup::{self, BESIDE};
+use super::warpgroup;
 use crate::Cx;
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
-use crate::assign_layouts::plain_var;
+use crate::analysis::views::plain_var;
 use crate::feeds::{self, Feed, Refused};
-use crate::roles::consumer_registers;
+use crate::roles::{BESIDE, consumer_registers};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};

@@ -12,7 +12,8 @@ use super::warpgroup::{self, Way};
 use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
-use crate::assign_layouts::{plain_var, warpgroup_accumulator};
+use crate::analysis::views::plain_var;
+use crate::assign_layouts::warpgroup_accumulator;
 
 use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
@@ -343,7 +344,7 @@ fn way(
             return Ok((atom, way, shape, own));
         }
     }
-    let what = format!("64 rows or a multiple, and {}, or transposed", warpgroup::COLUMN_COUNTS);
+    let what = format!("64 rows or a multiple, and {}, or transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {
         (Some((wm, wn)), _) => format!(
             "{parts} warpgroup(s) of the role do not share out {bm}x{bn} in tiles of {wm}x{wn} (`warp_tile`); each computes {what}"

@@ -20,7 +20,7 @@ use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
 use crate::analysis::width::elem_of;
 use crate::feeds;
-use crate::roles::{consumer_registers, share};
+use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, share};
 use crate::tensor_copies;
 use crate::thread_fills;
 use crate::{Cx, Options};
@@ -289,20 +289,6 @@ pub(crate) fn is_rows(n: u64) -> bool {
     n.is_power_of_two() || n == THREE
 }
 
-/// Columns of an instruction at most.
-const COLUMNS: u64 = 256;
-/// How many there may be, in words.
-pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (of bytes, above 32, of 16)";
-/// Of other than a power of two of columns there are multiples of these.
-const COLUMN_UNIT: u64 = 8;
-
-/// Whether products of warpgroups have so many columns, of some types.
-pub(crate) fn is_columns(n: u64) -> bool {
-    n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
-}
-/// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
-pub(crate) const ACCUMULATORS: u64 = 192;
-
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
@@ -318,9 +304,6 @@ pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Wa
     let fragment = if way.registers { rows * depth * input } else { 0 };
     (sums * wm * wn * u64::from(acc.bytes()) + fragment) / lanes / 4
 }
-
-/// Registers that addresses and counters take beside accumulators.
-pub(crate) const BESIDE: u64 = 24;
 
 /// Warps of a block whose warpgroups compute `wm x wn` each.
 fn warps((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u32 {

@@ -51,9 +51,9 @@ pub(super) fn of(
     at: Stmt,
     (store, src, to): (Stmt, Expr, &ResolvedView),
 ) -> Result<Option<Load>, String> {
-    let mut direct: Vec<ResolvedView> = crate::vectorize::memory_views(k, src);
+    let mut direct: Vec<ResolvedView> = crate::analysis::views::memory_views(k, src);
     direct.retain(|view| is_matrix(k, view));
-    let mut all = crate::vectorize::accessed_views(k, deferred, src);
+    let mut all = crate::analysis::views::accessed_views(k, deferred, src);
     all.retain(|view| is_matrix(k, view));
     let Some(from) = direct.first().cloned() else {
         return match all.first() {
@@ -62,7 +62,7 @@ pub(super) fn of(
         };
     };
     let why = |reason: &str| Err(format!("`{}` is loaded for it, as wide as threads store: {reason}", name(k, &from)));
-    if crate::schedule_loops::is_scheduled(k) && reduction::of_kernel(k).is_err() {
+    if crate::analysis::wgmma::is_scheduled(k) && reduction::of_kernel(k).is_err() {
         return why("the loop does more than add up products");
     }
     if all.iter().any(|view| *view != from) {
@@ -132,7 +132,7 @@ pub(super) fn of(
 /// buffer for what is stored can then hold it before.
 pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView) -> Option<ResolvedView> {
     let (mut direct, mut all) =
-        (crate::vectorize::memory_views(k, src), crate::vectorize::accessed_views(k, deferred, src));
+        (crate::analysis::views::memory_views(k, src), crate::analysis::views::accessed_views(k, deferred, src));
     direct.retain(|view| is_matrix(k, view));
     all.retain(|view| is_matrix(k, view));
     let from = direct.first()?.clone();
@@ -210,7 +210,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     let tile = k.value(&title, span, ValueDef::Var(tile));
     let mut out = vec![k.stmt(StmtData::Var { value: tile, init: None }, span)];
     let last = load.from.kept().last().copied();
-    let scheduled = crate::schedule_loops::is_scheduled(k);
+    let scheduled = crate::analysis::wgmma::is_scheduled(k);
     for first in (0..cols).step_by(load.width.max(1) as usize) {
         let mut ranges = Vec::new();
         for (d, dim) in load.from.dims.iter().enumerate() {

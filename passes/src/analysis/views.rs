@@ -1,0 +1,82 @@
+//! What expressions and copies name: register tiles, windows of memory, and the extents of what is moved.
+
+use crate::analysis::uses::for_each_ref;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::typing::ResolvedView;
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// A register variable named as a whole.
+pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
+    match k.exprs[e] {
+        tilec_ir::kernel::ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => Some(v),
+        _ => None,
+    }
+}
+
+pub(crate) fn unassigned(k: &Kernel, v: Value) -> bool {
+    matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
+}
+
+/// Whether an expression has register tiles in it.
+pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
+    let mut found = false;
+    crate::analysis::uses::for_each_ref(k, e, &mut |v| {
+        found |= matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
+        if matches!(k.values[v].def, ValueDef::Let) && !names_memory(k, v) {
+            found |= matches!(tilec_ir::typing::let_init(k, v).map(|e| has_registers(k, e)), Some(true));
+        }
+    });
+    found
+}
+
+/// The extents of what a copy moves: one side of it has extents of its own.
+pub(crate) fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
+    fixed_shape(k, dst)
+        .or_else(|| fixed_shape(k, src))
+        .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
+}
+
+/// The views of global and shared memory in an expression.
+pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
+    match resolve_view(k, e) {
+        Some(view) if matches!(k.values[view.base].def, ValueDef::Var(_)) => Vec::new(),
+        Some(view) => vec![view],
+        None => k.children(e).into_iter().flat_map(|child| memory_views(k, child)).collect(),
+    }
+}
+
+/// The views that a copy of an expression accesses: those of [`memory_views`], and those of deferred `let`s that it names.
+pub(crate) fn accessed_views(k: &Kernel, deferred: &Deferred, e: Expr) -> Vec<ResolvedView> {
+    let mut views = memory_views(k, e);
+    for_each_ref(k, e, &mut |v| {
+        views.extend(deferred.init(v).into_iter().flat_map(|init| accessed_views(k, deferred, init)));
+    });
+    views
+}
+
+/// The shape of the tile a copy moves.
+pub(crate) fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
+    // A window of a register tile or buffer has no extents of its own; the other side has.
+    let whole = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(k, e)).flatten();
+    whole(dst).or_else(|| fixed_shape(k, src)).or_else(|| fixed_shape(k, dst))
+}
+
+/// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
+pub(crate) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
+    let mut named = Vec::new();
+    for_each_ref(k, e, &mut |v| {
+        f(v);
+        named.extend(deferred.init(v));
+    });
+    for init in named {
+        for_each_tile(k, deferred, init, f);
+    }
+}
+
+/// Whether a `let` is another name for a window of global memory; other tiles are values.
+pub(crate) fn names_memory(k: &Kernel, v: Value) -> bool {
+    let view = tilec_ir::typing::let_init(k, v).and_then(|init| resolve_view(k, init));
+    view.is_some_and(|view| k.tensor_ty(view.base).is_some())
+}

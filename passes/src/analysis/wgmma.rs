@@ -1,0 +1,52 @@
+//! Products of warpgroups (wgmma): what they are, what they read, and how many columns they have.
+
+use crate::analysis::uses::all_stmts;
+use crate::analysis::views::memory_views;
+use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::typing::resolve_view;
+
+/// Whether producer warps run some statement of the kernel: then roles are made by `expand`.
+pub(crate) fn is_scheduled(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer)
+}
+
+/// Whether a statement is a wgmma.
+pub(crate) fn is_product(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
+    matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
+}
+
+/// Whether products of warpgroups read a buffer, by themselves or from registers that are copied from it.
+pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
+        let ExprData::Mma(mma) = k.exprs[src] else { return false };
+        let asynchronous = mma.atom.is_some_and(|a| a.row().asynchronous());
+        let of = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v || is_copied(k, v, view.base));
+        asynchronous && [mma.a, mma.b].into_iter().any(of)
+    })
+}
+
+/// Whether a register tile is copied from a buffer.
+pub(crate) fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
+    let from = |e: Expr| memory_views(k, e).iter().any(|view| view.base == buffer);
+    let to = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tile);
+    let copies = |s: &StmtData| matches!(s, StmtData::Copy { src, dst, .. } if from(*src) && to(*dst));
+    matches!(k.values[tile].def, ValueDef::Var(_)) && k.statement_data().any(copies)
+}
+
+/// How many there may be, in words.
+pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (of bytes, above 32, of 16)";
+
+/// Whether products of warpgroups have so many columns, of some types.
+pub(crate) fn is_columns(n: u64) -> bool {
+    n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
+}
+
+/// Columns of an instruction at most.
+pub(crate) const COLUMNS: u64 = 256;
+
+/// Of other than a power of two of columns there are multiples of these.
+pub(crate) const COLUMN_UNIT: u64 = 8;

@@ -1,0 +1,83 @@
+//! Layouts that deal elements out so that neighbouring threads access neighbouring memory.
+
+use tilec_ir::layout::RegLayout;
+use tilec_ir::target::WARP;
+
+/// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
+/// dimensions follow.
+pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
+    coalesced_within(dim_bits, contiguous, chunk, threads, &[])
+}
+
+/// The same, with elements along each of the dimensions `within` in one warp.
+pub(crate) fn coalesced_within(
+    dim_bits: &[u32],
+    contiguous: usize,
+    chunk: u32,
+    threads: u32,
+    within: &[usize],
+) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let mut base = 0;
+    let mut bases = Vec::new();
+    for &bits in dim_bits {
+        bases.push(base);
+        base += bits;
+    }
+    let column = |dim: usize, bit: u32| 1u64 << (bases[dim] + bit);
+    let mut order: Vec<u64> = (0..*dim_bits.get(contiguous)?).map(|b| column(contiguous, b)).collect();
+    // Of the other dimensions the last varies fastest.
+    for dim in (0..dim_bits.len()).rev().filter(|&d| d != contiguous) {
+        order.extend((0..dim_bits[dim]).map(|b| column(dim, b)));
+    }
+    let chunk = chunk.min(total.saturating_sub(threads)).min(dim_bits[contiguous]) as usize;
+    let mut value: Vec<u64> = order.drain(..chunk).collect();
+    let lanes = if within.is_empty() { threads } else { threads.min(WARP.ilog2()) };
+    let owned = (lanes as usize).min(order.len());
+    let mut thread: Vec<u64> = order.drain(..owned).collect();
+    thread.resize(lanes as usize, 0);
+    // Warps differ along the other dimensions, and repeat each other where there is nothing left of these.
+    let fixed: u64 =
+        within.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))).fold(0, |a, (d, b)| a | column(d, b));
+    let apart: Vec<u64> = order.iter().copied().filter(|c| c & fixed == 0).take((threads - lanes) as usize).collect();
+    order.retain(|c| !apart.contains(c));
+    thread.extend(apart);
+    thread.resize(threads as usize, 0);
+    value.extend(order);
+    RegLayout::new(value, thread, total)
+}
+
+/// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
+/// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
+/// Blocks narrower than 16 bytes are put together along `second` by every eighth thread: readers of 16 bytes keep such pieces
+/// together, so that only so can the stores of a warp be spread over all banks.
+pub(crate) fn blocked(
+    dim_bits: &[u32],
+    first: usize,
+    second: usize,
+    run: u32,
+    threads: u32,
+    bytes: u32,
+) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
+    let columns = |dim: usize| {
+        let base: u32 = dim_bits[..dim].iter().sum();
+        (base..base + dim_bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()
+    };
+    let (along, across) = (columns(first), columns(second));
+    let (along_run, along_rest) = along.split_at(run as usize);
+    let (across_run, across_rest) = across.split_at(run as usize);
+    let missing = super::scattered::WIDE.saturating_sub(bytes.max(1).ilog2() + run);
+    let words = bytes << run >= 4;
+    let (near, far) = along_rest.split_at(along_rest.len().min(super::scattered::UNITS as usize));
+    let (piece, beyond) = across_rest.split_at(if words { across_rest.len().min(missing as usize) } else { 0 });
+    let mut rest = [near, piece, far, beyond].concat();
+    for dim in (0..dim_bits.len()).rev().filter(|&d| d != first && d != second) {
+        rest.extend(columns(dim));
+    }
+    let owned = (threads as usize).min(rest.len());
+    let mut thread: Vec<u64> = rest.drain(..owned).collect();
+    thread.resize(threads as usize, 0);
+    RegLayout::new([along_run, across_run, &rest].concat(), thread, total)
+}

@@ -18,16 +18,16 @@
 mod apart;
 mod fences;
 mod place;
+mod proof;
 mod prove;
 mod roles;
 #[cfg(test)]
 mod tests;
 
-pub use prove::prove;
-pub(crate) use prove::{buffer_uses, is_fixed};
-
 use crate::Cx;
 use place::Placed;
+pub use proof::prove;
+pub(crate) use prove::uses::buffer_uses;
 use tilec_ir::diag::{Diagnostic, Reported, Severity};
 use tilec_ir::entities::Block;
 use tilec_ir::index;

@@ -13,16 +13,17 @@
 mod build;
 mod general;
 mod plan;
+mod planned;
 mod rolling;
 mod staged;
 mod wanted;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
+use crate::pipeline::planned::Plan;
 use build::{Build, Lane};
-use plan::Plan;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
 pub(crate) use wanted::{NAME, asynchronous};
 
@@ -49,15 +50,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
-}
-
-/// What becomes of the loop: statements in front of it, its body, statements behind it.
-struct Laid {
-    before: Vec<Stmt>,
-    /// First value of the loop variable.
-    start: Expr,
-    body: Vec<Stmt>,
-    after: Vec<Stmt>,
 }
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
@@ -98,12 +90,4 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
             names.join(", "),
         ),
     );
-}
-
-/// The block a loop owns.
-pub(crate) fn loop_body(k: &Kernel, s: Stmt) -> Option<Block> {
-    match k.stmts[s] {
-        StmtData::For { body, .. } => Some(body),
-        _ => None,
-    }
 }

@@ -9,6 +9,7 @@
 //!
 //! Needs: pipelined loops if they are to be pipelined. Switched off: everything is checked at every access.
 
+mod conditions;
 mod residue;
 
 use crate::Cx;
@@ -17,6 +18,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape};
 use crate::analysis::width::kept_dims;
+use crate::predicate::conditions::add_condition;
 use crate::rewrite::same_expr;
 use residue::Residue;
 use tilec_ir::deferred::Deferred;
@@ -62,19 +64,6 @@ fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)>
         let view = resolve_view(k, e)?;
         k.tensor_ty(view.base).is_some().then_some((e, view))
     })
-}
-
-/// The copy moves nothing unless `cond` holds.
-fn add_condition(k: &mut Kernel, s: Stmt, cond: Expr) {
-    let span = k.stmt_spans[s];
-    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { unreachable!("a condition is a copy's") };
-    let both = match attrs.when {
-        Some(other) => k.binary(Op::And, other, cond, span),
-        None => cond,
-    };
-    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
-        attrs.when = Some(both);
-    }
 }
 
 /// Leaves out checks of dimensions whose windows lie inside the extent for every launch that meets the preconditions.

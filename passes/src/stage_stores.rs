@@ -26,12 +26,12 @@ mod loads;
 mod pieces;
 
 use crate::Cx;
+use crate::analysis::conditions::is_fixed;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
-use crate::barriers::is_fixed;
 use crate::roles::BARRIER_BYTES;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::walk::tiles_and_blocks;

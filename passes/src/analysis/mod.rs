@@ -1,6 +1,7 @@
 //! Facts about index expressions and views that several passes need.
 
 pub(crate) mod bounds;
+pub(crate) mod conditions;
 pub(crate) mod distribution;
 pub mod fold;
 pub(crate) mod live;

@@ -84,3 +84,11 @@ pub(crate) fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
     };
     here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))
 }
+
+/// The block a loop owns.
+pub(crate) fn loop_body(k: &Kernel, s: Stmt) -> Option<Block> {
+    match k.stmts[s] {
+        StmtData::For { body, .. } => Some(body),
+        _ => None,
+    }
+}

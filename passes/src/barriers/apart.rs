@@ -11,8 +11,7 @@ mod forms;
 mod walks;
 mod windows;
 
-use super::prove::is_fixed;
-use super::roles::alike;
+use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::{all_stmts, path_to};
 use forms::Forms;
 use tilec_ir::codes;

@@ -30,55 +30,25 @@
 mod report;
 mod ring;
 mod step;
-mod uses;
+pub(crate) mod uses;
 
-use super::apart::stored_twice;
+use crate::analysis::conditions::is_fixed;
+use crate::barriers::prove::report::Trace;
 use report::{Fault, report};
 use ring::{Cell, Ring, Why};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::index;
-use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::tensor_store;
 use uses::{tensors, uses};
 
 /// Statements executed before the check is given up, with a warning.
 const WORK: u32 = 60_000;
-
-/// Checks that shared memory is free of races and that channels are used in order, for every trip count.
-///
-/// Errors are [`codes::HAZARD`], with both statements and the trip counts that lead there. A warning with that code says
-/// that the check was given up. Of a kernel with roles the order of channel operations is proved. Compile-time parameters must be bound.
-pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
-    let mut roles = false;
-    let mut unbound = None;
-    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
-        StmtData::Role { .. } => roles = true,
-        StmtData::Alloc { value, .. } => {
-            if let ValueDef::Channel { slots, .. } = &k.values[*value].def
-                && !k.as_int(*slots).is_some_and(|n| (1..=i64::from(u32::MAX)).contains(&n))
-            {
-                unbound = unbound.or(Some((*value, s)));
-            }
-        }
-        _ => {}
-    });
-    if let Some((v, s)) = unbound {
-        let message =
-            format!("the number of slots of `{}` is not a positive number: its use is not checked", k.values[v].name);
-        return vec![Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)];
-    }
-    let mut found = if roles { super::roles::check(k) } else { run(k, k.body, State::default(), false) };
-    if !roles {
-        found.extend(stored_twice(k));
-    }
-    found.extend(super::fences::prove(k));
-    found
-}
 
 /// Checks the buffers that a role uses, or what stands beside the roles: of these threads alone, which find those that are declared in
 /// front of the roles.
@@ -92,6 +62,11 @@ pub(super) fn prove_role(k: &Kernel, body: Block) -> Vec<Diagnostic> {
         }
     }
     run(k, body, start, true)
+}
+
+/// Checks a kernel without roles: all of it is of the threads of a block.
+pub(super) fn prove_block(k: &Kernel) -> Vec<Diagnostic> {
+    run(k, k.body, State::default(), false)
 }
 
 fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
@@ -126,22 +101,6 @@ fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnos
         }
     }
     run.faults.iter().map(|((s, _, _), (fault, trace))| report(k, *s, fault, trace)).collect()
-}
-
-/// The slots of channels that a statement itself touches.
-pub(super) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
-    uses(k, s).into_iter().filter_map(|u| Some((u.value, u.slot?))).collect()
-}
-
-/// The buffers that a statement itself touches.
-pub(crate) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
-    uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
-}
-
-/// The tensors that a statement itself touches.
-pub(super) fn tensor_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
-    let found = tensors(k, s);
-    [found.loads, found.stores].concat()
 }
 
 /// What the future depends on.
@@ -190,22 +149,6 @@ impl State {
         }
     }
 }
-
-/// How a state was reached, for the message. Of equal states the first one's is kept.
-#[derive(Clone, Default, Debug)]
-struct Trace {
-    /// Last write and last read of a cell.
-    last: BTreeMap<(Value, Option<u32>), Last>,
-    /// Last `acquire` of a slot.
-    acquired: BTreeMap<(Value, u32), Stmt>,
-    /// Iterations of loops completed.
-    trips: BTreeMap<Stmt, u64>,
-    /// Branches last taken.
-    branches: BTreeMap<Stmt, bool>,
-}
-
-/// The last write and the last read.
-type Last = (Option<Stmt>, Option<Stmt>);
 
 type States = BTreeMap<State, Trace>;
 
@@ -433,16 +376,4 @@ fn trips(k: &Kernel, s: Stmt) -> Trips {
     }
     let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
     Trips::AtLeast(u64::from(sized && k.as_int(start).is_some_and(|x| x <= 0)))
-}
-
-/// Whether a condition has one value throughout a run of a block of threads.
-pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Ref(v) => {
-            matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
-        }
-        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
-        _ => false,
-    };
-    own && k.children(e).into_iter().all(|c| is_fixed(k, c))
 }

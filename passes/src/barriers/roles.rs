@@ -25,19 +25,20 @@
 mod steps;
 mod turns;
 mod walk;
+mod words;
 
 use super::apart::{apart, stored_twice};
-use super::prove::{buffer_uses, prove_role, tensor_uses};
-use crate::rewrite::same_expr;
+use super::prove::prove_role;
+use crate::barriers::prove::uses::{buffer_uses, tensor_uses};
+use crate::barriers::roles::words::fault;
 use std::collections::BTreeMap;
 use steps::{Step, differs, note, only, stuck, trace, unfilled};
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::typing::let_init;
 use walk::walk;
 
 /// The bodies of a kernel's roles.
@@ -169,26 +170,6 @@ fn clusters(k: &Kernel, roles: &[(Stmt, Block)], found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn took(slot: Slot) -> &'static str {
-    match slot {
-        Slot::Put => "acquired",
-        Slot::Get => "waited for",
-    }
-}
-
-fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
-    Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
-        .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")
-}
-
-/// The slots of a channel.
-fn slots(k: &Kernel, channel: Value) -> Option<usize> {
-    match k.values[channel].def {
-        ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| usize::try_from(n).ok()),
-        _ => None,
-    }
-}
-
 /// Statements 1, 3 and 4: who fills and empties which channel.
 fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut Vec<Diagnostic>) {
     let mut users: BTreeMap<Value, [Vec<usize>; 2]> = BTreeMap::new();
@@ -251,22 +232,6 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
     }
     if let Some(&(a, _)) = left.first() {
         found.push(fault(k, roles[a].0, "roles fill channels for one another in a ring".to_owned()));
-    }
-}
-
-/// Whether two index expressions have the same value: names stand for what they name.
-pub(super) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
-    let resolved = |e: Expr| match k.exprs[e] {
-        ExprData::Ref(v) => let_init(k, v).unwrap_or(e),
-        _ => e,
-    };
-    let (a, b) = (resolved(a), resolved(b));
-    match (&k.exprs[a], &k.exprs[b]) {
-        (ExprData::Ref(v), ExprData::Ref(w)) => v == w || same.contains(&(*v, *w)),
-        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
-            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same))
-        }
-        _ => same_expr(k, a, b),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The statements that pipelined loops are made of.
 
-use super::plan::{self, Fill, Plan};
 use crate::analysis::width::{elem_of, window_contiguous_dim};
 use crate::assign_layouts::coalesced;
 use crate::assign_layouts::{Threads, log2_shape};
+use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::rewrite::{Map, Subst, clone_expr, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -271,7 +271,7 @@ impl Build<'_> {
         out
     }
 
-    pub(super) fn loads(&mut self, slice: &plan::Slice, pairs: &[(Value, Value)], parity: usize) -> Vec<Stmt> {
+    pub(super) fn loads(&mut self, slice: &Slice, pairs: &[(Value, Value)], parity: usize) -> Vec<Stmt> {
         self.copy_all(&slice.loads, pairs, parity)
     }
 

@@ -3,10 +3,10 @@
 //! Their statements stay as they are, and read the slots that were waited for; only the copies are done ahead, as [`rolling`](super::rolling)
 //! lays them out.
 
-use super::plan::Fill;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use crate::analysis::width::known_elem;
 use crate::feeds::computed;
+use crate::pipeline::planned::Fill;
 use crate::schedule_loops::modulo::is_index;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};

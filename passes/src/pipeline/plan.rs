@@ -4,11 +4,11 @@ use super::general;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
+use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{self, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::{Cx, Options};
-use tilec_ir::diag::Span;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
@@ -21,52 +21,6 @@ pub(super) const DIRECT_SLOTS: u64 = 4;
 
 /// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
 const MAX_SLICES: i64 = 128;
-
-/// A copy from global memory into a buffer.
-#[derive(Clone)]
-pub(super) struct Fill {
-    pub(super) buffer: Value,
-    pub(super) src: Expr,
-    pub(super) attrs: CopyAttrs,
-    pub(super) span: Span,
-    /// It goes from global to shared memory directly (`cp.async`), not through registers.
-    pub(super) direct: bool,
-}
-
-/// A slice of the reduction: fragment loads, then what uses them.
-pub(super) struct Slice {
-    pub(super) loads: Vec<Stmt>,
-    pub(super) products: Vec<Stmt>,
-}
-
-/// What `apply` needs to know.
-pub(super) struct Plan {
-    pub(super) at: Stmt,
-    pub(super) place: (Block, usize),
-    pub(super) stages: u64,
-    pub(super) fills: Vec<Fill>,
-    pub(super) slices: Vec<Slice>,
-    /// What a loop does that more than copies and multiplies; it has no slices then.
-    pub(super) rest: Vec<Stmt>,
-    /// Register tiles that the slices load, to be doubled.
-    pub(super) fragments: Vec<Value>,
-    pub(super) double_buffered: bool,
-    pub(super) bytes: u64,
-    /// The end of the loop, if a tile at or past it must be kept from being read: not all of it is past the tensors.
-    pub(super) end: Option<Expr>,
-}
-
-impl Plan {
-    /// Whether some fill is asynchronous.
-    pub(super) fn direct(&self) -> bool {
-        self.fills.iter().any(|f| f.direct)
-    }
-
-    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
-    pub(super) fn rolling(&self) -> bool {
-        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
-    }
-}
 
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
@@ -209,7 +163,7 @@ fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), String> {
             return Err(format!("`{}` is filled twice", k.values[b].name));
         }
     }
-    let body = super::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
+    let body = crate::analysis::uses::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
     for s in all_stmts(k, k.body) {
         if body.contains(&s) {
             continue;
@@ -268,7 +222,7 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
         }
     }
     // Register tiles, too, hold behind the loop what the last iteration left.
-    if let Some(v) = super::loop_body(k, at).and_then(|body| outlives(k, body, false)) {
+    if let Some(v) = crate::analysis::uses::loop_body(k, at).and_then(|body| outlives(k, body, false)) {
         return Err(format!("`{}` is also used outside the loop", k.values[v].name));
     }
     Ok(())

@@ -18,9 +18,8 @@
 //! Buffers that `cp.async` cannot fill pass through registers: loaded where the others are filled, stored at the end. Tiles
 //! of unaligned rows are stored in the next iteration instead, in front of the loads of the tile after them.
 
-use super::Laid;
 use super::build::{Build, Lane, PREFETCHED, Tile};
-use super::plan::Plan;
+use crate::pipeline::planned::{Laid, Plan};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
 

@@ -10,9 +10,8 @@
 //! slices of the last tile                              // drain
 //! ```
 
-use super::Laid;
 use super::build::{Build, Lane, Tile};
-use super::plan::Plan;
+use crate::pipeline::planned::{Laid, Plan};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
 

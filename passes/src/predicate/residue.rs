@@ -9,7 +9,6 @@
 //!
 //! A loop that may have no iteration reads nothing in front of it then: the windows there have the condition `S < E`.
 
-use super::add_condition;
 use crate::Cx;
 use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
@@ -17,6 +16,7 @@ use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum
 use crate::analysis::uses::{all_stmts, mentions, place_of};
 use crate::analysis::views::copy_shape;
 use crate::analysis::width::kept_dims;
+use crate::predicate::conditions::add_condition;
 use crate::rewrite::{Map, Subst, clone_block, same_expr};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

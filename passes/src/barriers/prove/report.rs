@@ -1,6 +1,7 @@
 //! What went wrong, in words.
 
-use super::{Trace, Why};
+use super::Why;
+use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
@@ -168,3 +169,19 @@ fn path(k: &Kernel, trace: &Trace) -> String {
     }
     parts.join(", ")
 }
+
+/// How a state was reached, for the message. Of equal states the first one's is kept.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Trace {
+    /// Last write and last read of a cell.
+    pub(super) last: BTreeMap<(Value, Option<u32>), Last>,
+    /// Last `acquire` of a slot.
+    pub(super) acquired: BTreeMap<(Value, u32), Stmt>,
+    /// Iterations of loops completed.
+    pub(super) trips: BTreeMap<Stmt, u64>,
+    /// Branches last taken.
+    pub(super) branches: BTreeMap<Stmt, bool>,
+}
+
+/// The last write and the last read.
+pub(super) type Last = (Option<Stmt>, Option<Stmt>);

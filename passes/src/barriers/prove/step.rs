@@ -3,8 +3,9 @@
 use super::report::Fault;
 use super::ring::{Cell, Ring, Why};
 use super::uses::uses;
-use super::{Run, State, Trace};
+use super::{Run, State};
 use crate::analysis::width::slots_of;
+use crate::barriers::prove::report::Trace;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};

@@ -135,3 +135,19 @@ fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
         tensors_in(k, child, out);
     }
 }
+
+/// The slots of channels that a statement itself touches.
+pub(crate) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
+    uses(k, s).into_iter().filter_map(|u| Some((u.value, u.slot?))).collect()
+}
+
+/// The buffers that a statement itself touches.
+pub(crate) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+    uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
+}
+
+/// The tensors that a statement itself touches.
+pub(crate) fn tensor_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
+    let found = tensors(k, s);
+    [found.loads, found.stores].concat()
+}

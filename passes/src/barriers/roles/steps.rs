@@ -1,8 +1,9 @@
 //! The ways of two roles past the same slots.
 
-use super::super::prove::slot_uses;
 use super::walk::Counts;
-use super::{alike, slots};
+use crate::analysis::conditions::alike;
+use crate::barriers::prove::uses::slot_uses;
+use crate::barriers::roles::words::slots;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData};

@@ -9,8 +9,8 @@
 //! * a buffer is used in one `ordered` statement, at whose end no tensor store still reads it;
 //! * no register is written that an iteration finds, and no signal is awaited, of which the order is that of iterations.
 
-use super::super::prove::buffer_uses;
 use crate::analysis::uses::all_stmts;
+use crate::barriers::prove::uses::buffer_uses;
 use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;

@@ -1,9 +1,9 @@
 //! What a role holds, statement by statement: slots that it has taken and products that are pending.
 
 use super::super::apart::never_both;
-use super::super::prove::slot_uses;
-use super::{fault, slots, took};
 use crate::analysis::uses::{for_each_ref, stmt_exprs};
+use crate::barriers::prove::uses::slot_uses;
+use crate::barriers::roles::words::{fault, slots, took};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;

@@ -1,0 +1,26 @@
+//! What the statements of the proof ask and say alike.
+
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, Slot, ValueDef};
+
+pub(super) fn took(slot: Slot) -> &'static str {
+    match slot {
+        Slot::Put => "acquired",
+        Slot::Get => "waited for",
+    }
+}
+
+pub(super) fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
+    Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
+        .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")
+}
+
+/// The slots of a channel.
+pub(super) fn slots(k: &Kernel, channel: Value) -> Option<usize> {
+    match k.values[channel].def {
+        ValueDef::Channel { slots, .. } => k.as_int(slots).and_then(|n| usize::try_from(n).ok()),
+        _ => None,
+    }
+}

@@ -1,0 +1,60 @@
+//! What is decided about a loop: what its copies fill, how its products are cut into slices, and what becomes of it.
+
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::CopyAttrs;
+
+/// A copy from global memory into a buffer.
+#[derive(Clone)]
+pub(crate) struct Fill {
+    pub(super) buffer: Value,
+    pub(super) src: Expr,
+    pub(super) attrs: CopyAttrs,
+    pub(super) span: Span,
+    /// It goes from global to shared memory directly (`cp.async`), not through registers.
+    pub(super) direct: bool,
+}
+
+/// A slice of the reduction: fragment loads, then what uses them.
+pub(crate) struct Slice {
+    pub(super) loads: Vec<Stmt>,
+    pub(super) products: Vec<Stmt>,
+}
+
+/// What `apply` needs to know.
+pub(crate) struct Plan {
+    pub(super) at: Stmt,
+    pub(super) place: (Block, usize),
+    pub(super) stages: u64,
+    pub(super) fills: Vec<Fill>,
+    pub(super) slices: Vec<Slice>,
+    /// What a loop does that more than copies and multiplies; it has no slices then.
+    pub(super) rest: Vec<Stmt>,
+    /// Register tiles that the slices load, to be doubled.
+    pub(super) fragments: Vec<Value>,
+    pub(super) double_buffered: bool,
+    pub(super) bytes: u64,
+    /// The end of the loop, if a tile at or past it must be kept from being read: not all of it is past the tensors.
+    pub(super) end: Option<Expr>,
+}
+
+impl Plan {
+    /// Whether some fill is asynchronous.
+    pub(super) fn direct(&self) -> bool {
+        self.fills.iter().any(|f| f.direct)
+    }
+
+    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
+    pub(super) fn rolling(&self) -> bool {
+        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
+    }
+}
+
+/// What becomes of the loop: statements in front of it, its body, statements behind it.
+pub(crate) struct Laid {
+    pub(super) before: Vec<Stmt>,
+    /// First value of the loop variable.
+    pub(super) start: Expr,
+    pub(super) body: Vec<Stmt>,
+    pub(super) after: Vec<Stmt>,
+}

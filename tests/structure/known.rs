@@ -17,18 +17,12 @@ const fn circle(file: &'static str, files: usize, why: &'static str) -> Circle {
 
 /// Circles that are still to be mended.
 pub(crate) const CIRCLES: &[Circle] = &[
-    circle("passes/src/assign_layouts.rs", 17, "layouts are given by rules that several passes share"),
-    circle("passes/src/barriers/prove.rs", 7, "the proof of a kernel and that of its roles ask each other"),
     circle(
         "passes/src/choose/search.rs",
         9,
         "the search and what it checks share its types; `choose` is being rebuilt",
     ),
     circle("passes/src/choose/model.rs", 2, "the model and that of warpgroups share their types"),
-    circle("passes/src/pipeline/plan.rs", 6, "plan and build share their types"),
-    circle("passes/src/predicate.rs", 2, "the residue adds conditions as the pass does"),
-    circle("passes/src/schedule_loops.rs", 16, "is being rebuilt"),
-    circle("passes/src/select_mma.rs", 11, "is being rebuilt"),
     circle(
         "ptx-emit/src/lower/copy.rs",
         19,

@@ -50,3 +50,14 @@ pub(crate) const COLUMNS: u64 = 256;
 
 /// Of other than a power of two of columns there are multiples of these.
 pub(crate) const COLUMN_UNIT: u64 = 8;
+
+/// Rows of an instruction.
+pub(crate) const ROWS: u64 = 64;
+
+/// Rows of a tile of three warpgroups. With five there would be too few registers for each.
+pub(crate) const THREE: u64 = 3 * ROWS;
+
+/// Whether warpgroups share out so many rows.
+pub(crate) fn is_rows(n: u64) -> bool {
+    n.is_power_of_two() || n == THREE
+}

@@ -281,8 +281,7 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         let tile_ok = |shape: &[Expr]| {
-            let right =
-                |n: u64| n.is_power_of_two() || self.warpgroups.is_some() && crate::analysis::wgmma::is_columns(n);
+            let right = |n: u64| n.is_power_of_two() || self.warpgroups.is_some() && warpgroup::is_columns(n);
             let extents = shape.iter().all(|&e| work.extent(env, e).is_some_and(right));
             extents && work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
         };

@@ -1,15 +1,16 @@
 //! Products that warpgroups compute: what becomes of a statement.
 
 use super::warpgroup::{self, Way};
-use super::{
-    Operand, acc_shape, accumulator_registers, divides, insert_at, operand_name, reduced_along, scheduled_tile,
-    stored_column_major,
-};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::elem_of;
 use crate::feeds;
+use crate::select_mma::atoms::{accumulator_registers, divides};
+use crate::select_mma::operands::{
+    Operand, acc_shape, operand_name, reduced_along, scheduled_tile, stored_column_major,
+};
+use crate::select_mma::slices::insert_at;
 use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;

@@ -16,9 +16,10 @@
 //! Where lanes repeat each other's elements of an operand (`m8n8k4`, scalar products) a thread would have to hold many times its own: there
 //! the operand goes through a buffer.
 
-use super::{declare, insert_at, known, operand_name};
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
+use crate::select_mma::operands::{known, operand_name};
+use crate::select_mma::slices::{declare, insert_at};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -101,7 +102,7 @@ fn buffer(k: &mut Kernel, s: Stmt, name: &str, elem: Elem, shape: &[u64]) -> Val
         TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, partial: None, smem_layout: None };
     let value = k.value(name, span, ValueDef::Smem(ty));
     let decl = k.stmt(StmtData::Alloc { value, over: Vec::new() }, span);
-    super::insert_before_outermost(k, s, decl);
+    crate::select_mma::slices::insert_before_outermost(k, s, decl);
     value
 }
 

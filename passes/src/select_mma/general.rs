@@ -14,7 +14,6 @@
 
 use super::from_registers;
 use super::in_roles::{self, Product};
-use super::operand;
 use super::warpgroup;
 use crate::Cx;
 use crate::analysis::live;
@@ -22,6 +21,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::feeds::{self, Feed, Refused};
 use crate::roles::{BESIDE, consumer_registers};
+use crate::select_mma::operands::operand;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};

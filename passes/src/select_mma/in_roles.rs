@@ -9,11 +9,11 @@
 //! each product has as much of it as its accumulator.
 
 use super::warpgroup::{self, Way};
-use super::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::warpgroup_accumulator;
+use crate::select_mma::operands::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
 
 use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
@@ -266,7 +266,7 @@ pub(super) fn product(
     registers: Option<bool>,
 ) -> Result<Result<Product, String>, Reported> {
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
-        return Err(super::not_in_place(k, cx, src, acc));
+        return Err(crate::select_mma::operands::not_in_place(k, cx, src, acc));
     }
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
     Ok(way(k, cx, acc, &mma, (&a, &b), registers).map(|(atom, way, shape, tile)| Product {

@@ -22,9 +22,10 @@
 //!
 //! What follows uses `acc` as before, in whatever layout suits it: it is no fragment any more.
 
-use super::{acc_shape, insert_at, known};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::select_mma::operands::{acc_shape, known};
+use crate::select_mma::slices::insert_at;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -107,10 +108,11 @@ pub(crate) fn least_depth(
     (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
 ) -> u64 {
-    let depths = super::tensor_cores(target, inputs, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
+    let depths =
+        crate::select_mma::atoms::tensor_cores(target, inputs, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
     let least = depths.filter(|&d| tensor_cores && d <= k_extent).min();
     // Nor the scalar sums, where there are none.
-    let best = || super::best_atom(target, tensor_cores, (inputs, acc), (wm, wn, k_extent));
+    let best = || crate::select_mma::atoms::best_atom(target, tensor_cores, (inputs, acc), (wm, wn, k_extent));
     least.or_else(|| best().map(|a| 1 << a.row().log2_shape.2)).unwrap_or(1)
 }
 

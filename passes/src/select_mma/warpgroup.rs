@@ -15,12 +15,15 @@
 //!
 //! And of the other types one operand may be converted there: tensor copies do not convert, and threads do on the way from the buffer.
 
-use super::{Operand, fits, known, operand};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::wgmma::{ROWS, is_rows};
+pub(crate) use crate::analysis::wgmma::{THREE, is_columns};
 use crate::analysis::width::elem_of;
 use crate::feeds;
 use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, share};
+use crate::select_mma::atoms::fits;
+use crate::select_mma::operands::{Operand, known, operand};
 use crate::tensor_copies;
 use crate::thread_fills;
 use crate::{Cx, Options};
@@ -211,7 +214,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         let a = operand(k, &mut cx, mma.a, 1).ok()?;
         let b = operand(k, &mut cx, mma.b, 0).ok()?;
-        let preferred = mma.swap || super::stored_column_major(k, dst);
+        let preferred = mma.swap || crate::select_mma::operands::stored_column_major(k, dst);
         let (_, way) = possible(k, options, s, &mma, (&a, &b), (acc_elem(k, dst)?, preferred)).ok()?;
         found = Some(way);
     }
@@ -277,16 +280,6 @@ pub(crate) fn tile(
         let exchanged = !reduced.is_empty() && bm.is_power_of_two() && bn.is_power_of_two();
         exchanged.then(|| tile(atom, scheduled, (bm, bn, depth), way, (acc, sums), &[])).flatten()
     })
-}
-
-/// Rows of an instruction.
-const ROWS: u64 = 64;
-/// Rows of a tile of three warpgroups. With five there would be too few registers for each.
-pub(crate) const THREE: u64 = 3 * ROWS;
-
-/// Whether warpgroups share out so many rows.
-pub(crate) fn is_rows(n: u64) -> bool {
-    n.is_power_of_two() || n == THREE
 }
 
 fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {

@@ -9,22 +9,23 @@
 //! declares. A tile that is not the schedule's stands in the text as the layout of its accumulator.
 
 mod room;
+mod share;
 
 use super::from_registers::computed;
-use super::{acc_shape, accumulator_registers, divides, known, reduced_along, scheduled_tile, sliced};
+use super::sliced;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::select_mma::atoms::{accumulator_registers, divides};
+use crate::select_mma::operands::{acc_shape, known, reduced_along, scheduled_tile};
+use crate::select_mma::warps::share::{LEAST, Product, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
-use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
-/// Rows and columns of the least tile of a warp, where nothing is written.
-const LEAST: u64 = 16;
 /// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
 const USUAL: u64 = 64;
 /// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
@@ -40,23 +41,6 @@ pub(super) struct Share {
     pub(super) warps: u64,
     /// Whether that is what the schedule says, of all products of the kernel.
     pub(super) scheduled: bool,
-}
-
-/// A product of warps.
-#[derive(Debug)]
-struct Product {
-    acc: Value,
-    shape: (u64, u64),
-    bytes: u32,
-    /// Groups of warps that share the reduction.
-    groups: u64,
-    /// Whether a warp has whole columns (dimension 0), or whole rows (dimension 1).
-    whole: [bool; 2],
-    /// Types of the operands and of the accumulator.
-    types: Option<(Inputs, Elem)>,
-    /// Of the tile of the reduction.
-    depth: u64,
-    span: Span,
 }
 
 /// The shares of all products of a kernel.
@@ -161,23 +145,6 @@ fn divided(p: &Product, (wm, wn): (u64, u64)) -> bool {
 /// Whether it does, and a warp has what it must have whole.
 fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
     divided(p, tile) && (!p.whole[0] || tile.0 == p.shape.0) && (!p.whole[1] || tile.1 == p.shape.1)
-}
-
-fn warps_in((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
-    bm / wm.max(1) * (bn / wn.max(1))
-}
-
-/// The tile of each of `warps` warps: as many of them as can have tiles of their own, as square as they can be.
-fn share_out(p: &Product, warps: u64) -> (u64, u64) {
-    let (bm, bn) = p.shape;
-    let parts = |all: u64, whole: bool| {
-        let most = if whole { 1 } else { (all / LEAST).max(1) };
-        (0..=most.ilog2()).map(|i| 1u64 << i)
-    };
-    let tiles = parts(bm, p.whole[0]).flat_map(|rows| parts(bn, p.whole[1]).map(move |cols| (bm / rows, bn / cols)));
-    let fitting = tiles.filter(|&tile| warps_in(p.shape, tile) <= warps);
-    let best = fitting.max_by_key(|&tile| (warps_in(p.shape, tile), std::cmp::Reverse(tile.0.abs_diff(tile.1))));
-    best.unwrap_or(p.shape)
 }
 
 /// The least number of warps whose registers hold what the kernel declares.

@@ -1,6 +1,7 @@
 //! Instructions that are written in the text (`mma<fma>(a, b, acc)`) of products whose operands are not in registers yet.
 
-use super::{Atom, Cx, available};
+use super::{Atom, Cx};
+use crate::select_mma::atoms::available;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};

@@ -1,9 +1,9 @@
 //! How many registers of a thread a kernel with products takes, for so many warps.
 
-use super::super::{best_atom, slice_depth};
-use super::{LEAST, Product, share_out};
 use crate::Cx;
 use crate::analysis::live;
+use crate::select_mma::atoms::{best_atom, slice_depth};
+use crate::select_mma::warps::share::{LEAST, Product, share_out};
 use tilec_ir::atoms::{Bit, Fragment};
 use tilec_ir::kernel::Kernel;
 use tilec_ir::target::WARP;

@@ -1,0 +1,136 @@
+//! Which instructions of a warp there are for a product, and the tiles that they fit.
+
+use crate::Cx;
+use crate::analysis::wgmma::is_rows;
+use tilec_ir::atoms::{Atom, AtomRow, Inputs};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::target::{Target, WARP};
+use tilec_ir::types::Elem;
+
+/// Whether tiles of an operand that are not contiguous along the reduction are made so on their way into shared memory.
+pub(crate) fn transposes(row: &AtomRow, elem: Elem) -> bool {
+    row.sums() && elem.bits() == 8
+}
+
+/// Elements of the reduction that one fragment holds. `along`: bytes of an element of each operand that is contiguous along
+/// the reduction.
+pub(crate) fn slice_depth(row: &AtomRow, along: [Option<u32>; 2], k_extent: u64) -> u64 {
+    let natural = u64::from(row.k);
+    let wide = |bytes: Option<u32>| match bytes {
+        None => natural,
+        Some(bytes) if row.sums() => u64::from(16 / bytes.max(1)).max(natural),
+        // Scalar products hold k-slices in registers of their own: two at a time keep them few.
+        Some(_) => 2,
+    };
+    along.map(wide).into_iter().max().unwrap_or(natural).min(k_extent)
+}
+
+/// The best instruction for a product in a warp tile of `wm x wn` and a reduction of `k_extent`; without `tensor_cores` plain
+/// multiply-add.
+pub(crate) fn best_atom(
+    target: Target,
+    tensor_cores: bool,
+    (inputs, acc): (Inputs, Elem),
+    (wm, wn, k_extent): (u64, u64, u64),
+) -> Option<Atom> {
+    Atom::all().find(|atom| {
+        let row = atom.row();
+        let there = !row.asynchronous()
+            && target.at_least(row.first)
+            && (!row.sums() || tensor_cores && target.cc() <= row.last_native_cc);
+        there && row.types_for(inputs, acc).is_some() && fits(*atom, (wm, wn, k_extent))
+    })
+}
+
+/// The warp tile as the instruction sees it that computes the transposed product.
+pub(crate) fn transposed((wm, wn, depth): (u64, u64, u64)) -> (u64, u64, u64) {
+    (wn, wm, depth)
+}
+
+/// Whether a warp tile is at least as large as an instruction.
+pub(crate) fn fits(atom: Atom, (wm, wn, depth): (u64, u64, u64)) -> bool {
+    let (m, n, k) = atom.row().log2_shape;
+    wm >= 1 << m && wn >= 1 << n && depth >= 1 << k
+}
+
+pub(crate) fn choose_atom(
+    cx: &mut Cx<'_>,
+    span: Span,
+    (inputs, acc): (Inputs, Elem),
+    (wm, wn, k_extent): (u64, u64, u64),
+) -> Result<Atom, Reported> {
+    let target = cx.options.target;
+    let best = best_atom(target, cx.enabled, (inputs, acc), (wm, wn, k_extent));
+    if let Some(atom) = best.filter(|atom| atom.row().tensor_core) {
+        return Ok(atom);
+    }
+    if let Some(atom) = best {
+        if cx.enabled {
+            let message = format!(
+                "no tensor-core product of {} has {inputs} inputs with {} accumulation in a {wm}x{wn}x{k_extent} warp tile: {}",
+                target.name(),
+                acc.name(),
+                if atom.row().sums() { "scalar sums of four products" } else { "scalar multiply-add" }
+            );
+            if !matches!(inputs.a, Elem::F32 | Elem::F64) {
+                cx.warn(Diagnostic::warning(codes::SCALAR_PRODUCT, span, message).with_note(available(target)));
+            } else {
+                cx.remark(span, message);
+            }
+        }
+        return Ok(atom);
+    }
+    Err(cx.report(
+        Diagnostic::error(
+            codes::NO_ATOM,
+            span,
+            format!(
+                "no product of {inputs} inputs with {} accumulation for a {wm}x{wn}x{k_extent} warp tile on {}",
+                acc.name(),
+                target.name()
+            ),
+        )
+        .with_note(available(target)),
+    ))
+}
+
+/// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, of any depth.
+pub(crate) fn tensor_cores(
+    target: Target,
+    inputs: Inputs,
+    acc: Elem,
+    (wm, wn): (u64, u64),
+) -> impl Iterator<Item = Atom> {
+    Atom::all().filter(move |atom| {
+        let row = atom.row();
+        let (m, n, _) = row.log2_shape;
+        let native =
+            !row.asynchronous() && target.at_least(row.first) && target.cc() <= row.last_native_cc && row.tensor_core;
+        native && row.types_for(inputs, acc).is_some() && wm >= 1 << m && wn >= 1 << n
+    })
+}
+
+/// The products of a target, from the atom table.
+pub(crate) fn available(target: Target) -> String {
+    let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
+    let list: Vec<String> = rows
+        .map(|r| {
+            let (m, n, k) = r.log2_shape;
+            let types: Vec<String> = r.types.iter().map(|t| format!("{}→{}", t.inputs, t.acc.name())).collect();
+            format!("{} ({}; warp tiles from {}x{}x{})", r.name, types.join(", "), 1 << m, 1 << n, 1 << k)
+        })
+        .collect();
+    format!("{} has {}", target.name(), list.join("; "))
+}
+
+/// Whether a block tile of extent `b` splits into tiles of extent `w` of warps, or of warpgroups.
+pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
+    let shared_out = b.is_power_of_two() || warpgroups && is_rows(b);
+    w > 0 && (w == b || w.is_power_of_two() && shared_out && b.is_multiple_of(w))
+}
+
+/// Registers of a thread that hold the accumulator of a warp tile.
+pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc_bytes: u32) -> u64 {
+    (wm.saturating_mul(wn) / u64::from(WARP)).saturating_mul(u64::from(acc_bytes)) / 4
+}

@@ -1,0 +1,106 @@
+//! The operands and the accumulator of a product: their types, where they are, and how they lie.
+
+use crate::Cx;
+use crate::analysis::facts::contiguous_dim;
+use crate::analysis::order::smem_contiguous;
+use crate::analysis::uses::{all_stmts, mentions};
+use crate::assign_layouts::Reduced;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::typing::resolve_view;
+
+/// The dimensions along which tiles of the extents of an accumulator are reduced: elements along them are those of one warp.
+pub(crate) fn reduced_along(k: &Kernel, (bm, bn): (u64, u64)) -> Vec<usize> {
+    Reduced::of(k).along(&[bm, bn])
+}
+
+/// What the operand `e` is made of.
+pub(crate) struct Operand {
+    pub(super) elem: Elem,
+    pub(super) space: Space,
+    /// Contiguous along the reduction dimension, as far as is known.
+    pub(super) k_contiguous: bool,
+}
+
+pub(crate) fn not_in_place(k: &Kernel, cx: &mut Cx<'_>, src: Expr, acc: Value) -> Reported {
+    cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], "a product must accumulate in place").with_note(
+        format!("write `{0} = mma(a, b, {0})` and combine the result in a statement of its own", k.values[acc].name),
+    ))
+}
+
+/// The warp tile of the schedule; inside, `None` where it is not constant.
+pub(crate) fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
+    let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
+    k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)))
+}
+
+pub(crate) fn known(elem: Option<ElemRef>) -> Option<Elem> {
+    match elem? {
+        ElemRef::Known(e) => Some(e),
+        ElemRef::Param(_) => None,
+    }
+}
+
+/// Rows and columns of an accumulator.
+pub(crate) fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
+    match k.const_shape(&k.tile_ty(acc)?.shape)?[..] {
+        [m, n] | [_, m, n] => Some((m, n)),
+        _ => None,
+    }
+}
+
+/// `k_dim`: which dimension of the operand is the reduction.
+pub(crate) fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand, Reported> {
+    let span = k.expr_spans[e];
+    let unsupported = |cx: &mut Cx<'_>| {
+        Err(cx.report(
+            Diagnostic::error(codes::MMA_FORM, span, "this operand of a product is neither a tile nor a view of one")
+                .with_note("compute it into a register tile first: `var p = reg f16[..]`, `copy e -> p`"),
+        ))
+    };
+    let Some(view) = resolve_view(k, e) else { return unsupported(cx) };
+    let (elem, space) = match &k.values[view.base].def {
+        ValueDef::Var(t) => (known(Some(t.elem)), Space::Reg),
+        ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => (known(Some(t.elem)), Space::Smem),
+        ValueDef::Tensor(t) => (known(Some(t.elem)), Space::Gmem),
+        _ => return unsupported(cx),
+    };
+    let Some(elem) = elem else { return unsupported(cx) };
+    let dim = if view.transposed { 1 - k_dim } else { k_dim };
+    let contiguous = match space {
+        Space::Gmem => contiguous_dim(k, view.base),
+        Space::Smem => smem_contiguous(k, view.base),
+        Space::Reg => None,
+    };
+    Ok(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
+}
+
+pub(crate) fn operand_name(k: &Kernel, e: Expr) -> String {
+    resolve_view(k, e).map_or_else(|| "operand".into(), |v| k.values[v.base].name.to_lowercase())
+}
+
+/// Whether the accumulator ends up in a column-major tensor.
+pub(crate) fn stored_column_major(k: &Kernel, acc: Value) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
+        if !mentions(k, src, acc) {
+            return false;
+        }
+        let Some(view) = resolve_view(k, dst) else { return false };
+        if k.tensor_ty(view.base).is_none() {
+            return false;
+        }
+        let kept: Vec<usize> = view
+            .dims
+            .iter()
+            .enumerate()
+            .filter(|(_, d)| matches!(d, tilec_ir::typing::ViewDim::From { .. }))
+            .map(|(d, _)| d)
+            .collect();
+        let first = contiguous_dim(k, view.base) == kept.first().copied() && kept.len() == 2;
+        first != view.transposed && kept.len() == 2
+    })
+}

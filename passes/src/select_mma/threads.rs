@@ -1,0 +1,123 @@
+//! How many threads a kernel has: as it is written, or as its tiles are.
+
+use super::in_roles;
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use crate::assign_layouts::Reduced;
+use crate::roles::threads_of;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
+
+/// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds
+/// register tiles has as many as the schedule says.
+pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e));
+    let tensor_copies = cx.options.target.has_tensor_copies();
+    for s in all_stmts(k, k.body) {
+        if !tensor_copies && k.plans[s].is_some() {
+            let target = cx.options.target.name();
+            let message = format!(
+                "not compiled to PTX for {target} yet: stages, and what is the producer's, are for sm_90a alone"
+            );
+            let d = Diagnostic::error(codes::NOT_LOWERED, k.stmt_spans[s], message);
+            return Err(cx.report(d.with_note(
+                "leave `@(..)` out: loops of copies and products are pipelined by the compiler, on every target",
+            )));
+        }
+        if let StmtData::Role { .. } = k.stmts[s] {
+            let holds = in_roles::holds_registers(k, s);
+            let own = in_roles::threads_of(k, s);
+            if tensor_copies && (!holds || own.is_some() && own == threads) {
+                continue;
+            }
+            let why = match (tensor_copies, own, threads) {
+                (false, ..) => "roles are compiled for sm_90a alone".to_owned(),
+                (true, Some(own), Some(threads)) => format!(
+                    "a role of {own} threads with register tiles, or copies through registers, beside a schedule of {threads} threads"
+                ),
+                (true, ..) => {
+                    "a role with register tiles, or copies through registers, where the schedule says no `threads`"
+                        .to_owned()
+                }
+            };
+            return Err(cx.report(
+                Diagnostic::error(
+                    codes::NOT_LOWERED,
+                    k.stmt_spans[s],
+                    format!("not compiled to PTX for {} yet: {why}", cx.options.target.name()),
+                )
+                .with_note("write producer and consumer as one loop; the compiler overlaps them, in roles of its own on sm_90a")
+                .with_note("the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Without a scheduled thread count, that of the first layout in the text: it must be the same in all of them.
+pub(crate) fn written_threads(k: &mut Kernel) {
+    if k.schedule.threads.is_some() {
+        return;
+    }
+    let of_tiles = k.values.values().find_map(|data| match &data.def {
+        ValueDef::Var(t) if !t.shape.is_empty() => {
+            let threads = t.reg_layout.as_ref()?.threads(&k.const_shape(&t.shape).expect("specialised"));
+            Some((threads?, data.span))
+        }
+        _ => None,
+    });
+    let of_copies = || {
+        all_stmts(k, k.body).into_iter().find_map(|s| match &k.stmts[s] {
+            StmtData::Copy { attrs, .. } => Some((1 << attrs.threads.as_ref()?.thread_bits(), k.stmt_spans[s])),
+            _ => None,
+        })
+    };
+    let found = of_tiles.or_else(of_copies);
+    if let Some((threads, span)) = found.and_then(|(n, span)| Some((i64::try_from(n).ok()?, span))) {
+        k.schedule.threads = Some(k.int(threads, span));
+    }
+}
+
+/// Threads of a kernel that does no more than reduce a row or two: a row is one warp's, and others would repeat it.
+pub(crate) fn fewer_warps(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
+    let shares = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
+    let others = k.values.values().any(|d| shares(&d.def))
+        || k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
+    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    if !cx.enabled || others || roles {
+        return None;
+    }
+    let rows = Reduced::of(k).rows().filter(|&n| n <= 2)?;
+    let threads = i64::from(WARP) * i64::try_from(rows.max(1)).ok()?;
+    let message = format!("{threads} threads: a warp for each row that is reduced, for more would repeat these");
+    cx.remark_note(
+        k.name_span,
+        message,
+        "tiles of more rows have more warps; `threads` in the schedule says how many there are",
+    );
+    Some(threads)
+}
+
+/// Kernels without products still need a thread count. `warpgroups`: there are products of these, of which three may share a tile.
+pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
+    let span = k.name_span;
+    if k.schedule.threads.is_none() {
+        let threads = fewer_warps(k, cx).unwrap_or(128);
+        k.schedule.threads = Some(k.int(threads, span));
+    }
+    let threads = i64::from(threads_of(k));
+    let three = warpgroups && threads == 3 * i64::from(WARPGROUP * WARP);
+    if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 && !three {
+        return Err(cx.report(
+            Diagnostic::error(
+                codes::THREADS,
+                k.schedule.threads.map_or(span, |e| k.expr_spans[e]),
+                format!("{threads} threads per block"),
+            )
+            .with_note("the thread count is a power of two from 32 to 1024, or 384 where three warpgroups multiply"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! A product as warps see it, and the tile of each.
+
+use tilec_ir::atoms::Inputs;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::Value;
+use tilec_ir::types::Elem;
+
+/// Rows and columns of the least tile of a warp, where nothing is written.
+pub(crate) const LEAST: u64 = 16;
+
+/// A product of warps.
+#[derive(Debug)]
+pub(crate) struct Product {
+    pub(super) acc: Value,
+    pub(super) shape: (u64, u64),
+    pub(super) bytes: u32,
+    /// Groups of warps that share the reduction.
+    pub(super) groups: u64,
+    /// Whether a warp has whole columns (dimension 0), or whole rows (dimension 1).
+    pub(super) whole: [bool; 2],
+    /// Types of the operands and of the accumulator.
+    pub(super) types: Option<(Inputs, Elem)>,
+    /// Of the tile of the reduction.
+    pub(super) depth: u64,
+    pub(super) span: Span,
+}
+
+/// The tile of each of `warps` warps: as many of them as can have tiles of their own, as square as they can be.
+pub(crate) fn share_out(p: &Product, warps: u64) -> (u64, u64) {
+    let (bm, bn) = p.shape;
+    let parts = |all: u64, whole: bool| {
+        let most = if whole { 1 } else { (all / LEAST).max(1) };
+        (0..=most.ilog2()).map(|i| 1u64 << i)
+    };
+    let tiles = parts(bm, p.whole[0]).flat_map(|rows| parts(bn, p.whole[1]).map(move |cols| (bm / rows, bn / cols)));
+    let fitting = tiles.filter(|&tile| warps_in(p.shape, tile) <= warps);
+    let best = fitting.max_by_key(|&tile| (warps_in(p.shape, tile), std::cmp::Reverse(tile.0.abs_diff(tile.1))));
+    best.unwrap_or(p.shape)
+}
+
+pub(crate) fn warps_in((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
+    bm / wm.max(1) * (bn / wn.max(1))
+}

@@ -37,18 +37,18 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
+use crate::rewrite::inherit_stages;
 use crate::select_mma::operands::{acc_shape, known, not_in_place, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
 use atoms::{choose_atom, fits, transposed};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
-use crate::rewrite::inherit_stages;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
-use tilec_ir::types::Space;
+use tilec_ir::types::{Elem, Space};
 use tilec_ir::typing::{fixed_shape, type_of};
 use warps::{Share, Shares};
 
@@ -208,18 +208,7 @@ fn select(
         }
     };
     let row = atom.row();
-    if cx.enabled {
-        let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
-        cx.remark(
-            span,
-            format!(
-                "`{}` for {inputs} inputs and {} accumulation on {}, warp tile {wm}x{wn}{direction}",
-                row.name,
-                acc_elem.name(),
-                cx.options.target.name()
-            ),
-        );
-    }
+    say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
     if a.space == Space::Reg && b.space == Space::Reg {
         for (e, operand) in [(&mut mma.a, &a), (&mut mma.b, &b)] {
@@ -258,6 +247,18 @@ fn select(
     ];
     in_slices(k, s, (acc, Mma { atom: Some(atom), swap, ..mma }), fragments, (k_extent, depth));
     Ok(())
+}
+
+/// Says which instruction a product has.
+fn say(cx: &mut Cx<'_>, span: Span, (inputs, acc): (Inputs, Elem), (atom, swap): (Atom, bool), (wm, wn): (u64, u64)) {
+    if !cx.enabled {
+        return;
+    }
+    let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
+    let (name, acc, target) = (atom.row().name, acc.name(), cx.options.target.name());
+    let message =
+        format!("`{name}` for {inputs} inputs and {acc} accumulation on {target}, warp tile {wm}x{wn}{direction}");
+    cx.remark(span, message);
 }
 
 /// Gives an accumulator the layout of its share, if that is another than the schedule's: the text has no other place for it.

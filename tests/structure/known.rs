@@ -39,12 +39,8 @@ pub(crate) const LONG_FILES: &[(&str, &str)] = &[
 
 /// Functions of more lines than a function should have: file, name, why.
 pub(crate) const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
-    ("passes/src/barriers/prove/report.rs", "report", "a message for every hazard"),
     ("passes/src/choose/block.rs", "block", "`choose` is being rebuilt"),
     ("passes/src/choose/model/warpgroups.rs", "time", "`choose` is being rebuilt"),
-    ("passes/src/select_mma/asynchronous.rs", "choose", "is being rebuilt"),
-    ("passes/src/select_mma/warpgroup.rs", "possible", "is being rebuilt"),
-    ("passes/src/select_mma.rs", "select", "is being rebuilt"),
     ("passes/src/vectorize.rs", "run", "decides every attribute of an access"),
     ("passes/src/walk/stream.rs", "walk", "is being rebuilt"),
 ];

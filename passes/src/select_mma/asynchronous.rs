@@ -4,7 +4,7 @@ use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::known_elem;
 use crate::feeds;
 use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::operands::{
@@ -42,22 +42,15 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let declared = k.stmt(StmtData::Var { value: fragment, init: None }, span);
     let place = place_of(k, s);
     let mut src = e;
-    for fill in k.blocks[place.0].clone() {
-        let StmtData::Copy { src: from, dst, .. } = k.stmts[fill] else { continue };
-        let (ExprData::Ref(buffer), Some(arg)) = (&k.exprs[dst], warpgroup::unconverted(k, from)) else { continue };
-        let buffer = *buffer;
-        let stored = resolve_view(k, arg).and_then(|v| elem_of(k, v.base));
-        if let (ExprData::Ref(v), Some(stored)) = (&k.exprs[e], stored)
-            && *v == buffer
-            && let StmtData::Copy { src, .. } = &mut k.stmts[fill]
+    let buffer = resolve_view(k, e).expect("an operand is a buffer").base;
+    for fill in all_stmts(k, k.body) {
+        if let StmtData::Copy { dst, .. } = k.stmts[fill]
+            && matches!(k.exprs[dst], ExprData::Ref(v) if v == buffer)
         {
-            *src = arg;
-            if let Some(tile) = k.tile_ty_mut(buffer) {
-                tile.elem = ElemRef::Known(stored);
-            }
+            warpgroup::unconvert(k, fill);
         }
     }
-    if resolve_view(k, e).and_then(|v| elem_of(k, v.base)) != Some(elem) {
+    if known_elem(k, buffer) != elem {
         src = k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: e }, span);
     }
     let dst = k.value_ref(fragment, span);
@@ -105,60 +98,9 @@ pub(super) fn choose(
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
-    // Who takes tiles in turns computes each by itself.
-    let whole = crate::roles::ping_pong(k).map(|_| Some(shape));
-    let scheduled = scheduled_tile(k).or(whole);
-    let reduced = reduced_along(k, shape);
-    let found = warpgroup::possible(k, cx.options, s, mma, operands, (elem, preferred)).and_then(|(atom, way)| {
-        let promoted = warpgroup::promoted_of(k, atom, elem);
-        let depth = fixed_shape(k, mma.a).and_then(|s| s.get(1).copied());
-        if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
-            return Err(format!(
-                "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
-            ));
-        }
-        let sums = 1 + u64::from(promoted.is_some());
-        let block = (shape.0, shape.1, depth.unwrap_or(1));
-        let tight = || Err("a thread has no room for the sums and their parts (`promote`)".to_owned());
-        match scheduled {
-            Some(None) => Err("the warp tile is not constant".to_owned()),
-            scheduled => match warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, sums), &reduced) {
-                Some((tile, swap)) => {
-                    let way = Way { swap, ..way };
-                    warpgroup::assembles(k, shape, tile, way, elem).map_err(|(wanted, has)| {
-                        format!("an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}")
-                    })?;
-                    let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
-                    match warpgroup::has_room(k, shape, tile, registers) {
-                        false if sums > 1 => tight(),
-                        false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
-                        _ => Ok((atom, tile, way)),
-                    }
-                }
-                None if sums > 1
-                    && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1), &reduced).is_some() =>
-                {
-                    tight()
-                }
-                None if way.registers => {
-                    let dim = if way.swap { "columns" } else { "rows" };
-                    Err(format!(
-                        "the operand that is not contiguous along the reduction comes from registers: a warpgroup computes 64 {dim} or a \
-                         multiple, 8 to 256 of the others, and a thread has {} registers for all",
-                        crate::roles::ACCUMULATORS
-                    ))
-                }
-                None if !reduced.is_empty() && warpgroup::tile(atom, scheduled.flatten(), block, way, (elem, 1), &[]).is_some() => {
-                    Err("the tile is reduced along a dimension of which several warps would have elements".to_owned())
-                }
-                None => Err(format!(
-                    "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",
-                    crate::analysis::wgmma::COLUMN_COUNTS
-                )),
-            },
-        }
-    });
-    let (atom, (wm, wn), way) = match found {
+    let found = warpgroup::possible(k, cx.options, mma, operands, (elem, preferred))
+        .and_then(|(atom, way)| tiled(k, mma, (atom, way), (shape, elem)));
+    let (atom, tile, way) = match found {
         Ok(found) => found,
         Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
             let message = format!("this cannot be a product of warpgroups: {why}");
@@ -174,32 +116,107 @@ pub(super) fn choose(
         }
     };
     if k.schedule.warp_tile.is_none() {
-        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+        k.schedule.warp_tile = Some((k.int(tile.0 as i64, span), k.int(tile.1 as i64, span)));
     }
     warp_tile(k, cx, shape, elem.bytes(), span)?;
     if let Some(depth) = warpgroup::promoted_of(k, atom, elem).filter(|_| k.schedule.promote.is_none()) {
         k.schedule.promote = Some(k.int(depth as i64, span));
     }
-    let row = atom.row();
+    say(k, cx, span, mma, operands, (atom, tile, way), preferred);
+    Ok(Some((atom, way)))
+}
+
+/// The tile of a warpgroup for a product by an instruction, and whether it is computed transposed in the end; or why there is none.
+fn tiled(
+    k: &Kernel,
+    mma: &Mma,
+    (atom, way): (Atom, Way),
+    (shape, elem): ((u64, u64), Elem),
+) -> Result<(Atom, (u64, u64), Way), String> {
+    let promoted = warpgroup::promoted_of(k, atom, elem);
+    let depth = fixed_shape(k, mma.a).map(|s| s[1]);
+    if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
+        return Err(format!(
+            "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
+        ));
+    }
+    // Who takes tiles in turns computes each by itself.
+    let whole = crate::roles::ping_pong(k).map(|_| Some(shape));
+    let scheduled = match scheduled_tile(k).or(whole) {
+        Some(None) => return Err("the warp tile is not constant".to_owned()),
+        scheduled => scheduled.flatten(),
+    };
+    let sums = 1 + u64::from(promoted.is_some());
+    let block = (shape.0, shape.1, depth.unwrap_or(1));
+    let reduced = reduced_along(k, shape);
+    let found = |sums: u64, reduced: &[usize]| warpgroup::tile(atom, scheduled, block, way, (elem, sums), reduced);
+    let Some((tile, swap)) = found(sums, &reduced) else {
+        return Err(no_tile(way, sums, |sums, whole| found(sums, if whole { &reduced } else { &[] }).is_some()));
+    };
+    let way = Way { swap, ..way };
+    warpgroup::assembles(k, shape, tile, way, elem).map_err(|(wanted, has)| {
+        format!(
+            "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
+        )
+    })?;
+    let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
+    match warpgroup::has_room(k, shape, tile, registers) {
+        false if sums > 1 => Err(TIGHT.to_owned()),
+        false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
+        _ => Ok((atom, tile, way)),
+    }
+}
+
+const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
+
+/// Why there is no tile. `would`: whether there would be one with so many sums beside one another, and elements that are reduced in one warp or not.
+fn no_tile(way: Way, sums: u64, would: impl Fn(u64, bool) -> bool) -> String {
+    if sums > 1 && would(1, true) {
+        return TIGHT.to_owned();
+    }
+    if way.registers {
+        let dim = if way.swap { "columns" } else { "rows" };
+        return format!(
+            "the operand that is not contiguous along the reduction comes from registers: a warpgroup computes 64 {dim} or a multiple, 8 to 256 \
+             of the others, and a thread has {} registers for all",
+            crate::roles::ACCUMULATORS
+        );
+    }
+    if would(1, false) {
+        return "the tile is reduced along a dimension of which several warps would have elements".to_owned();
+    }
+    format!(
+        "a warpgroup computes 64 rows or a multiple, and {}, or transposed; of 192 rows 64, and all columns",
+        crate::analysis::wgmma::COLUMN_COUNTS
+    )
+}
+
+/// Says which instruction a product has, in which tile, and why an operand comes from registers.
+fn say(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    span: Span,
+    mma: &Mma,
+    (a, b): (&Operand, &Operand),
+    (atom, (wm, wn), way): (Atom, (u64, u64), Way),
+    preferred: bool,
+) {
     let why = match (way.swap, preferred) {
         _ if way.registers => "",
         (false, _) => "",
         (true, true) => ", transposed because the result is stored column-major",
         (true, false) => ", transposed because the instruction has 64 rows",
     };
-    let message = format!("`{}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}", row.name);
-    if way.registers {
-        let (e, transposed) = if way.swap { (mma.b, ", transposed") } else { (mma.a, "") };
-        let name = resolve_view(k, e).map_or_else(String::new, |v| k.values[v.base].name.clone());
-        let converted =
-            !warpgroup::reads_registers(operands.0.elem) || operands.0.k_contiguous && operands.1.k_contiguous;
-        let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
-        let because = format!("`{name}` comes from registers, for {why}");
-        cx.remark(span, format!("{message}{transposed}: {because}"));
-    } else {
-        cx.remark(span, message);
+    let name = atom.row().name;
+    let message = format!("`{name}` on shared memory, {wm}x{wn} of a warpgroup of 128 threads{why}");
+    if !way.registers {
+        return cx.remark(span, message);
     }
-    Ok(Some((atom, way)))
+    let (e, transposed) = if way.swap { (mma.b, ", transposed") } else { (mma.a, "") };
+    let name = resolve_view(k, e).map_or_else(String::new, |v| k.values[v.base].name.clone());
+    let converted = !warpgroup::reads_registers(a.elem) || a.k_contiguous && b.k_contiguous;
+    let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
+    cx.remark(span, format!("{message}{transposed}: `{name}` comes from registers, for {why}"));
 }
 
 /// Whether a kernel has more than one product.

@@ -90,6 +90,11 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             Ok(())
         }
+        // Of one product an operand may come from registers, or be converted there.
+        Err(_) if warpgroup::of_one_product(k, cx.options).is_some() => {
+            (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
+            Ok(())
+        }
         Err(refused) => {
             (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
             cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));

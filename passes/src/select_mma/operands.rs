@@ -52,30 +52,33 @@ pub(crate) fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
     }
 }
 
-/// `k_dim`: which dimension of the operand is the reduction.
-pub(crate) fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand, Reported> {
-    let span = k.expr_spans[e];
-    let unsupported = |cx: &mut Cx<'_>| {
-        Err(cx.report(
-            Diagnostic::error(codes::MMA_FORM, span, "this operand of a product is neither a tile nor a view of one")
-                .with_note("compute it into a register tile first: `var p = reg f16[..]`, `copy e -> p`"),
-        ))
-    };
-    let Some(view) = resolve_view(k, e) else { return unsupported(cx) };
+/// What an operand is, if it is a tile or a window of one. `k_dim`: which dimension of the operand is the reduction.
+pub(crate) fn described(k: &Kernel, e: Expr, k_dim: usize) -> Option<Operand> {
+    let view = resolve_view(k, e)?;
     let (elem, space) = match &k.values[view.base].def {
-        ValueDef::Var(t) => (known(Some(t.elem)), Space::Reg),
-        ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => (known(Some(t.elem)), Space::Smem),
-        ValueDef::Tensor(t) => (known(Some(t.elem)), Space::Gmem),
-        _ => return unsupported(cx),
+        ValueDef::Var(t) => (t.elem, Space::Reg),
+        ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => (t.elem, Space::Smem),
+        ValueDef::Tensor(t) => (t.elem, Space::Gmem),
+        _ => return None,
     };
-    let Some(elem) = elem else { return unsupported(cx) };
     let dim = if view.transposed { 1 - k_dim } else { k_dim };
     let contiguous = match space {
         Space::Gmem => contiguous_dim(k, view.base),
         Space::Smem => smem_contiguous(k, view.base),
         Space::Reg => None,
     };
-    Ok(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
+    Some(Operand { elem: known(Some(elem))?, space, k_contiguous: contiguous == Some(dim) })
+}
+
+/// The same; refuses what is neither.
+pub(crate) fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand, Reported> {
+    described(k, e, k_dim).ok_or_else(|| {
+        let message = "this operand of a product is neither a tile nor a view of one";
+        cx.report(
+            Diagnostic::error(codes::MMA_FORM, k.expr_spans[e], message)
+                .with_note("compute it into a register tile first: `var p = reg f16[..]`, `copy e -> p`"),
+        )
+    })
 }
 
 pub(crate) fn operand_name(k: &Kernel, e: Expr) -> String {

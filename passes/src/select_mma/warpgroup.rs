@@ -1,9 +1,11 @@
 //! Products of warpgroups (`wgmma`): whether a product can be one.
 //!
 //! The instruction reads its operands from shared memory, through the same proxy through which tensor copies write. So it is
-//! taken where the operands are buffers that tensor copies fill, in the loop in which they are multiplied: there is nothing
-//! between the two then but the barrier that the copies' bytes complete. What these cannot move threads fill ([`thread_fills`]). The copies
+//! taken where the operands are buffers that producer warps can fill, which [`feeds`] says of every copy: there is nothing
+//! between the two then but the barrier that the copies' bytes complete. What tensor copies cannot move threads fill. The copies
 //! are marked for warps of their own (`@(producer)`).
+//!
+//! Needs: operands named as buffers. Decides: the instruction, and whether an operand comes from registers. Off: there are none.
 //!
 //! Of types other than those of 16 bits the instruction reads operands along the reduction alone. It takes one of its two, A, from registers as
 //! well, and of 32 bits threads can read what they need of it from any buffer. So of tf32 one operand may lie otherwise, and the
@@ -15,25 +17,24 @@
 //!
 //! And of the other types one operand may be converted there: tensor copies do not convert, and threads do on the way from the buffer.
 
+use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim};
-use crate::analysis::uses::{all_stmts, mentions, path_to};
+use crate::analysis::reduction;
+use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
 use crate::analysis::wgmma::{ROWS, is_rows};
 pub(crate) use crate::analysis::wgmma::{THREE, is_columns};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::known_elem;
 use crate::feeds;
 use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, share};
 use crate::select_mma::atoms::fits;
-use crate::select_mma::operands::{Operand, known, operand};
+use crate::select_mma::operands::{Operand, described, known, stored_column_major};
 use crate::tensor_copies;
-use crate::thread_fills;
-use crate::{Cx, Options};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
-use tilec_ir::diag::Sink;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::types::{Elem, ElemRef, Space};
 use tilec_ir::typing::resolve_view;
 
 /// The instruction for inputs and sums of these types, whatever the tile.
@@ -101,17 +102,45 @@ pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
 }
 
 /// Why a product is none of warpgroups; `Ok`: the instruction that computes it, in some tile, and how. `preferred`: better transposed.
+///
+/// The form of the loops around it does not matter: its operands are buffers that producer warps can fill, wherever their copies stand.
 pub(super) fn possible(
     k: &Kernel,
     options: &Options,
-    s: Stmt,
     mma: &Mma,
     (a, b): (&Operand, &Operand),
     (acc, preferred): (Elem, bool),
 ) -> Result<(Atom, Way), String> {
-    let target = options.target;
-    let none = || format!("{} has none for these types", target.name());
-    let atom = atom(target, (Inputs { a: a.elem, b: b.elem }, acc)).ok_or_else(none)?;
+    let atom = instruction(k, options, mma, (a, b), acc)?;
+    let way = in_order(mma, (a, b), preferred)?;
+    let buffers = (whole_buffer(k, mma.a)?, whole_buffer(k, mma.b)?);
+    let fills = fills(k, [buffers.0, buffers.1])?;
+    match converted(k, options, &fills, a.elem)? {
+        None => {
+            feeds::plan(k, options, &[buffers.0, buffers.1]).map_err(|refused| refused.why)?;
+            Ok((atom, way))
+        }
+        Some(operand) => {
+            let way = converting(way, mma, buffers, operand)?;
+            // As it will be: what is converted on its way out of the buffer comes there as it is.
+            let mut plain = k.clone();
+            fills.iter().for_each(|&(fill, _)| unconvert(&mut plain, fill));
+            feeds::plan(&plain, options, &[buffers.0, buffers.1]).map_err(|refused| refused.why)?;
+            Ok((atom, way))
+        }
+    }
+}
+
+/// The instruction for a product, if the target has one, and nothing that is written or switched off is in its way.
+fn instruction(
+    k: &Kernel,
+    options: &Options,
+    mma: &Mma,
+    (a, b): (&Operand, &Operand),
+    acc: Elem,
+) -> Result<Atom, String> {
+    let none = || format!("{} has none for these types", options.target.name());
+    let atom = atom(options.target, (Inputs { a: a.elem, b: b.elem }, acc)).ok_or_else(none)?;
     if mma.atom.is_some_and(|written| written != atom) {
         return Err("another instruction is written".to_owned());
     }
@@ -121,6 +150,14 @@ pub(super) fn possible(
     if a.space != Space::Smem || b.space != Space::Smem {
         return Err("its operands are not in shared memory".to_owned());
     }
+    if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+        return Err("warps share the reduction".to_owned());
+    }
+    Ok(atom)
+}
+
+/// How a product is computed of operands that lie as they do.
+fn in_order(mma: &Mma, (a, b): (&Operand, &Operand), preferred: bool) -> Result<Way, String> {
     let way = way(a.elem, (a.k_contiguous, b.k_contiguous), preferred).ok_or_else(|| {
         let which = if reads_registers(a.elem) { "one of two operands" } else { "operands" };
         format!("{which} of other than 16 bits must be contiguous along the reduction")
@@ -128,97 +165,121 @@ pub(super) fn possible(
     if mma.swap && !way.swap {
         return Err("`swap` is written, and the first operand is not contiguous along the reduction".to_owned());
     }
-    if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
-        return Err("warps share the reduction".to_owned());
-    }
-    let path = path_to(k, s);
-    let [(top, at), (body, _)] = path[..] else { return Err("it is not in a loop of its own".to_owned()) };
-    let loop_stmt = k.blocks[top][at];
-    if !matches!(k.stmts[loop_stmt], StmtData::For { unroll: false, .. }) || top != k.body {
-        return Err("it is not in a loop of its own".to_owned());
-    }
-    let stmts = &k.blocks[body];
-    if stmts.last() != Some(&s) {
-        return Err("the loop does more than copy and multiply".to_owned());
-    }
-    let facts = Facts::new(k);
-    let mut filled: Vec<Value> = Vec::new();
-    let mut converted = None;
-    for &fill in &stmts[..stmts.len() - 1] {
-        let StmtData::Copy { src, dst, attrs } = &k.stmts[fill] else {
-            return Err("the loop does more than copy and multiply".to_owned());
-        };
-        let ExprData::Ref(buffer) = k.exprs[*dst] else { return Err("it fills part of a buffer".to_owned()) };
-        let unconverted = unconverted(k, *src);
-        let from = resolve_view(k, unconverted.unwrap_or(*src)).filter(|v| k.tensor_ty(v.base).is_some());
-        let Some(from) = from.filter(|_| matches!(k.values[buffer].def, ValueDef::Smem(_))) else {
-            return Err("the loop does not fill shared memory from tensors alone".to_owned());
-        };
-        if unconverted.is_some() {
-            tensor_copies::fits_unconverted(k, &facts, target, &from, buffer, attrs)?;
-            let contiguous = contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d));
-            if converted.replace((buffer, contiguous)).is_some() {
-                return Err("both operands are converted".to_owned());
-            }
-            if elem_of(k, from.base).is_none_or(|from| from.bytes() > a.elem.bytes()) {
-                return Err(format!("`{}` is converted from a wider type", k.values[buffer].name));
-            }
-        } else {
-            let tensor = tensor_copies::fits(k, &facts, target, &from, buffer, attrs);
-            tensor.or_else(|_| thread_fills::fits(k, &facts, target, &from, buffer, attrs))?;
-        }
-        let order = k.tile_ty(buffer).is_some_and(|t| t.smem_layout.is_some());
-        if order || filled.contains(&buffer) {
-            return Err(format!("`{}` has a layout, or is filled twice", k.values[buffer].name));
-        }
-        filled.push(buffer);
-    }
-    let whole = |e: Expr| match k.exprs[e] {
-        ExprData::Ref(v) => filled.contains(&v).then_some(v),
-        _ => None,
-    };
-    let (Some(left), Some(right)) = (whole(mma.a), whole(mma.b)) else {
-        return Err("an operand is no buffer that the loop fills".to_owned());
-    };
-    let way = match converted {
-        Some(converted) => converting(way, mma, (left, right), converted)?,
-        None => way,
-    };
-    let inside = all_stmts(k, body);
-    for other in all_stmts(k, k.body).into_iter().filter(|o| !inside.contains(o) && *o != loop_stmt) {
-        let awaited = |v: Value| matches!(k.stmts[other], StmtData::Await { value, .. } if value == v);
-        let uses =
-            |v: Value| awaited(v) || crate::analysis::uses::stmt_exprs(k, other).iter().any(|&e| mentions(k, e, v));
-        if let Some(&v) = filled.iter().find(|&&v| uses(v)) {
-            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
-        }
-        if let StmtData::Alloc { over, .. } = &k.stmts[other]
-            && over.iter().any(|v| filled.contains(v))
-        {
-            return Err("its buffers are taken over by others".to_owned());
-        }
-    }
-    if converted.is_none() {
-        feeds::plan(k, options, &filled).map_err(|refused| refused.why)?;
-    }
-    Ok((atom, way))
+    Ok(way)
 }
 
-/// Whether all products of a specialised kernel are of warpgroups, in whatever tile, and how they are computed.
+fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, String> {
+    match k.exprs[e] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => match k.tile_ty(v) {
+            Some(tile) if tile.smem_layout.is_some() => Err(format!("the layout of `{}` is written", k.values[v].name)),
+            _ => Ok(v),
+        },
+        _ => Err("an operand is no whole buffer in shared memory".to_owned()),
+    }
+}
+
+/// The copies that fill these buffers, each with its own.
+fn fills(k: &Kernel, buffers: [Value; 2]) -> Result<Vec<(Stmt, Value)>, String> {
+    let mut found = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { continue };
+        let Some(buffer) = resolve_view(k, *dst).map(|to| to.base).filter(|v| buffers.contains(v)) else { continue };
+        if *attrs != CopyAttrs::default() {
+            return Err(format!("how `{}` is copied is written", k.values[buffer].name));
+        }
+        found.push((s, buffer));
+    }
+    Ok(found)
+}
+
+/// The buffer that copies convert into, and the dimension along which their tensor is contiguous; `None`: none does.
+fn converted(
+    k: &Kernel,
+    options: &Options,
+    fills: &[(Stmt, Value)],
+    elem: Elem,
+) -> Result<Option<(Value, Option<usize>)>, String> {
+    let facts = Facts::new(k);
+    let mut found: Option<(Value, Option<usize>)> = None;
+    for &(fill, buffer) in fills {
+        let StmtData::Copy { src, attrs, .. } = &k.stmts[fill] else { unreachable!("a fill is a copy") };
+        let Some(arg) = unconverted(k, *src) else { continue };
+        let name = &k.values[buffer].name;
+        let Some(from) = resolve_view(k, arg).filter(|v| k.tensor_ty(v.base).is_some()) else {
+            return Err(format!("what is converted into `{name}` is no window of a tensor"));
+        };
+        tensor_copies::fits_unconverted(k, &facts, options.target, &from, buffer, attrs)?;
+        if known_elem(k, from.base).bytes() > elem.bytes() {
+            return Err(format!("`{name}` is converted from a wider type"));
+        }
+        let contiguous = contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d));
+        match found.replace((buffer, contiguous)) {
+            Some((other, _)) if other != buffer => return Err("both operands are converted".to_owned()),
+            Some(_) => return Err(format!("`{name}` is filled by several copies that convert")),
+            None => {}
+        }
+    }
+    let Some((buffer, _)) = found else { return Ok(None) };
+    let name = &k.values[buffer].name;
+    if fills.iter().filter(|&&(_, other)| other == buffer).count() > 1 {
+        return Err(format!("one of the copies into `{name}` converts, and another does not"));
+    }
+    // Its elements become those of the tensor: whoever else reads it would have to convert them.
+    let reads = |&s: &Stmt| stmt_exprs(k, s).iter().any(|&e| mentions(k, e, buffer));
+    if all_stmts(k, k.body).iter().filter(|s| reads(s)).count() > 2 {
+        return Err(format!("`{name}` is converted for a product, and used by more than that"));
+    }
+    Ok(found)
+}
+
+/// Has a copy fill its buffer with elements as they are in the tensor, which those of the buffer then are, if it converts.
+pub(super) fn unconvert(k: &mut Kernel, fill: Stmt) {
+    let StmtData::Copy { src, dst, .. } = k.stmts[fill] else { unreachable!("a fill is a copy") };
+    let Some(arg) = unconverted(k, src) else { return };
+    let from = resolve_view(k, arg).expect("a window of a tensor is converted").base;
+    let stored = known_elem(k, from);
+    let buffer = resolve_view(k, dst).expect("a fill is of a buffer").base;
+    if let StmtData::Copy { src, .. } = &mut k.stmts[fill] {
+        *src = arg;
+    }
+    k.tile_ty_mut(buffer).expect("a buffer is a tile").elem = ElemRef::Known(stored);
+}
+
+/// How the product of a specialised kernel that has one alone is computed by warpgroups, in whatever tile; `None`: by warps, or it has several.
+pub(super) fn of_one_product(k: &Kernel, options: &Options) -> Option<Way> {
+    let mut all = all_stmts(k, k.body).into_iter().filter_map(|s| product_of(k, s));
+    let product = all.next().filter(|_| all.next().is_none())?;
+    way_of(k, options, product)
+}
+
+/// Whether all products of a specialised kernel are of warpgroups, each in a loop that does nothing but add it up, in whatever tile; and how they are
+/// computed.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
-    let mut sink = Sink::new();
-    let mut cx = Cx { options, enabled: true, pass: "select-mma", sink: &mut sink };
     let mut found = None;
     for s in all_stmts(k, k.body) {
-        let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
-        let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        let a = operand(k, &mut cx, mma.a, 1).ok()?;
-        let b = operand(k, &mut cx, mma.b, 0).ok()?;
-        let preferred = mma.swap || crate::select_mma::operands::stored_column_major(k, dst);
-        let (_, way) = possible(k, options, s, &mma, (&a, &b), (acc_elem(k, dst)?, preferred)).ok()?;
-        found = Some(way);
+        let Some(product) = product_of(k, s) else { continue };
+        let [(_, at), (body, _)] = path_to(k, s)[..] else { return None };
+        let looped = matches!(k.stmts[k.blocks[k.body][at]], StmtData::For { unroll: false, .. });
+        if !looped || reduction::of(k, body).is_err() {
+            return None;
+        }
+        found = Some(way_of(k, options, product)?);
     }
     found
+}
+
+fn product_of(k: &Kernel, s: Stmt) -> Option<(Value, Mma)> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    match k.exprs[src] {
+        ExprData::Mma(mma) => Some((dst, mma)),
+        _ => None,
+    }
+}
+
+fn way_of(k: &Kernel, options: &Options, (acc, mma): (Value, Mma)) -> Option<Way> {
+    let (a, b) = (described(k, mma.a, 1)?, described(k, mma.b, 0)?);
+    let preferred = mma.swap || stored_column_major(k, acc);
+    possible(k, options, &mma, (&a, &b), (acc_elem(k, acc)?, preferred)).ok().map(|(_, way)| way)
 }
 
 /// How deep the sums of a product may get before they are added to an accumulator, where the schedule says nothing.

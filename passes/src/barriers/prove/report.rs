@@ -28,107 +28,7 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
         Some(n) => format!("slot {n} of `{name}`"),
         None => format!("`{name}`"),
     };
-    let (message, label, way_out) = match fault.why {
-        Why::ReadAfterWrite => (
-            format!("{cell} is read while other threads may still be writing it"),
-            "written here",
-            "a `barrier` is needed between the two".to_owned(),
-        ),
-        Why::WriteAfterRead => (
-            format!("{cell} is overwritten while other threads may still be reading it"),
-            "read here",
-            "a `barrier` is needed between the two".to_owned(),
-        ),
-        Why::WriteAfterWrite => (
-            format!("{cell} is written twice, and other threads may still be at the first time"),
-            "first written here",
-            "a `barrier` is needed between the two".to_owned(),
-        ),
-        Why::Unwritten => (
-            format!("{cell} is read before anything is written to it"),
-            "",
-            "on this path no `copy` fills it first".to_owned(),
-        ),
-        Why::InFlight => (
-            format!("{cell} is read while the asynchronous copies into it may be on their way"),
-            "copied here",
-            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
-        ),
-        Why::WrittenInFlight => (
-            format!("{cell} is written while asynchronous copies into it may be on their way"),
-            "copied here",
-            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
-        ),
-        Why::TakenInFlight => (
-            format!("the memory of {cell} is taken over while asynchronous copies into it may be on their way"),
-            "copied here",
-            format!("`wait {name}` lets them land"),
-        ),
-        Why::NotAllocated => match taken_over(k, fault.value) {
-            Some(by) => (
-                format!("{cell} is used after `{by}` took over its memory"),
-                "",
-                "declare it again to use it again".into(),
-            ),
-            None => (format!("{cell} is used where it is not declared"), "", String::new()),
-        },
-        Why::AcquiredTwice => (
-            format!("`{name}` is acquired twice: its last slot is not published yet"),
-            "first acquired here",
-            format!("one slot is filled at a time: `publish {name}` comes before the next `acquire {name}`"),
-        ),
-        Why::NoneFree => (
-            format!("every slot of `{name}` is in use: {cell} would be overwritten while it is live"),
-            "the slot was acquired here and is not released",
-            format!("`release {name}` frees the oldest slot that was waited for"),
-        ),
-        Why::NotAcquired => (
-            format!("no slot of `{name}` is acquired here"),
-            "",
-            format!("`acquire {name}` comes first; `publish {name}` ends the use of `{name}.put`"),
-        ),
-        Why::NonePublished => (
-            format!("this would wait for ever: no slot of `{name}` is published"),
-            "this slot is acquired, but not published",
-            format!("a slot becomes available by `acquire {name}`, a copy to `{name}.put`, and `publish {name}`"),
-        ),
-        Why::NotWaited => (
-            format!("no slot of `{name}` was waited for here"),
-            "",
-            format!("`wait {name}` comes first; `release {name}` ends the use of `{name}.get`"),
-        ),
-        Why::NeverPublished => (
-            format!("{cell} is acquired and never published"),
-            "",
-            format!("`publish {name}` hands the slot to the consumer"),
-        ),
-        Why::WrittenWhileStored => (
-            format!("{cell} is overwritten while a tensor store may still be reading it"),
-            "stored here",
-            format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
-        ),
-        Why::TakenWhileStored => (
-            format!("the memory of {cell} is taken over while a tensor store may still be reading it"),
-            "stored here",
-            format!("`await {name}, 0` waits until it is read"),
-        ),
-        Why::NeverAwaited => (
-            format!("a tensor store may still be reading {cell} when its threads end"),
-            "",
-            format!("`await {name}, 0` at the end waits until it is read"),
-        ),
-        Why::UsedAfterStore => (
-            format!("{cell} is used after a tensor store to it, which may not have arrived"),
-            "stored here",
-            "nothing but the end of the kernel waits for it to arrive: give what is stored a tensor of its own"
-                .to_owned(),
-        ),
-        Why::StoredTwice => (
-            format!("a tensor store to {cell}, which other copies of the same threads store to"),
-            "stored here",
-            "nothing orders the two: write all of the tensor by tensor stores, or nothing".to_owned(),
-        ),
-    };
+    let Words(message, label, way_out) = words(k, fault, name, &cell);
     let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
     if let Some(other) = fault.other {
         d = d.with_place(k.stmt_spans[other], label);
@@ -141,6 +41,142 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
         d = d.with_note(way_out);
     }
     d
+}
+
+/// What is said of a fault: the message, what the other statement is, and a way out.
+struct Words(String, &'static str, String);
+
+fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> Words {
+    let found =
+        race(fault.why, name, cell).or_else(|| turn(fault.why, name, cell)).or_else(|| store(fault.why, name, cell));
+    found.unwrap_or_else(|| absent(k, fault, cell))
+}
+
+/// Threads that do not wait for one another, or for copies on their way.
+fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
+    Some(match why {
+        Why::ReadAfterWrite => Words(
+            format!("{cell} is read while other threads may still be writing it"),
+            "written here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::WriteAfterRead => Words(
+            format!("{cell} is overwritten while other threads may still be reading it"),
+            "read here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::WriteAfterWrite => Words(
+            format!("{cell} is written twice, and other threads may still be at the first time"),
+            "first written here",
+            "a `barrier` is needed between the two".to_owned(),
+        ),
+        Why::InFlight => Words(
+            format!("{cell} is read while the asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+        ),
+        Why::WrittenInFlight => Words(
+            format!("{cell} is written while asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+        ),
+        Why::TakenInFlight => Words(
+            format!("the memory of {cell} is taken over while asynchronous copies into it may be on their way"),
+            "copied here",
+            format!("`wait {name}` lets them land"),
+        ),
+        _ => return None,
+    })
+}
+
+/// The turns of a channel.
+fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
+    Some(match why {
+        Why::AcquiredTwice => Words(
+            format!("`{name}` is acquired twice: its last slot is not published yet"),
+            "first acquired here",
+            format!("one slot is filled at a time: `publish {name}` comes before the next `acquire {name}`"),
+        ),
+        Why::NoneFree => Words(
+            format!("every slot of `{name}` is in use: {cell} would be overwritten while it is live"),
+            "the slot was acquired here and is not released",
+            format!("`release {name}` frees the oldest slot that was waited for"),
+        ),
+        Why::NotAcquired => Words(
+            format!("no slot of `{name}` is acquired here"),
+            "",
+            format!("`acquire {name}` comes first; `publish {name}` ends the use of `{name}.put`"),
+        ),
+        Why::NonePublished => Words(
+            format!("this would wait for ever: no slot of `{name}` is published"),
+            "this slot is acquired, but not published",
+            format!("a slot becomes available by `acquire {name}`, a copy to `{name}.put`, and `publish {name}`"),
+        ),
+        Why::NotWaited => Words(
+            format!("no slot of `{name}` was waited for here"),
+            "",
+            format!("`wait {name}` comes first; `release {name}` ends the use of `{name}.get`"),
+        ),
+        Why::NeverPublished => Words(
+            format!("{cell} is acquired and never published"),
+            "",
+            format!("`publish {name}` hands the slot to the consumer"),
+        ),
+        _ => return None,
+    })
+}
+
+/// Tensor stores, which nobody has waited for.
+fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
+    Some(match why {
+        Why::WrittenWhileStored => Words(
+            format!("{cell} is overwritten while a tensor store may still be reading it"),
+            "stored here",
+            format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
+        ),
+        Why::TakenWhileStored => Words(
+            format!("the memory of {cell} is taken over while a tensor store may still be reading it"),
+            "stored here",
+            format!("`await {name}, 0` waits until it is read"),
+        ),
+        Why::NeverAwaited => Words(
+            format!("a tensor store may still be reading {cell} when its threads end"),
+            "",
+            format!("`await {name}, 0` at the end waits until it is read"),
+        ),
+        Why::UsedAfterStore => Words(
+            format!("{cell} is used after a tensor store to it, which may not have arrived"),
+            "stored here",
+            "nothing but the end of the kernel waits for it to arrive: give what is stored a tensor of its own"
+                .to_owned(),
+        ),
+        Why::StoredTwice => Words(
+            format!("a tensor store to {cell}, which other copies of the same threads store to"),
+            "stored here",
+            "nothing orders the two: write all of the tensor by tensor stores, or nothing".to_owned(),
+        ),
+        _ => return None,
+    })
+}
+
+/// What is read or used, and is not there.
+fn absent(k: &Kernel, fault: &Fault, cell: &str) -> Words {
+    if fault.why == Why::Unwritten {
+        return Words(
+            format!("{cell} is read before anything is written to it"),
+            "",
+            "on this path no `copy` fills it first".to_owned(),
+        );
+    }
+    assert!(fault.why == Why::NotAllocated, "bug: no words for {:?}", fault.why);
+    match taken_over(k, fault.value) {
+        Some(by) => Words(
+            format!("{cell} is used after `{by}` took over its memory"),
+            "",
+            "declare it again to use it again".to_owned(),
+        ),
+        None => Words(format!("{cell} is used where it is not declared"), "", String::new()),
+    }
 }
 
 /// The buffer that takes over the memory of `value`.

@@ -29,6 +29,7 @@ mod pressure;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_product;
+pub(crate) use crate::analysis::wgmma::is_scheduled;
 use crate::feeds;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Value};

@@ -6,10 +6,10 @@
 
 use super::occupancy::Block as Resident;
 use crate::Cx;
+use crate::analysis::distribution::register_layout;
 use crate::analysis::live::{self, Tile};
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
 use crate::assign_layouts::Threads;
-use crate::vectorize::register_layout;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;

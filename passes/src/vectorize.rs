@@ -21,7 +21,7 @@ use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{Kernel, Mechanism, StmtData};
+use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
@@ -63,10 +63,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let through_registers = !crate::thread_fills::is_one(k, cx.options, &facts, s);
         let shifted = shifted.filter(|_| cx.enabled && attrs.vec.is_none() && through_registers);
         if let Some(of) = shifted.filter(|of| shiftable(&layout, &shape, of)) {
-            let (n, message) = (of.aligned, &provable.why);
-            let message = format!(
-                "{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {message}"
-            );
+            let (n, why) = (of.aligned, &provable.why);
+            let message =
+                format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {why}");
             match provable.missing.is_empty() {
                 true => cx.remark(span, message),
                 false => cx.remark_note(span, message, format!("declare `where {}`", provable.missing)),
@@ -76,33 +75,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             continue;
         }
-        let vec = match attrs.vec {
-            Some(asked)
-                if asked > provable.elems
-                    && cx.options.plain_layouts()
-                    && asked <= promised(k, &facts, &views, &shape) =>
-            {
-                cx.remark(span, format!("{what} is narrower than written: layouts are plain: {}", provable.why));
-                provable.elems
-            }
-            Some(asked) if asked > provable.elems => {
-                let mut d = Diagnostic::error(
-                    codes::NOT_VECTORIZABLE,
-                    span,
-                    format!("{what} cannot move {asked} elements per access, only {}", provable.elems),
-                )
-                .with_note(provable.why.clone());
-                if !provable.missing.is_empty() {
-                    d = d.with_note(format!("declare `where {}`", provable.missing));
-                }
-                result = Err(cx.report(d));
+        let vec = match width(k, cx, &facts, &attrs, (&views, &shape), &provable, (span, &what)) {
+            Ok(vec) => vec,
+            Err(reported) => {
+                result = Err(reported);
                 continue;
-            }
-            Some(asked) => asked,
-            None if cx.enabled || attrs.is_asynchronous() => provable.elems,
-            None => {
-                cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
-                1
             }
         };
         // An asynchronous copy has no narrow form.
@@ -141,6 +118,40 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Elements of an access: those that are written, if that is so wide as can be proved, or as many as can.
+fn width(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    facts: &Facts,
+    attrs: &CopyAttrs,
+    (views, shape): (&[ResolvedView], &[u64]),
+    provable: &Width,
+    (span, what): (tilec_ir::diag::Span, &str),
+) -> Result<u32, Reported> {
+    match attrs.vec {
+        Some(asked)
+            if asked > provable.elems && cx.options.plain_layouts() && asked <= promised(k, facts, views, shape) =>
+        {
+            cx.remark(span, format!("{what} is narrower than written: layouts are plain: {}", provable.why));
+            Ok(provable.elems)
+        }
+        Some(asked) if asked > provable.elems => {
+            let message = format!("{what} cannot move {asked} elements per access, only {}", provable.elems);
+            let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message).with_note(provable.why.clone());
+            if !provable.missing.is_empty() {
+                d = d.with_note(format!("declare `where {}`", provable.missing));
+            }
+            Err(cx.report(d))
+        }
+        Some(asked) => Ok(asked),
+        None if cx.enabled || attrs.is_asynchronous() => Ok(provable.elems),
+        None => {
+            cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
+            Ok(1)
+        }
+    }
 }
 
 /// Refuses a tensor copy of a tensor that the host can make no descriptor of.

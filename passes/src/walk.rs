@@ -5,6 +5,7 @@
 //! warpgroups may take tiles in turns ([`turns`]). `expand` writes all of it around what it makes of a tile's statements.
 
 pub(crate) mod cluster;
+mod maker;
 mod stream;
 mod tiles;
 pub(crate) mod turns;

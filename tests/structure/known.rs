@@ -41,6 +41,4 @@ pub(crate) const LONG_FILES: &[(&str, &str)] = &[
 pub(crate) const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     ("passes/src/choose/block.rs", "block", "`choose` is being rebuilt"),
     ("passes/src/choose/model/warpgroups.rs", "time", "`choose` is being rebuilt"),
-    ("passes/src/vectorize.rs", "run", "decides every attribute of an access"),
-    ("passes/src/walk/stream.rs", "walk", "is being rebuilt"),
 ];

@@ -267,12 +267,12 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
     (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, extents, places, beyond })
 }
 
-/// Bytes of memory that a tile of these extents takes: those of whole boxes, where some reach beyond it.
+/// Bytes of memory that a tile of these extents takes: those of whole boxes, where some reach beyond it. More than memory has are as many as a number holds.
 pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem_bytes: u32) -> u64 {
     let layout = layout.filter(|_| !is_whole(shape));
     let filled = layout.and_then(|l| boxes(l, shape, elem_bytes)).map(|b| b.bytes(elem_bytes));
     let span = layout.and_then(|l| l.span(shape)).map(|n| n * u64::from(elem_bytes));
-    filled.max(span).unwrap_or_else(|| shape.iter().product::<u64>() * u64::from(elem_bytes))
+    filled.max(span).unwrap_or_else(|| shape.iter().fold(u64::from(elem_bytes), |bytes, &n| bytes.saturating_mul(n)))
 }
 
 impl Boxes {

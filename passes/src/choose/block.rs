@@ -447,7 +447,8 @@ impl Setting<'_> {
     /// The tiles and the instruction of a product, by the rules of `select-mma`; fixes the thread count.
     fn shape(&self, env: &Env, product: &Product, threads: &mut Option<u64>) -> Result<Shape, Illegal> {
         let (work, schedule) = (self.work, &self.work.k.schedule);
-        let extent = |i: usize| work.extent(env, product.shape[i]).ok_or(Illegal::Extent);
+        let extent =
+            |i: usize| work.extent(env, product.shape[i]).filter(|&n| n <= MAX_ELEMENTS).ok_or(Illegal::Extent);
         let (rows, cols, depth) = (extent(0)?, extent(1)?, extent(2)?);
         let warp = match schedule.warp_tile {
             Some((m, n)) => match (work.extent(env, m), work.extent(env, n)) {
@@ -729,7 +730,7 @@ impl Setting<'_> {
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
             let mut fetched = bytes * (32.0 / run as f64).max(1.0);
             // A tensor copy asks for two lines where a row of the tile lies across them.
-            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs() * m.bytes;
+            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs().saturating_mul(m.bytes);
             if self.warpgroups.is_some() && fills {
                 let lies_across = !pitch.is_multiple_of(LINE);
                 across |= lies_across;

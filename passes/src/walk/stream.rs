@@ -40,6 +40,7 @@
 //! `min` and `max` of what is so anyway are written for whoever reasons about ranges.
 
 use super::cluster::{tiles as count, wanted};
+use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
 use crate::analysis::reduction;
@@ -78,65 +79,25 @@ pub(super) struct Stream {
 /// would be twice as long.
 const FEW: i64 = 128 * 128;
 
-/// What builds expressions, and names for them.
-struct Maker<'k> {
-    k: &'k mut Kernel,
-    span: Span,
-    stmts: Vec<Stmt>,
-}
-
-/// What an operand of an expression may be made of.
-trait Term {
-    fn expr(self, m: &mut Maker<'_>) -> Expr;
-}
-
-impl Term for Expr {
-    fn expr(self, _: &mut Maker<'_>) -> Expr {
-        self
-    }
-}
-
-impl Term for Value {
-    fn expr(self, m: &mut Maker<'_>) -> Expr {
-        m.k.value_ref(self, m.span)
-    }
-}
-
-impl Term for i64 {
-    fn expr(self, m: &mut Maker<'_>) -> Expr {
-        m.k.int(self, m.span)
-    }
-}
-
-impl Maker<'_> {
-    fn op(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
-        let (a, b) = (a.expr(self), b.expr(self));
-        self.k.binary(op, a, b, self.span)
-    }
-
-    /// `a`, or what of it lies between these.
-    fn within(&mut self, low: impl Term, a: impl Term, high: impl Term) -> Expr {
-        let below = self.op(Op::Min, a, high);
-        self.op(Op::Max, below, low)
-    }
-
-    /// Unlike [`Maker::op`], conditions are not folded.
-    fn compare(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
-        let args = vec![a.expr(self), b.expr(self)];
-        self.k.expr(ExprData::Op { op, args }, self.span)
-    }
-
-    fn select(&mut self, cond: Expr, a: impl Term, b: impl Term) -> Expr {
-        let args = vec![cond, a.expr(self), b.expr(self)];
-        self.k.expr(ExprData::Op { op: Op::Select, args }, self.span)
-    }
-
-    fn name(&mut self, name: &str, init: Expr) -> Value {
-        let value = self.k.value(name, self.span, ValueDef::Let);
-        let s = self.k.stmt(StmtData::Let { value, init }, self.span);
-        self.stmts.push(s);
-        value
-    }
+/// How tiles and their steps are dealt out: names for the numbers, in the kernel's text.
+struct Deal {
+    /// Tiles of the output, and steps of each.
+    count: Value,
+    steps: Value,
+    workers: Value,
+    /// Tiles that are shared, those who share them, and the steps of all of these.
+    shared: Value,
+    sharers: Value,
+    work: Value,
+    /// The number of the worker, and where its steps begin and end.
+    worker: Value,
+    from: Value,
+    to: Value,
+    /// The first tile of which it has steps, and how many there are.
+    first: Value,
+    parts: Value,
+    /// Tiles that it computes, in part or as a whole.
+    end: Expr,
 }
 
 impl Stream {
@@ -324,62 +285,9 @@ impl Stream {
     /// The statements for every unit of a block.
     pub(super) fn walk(&self, k: &mut Kernel, tiles: &Tiles, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = self.span;
-        let (groups, _) = tiles.counts();
-        let (all_tiles, all_steps, group) = (tiles.bounded_tiles(k), self.steps(k), tiles.group(k));
         let mut m = Maker { k, span, stmts: Vec::new() };
-        let count = m.name("tiles", all_tiles);
-        let steps = m.op(Op::Min, all_steps, most_steps(groups));
-        let steps = m.name("steps", steps);
-        let workers = self.workers_of(&mut m, tiles, (count, count), steps);
-        let workers = m.name("workers", workers);
-        let rounds = m.op(Op::Div, count, workers);
-        let rounds = m.name("rounds", rounds);
-        let whole = m.op(Op::Mul, rounds, workers);
-        let rest = m.op(Op::Sub, count, whole);
-        let rest = m.within(0, rest, groups);
-        let rest = m.name("rest", rest);
-        let some = m.op(Op::Max, rest, 1);
-        let each = m.op(Op::Div, workers, some);
-        let stretches = self.stretches(&mut m, steps);
-        let each = m.op(Op::Min, each, stretches);
-        let each = m.name("each", each);
-        let (none, several) = (m.compare(Op::Eq, rounds, 0), m.compare(Op::Ge, each, 2));
-        let either = m.compare(Op::Or, none, several);
-        let shared = m.select(either, rest, 0);
-        let shared = m.name("shared", shared);
-        let aligned = m.op(Op::Mul, shared, each);
-        let aligned = m.op(Op::Max, aligned, 1);
-        let apart = m.compare(Op::Lt, each, 2);
-        let sharers = m.select(apart, workers, aligned);
-        let sharers = m.name("sharers", sharers);
-        let work = m.op(Op::Mul, shared, steps);
-        let work = m.name("work", work);
-        let last = m.op(Op::Sub, workers, 1);
-        let worker = m.op(Op::Sub, last, group);
-        let worker = m.op(Op::Max, worker, 0);
-        let worker = m.name("worker", worker);
-        let share = m.op(Op::Mul, worker, work);
-        let from = m.op(Op::Div, share, sharers);
-        let from = m.op(Op::Min, from, work);
-        let from = m.name("from", from);
-        let next = m.op(Op::Add, worker, 1);
-        let share = m.op(Op::Mul, next, work);
-        let to = m.op(Op::Div, share, sharers);
-        let to = m.op(Op::Min, to, work);
-        let to = m.name("to", to);
-        let first = m.op(Op::Div, from, steps);
-        let first = m.op(Op::Min, first, groups);
-        let first = m.name("first", first);
-        let behind = m.op(Op::CeilDiv, to, steps);
-        let parts = m.op(Op::Sub, behind, first);
-        let parts = m.within(0, parts, groups);
-        let parts = m.name("parts", parts);
-        let behind = m.op(Op::Add, shared, worker);
-        let own = m.op(Op::Sub, count, behind);
-        let own = m.op(Op::Max, own, 0);
-        let whole = m.op(Op::CeilDiv, own, workers);
-        let end = m.op(Op::Add, parts, whole);
-        let end = m.op(Op::Min, end, i64::from(i32::MAX) - 2 * groups);
+        let Deal { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end } =
+            self.deal(&mut m, tiles);
         let mut out = std::mem::take(&mut m.stmts);
 
         let unit = m.k.value("unit", span, ValueDef::Loop);
@@ -424,6 +332,66 @@ impl Stream {
         let (start, step) = (k.int(0, span), k.int(1, span));
         out.push(k.stmt(StmtData::For { var: unit, start, end, step, unroll: false, body }, span));
         out
+    }
+
+    /// What the workers share, and which part of it is a worker's.
+    fn deal(&self, m: &mut Maker<'_>, tiles: &Tiles) -> Deal {
+        let (groups, _) = tiles.counts();
+        let (all_tiles, all_steps, group) = (tiles.bounded_tiles(m.k), self.steps(m.k), tiles.group(m.k));
+        let count = m.name("tiles", all_tiles);
+        let steps = m.op(Op::Min, all_steps, most_steps(groups));
+        let steps = m.name("steps", steps);
+        let workers = self.workers_of(m, tiles, (count, count), steps);
+        let workers = m.name("workers", workers);
+        let rounds = m.op(Op::Div, count, workers);
+        let rounds = m.name("rounds", rounds);
+        let whole = m.op(Op::Mul, rounds, workers);
+        let rest = m.op(Op::Sub, count, whole);
+        let rest = m.within(0, rest, groups);
+        let rest = m.name("rest", rest);
+        let some = m.op(Op::Max, rest, 1);
+        let each = m.op(Op::Div, workers, some);
+        let stretches = self.stretches(m, steps);
+        let each = m.op(Op::Min, each, stretches);
+        let each = m.name("each", each);
+        let (none, several) = (m.compare(Op::Eq, rounds, 0), m.compare(Op::Ge, each, 2));
+        let either = m.compare(Op::Or, none, several);
+        let shared = m.select(either, rest, 0);
+        let shared = m.name("shared", shared);
+        let aligned = m.op(Op::Mul, shared, each);
+        let aligned = m.op(Op::Max, aligned, 1);
+        let apart = m.compare(Op::Lt, each, 2);
+        let sharers = m.select(apart, workers, aligned);
+        let sharers = m.name("sharers", sharers);
+        let work = m.op(Op::Mul, shared, steps);
+        let work = m.name("work", work);
+        let last = m.op(Op::Sub, workers, 1);
+        let worker = m.op(Op::Sub, last, group);
+        let worker = m.op(Op::Max, worker, 0);
+        let worker = m.name("worker", worker);
+        let share = m.op(Op::Mul, worker, work);
+        let from = m.op(Op::Div, share, sharers);
+        let from = m.op(Op::Min, from, work);
+        let from = m.name("from", from);
+        let next = m.op(Op::Add, worker, 1);
+        let share = m.op(Op::Mul, next, work);
+        let to = m.op(Op::Div, share, sharers);
+        let to = m.op(Op::Min, to, work);
+        let to = m.name("to", to);
+        let first = m.op(Op::Div, from, steps);
+        let first = m.op(Op::Min, first, groups);
+        let first = m.name("first", first);
+        let behind = m.op(Op::CeilDiv, to, steps);
+        let parts = m.op(Op::Sub, behind, first);
+        let parts = m.within(0, parts, groups);
+        let parts = m.name("parts", parts);
+        let behind = m.op(Op::Add, shared, worker);
+        let own = m.op(Op::Sub, count, behind);
+        let own = m.op(Op::Max, own, 0);
+        let whole = m.op(Op::CeilDiv, own, workers);
+        let end = m.op(Op::Add, parts, whole);
+        let end = m.op(Op::Min, end, i64::from(i32::MAX) - 2 * groups);
+        Deal { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end }
     }
 }
 

@@ -125,7 +125,7 @@ impl Lower<'_> {
     }
 
     /// What keeps an operation from being compiled: a divisor that may not be positive, or a result that may be too large.
-    fn overflow(&mut self, e: Expr, divisor: Option<Int>) -> Reported {
+    pub(super) fn overflow(&mut self, e: Expr, divisor: Option<Int>) -> Reported {
         let text = tilec_ir::print::print_expr(self.k, e);
         let (message, note) = match divisor.filter(|b| b.lo < 1) {
             Some(_) => (

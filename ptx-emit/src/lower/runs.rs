@@ -121,7 +121,7 @@ impl Lower<'_> {
         for (&v, count) in firsts.iter().zip(&runs.inside) {
             let Some(count) = count.filter(|count| !counted.contains(count)) else { continue };
             let c = Int::constant(coordinate(&w, dim, v) as i64);
-            let n = if tail { self.elements_inside(&w, dim, c, vec) } else { Operand::Imm(i64::from(vec)) };
+            let n = if tail { self.elements_inside(src, &w, dim, c, vec)? } else { Operand::Imm(i64::from(vec)) };
             self.emit.push(P::MovB32, vec![count.into(), n]);
             counted.push(count);
         }
@@ -156,7 +156,14 @@ impl Lower<'_> {
     }
 
     /// How many of `vec` elements, the first at coordinate `c` along `dim`, are inside the bounds.
-    fn elements_inside(&mut self, w: &GlobalWindow, dim: usize, c: Int, vec: u32) -> Operand {
+    fn elements_inside(
+        &mut self,
+        src: Expr,
+        w: &GlobalWindow,
+        dim: usize,
+        c: Int,
+        vec: u32,
+    ) -> Result<Operand, Reported> {
         let all = Int::constant(i64::from(vec));
         let at = self.int_op(Op::Add, w.dims[dim].first, c);
         // A window that ends far below zero has no elements, as one that ends there.
@@ -168,7 +175,10 @@ impl Lower<'_> {
         });
         let some = left.and_then(|left| self.int_op(Op::Max, left, Int::constant(0)));
         let n = some.and_then(|some| self.int_op(Op::Min, some, all));
-        self.as32(n.expect("indices have 32 bits and some"))
+        match n {
+            Some(n) => Ok(self.as32(n)),
+            None => Err(self.overflow(src, None)),
+        }
     }
 
     /// Registers for the words of a tile; `None`: its threads do not own whole accesses.

@@ -1,6 +1,6 @@
 //! The launch contract: what a host needs to launch a kernel, as JSON (`docs/launch-contract.md`).
 //!
-//! The emitter's [`Launch`] is turned into [`Contract`], which is written and read back with serde. Our own runner works
+//! The emitter's [`Launch`](tilec_ptx::launch::Launch) is turned into [`Contract`], which is written and read back with serde. Our own runner works
 //! from the JSON alone, so that nothing a kernel needs can be missing from it.
 
 pub mod distinct;

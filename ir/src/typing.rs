@@ -1,7 +1,7 @@
 //! The type of every expression, at every stage.
 //!
 //! A type is computed from the expression alone, bottom up: declared types of places, index arithmetic, element-by-element
-//! rules of [`Op::domain`], products. Literals take the type of their context, so an integer literal is an index and a
+//! rules of [`Op::domain`](crate::ops::Op::domain), products. Literals take the type of their context, so an integer literal is an index and a
 //! fraction is [`Type::Float`] until an operand with an element type adopts it. Windows of memory have a rank but no
 //! extents of their own; next to a tile they take the tile's.
 //!

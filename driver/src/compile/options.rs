@@ -34,7 +34,7 @@ pub struct CompileOptions {
     pub disabled_in_choice: Option<BTreeSet<String>>,
     /// Remarks of these kinds are errors.
     pub deny: BTreeSet<String>,
-    /// After which passes (or [`PARSED`]) the program is kept as text.
+    /// After which passes (or [`PARSED`](crate::compile::PARSED)) the program is kept as text.
     pub keep: Keep,
     /// Verify the program after every pass.
     pub verify_each: bool,

@@ -6,9 +6,9 @@ use std::fmt;
 /// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegalityError {
-    /// Index into [`Module::functions`]; `None` for the module itself.
+    /// Index into [`functions`](crate::module::Module::functions); `None` for the module itself.
     pub function: Option<usize>,
-    /// Index into [`Function::body`], if an item is to blame.
+    /// Index into [`body`](crate::module::Function::body), if an item is to blame.
     pub item: Option<usize>,
     /// The row, if that item is an instruction.
     pub op: Option<Op>,

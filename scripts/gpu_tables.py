@@ -21,24 +21,20 @@ def number(text: str, digits: int = 0) -> str:
 
 
 def attention(path: pathlib.Path) -> None:
-    print("| D | mask | L | ours us | TFLOP/s | fastest library | TFLOP/s | ratio | least, most |\n|---|---|---|---|---|---|---|---|---|")
-    for row in rows(path):
+    results = rows(path)
+    # Of the backward pass also the fastest library whose results are the same in every run.
+    fixed = [name for name in results[0] if name.endswith("_deterministic_tflops")]
+    head = ["D", "mask", "L", "ours us", "TFLOP/s", "fastest library", "TFLOP/s", "ratio", "least, most"] + ["fastest deterministic one TFLOP/s"] * bool(fixed)
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    for row in results:
         mask = "causal" if row["causal"] == "True" else "full"
         best = row["best"]
         ratio = f"**{number(row['ratio'], 2)}**" if float(row["ratio"]) >= 1 else number(row["ratio"], 2)
         between = f"{number(row['ratio_min'], 2)}, {number(row['ratio_max'], 2)}"
-        print(f"| {row['D']} | {mask} | {row['L']} | {number(row['ours_us'])} | {number(row['ours_tflops'])} | {best} | {number(row[best + '_tflops'])} | {ratio} | {between} |")
-
-
-def backward(path: pathlib.Path) -> None:
-    print("| D | mask | L | ours us | TFLOP/s | fastest library | TFLOP/s | ratio | least, most | fastest deterministic one TFLOP/s |\n|---|---|---|---|---|---|---|---|---|---|")
-    for row in rows(path):
-        mask = "causal" if row["causal"] == "True" else "full"
-        best = row["best"]
-        ratio = f"**{number(row['ratio'], 2)}**" if float(row["ratio"]) >= 1 else number(row["ratio"], 2)
-        between = f"{number(row['ratio_min'], 2)}, {number(row['ratio_max'], 2)}"
-        fixed = [float(row[name]) for name in row if name.endswith("_deterministic_tflops") and row[name]]
-        print(f"| {row['D']} | {mask} | {row['L']} | {number(row['ours_us'])} | {number(row['ours_tflops'])} | {best} | {number(row[best + '_tflops'])} | {ratio} | {between} | {max(fixed, default=0):.0f} |")
+        cells = [row["D"], mask, row["L"], number(row["ours_us"]), number(row["ours_tflops"]), best, number(row[best + "_tflops"]), ratio, between]
+        if fixed:
+            cells.append(f"{max((float(row[name]) for name in fixed if row[name]), default=0):.0f}")
+        print("| " + " | ".join(cells) + " |")
 
 
 def fused(path: pathlib.Path) -> None:
@@ -51,7 +47,7 @@ def fused(path: pathlib.Path) -> None:
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results/h200"
-    for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", backward), ("swiglu", fused), ("back_to_back", fused)]:
+    for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", attention), ("swiglu", fused), ("back_to_back", fused)]:
         first = rows(folder / f"{name}.csv")[0]
         print(f"\n{name}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, cuDNN {first['cudnn']}, {first['date']}\n\n    {first['command']}\n")
         table(folder / f"{name}.csv")

@@ -403,7 +403,7 @@ pub enum StmtData {
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
     Barrier,
-    /// `fence async`: what the thread has written to shared memory by now, tensor copies, tensor stores and products of warpgroups read as written: they go
+    /// `fence async`: what the thread has written to shared memory by now, tensor copies, TMA stores and wgmma read as written: they go
     /// through a proxy of their own.
     Fence,
     /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running. `await s, n`: all but the last `n`

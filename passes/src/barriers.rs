@@ -7,7 +7,7 @@
 //! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
 //! order, or a race. The pass is the last one, so what it saw is what is lowered.
 //!
-//! Threads write shared memory through another proxy than tensor stores and products of warpgroups read it through: [`fences`] puts a `fence async` behind, and
+//! Threads write shared memory through another proxy than TMA stores and wgmma read it through: [`fences`] puts a `fence async` behind, and
 //! proves that none is missing.
 //!
 //! Keeps barriers and fences that are written. Roles synchronise through channels alone, which they use in order ([`roles`]); a buffer belongs to one

@@ -1,4 +1,4 @@
-//! `defer-reductions`: lets lanes keep their parts of what a loop reduces, until somebody asks for the whole.
+//! `defer-reductions`: keeps partial results in each lane inside a loop, and reduces them across lanes behind it.
 //!
 //! ```text
 //! var l = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8) partial sum (0, 1) = 0.0
@@ -20,17 +20,18 @@
 //! reduction is put together at once.
 
 use crate::Cx;
-use crate::analysis::live::{Tile, ranges};
+use crate::analysis::live::{held, ranges, registers};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
 use crate::analysis::wgmma::is_scheduled;
+use crate::assign_layouts::Threads;
 use crate::roles::consumer_registers;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::partial::{accumulated, is_zero};
-use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP};
+use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_ir::types::Partial;
 use tilec_ir::typing::{fixed_shape, layout_of, let_init};
 
@@ -47,7 +48,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             apply(k, cx, plan);
         } else {
             let name = &k.values[plan.value].name;
-            let why = format!("lanes put `{name}` together in every iteration: tiles leave few registers");
+            let why =
+                format!("`{name}` is reduced across lanes in every iteration: register tiles leave few registers");
             cx.remark(k.values[plan.value].span, why);
         }
     }
@@ -56,10 +58,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// Whether a thread has registers for the elements that are reduced until all that reads them is done.
 fn has_room(k: &Kernel, plan: &Plan) -> bool {
-    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(WARP);
+    let threads = Threads::of(k).count();
+    let warps = u32::try_from(threads / u64::from(WARP)).expect("bug: a block has too many threads");
     let room = match is_scheduled(k) {
-        true => u64::try_from(consumer_registers(k, threads / WARP)).unwrap_or(0),
-        false => u64::from((REGISTERS_PER_SM / threads.max(1)).min(REGISTERS_PER_THREAD)),
+        true => u64::try_from(consumer_registers(k, warps)).expect("bug: a thread has a negative number of registers"),
+        false => u64::from(register_share(warps * WARP, 1).min(REGISTERS_PER_THREAD)),
     };
     let ranges = ranges(k);
     let needed = |&(s, arg): &(Stmt, Expr)| {
@@ -76,8 +79,9 @@ fn has_room(k: &Kernel, plan: &Plan) -> bool {
             });
             (lives || made) && !names.contains(&r.value) && !tiles.contains(&r.value)
         });
+        // They are computed in 32 bits at least.
         let elements = layout_of(k, arg).zip(fixed_shape(k, arg)).map_or(0, |(layout, shape)| held(&layout, &shape));
-        elements + beside.map(|r| registers(k, r.value, &r.tile)).sum::<u64>()
+        elements + beside.map(|r| registers(k, r.value, &r.tile, threads)).sum::<u64>()
     };
     plan.reduced.iter().map(needed).max().unwrap_or(0) + BESIDE <= room
 }
@@ -99,28 +103,12 @@ fn named(k: &Kernel, e: Expr) -> (Vec<Value>, Vec<Value>) {
     (names, tiles)
 }
 
-/// Registers of a thread that hold elements, which are computed in 32 bits at least.
-fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
-    let all = 1usize << layout.value_bits().min(20);
-    Held::of(layout, shape).map_or(0, |held| held.count(all) as u64)
-}
-
-/// Registers of a thread that hold a tile.
-fn registers(k: &Kernel, v: Value, tile: &Tile) -> u64 {
-    let layout = match k.tile_ty(v) {
-        Some(t) => t.reg_layout.clone(),
-        None => let_init(k, v).and_then(|init| layout_of(k, init)),
-    };
-    // What has no layout is no tile of threads.
-    layout.map_or(0, |layout| (held(&layout, &tile.shape) * tile.bytes).div_ceil(4))
-}
-
 /// A tile of which lanes can hold parts.
 struct Plan {
     value: Value,
     partial: Partial,
-    /// The place of the statement behind which nothing changes it any more.
-    at: (Block, usize),
+    /// The statement behind which nothing changes it any more. A place would be another one as soon as a plan is applied.
+    last: Stmt,
     /// Statements behind it that read the tile.
     reads: Vec<Stmt>,
     /// What is reduced, and where.
@@ -167,15 +155,15 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     {
         return None;
     }
-    let at = behind_all(k, declaration, &changes)?;
+    let last = behind_all(k, declaration, &changes)?;
     let read = all_stmts(k, k.body).into_iter().filter(|&s| s != declaration && !changes.iter().any(|&(c, _)| c == s));
     let reads: Vec<Stmt> = read.filter(|&s| reads(k, s, value)).collect();
-    let whole = |&s: &Stmt| follows(k, s, at) && !writes(k, s, value);
-    reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, at, reads, reduced })
+    let whole = |&s: &Stmt| follows(k, s, last) && !writes(k, s, value);
+    reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, last, reads, reduced })
 }
 
 /// The statement of the declaration's block behind which nothing changes the tile any more, where some change stands in a loop.
-fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<(Block, usize)> {
+fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<Stmt> {
     let (block, mut last) = place_of(k, declaration);
     let mut looped = false;
     for &(s, _) in changes {
@@ -184,10 +172,12 @@ fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option
         last = last.max(path[depth].1);
         looped |= path[depth..].iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
     }
-    looped.then_some((block, last))
+    looped.then(|| k.blocks[block][last])
 }
 
-fn follows(k: &Kernel, s: Stmt, (block, last): (Block, usize)) -> bool {
+/// Whether a statement stands behind another one, in its block or inside of what follows it there.
+fn follows(k: &Kernel, s: Stmt, other: Stmt) -> bool {
+    let (block, last) = place_of(k, other);
     path_to(k, s).iter().any(|&(b, i)| b == block && i > last)
 }
 
@@ -214,9 +204,10 @@ fn lanes_of(k: &Kernel, (arg, axis): (Expr, u32), layout: &RegLayout) -> Option<
 }
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: Plan) {
-    let Plan { value, partial, at: (block, last), reads, .. } = plan;
+    let Plan { value, partial, last, reads, .. } = plan;
+    let (block, last) = place_of(k, last);
     let (span, name) = (k.values[value].span, k.values[value].name.clone());
-    cx.remark(span, format!("lanes reduce their own parts of `{name}`, and put them together behind the loop"));
+    cx.remark(span, format!("`{name}` is a partial result in each lane, and is reduced across lanes behind the loop"));
     let tile = k.tile_ty(value).cloned().expect("bug: a plan is for a tile");
     let whole = k.value(&format!("{name}_whole"), span, ValueDef::Var(tile));
     if let Some(tile) = k.tile_ty_mut(value) {

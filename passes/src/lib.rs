@@ -12,7 +12,7 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
-mod contract;
+mod contraction;
 mod cx;
 mod defer_reductions;
 mod expand;
@@ -72,7 +72,7 @@ fn run_of(pass: &PassInfo) -> Run {
         predicate::NAME => Run::Kernel(predicate::run),
         schedule::NAME => Run::Kernel(schedule::run),
         overlap_launches::NAME => Run::Kernel(overlap_launches::run),
-        contract::NAME => Run::Kernel(contract::run),
+        contraction::NAME => Run::Kernel(contraction::run),
         hand_over::NAME => Run::Kernel(hand_over::run),
         place_shared::NAME => Run::Kernel(place_shared::run),
         barriers::NAME => Run::Kernel(barriers::run),

@@ -21,7 +21,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         }
         let why = match (own, &k.stmts[s]) {
             (Lanes::Elected, StmtData::Role { .. }) => {
-                "the role does more than ask for tensor copies, which takes all of its threads"
+                "the role does more than issue TMA loads, which takes all of its threads"
             }
             (Lanes::Elected, _) => "one lane alone would do this, which is for all threads that come here",
             (Lanes::Spread, _) => "the loop does more than await signals, and would do it in one thread each",

@@ -3,10 +3,11 @@
 use crate::analysis::uses::{mentions, stmt_exprs};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::ElemRef;
-use tilec_ir::typing::{Type, resolve_view, type_of};
+use tilec_ir::typing::{Type, layout_of, let_init, resolve_view, type_of};
 
 /// A register tile.
 #[derive(Clone, Debug)]
@@ -29,6 +30,26 @@ impl Tile {
         };
         (elements * self.bytes).div_ceil(4)
     }
+}
+
+/// Registers of a thread that hold a tile: those of its layout, or an equal share where none is decided.
+pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 {
+    let layout = match &k.values[v].def {
+        ValueDef::Var(t) => t.reg_layout.clone(),
+        ValueDef::Let => let_init(k, v).and_then(|init| layout_of(k, init)),
+        _ => None,
+    };
+    let elements = match layout {
+        Some(layout) => held(&layout, &tile.shape),
+        None => tile.shape.iter().product::<u64>() / threads.max(1),
+    };
+    (elements * tile.bytes).div_ceil(4)
+}
+
+/// Elements of a tile that a thread holds.
+pub(crate) fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
+    let all = 1usize << layout.value_bits().min(32);
+    Held::of(layout, shape).map_or(all, |held| held.count(all)) as u64
 }
 
 /// The register tile that a statement declares; `None` for names whose expressions are computed where they are used.

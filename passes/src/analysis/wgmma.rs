@@ -1,4 +1,4 @@
-//! Products of warpgroups (wgmma): what they are, what they read, and how many columns they have.
+//! Warpgroup products (wgmma): what they are, what they read, and how many columns they have.
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::memory_views;
@@ -18,7 +18,7 @@ pub(crate) fn is_product(k: &Kernel, s: Stmt) -> bool {
     matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
 }
 
-/// Whether products of warpgroups read a buffer, by themselves or from registers that are copied from it.
+/// Whether a wgmma reads a buffer, by themselves or from registers that are copied from it.
 pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
@@ -40,7 +40,7 @@ pub(crate) fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
 /// How many there may be, in words.
 pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (of bytes, above 32, of 16)";
 
-/// Whether products of warpgroups have so many columns, of some types.
+/// Whether a wgmma has so many columns, of some types.
 pub(crate) fn is_columns(n: u64) -> bool {
     n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
 }

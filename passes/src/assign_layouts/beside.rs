@@ -8,13 +8,12 @@
 use super::broadcast::only_loaded;
 use super::graph::Graph;
 use super::log2_shape;
-use crate::analysis::distribution::register_layout;
 use crate::analysis::views::plain_var;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, layout_of, resolve_view};
 
 fn operands(k: &Kernel, deferred: &Deferred, e: Expr, out: &mut Vec<Expr>) {
     match k.exprs[e] {
@@ -79,7 +78,7 @@ pub(super) fn still_beside(k: &Kernel, deferred: &Deferred, src: Expr, shape: &[
         {
             return true;
         }
-        let (Some(own), Some(repeated)) = (register_layout(k, e), to.repeated(&log2_shape(shape), &log2_shape(&small)))
+        let (Some(own), Some(repeated)) = (layout_of(k, e), to.repeated(&log2_shape(shape), &log2_shape(&small)))
         else {
             return false;
         };

@@ -1,6 +1,6 @@
 //! Fences between the proxies: `fence async` between what threads write to shared memory and what reads it by another way than loads.
 //!
-//! Tensor stores and products of warpgroups read through the *asynchronous proxy*, which sees what threads wrote through the generic one only behind a
+//! TMA stores and wgmma read through the *asynchronous proxy*, which sees what threads wrote through the generic one only behind a
 //! fence (PTX ISA 8.6, "Proxies"). Barriers are needed all the same: a fence orders what one thread does.
 //!
 //! [`place`] puts one behind each write to a buffer that is read so, in front of whatever hands it on; in front of the `publish` of slots that threads have
@@ -85,7 +85,7 @@ pub(super) fn prove(k: &Kernel) -> Vec<Diagnostic> {
         );
         Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
             .with_place(k.stmt_spans[at], "written here")
-            .with_note("tensor stores and products of warpgroups see what threads write behind `fence async` alone")
+            .with_note("TMA stores and wgmma see what threads write behind `fence async` alone")
     };
     walk.found.iter().map(say).collect()
 }

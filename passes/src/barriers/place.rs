@@ -17,7 +17,6 @@
 //!
 //! Keeps: barriers already there.
 
-use crate::analysis::distribution::register_layout;
 use crate::analysis::uses::stmt_exprs;
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
@@ -29,7 +28,7 @@ use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
 
 /// What a barrier resolves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -421,7 +420,7 @@ impl State {
 /// all of them load it.
 fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
     let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { unreachable!("what stores a tensor is a copy") };
-    let (Some(to), Some(stored)) = (resolve_view(k, *dst), register_layout(k, *src)) else { return false };
+    let (Some(to), Some(stored)) = (resolve_view(k, *dst), layout_of(k, *src)) else { return false };
     let alone = !stored.is_replicated();
     let loads_elsewhere =
         |t: Stmt| t != s && accesses(k, Scope::Block, t).iter().any(|a| a.value == tensor && !a.write);
@@ -500,7 +499,7 @@ pub(super) fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
     k.statement_data().any(|s| match *s {
         StmtData::Copy { src, dst, .. } => {
             resolve_view(k, dst).is_some_and(|to| to.base == tensor)
-                && register_layout(k, src).is_some_and(|l| l.is_replicated())
+                && layout_of(k, src).is_some_and(|l| l.is_replicated())
         }
         _ => false,
     })

@@ -11,7 +11,6 @@
 //! What stage 0 computes and stage 1 reads lives in a register tile that is declared in front of the loop. Indices and names for windows are
 //! computed again for each iteration that needs them.
 
-use crate::analysis::distribution::register_layout;
 use crate::analysis::uses::place_of;
 use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
@@ -22,7 +21,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::TileTy;
-use tilec_ir::typing::let_init;
+use tilec_ir::typing::{layout_of, let_init};
 
 /// A loop that is being expanded.
 struct Body {
@@ -206,7 +205,7 @@ fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let tilec_ir::typing::Type::Tile(ty) = tilec_ir::typing::type_of(k, e).ok()? else { return None };
     let elem = ty.elem;
     let shape = tilec_ir::typing::fixed_shape(k, e)?;
-    let layout = register_layout(k, e);
+    let layout = layout_of(k, e);
     let span = k.expr_spans[e];
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     Some(TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None })

@@ -8,7 +8,6 @@
 //! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
 
 use crate::Cx;
-use crate::analysis::distribution::register_layout;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
@@ -19,7 +18,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
 use tilec_ir::types::ElemRef;
-use tilec_ir::typing::{resolve_view, type_of};
+use tilec_ir::typing::{layout_of, resolve_view, type_of};
 
 /// Schedulers of a multiprocessor.
 const SCHEDULERS: u64 = 4;
@@ -139,7 +138,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     let products = k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
     for s in all_stmts(k, k.body).into_iter().filter(|_| products) {
         let StmtData::Let { value, init } = k.stmts[s] else { continue };
-        let (Some(layout), None) = (register_layout(k, init), deferred.init(value)) else { continue };
+        let (Some(layout), None) = (layout_of(k, init), deferred.init(value)) else { continue };
         sum += ((1u64 << layout.value_bits().min(32)) * elem_bytes(k, init)).div_ceil(4);
     }
     // Copies between two memories pass through registers of their own.

@@ -6,8 +6,7 @@
 
 use super::occupancy::Block as Resident;
 use crate::Cx;
-use crate::analysis::distribution::register_layout;
-use crate::analysis::live::{self, Tile};
+use crate::analysis::live;
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
 use crate::assign_layouts::Threads;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +14,10 @@ use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::extents::Held;
-use tilec_ir::layout::tile::RegLayout;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_ir::types::Space;
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::typing::resolve_view;
 
 /// Registers that addresses and counters take at least.
 const LEAST: u64 = 8;
@@ -75,7 +72,7 @@ fn most(k: &Kernel, deferred: &Deferred, context: &Context) -> Option<(Stmt, u64
     for s in all_stmts(k, context.body) {
         let (StmtData::Var { value, .. } | StmtData::Let { value, .. }) = k.stmts[s] else { continue };
         if let Some(tile) = live::declared(k, deferred, value, s) {
-            tiles.insert(value, registers(k, value, &tile, context.threads));
+            tiles.insert(value, live::registers(k, value, &tile, context.threads));
         }
     }
     for s in all_stmts(k, context.body) {
@@ -180,25 +177,5 @@ impl Walk<'_> {
         if self.most.is_none_or(|(_, most)| held >= most) {
             self.most = Some((s, held));
         }
-    }
-}
-
-/// Registers of a thread that hold a tile.
-fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 {
-    let elements = match layout(k, v) {
-        Some(l) => {
-            let all = 1usize << l.value_bits().min(32);
-            Held::of(&l, &tile.shape).map_or(all, |held| held.count(all)) as u64
-        }
-        None => tile.shape.iter().product::<u64>() / threads.max(1),
-    };
-    (elements * tile.bytes).div_ceil(4)
-}
-
-fn layout(k: &Kernel, v: Value) -> Option<RegLayout> {
-    match &k.values[v].def {
-        ValueDef::Var(t) => t.reg_layout.clone(),
-        ValueDef::Let => register_layout(k, let_init(k, v)?),
-        _ => None,
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A block's warps are dealt out to the roles in their order; each role branches over the others' statements. Inside a role
 //! threads count from its first. The number of a thread's warp is made the same register in all lanes by a shuffle: the assembler
-//! then knows that the branches do not part the lanes of a warp, which products of warpgroups need.
+//! then knows that the branches do not part the lanes of a warp, which wgmma needs.
 //!
-//! A role that only asks for tensor copies is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
+//! A role that only issues TMA loads is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
 //! slots as well, all of them run, and tensor copies are the elected lane's.
 
 use super::Lower;
@@ -100,7 +100,7 @@ impl Lower<'_> {
 
     /// Refuses kernels whose roles would run without the synchronisation that they need.
     ///
-    /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that asks for tensor copies. Buffers belong
+    /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that issues TMA loads. Buffers belong
     /// to one role each, which is proved by the pass `barriers`.
     pub(super) fn check_roles(&mut self) -> Result<(), Reported> {
         let k = self.k;
@@ -218,7 +218,7 @@ impl Lower<'_> {
         }
         self.asks = None;
         if self.elects_for_copies(body) {
-            self.emit.comment("one lane asks for the tensor copies");
+            self.emit.comment("one lane issues the TMA loads");
             let own = self.emit.def(Class::Pred, P::SetpEqS32, vec![warp.into(), Operand::Imm(first)]);
             let elected = self.emit.reg(Class::Pred);
             self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
@@ -262,10 +262,7 @@ impl Lower<'_> {
 
     /// Of what the elected lane of a role does beside the other threads: its guard; `None` where that lane runs the role.
     pub(super) fn asking(&self, s: Stmt) -> Option<Guard> {
-        assert!(
-            self.is_elected(s) == self.asks.is_some(),
-            "bug: the text does not say which lane asks for tensor copies"
-        );
+        assert!(self.is_elected(s) == self.asks.is_some(), "bug: the text does not say which lane issues TMA loads");
         self.asks
     }
 

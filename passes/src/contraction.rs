@@ -4,11 +4,11 @@
 //! copy fma(alpha, acc, beta * c) -> c          // was: alpha * acc + beta * c
 //! ```
 //!
-//! Needs: bound compile-time parameters. Decides: the `fma`s of the kernel; which, `tilec_ir::contract` says. Cannot be switched off: the assembler would do
+//! Needs: bound compile-time parameters. Decides: the `fma`s of the kernel; which, `tilec_ir::contraction` says. Cannot be switched off: the assembler would do
 //! it where it likes.
 
 use crate::Cx;
-use tilec_ir::contract::contracted;
+use tilec_ir::contraction::contracted;
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;

@@ -90,7 +90,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// # Errors
 /// `Err` means that the sink holds at least one error.
 pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Option<Choice>, Reported> {
-    let enabled = !options.disabled.contains(NAME);
+    let enabled = options.is_on(NAME);
     decide(k, &mut Cx { options, enabled, pass: NAME, sink })
 }
 

@@ -48,7 +48,7 @@ pub const PASSES: &[PassInfo] = &[
         .for_layouts(),
     PassInfo::new("stage-stores", "stores results of warpgroups out of a buffer, by the tensor memory accelerator"),
     PassInfo::new("assign-layouts", "decides which thread holds and moves which element").for_roles().for_layouts(),
-    PassInfo::new("defer-reductions", "lets lanes keep their own parts of what a loop reduces"),
+    PassInfo::new("defer-reductions", "reduces sums and extremes of a loop across lanes once, behind it"),
     PassInfo::new("vectorize", "decides the access width of every copy").for_roles(),
     PassInfo::new("swizzle", "finds the cheapest conflict-free shared-memory layouts").for_roles(),
     PassInfo::new(

@@ -50,8 +50,7 @@ fn quietly<R>(
     run: impl FnOnce(&mut Cx<'_>) -> Result<R, Reported>,
 ) -> Result<R, String> {
     let mut sink = Sink::new();
-    let enabled = !options.disabled.contains(pass);
-    let result = run(&mut Cx { options, enabled, pass, sink: &mut sink });
+    let result = run(&mut Cx::new(options, pass, &mut sink));
     result.map_err(|_| {
         let error = sink.diagnostics().iter().find(|d| d.severity == Severity::Error);
         error.map_or_else(|| format!("`{pass}` refuses it"), |d| d.message.clone())
@@ -197,7 +196,7 @@ impl Reader<'_> {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
         }
         let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));
-        let tensor_cores = !self.options.disabled.contains("select-mma");
+        let tensor_cores = self.options.is_on("select-mma");
         let slots = |region: &Region| {
             let scheduled = self.work.k.schedule.stages.and_then(|e| self.work.extent(self.env, e));
             let multiplies_only = self.issued(region) == 0.0;

@@ -107,7 +107,7 @@ pub(super) struct Search<'a> {
 /// Whether the products of a kernel are of warpgroups once its parameters have values, and how they are computed: which values does not
 /// matter, but for the types and orders.
 fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<Way> {
-    if !options.target.has_tensor_copies() || options.disabled.contains("select-mma") {
+    if !options.target.has_tensor_copies() || !options.is_on("select-mma") {
         return None;
     }
     let mut k = k.clone();
@@ -360,7 +360,7 @@ impl<'a> Search<'a> {
             card: self.card,
             tensor_cores: self.tensor_cores(),
             warpgroups: self.warpgroups,
-            stage_stores: !self.options.disabled.contains(crate::stage_stores::NAME)
+            stage_stores: self.options.is_on(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
             columns: self.warpgroups.is_some_and(|way| {
@@ -373,7 +373,7 @@ impl<'a> Search<'a> {
 
     /// Whether products will run on tensor cores.
     fn tensor_cores(&self) -> bool {
-        !self.options.disabled.contains("select-mma")
+        self.options.is_on("select-mma")
     }
 
     /// Sets the chosen parameters of `env`, and those that are the same.

@@ -7,6 +7,7 @@ pub mod atoms;
 mod attributes;
 pub mod cluster;
 pub mod codes;
+pub mod combining;
 pub mod contraction;
 pub mod deferred;
 pub mod diag;

@@ -157,7 +157,7 @@ impl Op {
     }
 
     /// The word for it; that of any other operator is its token, which does not parse here.
-    pub(crate) fn combining_word(self) -> &'static str {
+    pub fn combining_word(self) -> &'static str {
         COMBINING.iter().find(|(_, op)| *op == self).map_or(self.token(), |(word, _)| word)
     }
 }

@@ -38,6 +38,7 @@ use crate::walk::tiles_and_blocks;
 use loads::Load;
 use pieces::{Pieces, Way};
 use tilec_ir::codes;
+use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -203,8 +204,13 @@ fn fits(
     neighbours: usize,
 ) -> Result<Option<Pieces>, String> {
     let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("a store is a copy") };
-    if *attrs != CopyAttrs::default() {
+    if *attrs != (CopyAttrs { reduce: attrs.reduce, ..CopyAttrs::default() }) {
         return Err("how they do is written".to_owned());
+    }
+    if let Some((op, elem)) = attrs.reduce.zip(elem_of(k, to.base))
+        && !combination(op, elem).is_some_and(|c| c.accelerator)
+    {
+        return Err(format!("the accelerator combines no elements of {} so", elem.name()));
     }
     let mut sums = Vec::new();
     for_each_tile(k, deferred, src, &mut |v| {
@@ -247,6 +253,9 @@ fn fits(
             false => Ok(None),
         };
     };
+    if attrs.reduce.is_some() {
+        return Err(format!("it is combined with what is there, and the accelerator cannot: {why}"));
+    }
     match pieces::of(&shape, dim, Threads::of(k).count()) {
         Some(pieces) => Ok(Some(pieces)),
         None if missing.is_empty() => Err(why),
@@ -330,7 +339,8 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
     for Staged { store: s, by, .. } in staged {
-        let StmtData::Copy { src, dst, .. } = k.stmts[*s] else { unreachable!("a store is a copy") };
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[*s] else { unreachable!("a store is a copy") };
+        let reduce = attrs.reduce;
         let (block, index) = place_of(k, *s);
         let span = k.stmt_spans[*s];
         let window = resolve_view(k, dst);
@@ -355,7 +365,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
             }
             _ => {
                 let src = k.value_ref(buffer, span);
-                let attrs = CopyAttrs::tensor();
+                let attrs = CopyAttrs { reduce, ..CopyAttrs::tensor() };
                 stmts.push(k.stmt(StmtData::Copy { src, dst, attrs }, span));
             }
         }

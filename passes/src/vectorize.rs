@@ -18,6 +18,7 @@ use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, kno
 use crate::assign_layouts::log2_shape;
 use crate::unaligned::Unaligned;
 use tilec_ir::codes;
+use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
@@ -52,7 +53,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else {
             panic!("bug: `{}` is copied in no layout", print_expr(k, src))
         };
-        let provable = narrowest(k, &facts, &views, Some(&layout), &shape);
+        let provable = combined(k, &attrs, dst, narrowest(k, &facts, &views, Some(&layout), &shape));
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
         if let Some(aligned) = attrs.unaligned() {
@@ -118,6 +119,18 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Of what threads combine with memory, as many elements at once as an instruction does.
+fn combined(k: &Kernel, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
+    let elem = resolve_view(k, dst).and_then(|to| elem_of(k, to.base));
+    let Some((op, elem)) = attrs.reduce.zip(elem) else { return width };
+    let most = combination(op, elem).and_then(|c| c.threads).map_or(1, |(most, _)| most);
+    if width.elems <= most {
+        return width;
+    }
+    let why = format!("an instruction combines {most} element(s) of {} with memory", elem.name());
+    Width { elems: most, why, missing: String::new() }
 }
 
 /// Elements of an access: those that are written, if that is so wide as can be proved, or as many as can.

@@ -10,8 +10,9 @@ use tilec::{CompileOptions, Keep};
 use tilec_ir::diag::{Diagnostic, Sink, Span};
 use tilec_ir::entities::Expr;
 use tilec_ir::interp;
-use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence, ValueDef};
+use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence, StmtData, ValueDef};
 use tilec_ir::types::{DimStride, Elem, ElemRef, GivenStride, Order, OrderRef, Strides};
+use tilec_ir::typing::resolve_view;
 
 /// Values of a kernel's compile-time parameters.
 type Consts = BTreeMap<String, ConstValue>;
@@ -25,9 +26,17 @@ pub struct Problem {
     elems: Vec<Elem>,
 }
 
+/// Whether a kernel copies to the tensor called `name`.
+fn stores_to(kernel: &Kernel, name: &str) -> bool {
+    kernel.statement_data().any(|s| match s {
+        StmtData::Copy { dst, .. } => resolve_view(kernel, *dst).is_some_and(|v| kernel.values[v.base].name == name),
+        _ => false,
+    })
+}
+
 impl Problem {
-    /// The memory of `kernel`, specialised, for `run`: every tensor holds integers, except that the last one is poison
-    /// where `poison` says so.
+    /// The memory of `kernel`, specialised, for `run`: every tensor holds integers, except that the last one that is stored to is
+    /// poison where `poison` says so.
     ///
     /// # Errors
     /// The run lacks a size or stride.
@@ -88,7 +97,7 @@ impl Problem {
             tensors.push(tensor);
             elems.push(elem);
         }
-        if let Some(last) = tensors.last_mut().filter(|_| poison) {
+        if let Some(last) = tensors.iter_mut().rev().find(|t| poison && kernels.iter().any(|k| stores_to(k, &t.name))) {
             last.poison();
         }
         Ok(Problem { run: run.clone(), tensors, elems })
@@ -408,10 +417,10 @@ impl Variants {
     /// Who differs, and where.
     pub fn agree(&self, index: usize, run: &Run, reference: Option<Reference>) -> Result<(), String> {
         let mut problem = Problem::of(&self.specialized, run, reference.is_some_and(|r| r.overwrites(run)))?;
-        if let (Some((_, first)), Some(last)) = (self.compiled.first(), problem.tensors.last_mut())
-            && first.only_writes(&last.name)
-        {
-            last.poison();
+        if let Some((_, first)) = self.compiled.first() {
+            let last =
+                problem.tensors.iter_mut().rev().find(|t| self.specialized.iter().any(|k| stores_to(k, &t.name)));
+            last.filter(|t| first.only_writes(&t.name)).into_iter().for_each(Tensor::poison);
         }
         // What a kernel hands to the next starts as nothing, and is nobody else's business.
         let handed_on = |t: &Tensor| self.compiled.first().is_some_and(|(_, first)| first.hands_on(&t.name));

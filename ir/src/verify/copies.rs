@@ -4,6 +4,7 @@ use super::matrices;
 use super::structure::mentions;
 use crate::cluster::Uniform;
 use crate::codes;
+use crate::combining::{combination, combined_types};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::fill::Fill;
@@ -144,7 +145,7 @@ fn attributes(
     if let Some(op) = attrs.reduce
         && to != Space::Gmem
     {
-        let word = if op == crate::ops::Op::Add { "add" } else { op.token() };
+        let word = op.combining_word();
         bad(
             format!("`{word}` is for copies into global memory"),
             "combine register tiles by an assignment, such as `x = x + y`",
@@ -412,6 +413,10 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
+    if attrs.is_fragment() && attrs.reduce.is_some() {
+        let message = "`fragment` goes with no `add`, `min` or `max`".to_owned();
+        bad(message, "blocks hand on elements of scratch memory, which one of them stores");
+    }
     for view in windows {
         let name = &k.values[view.base].name;
         let Some(tensor) = k.tensor_ty(view.base) else { continue };
@@ -496,15 +501,26 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         );
         return;
     }
+    if let Some(op) = attrs.reduce.filter(|_| stores)
+        && let Some(ElemRef::Known(elem)) = elems[1]
+        && !combination(op, elem).is_some_and(|c| c.accelerator)
+    {
+        let (word, types) = (op.combining_word(), combined_types(op, |c| c.accelerator));
+        let note = match combination(op, elem).is_some_and(|c| c.threads.is_some()) {
+            true => "without `tma` threads combine the elements".to_owned(),
+            false => format!("`{word}` by the accelerator is for elements of {types}"),
+        };
+        bad(&format!("the tensor memory accelerator does not `{word}` elements of {}", elem.name()), &note);
+    }
     if attrs.keep
-        || attrs.reduce.is_some()
+        || attrs.reduce.is_some() && !stores
         || attrs.when.is_some()
         || attrs.vec.is_some()
         || attrs.threads.is_some()
         || attrs.check.is_some()
     {
         bad(
-            "`tma` goes with no other attribute",
+            "`tma` goes with no other attribute, but `add`, `min` and `max` of what is stored",
             "the hardware moves boxes of the tensor as they are, and no thread moves an element",
         );
     }

@@ -26,7 +26,7 @@
 //!     convert.
 //! 13. `vec` is a power of two and at most 16 bytes; `check` names dimensions of the global side; `keep` is for copies into
 //!     registers, `add` and its like for copies into global memory, `threads` for copies that touch no registers; `tma` moves a
-//!     window of a tensor into a whole slot, or a whole buffer to a window of a tensor, and goes with nothing else; `matrix`
+//!     window of a tensor into a whole slot, or a whole buffer to a window of a tensor, and goes with nothing but `add` and its like; `matrix`
 //!     moves 8x8 matrices between shared memory and registers, `unaligned` words of 16 bytes from global memory.
 //! 14. Loop bounds are indices, steps at least 1 where known; an unrolled loop has compile-time bounds, and the bodies
 //!     laid out by nested ones are at most 4096.

@@ -33,6 +33,10 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
         if attrs.vec.is_some() || attrs.threads.is_some() || attrs.is_fragment() {
             continue;
         }
+        // Memory combines an element or two at a time.
+        if attrs.reduce.is_some() {
+            continue;
+        }
         let Some(wanted) = wanted_bits(k, src, dst) else { continue };
         let Some(shape) = fixed_shape(k, src) else { continue };
         let (mut vars, mut named, mut lets) = (Vec::new(), false, Vec::new());

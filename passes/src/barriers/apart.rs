@@ -1,6 +1,7 @@
 //! That tensor stores meet neither one another nor what a role loads beside them.
 //!
-//! Nothing tells when a tensor store has arrived. So no other store of the block is to an element that one stores. A role may load what
+//! Nothing tells when a tensor store has arrived. So no other store of the block is to an element that one stores, unless both combine it with what
+//! is there. A role may load what
 //! another one stores all the same if no load comes after the store of an element that it loads:
 //!
 //! * they stand on different sides of a condition that is decided once; or
@@ -15,6 +16,7 @@ use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::{all_stmts, path_to};
 use forms::Forms;
 use tilec_ir::codes;
+use tilec_ir::combining::commute;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
@@ -45,7 +47,7 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
         }
         let meets = |&&(other, t): &&(Stmt, Value)| {
             left = left.saturating_sub(1);
-            t == tensor && (left == 0 || !once(&mut all, other, s).unwrap_or(false))
+            t == tensor && !commute(k, other, s) && (left == 0 || !once(&mut all, other, s).unwrap_or(false))
         };
         let Some(other) = stores[..=i].iter().find(meets) else { continue };
         reported.push(tensor);

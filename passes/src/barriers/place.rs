@@ -464,7 +464,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         while let ExprData::Transpose(arg) = k.exprs[place] {
             place = arg;
         }
-        if attrs.reduce.is_some() {
+        if attrs.combined_by_threads() {
             reads(k, place, &mut out);
         }
         let base = match &k.exprs[place] {

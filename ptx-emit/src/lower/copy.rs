@@ -87,9 +87,6 @@ impl Access {
 
 impl Lower<'_> {
     pub(super) fn copy(&mut self, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Result<(), Reported> {
-        if attrs.reduce.is_some() {
-            return Err(self.unsupported(dst, "copies that combine atomically"));
-        }
         if attrs.is_tensor() {
             return self.copy_tensor(s, src);
         }
@@ -578,6 +575,7 @@ impl Lower<'_> {
         if attrs.is_matrix() {
             return self.store_matrices(s, dst, to, source, attrs);
         }
+        let combine = attrs.reduce.map(|op| self.combining(dst, op, elem)).transpose()?;
         let (layout, dim_bits) = match source {
             Source::Tile(t) => (t.layout.clone(), t.dim_bits.clone()),
             Source::Elementwise(_, scope) => (scope.layout.clone(), scope.dim_bits.clone()),
@@ -650,9 +648,11 @@ impl Lower<'_> {
                 }
             };
             let class = self.emit.func.regs[regs[0]];
-            let Some(op) = store_op(access.space, class, regs.len()) else {
-                return Err(self.unsupported(dst, "an access of this width"));
+            let op = match &combine {
+                Some(combine) => combine.op(group.len()),
+                None => store_op(access.space, class, regs.len()),
             };
+            let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
             self.emit.push_if(guard(pred), op, vec![address, vector(regs)]);

@@ -12,6 +12,7 @@ mod accesses;
 mod asynchronous;
 mod bytes;
 mod cluster;
+mod combine;
 mod contract;
 mod copy;
 mod counted;

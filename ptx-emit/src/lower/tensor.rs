@@ -216,7 +216,9 @@ impl Lower<'_> {
 
     /// Asks for the boxes of a tile.
     pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
-        let StmtData::Copy { dst, .. } = self.k.stmts[s] else { return Err(self.unsupported(src, "this tensor copy")) };
+        let StmtData::Copy { dst, ref attrs, .. } = self.k.stmts[s] else {
+            return Err(self.unsupported(src, "this tensor copy"));
+        };
         let found = sides(self.k, s).and_then(|(from, to)| {
             let map = self.map_of(s, &from, &to)?;
             Some((from, to, map))
@@ -224,7 +226,7 @@ impl Lower<'_> {
         let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
         if tensor_store(self.k, s).is_some() {
             assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
-            return self.store_tensor(src, &to, &from, &map);
+            return self.store_tensor((src, attrs.reduce), &to, &from, &map);
         }
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
             return Err(self.unsupported(src, "a tensor copy into other than a slot"));

@@ -1,4 +1,4 @@
-//! Tensor stores: the tensor memory accelerator moves a buffer to a window of a tensor.
+//! Tensor stores: the tensor memory accelerator moves a buffer to a window of a tensor, or combines it with that.
 //!
 //! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
 //! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` stands behind it.
@@ -10,21 +10,59 @@ use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
+use tilec_ir::ops::Op as IrOp;
+use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::typing::ResolvedView;
 
-const STORES: [P; 5] = [
-    P::CpAsyncBulkTensorStore1d,
-    P::CpAsyncBulkTensorStore2d,
-    P::CpAsyncBulkTensorStore3d,
-    P::CpAsyncBulkTensorStore4d,
-    P::CpAsyncBulkTensorStore5d,
+/// Instructions for boxes of one to five dimensions: those that store, and those that combine.
+const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
+    (
+        None,
+        [
+            P::CpAsyncBulkTensorStore1d,
+            P::CpAsyncBulkTensorStore2d,
+            P::CpAsyncBulkTensorStore3d,
+            P::CpAsyncBulkTensorStore4d,
+            P::CpAsyncBulkTensorStore5d,
+        ],
+    ),
+    (
+        Some(IrOp::Add),
+        [
+            P::CpReduceAsyncBulkTensorAdd1d,
+            P::CpReduceAsyncBulkTensorAdd2d,
+            P::CpReduceAsyncBulkTensorAdd3d,
+            P::CpReduceAsyncBulkTensorAdd4d,
+            P::CpReduceAsyncBulkTensorAdd5d,
+        ],
+    ),
+    (
+        Some(IrOp::Min),
+        [
+            P::CpReduceAsyncBulkTensorMin1d,
+            P::CpReduceAsyncBulkTensorMin2d,
+            P::CpReduceAsyncBulkTensorMin3d,
+            P::CpReduceAsyncBulkTensorMin4d,
+            P::CpReduceAsyncBulkTensorMin5d,
+        ],
+    ),
+    (
+        Some(IrOp::Max),
+        [
+            P::CpReduceAsyncBulkTensorMax1d,
+            P::CpReduceAsyncBulkTensorMax2d,
+            P::CpReduceAsyncBulkTensorMax3d,
+            P::CpReduceAsyncBulkTensorMax4d,
+            P::CpReduceAsyncBulkTensorMax5d,
+        ],
+    ),
 ];
 
 impl Lower<'_> {
-    /// Asks for the boxes of a buffer.
+    /// Asks for the boxes of a buffer, which are stored or combined with what is there.
     pub(super) fn store_tensor(
         &mut self,
-        src: Expr,
+        (src, combine): (Expr, Option<IrOp>),
         tile: &ResolvedView,
         window: &ResolvedView,
         map: &Map,
@@ -46,7 +84,9 @@ impl Lower<'_> {
                 (self.tensor_box(map, window, &starts, start), from)
             })
             .collect();
-        let op = STORES[map.dims.len() - 1];
+        let (_, ops) =
+            STORES.iter().find(|(op, _)| *op == combine).expect("the verifier knows what the accelerator combines");
+        let op = ops[map.dims.len() - 1];
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });
             for (to, from) in &boxes {

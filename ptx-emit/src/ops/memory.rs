@@ -137,12 +137,15 @@ macro_rules! memory_rows {
         }
         "9.7.13.6" V6_0 ReadWrite [] [global(4), B32I] "atomic update" {
             RedGlobalAddU32 "red.global.add.u32", RedGlobalMaxS32 "red.global.max.s32",
-            RedGlobalMinS32 "red.global.min.s32",
+            RedGlobalMinS32 "red.global.min.s32", RedGlobalMaxU32 "red.global.max.u32",
+            RedGlobalMinU32 "red.global.min.u32",
         }
         "9.7.13.6" V6_0 Sync [] [global(4), B32I] "atomic sum that publishes earlier stores" {
             RedReleaseGpuGlobalAddU32 "red.release.gpu.global.add.u32",
         }
-        "9.7.13.6" V6_0 ReadWrite [] [global(8), B64I] "atomic sum" { RedGlobalAddU64 "red.global.add.u64" }
+        "9.7.13.6" V6_0 ReadWrite [] [global(8), B64I] "atomic update" {
+            RedGlobalAddU64 "red.global.add.u64", RedGlobalMinS64 "red.global.min.s64", RedGlobalMaxS64 "red.global.max.s64",
+        }
         "9.7.13.6" V6_0 ReadWrite [] [global(4), F32] "atomic sum" { RedGlobalAddF32 "red.global.add.f32" }
         "9.7.13.6" V6_0 ReadWrite [] [global(8), F64] "atomic sum" { RedGlobalAddF64 "red.global.add.f64" }
         "9.7.13.6" V6_2 ReadWrite [] [global(4), B32] "atomic sums of two f16" {
@@ -150,6 +153,9 @@ macro_rules! memory_rows {
         }
         "9.7.13.6" V6_3 ReadWrite [] [global(2), B16] "atomic sum of f16" {
             RedGlobalAddNoftzF16 "red.global.add.noftz.f16",
+        }
+        "9.7.13.6" V7_8_SM90 ReadWrite [] [global(2), B16] "atomic sum of bf16" {
+            RedGlobalAddNoftzBf16 "red.global.add.noftz.bf16",
         }
         "9.7.13.6" V7_8_SM90 ReadWrite [] [global(4), B32] "atomic sums of two bf16" {
             RedGlobalAddNoftzBf16x2 "red.global.add.noftz.bf16x2",
@@ -225,6 +231,31 @@ macro_rules! memory_rows {
         }
         "9.7.9.27" V8_0_SM90 Sync [] [tensor(5), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
             CpAsyncBulkTensorStore5d "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(1), shared(128)] "combines a box of a tensor with shared memory, of a group of the thread" {
+            CpReduceAsyncBulkTensorAdd1d "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group",
+            CpReduceAsyncBulkTensorMin1d "cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.bulk_group",
+            CpReduceAsyncBulkTensorMax1d "cp.reduce.async.bulk.tensor.1d.global.shared::cta.max.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(2), shared(128)] "combines a box of a tensor with shared memory, of a group of the thread" {
+            CpReduceAsyncBulkTensorAdd2d "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+            CpReduceAsyncBulkTensorMin2d "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group",
+            CpReduceAsyncBulkTensorMax2d "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(3), shared(128)] "combines a box of a tensor with shared memory, of a group of the thread" {
+            CpReduceAsyncBulkTensorAdd3d "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group",
+            CpReduceAsyncBulkTensorMin3d "cp.reduce.async.bulk.tensor.3d.global.shared::cta.min.tile.bulk_group",
+            CpReduceAsyncBulkTensorMax3d "cp.reduce.async.bulk.tensor.3d.global.shared::cta.max.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(4), shared(128)] "combines a box of a tensor with shared memory, of a group of the thread" {
+            CpReduceAsyncBulkTensorAdd4d "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group",
+            CpReduceAsyncBulkTensorMin4d "cp.reduce.async.bulk.tensor.4d.global.shared::cta.min.tile.bulk_group",
+            CpReduceAsyncBulkTensorMax4d "cp.reduce.async.bulk.tensor.4d.global.shared::cta.max.tile.bulk_group",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [tensor(5), shared(128)] "combines a box of a tensor with shared memory, of a group of the thread" {
+            CpReduceAsyncBulkTensorAdd5d "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group",
+            CpReduceAsyncBulkTensorMin5d "cp.reduce.async.bulk.tensor.5d.global.shared::cta.min.tile.bulk_group",
+            CpReduceAsyncBulkTensorMax5d "cp.reduce.async.bulk.tensor.5d.global.shared::cta.max.tile.bulk_group",
         }
         "9.7.9.27" V8_0_SM90 Sync [] [] "closes a group of the thread's bulk copies" {
             CpAsyncBulkCommitGroup "cp.async.bulk.commit_group",

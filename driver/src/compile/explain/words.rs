@@ -138,7 +138,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "copy A[i.., k..] -> a when i < n",
         "Where the condition does not hold, the whole window counts as outside the bounds.",
     ),
-    ("add", "copy x -> C[i..] add", "Adds to what is in global memory, atomically; so do `min` and `max`."),
+    (
+        "add",
+        "copy x -> C[i..] add",
+        "Adds to what is in global memory, whoever else does so meanwhile; so do `min` and `max`. With `tma` the accelerator adds a whole buffer.",
+    ),
     ("auto", "kernel f<BM = auto>(..)", "The compiler chooses the value of the parameter by predicting times."),
     (
         "layout",

@@ -27,7 +27,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         StmtData::If { cond, .. } => reads(k, *cond, false, &mut out),
         StmtData::Copy { src, dst, attrs } => {
             reads(k, *src, true, &mut out);
-            if attrs.reduce.is_some() {
+            if attrs.combined_by_threads() {
                 reads(k, *dst, true, &mut out);
             }
             let mut whole = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn tensors(k: &Kernel, s: Stmt) -> Touches {
         StmtData::Copy { src, dst, attrs } => {
             tensors_in(k, *src, &mut touches.loads);
             tensors_in(k, *dst, &mut touches.stores);
-            if attrs.reduce.is_some() {
+            if attrs.combined_by_threads() {
                 tensors_in(k, *dst, &mut touches.loads);
             }
         }

@@ -27,6 +27,9 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
 pub(crate) use wanted::{NAME, asynchronous};
 
+/// Slots of a loop's buffers at most.
+pub(crate) const MAX_SLOTS: u64 = plan::MAX_SLOTS;
+
 /// Slots of a loop's buffers where the schedule names none; `choose` asks. `direct`: copies are asynchronous.
 pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
     match (direct, multiplies_only) {

@@ -20,7 +20,7 @@ pub(crate) use plan::Supposed;
 use crate::analysis::width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use crate::{Cx, Options};
-use plan::{Plan, Planner, Sharing, Torn};
+use plan::{Buffers, Plan, Planner, Sharing, Torn};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
@@ -33,7 +33,8 @@ pub(crate) const NAME: &str = "place-shared";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let limit = cx.options.target.smem_per_block();
-    let plan = match Planner::new(k, &[]) {
+    let buffers = Buffers::of(k);
+    let plan = match Planner::new(&buffers, &[]) {
         Ok(planner) if cx.enabled => fitting(&planner, limit),
         Ok(planner) => planner.plan(Sharing::Nothing),
         Err(Torn(v)) => return Err(torn(k, cx, v)),
@@ -91,14 +92,32 @@ fn place_barriers(k: &mut Kernel) -> u64 {
     used
 }
 
-/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`. Where the pass is switched off, nothing shares bytes.
+/// What a kernel's buffers need, for a pass that thinks of making channels of them in several ways.
+pub(crate) struct Needs<'k> {
+    buffers: Buffers<'k>,
+    shares: bool,
+}
+
+impl<'k> Needs<'k> {
+    /// Where the pass is switched off, nothing shares bytes.
+    pub(crate) fn of(k: &'k Kernel, options: &Options) -> Needs<'k> {
+        Needs { buffers: Buffers::of(k), shares: options.is_on(NAME) }
+    }
+
+    /// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
+    pub(crate) fn bytes(&self, limit: u64, supposed: &[Supposed]) -> u64 {
+        let plan = |planner: &Planner<'_>| match self.shares {
+            true => fitting(planner, limit),
+            false => planner.plan(Sharing::Nothing),
+        };
+        // What is torn is refused in the end, whatever it takes.
+        Planner::new(&self.buffers, supposed).map_or(0, |planner| plan(&planner).bytes)
+    }
+}
+
+/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
 pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Supposed]) -> u64 {
-    let plan = |planner: &Planner<'_>| match options.is_on(NAME) {
-        true => fitting(planner, limit),
-        false => planner.plan(Sharing::Nothing),
-    };
-    // What is torn is refused in the end, whatever it takes.
-    Planner::new(k, supposed).map_or(0, |planner| plan(&planner).bytes)
+    Needs::of(k, options).bytes(limit, supposed)
 }
 
 /// The plan with the fewest barriers in loops that fits.

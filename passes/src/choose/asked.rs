@@ -4,9 +4,10 @@
 //! them refuses is not legal, and so is what loses wgmma that the target has, where another candidate keeps it. What they decide is what a block
 //! costs: warps and their tiles, registers by what is live at once, and of loops with wgmma the clocks of an iteration by the modulo schedule.
 
-use super::block::{CHAIN_TENSOR, Cost, DIRECT_ACCESS, Part, STAGED_ACCESS};
 use super::cards::Card;
-use super::model::SCHEDULERS;
+use super::cost::{Cost, Part};
+use super::model::launch::SCHEDULERS;
+use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, STAGED_ACCESS};
 use super::work::{Env, Product, Region, Work};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
@@ -287,15 +288,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all columns.
-    fn read_by_warpgroups(&self, product: &Product) -> f64 {
-        let [rows, cols, depth] = product.shape.map(|e| self.work.extent(self.env, e).unwrap_or(1) as f64);
-        let [a, b] = product.operands.map(|o| o.buffer.is_some());
-        let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
-        let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
-        rows / INSTRUCTION_ROWS * (own + cols) * depth * f64::from(product.inputs.bytes())
-    }
-
     /// wgmma, fed by producer warps: the modulo schedule says what an iteration takes.
     fn of_warpgroups(&self, iterations: &[(Block, u64)]) -> Asked {
         let mut parts = Vec::new();
@@ -309,7 +301,7 @@ impl Reader<'_> {
             match iterations.iter().find(|(b, _)| Some(*b) == body) {
                 Some(&(_, length)) => {
                     part.product = 1.0;
-                    part.shared = region.products.iter().map(|p| self.read_by_warpgroups(p)).sum();
+                    part.shared = region.products.iter().map(|p| read_by_warpgroups(self.work, self.env, p)).sum();
                     clocks.push((number, length as f64));
                 }
                 None => ends += part.trips * part.issued / SCHEDULERS,
@@ -327,4 +319,13 @@ impl Reader<'_> {
         };
         Asked { cost: self.cost(parts, block, 1, atom), iterations: clocks, ends, slots: 1 }
     }
+}
+
+/// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all columns.
+pub(super) fn read_by_warpgroups(work: &Work<'_>, env: &Env, product: &Product) -> f64 {
+    let [rows, cols, depth] = product.shape.map(|e| work.extent(env, e).unwrap_or(1) as f64);
+    let [a, b] = product.operands.map(|o| o.buffer.is_some());
+    let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
+    let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
+    rows / INSTRUCTION_ROWS * (own + cols) * depth * f64::from(product.inputs.bytes())
 }

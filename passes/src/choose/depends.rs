@@ -4,7 +4,7 @@
 //! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. Everything else
 //! is refused, for another choice could give another result.
 
-use super::search::Auto;
+use super::parameters::Auto;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;

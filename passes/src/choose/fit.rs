@@ -4,10 +4,12 @@
 //!
 //! prints the error of the model as it is, looks for constants with a smaller one, and prints these.
 
-use super::block::Cost;
 use super::cards::Card;
-use super::model::{Constants, FITTED, Launch, time, time_with, warpgroups};
-use super::search::Search;
+use super::cost::Cost;
+use super::model::launch::Launch;
+use super::model::{Constants, FITTED, time, time_with, warpgroups};
+use super::predictor::parts;
+use super::space::Space;
 use crate::Options;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Sink;
@@ -52,8 +54,8 @@ fn rows(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
         }
         let mut cx = crate::Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
         super::run(&mut kernel, &mut cx).expect("it chooses");
-        let search = Search::new(&kernel, &options, &[]).expect("the model sees through it");
-        let (cost, launch) = search.parts().unwrap_or_else(|| panic!("illegal: {line}"));
+        let space = Space::new(&kernel, &options, &[]).expect("the model sees through it");
+        let (cost, launch) = parts(&space).unwrap_or_else(|| panic!("illegal: {line}"));
         let same = |d: &&str| ["T=", "Acc=", "Out=", "LA=", "LB=", "ALIGN="].iter().any(|p| d.starts_with(p));
         let kind: Vec<&str> = defines.split(',').filter(same).collect();
         let problem = format!("{target} {} {m}x{n}x{k}", kind.join(","));

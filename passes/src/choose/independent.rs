@@ -1,7 +1,7 @@
 //! What is wrong whatever is chosen: types, extents that are given, products that the target lacks. Said before the search, in
 //! terms of the names; the search knows rules of the machine only.
 
-use super::search::Auto;
+use super::parameters::Auto;
 use crate::Cx;
 use crate::select_mma::{available, best_atom};
 use crate::specialize::{bad_extents, fold, substitute};

@@ -14,12 +14,15 @@
 //!
 //! Products of warpgroups, in kernels with roles, have a model of their own ([`warpgroups`]).
 
+pub(super) mod launch;
+pub(super) mod scheduled;
 pub(crate) mod sharing;
 mod supply;
 pub(super) mod warpgroups;
 
-use super::block::{Cost, Part};
 use super::cards::Card;
+use super::cost::{Cost, Part};
+use launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time, traffic};
 use tilec_ir::atoms::Atom;
 use tilec_ir::types::Elem;
 
@@ -58,84 +61,11 @@ pub(super) static FITTED: Constants = Constants {
     launch: 1.96e-6,
 };
 
-/// Schedulers of a multiprocessor.
-pub(super) const SCHEDULERS: f64 = 4.0;
 /// How much longer the products of blocks take that have fewer warps than there are schedulers: warps of different blocks do not
 /// spread evenly over them. Of one measured kernel with blocks of one warp, twelve to a multiprocessor.
 const UNSPREAD: f64 = 1.25;
-/// Bytes that shared memory moves per clock.
-pub(super) const SHARED: f64 = 128.0;
-/// Bytes per clock that a multiprocessor takes from the second-level cache at most.
-pub(super) const L2_PORT: f64 = 64.0;
 /// Clocks of a block that has nothing to do.
 const IDLE_BLOCK: f64 = 500.0;
-/// Share of the second-level cache in which operands stay.
-const L2_SHARE: f64 = 0.6;
-
-/// What a launch does besides its blocks.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Launch {
-    /// Blocks per grid axis that have something to do.
-    pub(super) grid: [f64; 3],
-    /// Neighbouring columns of blocks walked before the next row.
-    pub(super) raster: f64,
-    /// Bytes of all tensors, each read or written once.
-    pub(super) bytes: f64,
-}
-
-/// Terms of the time, in seconds; what they add up to may overlap.
-#[derive(Copy, Clone, PartialEq, Debug, Default)]
-pub struct Terms {
-    /// Products, and the instructions around them.
-    pub products: f64,
-    /// Shared memory.
-    pub shared: f64,
-    /// The second-level cache.
-    pub l2: f64,
-    /// Memory.
-    pub memory: f64,
-    /// Waiting for loads and for dependent instructions.
-    pub latency: f64,
-    /// Barriers.
-    pub barriers: f64,
-    /// Filling pipelines and storing results.
-    pub ends: f64,
-    /// Multiprocessors that are idle because blocks do not divide evenly among them.
-    pub uneven: f64,
-}
-
-impl Terms {
-    /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 8] {
-        [
-            ("products", self.products),
-            ("shared memory", self.shared),
-            ("second-level cache", self.l2),
-            ("memory bandwidth", self.memory),
-            ("latency", self.latency),
-            ("barriers", self.barriers),
-            ("filling and storing", self.ends),
-            ("uneven waves", self.uneven),
-        ]
-    }
-
-    /// What takes longest.
-    pub fn limit(&self) -> &'static str {
-        self.list().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
-    }
-}
-
-/// The time of a launch.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub(super) struct Time {
-    pub(super) seconds: f64,
-    pub(super) terms: Terms,
-    /// Blocks.
-    pub(super) blocks: f64,
-    /// Blocks over what is resident at once.
-    pub(super) waves: f64,
-}
-
 /// Clocks of a trip of `together` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
 struct Trip {
@@ -255,24 +185,4 @@ pub(super) fn grouping(card: &Card, cost: &Cost, launch: &Launch) -> f64 {
     let idle = rows * batch * ((cols / launch.raster).ceil() * launch.raster - cols);
     let clocks = idle / (f64::from(card.sms) * cost.resident as f64) * IDLE_BLOCK;
     traffic(card, cost, launch, launch.grid.iter().product()) / (card.dram * 1e9) + clocks / (card.clock * 1e9)
-}
-
-/// Bytes that pass between memory and the second-level cache.
-fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
-    let Some((rows, cols)) = cost.tile else {
-        let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
-        return (blocks * moved).max(launch.bytes);
-    };
-    if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {
-        return launch.bytes;
-    }
-    // Blocks of a wave share the rows and columns of the operands that they have in common.
-    let wave = blocks.min(f64::from(card.sms) * cost.resident as f64);
-    let strip = launch.raster.min(launch.grid[1]).max(1.0);
-    let down = (wave / strip).ceil().min(launch.grid[0]);
-    let across = (wave / down).ceil().max(strip.min(wave)).min(launch.grid[1]);
-    let (rows, cols) = (rows as f64, cols as f64);
-    let share = (down * rows + across * cols) / (wave * (rows + cols));
-    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
-    (loads * blocks * share.min(1.0)).max(launch.bytes)
 }

@@ -3,7 +3,7 @@
 //! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program specialised with others gives the same
 //! result, and a program whose result depends on what was chosen is found out.
 
-use super::{Role, autos, set};
+use super::parameters::{Role, autos, set};
 use crate::specialize::{self, given};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;

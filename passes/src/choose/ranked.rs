@@ -1,21 +1,15 @@
 //! Every legal combination of values of `auto` parameters in the order of the prediction, for a search that measures.
 
-use super::search::{Failed, RASTERS, Search};
-use super::{NAME, Role, autos, bound, independent, known_sizes, set};
+use super::found::{Failed, Ranked};
+use super::independent;
+use super::parameters::{NAME, Role, autos, bound, known_sizes, set};
+use super::search;
+use super::space::{RASTERS, Space};
 use crate::specialize::given;
 use crate::{Cx, Options};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::kernel::Kernel;
-
-/// A combination of values.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Ranked {
-    /// Names and values of the parameters that are `auto`, in the order of the kernel.
-    pub values: Vec<(String, i64)>,
-    /// Seconds that a launch takes, as predicted.
-    pub seconds: f64,
-}
 
 /// What the `auto` parameters of a kernel may be.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,7 +51,7 @@ pub fn candidates(
         _ => None,
     };
     let further = autos.iter().filter_map(|a| Some((k.values[a.value].name.clone(), further(a.role)?))).collect();
-    match Search::new(&k, options, &autos).and_then(|s| s.ranked(far)) {
+    match Space::new(&k, options, &autos).and_then(|space| search::ranked(space, far)) {
         Ok(ranked) => Ok(Some(Candidates { ranked, further })),
         Err(failed) => {
             let why = match failed {

@@ -5,7 +5,7 @@
 //! variant of each. A tree written down from the side of the larger sizes is a list of which the first entry that holds is
 //! taken; its last entry has no condition, so every size is covered.
 
-use super::predict::Predictor;
+use super::predictor::Predictor;
 use crate::analysis::uses::mentions;
 use tilec_ir::kernel::Kernel;
 

@@ -5,15 +5,19 @@
 //! (a causal mask) tiles are dealt out from both ends, so that no round is cut to whole ones. Blocks of `mma.sync` are timed as those of one product are
 //! ([`super::model`]).
 
-use super::Role;
-use super::asked::{Asked, ask, compiles};
-use super::block::Illegal;
-use super::model::{self, L2_PORT, Launch, SHARED, Terms, Time, warpgroups};
-use super::predict::{Choice, Prediction, RunnerUp, SMALLER};
-use super::ranked::Ranked;
-use super::search::{Failed, Found, Search};
-use super::work::Env;
+use super::asked::{Asked, ask, compiles, read_by_warpgroups};
+use super::found::{Failed, Found, Ranked};
+use super::illegal::Illegal;
+use super::model;
+use super::model::launch::{Launch, Time};
+use super::model::scheduled::{self, Loop, Tiles};
+use super::parameters::Role;
+use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
+use super::space::Space;
+use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
+use crate::schedule_loops::tensor_rate;
+use crate::select_mma::best_atom;
 use tilec_ir::entities::{Expr, Value};
 
 /// A candidate that is legal.
@@ -58,19 +62,29 @@ const TIE: f64 = 0.005;
 const ODD: f64 = 0.04;
 /// The same of two slots: they take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200).
 const FEW: f64 = 0.02;
+/// Clocks by which a schedule may count a product for less than it takes: less than one for each warpgroup.
+const ROUNDED: f64 = 8.0;
+/// A warp tile that every instruction fits.
+const LARGE: (u64, u64, u64) = (64, 64, 64);
 /// Most candidates that are listed at all.
 const MOST: usize = 4096;
 /// Most legal candidates that are held against the passes.
 const ASKED: usize = 64;
 
-impl Search<'_> {
-    /// Whether the kernel has several products, of which the passes are asked.
-    pub(super) fn is_of_several(&self) -> bool {
-        self.work.regions.iter().flat_map(|r| &r.products).count() > 1
+/// The search.
+pub(super) struct Several<'a> {
+    space: &'a Space<'a>,
+    /// Whether a loop has more iterations in some blocks than in others.
+    even: bool,
+}
+
+impl<'a> Several<'a> {
+    pub(super) fn of(space: &'a Space<'a>) -> Several<'a> {
+        Several { space, even: ends_with_block(space) }
     }
 
     /// The fastest combination.
-    pub(super) fn best_of_several(&self) -> Result<Found, Failed> {
+    pub(super) fn best(&self) -> Result<Found, Failed> {
         let (mut legal, refused) = self.candidates(1.0);
         while let Some(place) = self.fastest_of(&legal) {
             if legal[place].asked.scheduled() || self.compiles(&legal[place].values) {
@@ -93,9 +107,9 @@ impl Search<'_> {
 
     /// Whether what layouts need is there, too: exchanges may take shared memory.
     fn compiles(&self, values: &[(Value, i64)]) -> bool {
-        let mut env = self.env.clone();
+        let mut env = self.space.env.clone();
         self.bind_values(&mut env, values);
-        compiles(&self.work, self.options, &env)
+        compiles(&self.space.work, self.space.options, &env)
     }
 
     fn found(&self, legal: &[Candidate], place: usize) -> Found {
@@ -104,21 +118,21 @@ impl Search<'_> {
         let next = others.min_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
         let runner_up = next.map(|c| {
             let slower = c.time.seconds / best.time.seconds - 1.0;
-            RunnerUp::new(self.named(&c.values), slower, (&c.time.terms, &best.time.terms), c.rule(best))
+            RunnerUp::new(self.space.named(&c.values), slower, (&c.time.terms, &best.time.terms), c.rule(best))
         });
         let prediction = self.predicted(best);
-        let choice = Choice { values: self.named(&best.values), prediction, candidates: legal.len(), runner_up };
-        Found { values: best.values.clone(), choice: Some(choice), crowded: self.crowded }
+        let choice = Choice { values: self.space.named(&best.values), prediction, candidates: legal.len(), runner_up };
+        Found { values: best.values.clone(), choice: Some(choice), crowded: self.space.crowded }
     }
 
     /// The plain values; if the passes do not take them, the first that they take.
-    pub(super) fn plain_of_several(&self) -> Result<Found, Failed> {
-        let plain: Vec<(Value, i64)> = self.autos.iter().map(|a| (a.value, a.role.plain())).collect();
+    pub(super) fn plain(&self) -> Result<Found, Failed> {
+        let plain: Vec<(Value, i64)> = self.space.autos.iter().map(|a| (a.value, a.role.plain())).collect();
         let mut refused = None;
         for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
-            let mut env = self.env.clone();
+            let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.work, self.options, (self.card, true), &env) {
+            match ask(&self.space.work, self.space.options, (self.space.card, true), &env) {
                 Ok(_) => return Ok(Found { values, choice: None, crowded: false }),
                 Err(why) => refused = refused.or(Some(why)),
             }
@@ -126,14 +140,14 @@ impl Search<'_> {
         Err(refused.map_or(Failed::NoneLegal(Illegal::Precondition), Failed::Refused))
     }
 
-    /// What [`Search::best_of_several`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
-    pub(super) fn ranked_of_several(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
-        let best = self.best_of_several()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
+    /// What [`Several::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
+    pub(super) fn ranked(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
+        let best = self.best()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
         let (mut legal, _) = self.candidates(far);
         legal.sort_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
         let limit = best.as_ref().map_or(f64::INFINITY, |b| b.seconds * far);
         let others = legal.iter().take_while(|c| c.time.seconds <= limit);
-        let others = others.map(|c| Ranked { values: self.named(&c.values), seconds: c.time.seconds });
+        let others = others.map(|c| Ranked { values: self.space.named(&c.values), seconds: c.time.seconds });
         let others: Vec<Ranked> = others.filter(|r| best.as_ref().is_none_or(|b| b.values != r.values)).collect();
         Ok(best.into_iter().chain(others).collect())
     }
@@ -149,11 +163,16 @@ impl Search<'_> {
             if bound > least * (1.0 + ODD) * (1.0 + FEW) * far || legal.len() >= ASKED {
                 break;
             }
-            let mut env = self.env.clone();
+            let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.work, self.options, (self.card, self.crowded), &env) {
+            match ask(&self.space.work, self.space.options, (self.space.card, self.space.crowded), &env) {
                 Ok(asked) => {
                     let candidate = self.timed_by(values, asked, &mut env);
+                    let seconds = candidate.time.seconds;
+                    debug_assert!(
+                        bound <= seconds,
+                        "bug: a bound of {bound} s on what takes {seconds} s, with {env:?}"
+                    );
                     least = least.min(candidate.time.seconds);
                     legal.push(candidate);
                 }
@@ -165,41 +184,32 @@ impl Search<'_> {
 
     /// Every combination that the preconditions allow, with a bound on its time.
     fn listed(&self) -> Vec<(f64, Vec<(Value, i64)>)> {
-        let domains: Vec<Vec<i64>> = self.autos.iter().map(|a| self.values_of(a.value, a.role)).collect();
+        let domains: Vec<Vec<i64>> = self.space.autos.iter().map(|a| self.values_of(a.value, a.role)).collect();
         let count = domains.iter().map(Vec::len).product::<usize>().min(MOST);
-        let rate = self.fastest_rate * self.card.clock * 1e9;
-        let even = self.ends_with_block();
         let mut listed = Vec::new();
         for index in 0..count {
             let (mut rest, mut values) = (index, Vec::new());
-            for (auto, domain) in self.autos.iter().zip(&domains).rev() {
+            for (auto, domain) in self.space.autos.iter().zip(&domains).rev() {
                 values.push((auto.value, domain[rest % domain.len()]));
                 rest /= domain.len();
             }
             values.reverse();
-            let mut env = self.env.clone();
+            let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            if self.work.k.requires.iter().any(|&e| self.work.truth(&env, e) == Some(false)) {
+            if self.space.work.k.requires.iter().any(|&e| self.space.work.truth(&env, e) == Some(false)) {
                 continue;
             }
-            let (blocks, sms): (f64, f64) = (self.launch(&env, 0.0).grid.iter().product(), f64::from(self.card.sms));
-            // A multiprocessor has whole blocks, but for those that others even out.
-            let each = if even { blocks / sms } else { (blocks / sms).ceil() };
-            let macs = self.work.regions.iter().map(|r| {
-                let each = r.products.iter().map(|p| self.work.elements(&env, &p.shape).unwrap_or(0) as f64);
-                self.work.trips(&env, r) * each.sum::<f64>()
-            });
-            listed.push((each * macs.sum::<f64>() / rate, values));
+            listed.push((self.least(&env), values));
         }
         listed
     }
 
     /// The values that a parameter may have; what a reduction is deep is a power of two.
     fn values_of(&self, p: Value, role: Role) -> Vec<i64> {
-        let k = self.work.k;
-        let products = || self.work.regions.iter().flat_map(|r| &r.products);
+        let k = self.space.work.k;
+        let products = || self.space.work.regions.iter().flat_map(|r| &r.products);
         let deep = products().any(|product| mentions(k, product.shape[2], p));
-        let wide = self.options.target.has_tensor_copies();
+        let wide = self.space.options.target.has_tensor_copies();
         let (deepest, bytes) = (128, products().next().map_or(2, |p| i64::from(p.inputs.bytes())));
         match role {
             Role::Rows if wide => vec![128, 192, 64, 256],
@@ -221,20 +231,20 @@ impl Search<'_> {
         for &(p, value) in values {
             env[p] = Some(value);
         }
-        self.bind_same(env);
-        for axis in &self.work.k.grid {
-            env[axis.index] = self.work.int(env, axis.extent).map(|n| n / 2);
+        self.space.bind_same(env);
+        for axis in &self.space.work.k.grid {
+            env[axis.index] = self.space.work.int(env, axis.extent).map(|n| n / 2);
         }
     }
 
     fn timed_by(&self, mut values: Vec<(Value, i64)>, asked: Asked, env: &mut Env) -> Candidate {
-        let mut launch = self.launch(env, self.bytes(env));
-        self.raster(env, &asked.cost, &mut launch);
+        let mut launch = self.space.launch(env, self.space.bytes(env));
+        self.space.raster(env, &asked.cost, &mut launch);
         for (p, value) in &mut values {
             *value = env[*p].unwrap_or(*value);
         }
         let time = match asked.scheduled() {
-            false => model::time(self.card, &asked.cost, &launch),
+            false => model::time(self.space.card, &asked.cost, &launch),
             true => self.of_schedule(&asked, &launch),
         };
         Candidate { values, asked, time }
@@ -242,64 +252,71 @@ impl Search<'_> {
 
     /// The time of blocks whose loops have a modulo schedule.
     fn of_schedule(&self, asked: &Asked, launch: &Launch) -> Time {
-        let (card, cost) = (self.card, &asked.cost);
-        // Products at their full rate take more power than the card has, and so does what moves beside them.
-        let (clock, fitted) = (card.clock * 1e9, &warpgroups::FITTED);
-        let tiles: f64 = launch.grid.iter().product();
-        let sms = f64::from(card.sms);
-        let (mut products, mut l2, mut loops) = (0.0, 0.0, 0.0);
-        for (number, part) in cost.parts.iter().enumerate() {
+        let loops = asked.cost.parts.iter().enumerate().map(|(number, part)| {
             let length = asked.iterations.iter().find(|(n, _)| *n == number).map_or(0.0, |(_, length)| *length);
-            let feed = part.loads / L2_PORT.min(card.l2 / sms);
-            let power = fitted.power * part.shared / SHARED + fitted.moving * feed;
-            let issued = length / fitted.sustained + power;
-            let step = if length > 0.0 { issued.max(feed) } else { 0.0 };
-            products += part.trips * if length > 0.0 { issued } else { 0.0 };
-            l2 += part.trips * feed;
-            loops += part.trips * step;
+            Loop { trips: part.trips, length, loads: part.loads, shared: part.shared }
+        });
+        scheduled::time(self.space.card, &self.tiles(launch, asked.ends), loops)
+    }
+
+    fn tiles(&self, launch: &Launch, ends: f64) -> Tiles {
+        Tiles { tiles: launch.grid.iter().product(), even: self.even, ends, bytes: launch.bytes }
+    }
+
+    /// A bound on the time of a combination, whoever multiplies.
+    fn least(&self, env: &Env) -> f64 {
+        let launch = self.space.launch(env, 0.0);
+        let by_warps = self.least_of_warps(env, &launch);
+        match self.space.options.target.has_tensor_copies() {
+            true => by_warps.min(self.least_of_warpgroups(env, &launch)),
+            false => by_warps,
         }
-        let ends = asked.ends + fitted.landing;
-        let tile = loops + ends;
-        let rounds = if self.ends_with_block() { (tiles / sms).max(1.0) } else { (tiles / sms).ceil() };
-        let memory = launch.bytes / (card.dram * 1e9);
-        let working = rounds * tile / clock;
-        let terms = Terms {
-            products: tiles / sms * products / clock,
-            l2: tiles / sms * l2 / clock,
-            memory,
-            ends: rounds * ends / clock,
-            uneven: (rounds - tiles / sms).max(0.0) * loops / clock,
-            ..Terms::default()
-        };
-        Time { seconds: fitted.launch + working.max(memory), terms, blocks: tiles, waves: tiles / sms }
     }
 
-    /// Whether a loop has more iterations in some blocks than in others.
-    fn ends_with_block(&self) -> bool {
-        let k = self.work.k;
-        let of_block = |e| k.grid.iter().any(|axis| mentions(k, e, axis.index));
-        self.work.regions.iter().flat_map(|r| &r.loops).flatten().any(|&e| of_block(e) && !self.fixed(e))
+    /// The same of products of warps: were there nothing but these.
+    fn least_of_warps(&self, env: &Env, launch: &Launch) -> f64 {
+        let (card, work) = (self.space.card, &self.space.work);
+        let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(card.sms));
+        // A multiprocessor has whole blocks, but for those that others even out.
+        let each = if self.even { blocks / sms } else { (blocks / sms).ceil() };
+        let product = |p: &Product| work.elements(env, &p.shape).unwrap_or(0) as f64 / self.rate(p);
+        let clocks = |r: &Region| work.trips(env, r) * r.products.iter().map(product).sum::<f64>();
+        let clocks = each * work.regions.iter().map(clocks).sum::<f64>();
+        model::FITTED.launch + clocks / (card.clock.max(card.clock_scalar) * 1e9)
     }
 
-    /// Whether an expression has a value that no block changes: a branch that is not taken mentions the block.
-    fn fixed(&self, e: Expr) -> bool {
-        let mut env = self.env.clone();
-        let mut value = |at: i64| {
-            for axis in &self.work.k.grid {
-                env[axis.index] = Some(at);
-            }
-            self.work.int(&env, e)
+    /// Multiply-adds of the fastest instruction of warps for a product, per clock and multiprocessor.
+    fn rate(&self, p: &Product) -> f64 {
+        let (space, tensor_cores) = (self.space, self.space.options.is_on("select-mma"));
+        let best = || best_atom(space.options.target, tensor_cores, (p.inputs, p.acc), LARGE);
+        p.atom.or_else(best).map_or(f64::INFINITY, |atom| space.card.rate(atom, p.inputs, p.acc))
+    }
+
+    /// The same of those of warpgroups: were iterations no longer than their products.
+    fn least_of_warpgroups(&self, env: &Env, launch: &Launch) -> f64 {
+        let (card, work) = (self.space.card, &self.space.work);
+        let elements = |shape: &[Expr]| work.elements(env, shape).unwrap_or(0) as f64;
+        // Clocks are counted for each warpgroup, in whole numbers.
+        let product = |p: &Product| {
+            let clocks = elements(&p.shape) / tensor_rate(card, u64::from(p.inputs.b.bytes())) as f64;
+            (clocks - ROUNDED).max(1.0)
         };
-        value(0) == value(1)
+        let loops = work.regions.iter().filter(|r| !r.products.is_empty()).map(|r| Loop {
+            trips: work.trips(env, r),
+            length: r.products.iter().map(product).sum(),
+            loads: r.moves.iter().filter(|m| m.load).map(|m| elements(&m.shape) * m.bytes as f64).sum(),
+            shared: r.products.iter().map(|p| read_by_warpgroups(work, env, p)).sum(),
+        });
+        scheduled::time(card, &self.tiles(launch, 0.0), loops).seconds
     }
 
     fn predicted(&self, c: &Candidate) -> Prediction {
-        let k = self.work.k;
+        let k = self.space.work.k;
         let cost = &c.asked.cost;
-        let given = |v: Value| self.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
+        let given = |v: Value| self.space.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
         Prediction {
-            card: self.card.name,
-            sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), self.env[v].unwrap_or(1))).collect(),
+            card: self.space.card.name,
+            sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), self.space.env[v].unwrap_or(1))).collect(),
             sizes_given: k.sizes.iter().any(|&v| given(v)),
             seconds: c.time.seconds,
             flops: 2.0 * cost.macs * c.time.blocks,
@@ -313,4 +330,23 @@ impl Search<'_> {
             atom: cost.atom.map(|a| a.row().name),
         }
     }
+}
+
+/// Whether a loop has more iterations in some blocks than in others.
+fn ends_with_block(space: &Space<'_>) -> bool {
+    let k = space.work.k;
+    let of_block = |e| k.grid.iter().any(|axis| mentions(k, e, axis.index));
+    space.work.regions.iter().flat_map(|r| &r.loops).flatten().any(|&e| of_block(e) && !fixed(space, e))
+}
+
+/// Whether an expression has a value that no block changes: a branch that is not taken mentions the block.
+fn fixed(space: &Space<'_>, e: Expr) -> bool {
+    let mut env = space.env.clone();
+    let mut value = |at: i64| {
+        for axis in &space.work.k.grid {
+            env[axis.index] = Some(at);
+        }
+        space.work.int(&env, e)
+    };
+    value(0) == value(1)
 }

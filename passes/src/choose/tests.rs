@@ -4,7 +4,7 @@
 use super::*;
 use crate::Options;
 use tilec_ir::diag::Sink;
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::target::Target;
 
 const GEMM: &str = include_str!("../../../examples/gemm.tile");
@@ -271,7 +271,7 @@ fn bounds_are_below_predictions() {
                 }
             }
             let autos = autos(&k, &mut cx).expect("there are some");
-            assert!(Search::new(&k, &options, &autos).is_ok_and(|search| search.legal() > 10), "{size:?}");
+            assert!(Space::new(&k, &options, &autos).is_ok_and(|space| one::One::of(&space).legal() > 10), "{size:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! and wide accesses move; others are cut element by element. So of the values that the step of such a loop may have, those are kept with which as few windows
 //! as possible are cut.
 
-use super::search::Auto;
+use super::parameters::Auto;
 use crate::analysis::uses::mentions;
 use crate::specialize;
 use tilec_ir::entities::{Expr, Value};

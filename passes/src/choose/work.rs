@@ -139,6 +139,21 @@ impl<'k> Work<'k> {
         Ok(work)
     }
 
+    /// The products, in the order of the regions.
+    pub(super) fn products(&self) -> impl Iterator<Item = &Product> {
+        self.regions.iter().flat_map(|r| &r.products)
+    }
+
+    /// The tiles that move from or to global memory.
+    pub(super) fn moves(&self) -> impl Iterator<Item = &Move> {
+        self.regions.iter().flat_map(|r| &r.moves)
+    }
+
+    /// Whether there are several products: then the passes are asked what is legal, and what it costs.
+    pub(super) fn is_of_several(&self) -> bool {
+        self.products().nth(1).is_some()
+    }
+
     /// The expressions of the kernel, with these values, in the middle of the grid.
     fn valued(&self, env: &Env) -> impl Tree<Node = Expr> {
         OfKernel::new(self.k, move |e| match &self.k.exprs[e] {

@@ -1,19 +1,21 @@
 //! Whether and how a loop can be pipelined.
 
 use super::general;
+use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
 use crate::pipeline::planned::{Fill, Plan, Slice};
-use crate::place_shared::{self, Supposed};
+use crate::place_shared::{Needs, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
-use crate::{Cx, Options};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
+/// Slots at most.
+pub(super) const MAX_SLOTS: u64 = 16;
 /// Slots when the schedule names none: two where tiles pass through registers.
 pub(super) const STAGED_SLOTS: u64 = 2;
 /// And where copies are asynchronous, to cover the latency of global memory.
@@ -58,13 +60,14 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     if stages == 1 {
         return Err("the schedule says `stages 1`".into());
     }
-    if stages > 16 {
-        return Err(format!("{stages} stages; at most 16 are supported"));
+    if stages > MAX_SLOTS {
+        return Err(format!("{stages} stages; at most {MAX_SLOTS} are supported"));
     }
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
     if k.schedule.stages.is_none() {
         let limit = cx.options.target.smem_per_block();
-        while stages > 1 && with_slots(k, cx.options, &fills, (stages, limit), at) > limit {
+        let needs = Needs::of(k, cx.options);
+        while stages > 1 && with_slots(&needs, &fills, (stages, limit), at) > limit {
             stages -= 1;
         }
         if stages == 1 {
@@ -118,9 +121,9 @@ fn at_least_one(k: &Kernel, e: Expr) -> bool {
 }
 
 /// Bytes of shared memory that the kernel takes if what a loop fills has so many slots.
-fn with_slots(k: &Kernel, options: &Options, fills: &[Fill], (slots, limit): (u64, u64), at: Stmt) -> u64 {
+fn with_slots(needs: &Needs<'_>, fills: &[Fill], (slots, limit): (u64, u64), at: Stmt) -> u64 {
     let supposed: Vec<Supposed> = fills.iter().map(|f| Supposed { value: f.buffer, slots, within: Some(at) }).collect();
-    place_shared::bytes(k, options, limit, &supposed)
+    needs.bytes(limit, &supposed)
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {

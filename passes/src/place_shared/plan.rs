@@ -55,18 +55,39 @@ pub(crate) struct Plan {
 /// A buffer over a part of what is placed, or taken over, together.
 pub(super) struct Torn(pub(super) Value);
 
-pub(super) struct Planner<'k> {
+/// What is true of a kernel's buffers, whichever channels are made of them.
+pub(super) struct Buffers<'k> {
     k: &'k Kernel,
     lives: Lives<'k>,
-    supposed: &'k [Supposed],
+    overlays: Overlays,
     align: u64,
+    /// Buffers in the order of the text, with their bytes.
+    all: Vec<(Value, u64)>,
+}
+
+impl<'k> Buffers<'k> {
+    pub(super) fn of(k: &'k Kernel) -> Buffers<'k> {
+        let mut all: Vec<(Value, u64)> = Vec::new();
+        let align = placement::alignment(k);
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::Alloc { value, .. } = k.stmts[s] {
+                all.push((value, slot_bytes(k, value).next_multiple_of(align)));
+            }
+        });
+        Buffers { k, lives: Lives::of(k), overlays: Overlays::of(k), align, all }
+    }
+}
+
+pub(super) struct Planner<'b> {
+    k: &'b Kernel,
+    buffers: &'b Buffers<'b>,
+    supposed: &'b [Supposed],
     items: Vec<Item>,
 }
 
-impl<'k> Planner<'k> {
-    pub(super) fn new(k: &'k Kernel, supposed: &'k [Supposed]) -> Result<Planner<'k>, Torn> {
-        let align = placement::alignment(k);
-        let mut planner = Planner { k, lives: Lives::of(k), supposed, align, items: Vec::new() };
+impl<'b> Planner<'b> {
+    pub(super) fn new(buffers: &'b Buffers<'b>, supposed: &'b [Supposed]) -> Result<Planner<'b>, Torn> {
+        let mut planner = Planner { k: buffers.k, buffers, supposed, items: Vec::new() };
         planner.collect()?;
         Ok(planner)
     }
@@ -86,27 +107,22 @@ impl<'k> Planner<'k> {
     /// The life of a value; what nothing touches, as what is looked at in a debugger, has a place of its own.
     fn life(&self, v: Value) -> Life {
         let found = match self.supposed.iter().find(|s| s.value == v) {
-            Some(supposed) => supposed.within.map(|s| self.lives.whole(s)),
-            None => self.lives.life(v),
+            Some(supposed) => supposed.within.map(|s| self.buffers.lives.whole(s)),
+            None => self.buffers.lives.life(v),
         };
         let body = self.k.body;
         found.unwrap_or(Life { block: body, from: 0, to: self.k.blocks[body].len().saturating_sub(1) })
     }
 
     fn aligned(&self, v: Value) -> u64 {
-        slot_bytes(self.k, v).next_multiple_of(self.align)
+        let found = self.buffers.all.iter().find(|(w, _)| *w == v);
+        found.unwrap_or_else(|| panic!("bug: `{}` is used, and declared nowhere", self.k.values[v].name)).1
     }
 
     /// Finds the items, in the order of the text.
     fn collect(&mut self) -> Result<(), Torn> {
-        let k = self.k;
-        let mut buffers: Vec<Value> = Vec::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Alloc { value, .. } = k.stmts[s] {
-                buffers.push(value);
-            }
-        });
-        let overlays = Overlays::of(k);
+        let buffers: Vec<Value> = self.buffers.all.iter().map(|(v, _)| *v).collect();
+        let overlays = &self.buffers.overlays;
         // What lies where the same buffers lie.
         let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();
         for (v, over) in overlays.iter() {
@@ -193,7 +209,7 @@ impl<'k> Planner<'k> {
 
     /// Whether two items cannot have bytes in common.
     fn conflict(&self, a: &Item, b: &Item, sharing: Sharing) -> bool {
-        let allowed = |x: Life, y: Life| match self.lives.apart(x, y) {
+        let allowed = |x: Life, y: Life| match self.buffers.lives.apart(x, y) {
             Apart::No => false,
             Apart::InLoop => sharing == Sharing::InLoops,
             Apart::Once => sharing != Sharing::Nothing,
@@ -216,7 +232,7 @@ impl<'k> Planner<'k> {
                 .map(|(&start, other)| (start, start + other.bytes))
                 .collect();
             let free = |at: u64| taken.iter().all(|&(from, to)| at + item.bytes <= from || to <= at);
-            let ends = taken.iter().map(|t| t.1.next_multiple_of(self.align));
+            let ends = taken.iter().map(|t| t.1.next_multiple_of(self.buffers.align));
             starts[n] = std::iter::once(0).chain(ends).filter(|&at| free(at)).min();
         }
         let mut plan = Plan { places: Vec::new(), shared: Vec::new(), bytes: 0 };

@@ -8,7 +8,7 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How};
-use crate::place_shared::{self, Supposed};
+use crate::place_shared::{Needs, Supposed};
 use crate::roles::{BARRIER_BYTES, shared_limit};
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
@@ -192,10 +192,11 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     }
     let limit = shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
     // The producer fills one channel while the consumer reads another: all of them live all the time.
+    let needs = Needs::of(k, cx.options);
     let needed = |once: u64, looped: u64| {
         let supposed =
             |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
-        place_shared::bytes(k, cx.options, limit, &channels.iter().map(supposed).collect::<Vec<_>>())
+        needs.bytes(limit, &channels.iter().map(supposed).collect::<Vec<_>>())
     };
     let overlays = Overlays::of(k);
     let apart = channels.iter().filter(|&&(v, _)| overlays.over(v).is_empty());

@@ -81,10 +81,14 @@ fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
     let read = resolve_view(k, mma.b).expect("an operand of wgmma is a tile").base;
     let bytes = u64::from(known_elem(k, read).bytes());
-    // Twice the elements of 8 bits, half of 32.
-    let rate = (card.warpgroups * 2.0) as u64 / bytes.max(1);
+    let rate = tensor_rate(card, bytes);
     let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);
-    Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate.max(1) }
+    Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate }
+}
+
+/// Multiply-adds of all tensor cores of a multiprocessor in a clock, by wgmma on elements of so many bytes: twice the elements of 8 bits, half of 32.
+pub(crate) fn tensor_rate(card: &Card, bytes: u64) -> u64 {
+    ((card.warpgroups * 2.0) as u64 / bytes.max(1)).max(1)
 }
 
 /// Whether an operator takes the special function units.

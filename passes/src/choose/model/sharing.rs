@@ -1,8 +1,8 @@
 //! Whether blocks gain by sharing tiles along the reduction (stream-K), and how long they then work. The walk over tiles (`walk/stream.rs`) asks, and the model of
 //! warpgroups.
 
-use super::Card;
 use super::supply::SUPPLY;
+use crate::choose::cards::Card;
 
 /// Bytes of a row of an operand that a stretch takes at least, in whole steps.
 pub(crate) const LEAST: i64 = 1024;

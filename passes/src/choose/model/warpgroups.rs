@@ -8,9 +8,11 @@
 //!
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose products take less power than the model says).
 
+use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
 use super::sharing::{self, Shared, Work};
 use super::supply::{SUPPLY, Supply};
-use super::{Card, Cost, L2_PORT, Launch, Part, SHARED, Terms, Time, traffic};
+use crate::choose::cards::Card;
+use crate::choose::cost::{Cost, Part};
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -96,6 +98,96 @@ const PENDING: f64 = 0.7;
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
+/// What is the same for all regions of a launch.
+struct Setting<'a> {
+    card: &'a Card,
+    c: &'a Constants,
+    cost: &'a Cost,
+    /// Tiles of the output, and how many are computed at a time.
+    tiles: f64,
+    places: f64,
+    /// Warpgroups that multiply.
+    groups: f64,
+    /// Multiprocessors that work at a time.
+    active: f64,
+    /// Bytes of memory a clock for each of them.
+    dram: f64,
+    /// Bytes a clock from the second-level cache to one.
+    from_cache: f64,
+    /// Of what is loaded, the share that comes from memory.
+    from_memory: f64,
+    /// Clocks that a tile costs whose threads have no registers left to store it.
+    spilled: f64,
+}
+
+/// Clocks of a tile of the output.
+#[derive(Default)]
+struct Tile {
+    loops: f64,
+    products: f64,
+    shared: f64,
+    l2: f64,
+    latency: f64,
+    /// Until the first slots are filled; storing, as far as that holds up the next tile, and behind the last one.
+    fill: f64,
+    store: f64,
+    behind: f64,
+    /// What the power of the card allows.
+    all: f64,
+    /// Bytes from memory.
+    loads: f64,
+}
+
+impl Tile {
+    /// Adds a loop of products.
+    fn multiply(&mut self, of: &Setting<'_>, part: &Part) {
+        let &Setting { card, c, cost, groups, .. } = of;
+        let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
+        // Nothing runs between the products of a warpgroup that is alone.
+        let several = if part.blocks > 1.0 { c.several } else { 1.0 };
+        let product = part.product * several;
+        let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
+        // With products pending behind it there is no way from one step to the next.
+        let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
+        let alone = if cost.ping_pong { product } else { own + drain };
+        // Additions of one warpgroup take from the rate of the others' products, too.
+        let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
+        let feed = passed(part, cost) / of.from_cache;
+        let loaded = part.loads * of.from_memory;
+        let landing = c.landing + feed.max(loaded / of.dram.min(c.supply.memory_rate(card, of.active)));
+        self.loads += part.trips * loaded;
+        let read = part.shared / SHARED;
+        // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
+        let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
+        let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
+        self.all += part.trips * (product / c.sustained + c.power * read + c.moving * feed);
+        self.loops += part.trips * step;
+        self.products += part.trips * multiply;
+        self.shared += part.trips * read;
+        self.l2 += part.trips * feed;
+        self.latency += part.trips * (step - multiply.max(feed)).max(0.0);
+        self.fill = self.fill.max(landing);
+    }
+
+    /// Adds what stores the results.
+    fn store(&mut self, of: &Setting<'_>, part: &Part) {
+        let &Setting { c, cost, spilled, .. } = of;
+        let bytes = part.loads + part.stores;
+        let memory = bytes / (c.stored * of.dram).min(L2_PORT);
+        if part.pieces > 0.0 {
+            let (first, each) = if cost.offloaded { (c.staging, c.piece) } else { (c.storing, c.scattered) };
+            self.store += if cost.offloaded { 0.0 } else { spilled };
+            self.store += part.trips * (first + each * part.pieces).max(memory);
+        } else if cost.offloaded && of.tiles > of.places {
+            // The accelerator stores a tile while the next one is computed, and the last one behind all.
+            self.store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
+            self.behind += part.trips * memory;
+        } else if bytes > 0.0 {
+            self.store += part.trips * (memory + c.storing) + spilled;
+        }
+    }
+}
+
 pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
@@ -112,8 +204,6 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let supply = &c.supply;
     let apart = shared.is_some_and(|s| s.apart);
     let from_cache = supply.cache_rate(active, apart);
-    let (mut loops, mut products, mut memory_of_block, mut l2, mut latency) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let (mut fill, mut store, mut behind, mut all, mut memory_loads) = (0.0f64, 0.0, 0.0, 0.0, 0.0);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
     if apart {
@@ -123,61 +213,24 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     let crowded = if shared.is_some() { SHARED_CROWDED } else { CROWDED };
     let spilled = if cost.block.tiles >= crowded { SPILLED } else { 0.0 };
+    let of = Setting { card, c, cost, tiles, places, groups, active, dram, from_cache, from_memory, spilled };
+    let mut tile = Tile::default();
     for part in &cost.parts {
-        if part.product > 0.0 {
-            let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
-            // Nothing runs between the products of a warpgroup that is alone.
-            let several = if part.blocks > 1.0 { c.several } else { 1.0 };
-            let product = part.product * several;
-            let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-            // With products pending behind it there is no way from one step to the next.
-            let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
-            let alone = if cost.ping_pong { product } else { own + drain };
-            // Additions of one warpgroup take from the rate of the others' products, too.
-            let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
-            let feed = passed(part, cost) / from_cache;
-            let loaded = part.loads * from_memory;
-            let landing = c.landing + feed.max(loaded / dram.min(supply.memory_rate(card, active)));
-            memory_loads += part.trips * loaded;
-            let read = part.shared / SHARED;
-            // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
-            let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
-            let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
-            all += part.trips * (product / c.sustained + c.power * read + c.moving * feed);
-            loops += part.trips * step;
-            products += part.trips * multiply;
-            memory_of_block += part.trips * read;
-            l2 += part.trips * feed;
-            latency += part.trips * (step - multiply.max(feed)).max(0.0);
-            fill = fill.max(landing);
-        } else {
-            let bytes = part.loads + part.stores;
-            let memory = bytes / (c.stored * dram).min(L2_PORT);
-            if part.pieces > 0.0 {
-                let (first, each) = if cost.offloaded { (c.staging, c.piece) } else { (c.storing, c.scattered) };
-                store += if cost.offloaded { 0.0 } else { spilled };
-                store += part.trips * (first + each * part.pieces).max(memory);
-            } else if cost.offloaded && tiles > places {
-                // The accelerator stores a tile while the next one is computed, and the last one behind all.
-                store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
-                behind += part.trips * memory;
-            } else if bytes > 0.0 {
-                store += part.trips * (memory + c.storing) + spilled;
-            }
-        }
+        if part.product > 0.0 { tile.multiply(&of, part) } else { tile.store(&of, part) }
     }
     // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
+    let Tile { loops, store, behind, fill, .. } = tile;
     let mut ends = rounds.ceil() * store + behind + fill + shared.map_or(0.0, |s| s.lost);
     if cost.ping_pong {
         // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
         ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + behind + fill;
     }
     let busy = tiles / places;
-    let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * all + ends;
+    let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * tile.all + ends;
     // Each block loads at the rate that it gets from memory, the blocks of the last round at that of so many.
     let supplied = match shared {
-        Some(s) => s.rounds * memory_loads / supply.memory_rate(card, s.busy),
-        None => supply.rounds(card, memory_loads, taken, places),
+        Some(s) => s.rounds * tile.loads / supply.memory_rate(card, s.busy),
+        None => supply.rounds(card, tile.loads, taken, places),
     };
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
@@ -187,11 +240,11 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let behind_all = alone.map_or(0.0, |(rows, cols)| sharing::handed_on((rows * cols) as f64)) / clock;
     let seconds = c.launch + working.max(memory) + behind_all;
     let terms = Terms {
-        products: (rounds * products).max(tiles / places * all) / clock,
-        shared: rounds * memory_of_block / clock,
-        l2: rounds * l2 / clock,
+        products: (rounds * tile.products).max(tiles / places * tile.all) / clock,
+        shared: rounds * tile.shared / clock,
+        l2: rounds * tile.l2 / clock,
         memory,
-        latency: rounds * latency / clock,
+        latency: rounds * tile.latency / clock,
         barriers: 0.0,
         ends: ends / clock,
         uneven: (rounds - tiles / places).max(0.0) * loops / clock,

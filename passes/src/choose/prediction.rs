@@ -1,11 +1,7 @@
 //! Predictions as data, and in words.
 
-use super::model::Terms;
-use super::search::{Auto, Search};
-use crate::Options;
+use super::model::launch::Terms;
 use std::fmt;
-use tilec_ir::entities::Value;
-use tilec_ir::kernel::Kernel;
 
 /// What the model predicts of a kernel.
 #[derive(Clone, PartialEq, Debug)]
@@ -149,34 +145,5 @@ impl Choice {
                 format!("next of {count} candidates: {}: {why}", list(&next.values))
             }
         }
-    }
-}
-
-/// Predicts a kernel whose parameters all have values, for many sizes.
-pub struct Predictor<'a> {
-    kernel: &'a Kernel,
-    search: Search<'a>,
-}
-
-/// No parameter is left to choose.
-const NO_AUTOS: &[Auto] = &[];
-
-impl<'a> Predictor<'a> {
-    /// Reads a kernel as it is after `choose`; `None` where the model cannot see through it.
-    pub fn new(kernel: &'a Kernel, options: &'a Options) -> Option<Predictor<'a>> {
-        let search = Search::new(kernel, options, NO_AUTOS).ok()?;
-        Some(Predictor { kernel, search })
-    }
-
-    /// The prediction for the sizes of the options.
-    pub fn predict(&self) -> Option<Prediction> {
-        self.search.whole()
-    }
-
-    /// The seconds that a launch with these sizes takes; others are those of the options.
-    pub fn seconds(&self, sizes: &[(String, i64)]) -> Option<f64> {
-        let size = |name: &str| self.kernel.sizes.iter().copied().find(|&v| self.kernel.values[v].name == name);
-        let sizes: Option<Vec<(Value, i64)>> = sizes.iter().map(|(name, x)| Some((size(name)?, *x))).collect();
-        self.search.seconds(&sizes?)
     }
 }

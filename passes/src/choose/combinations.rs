@@ -1,0 +1,223 @@
+//! The combinations of values that are worth a look, each with a bound on its time.
+
+use super::model::launch::Launch;
+use super::model::sharing::MOST;
+use super::parameters::Role;
+use super::space::Space;
+use super::whole;
+use super::work::Env;
+use crate::analysis::uses::for_each_ref;
+use crate::select_mma::divides;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::ValueDef;
+
+/// Most warps of a block whose warp tile is to be chosen.
+const MOST_WARPS: u64 = 8;
+/// The same of scalar products (fitted, too).
+const MOST_SCALAR_WARPS: u64 = 16;
+/// Elements of the largest tile for which groups of warps are tried: larger ones give a multiprocessor enough to do.
+const SMALL_TILE: u64 = 64 * 128;
+/// Most candidates; a kernel with more parameters than this allows gets plain values.
+const MAX_CANDIDATES: usize = 200_000;
+
+/// What makes a combination not worth a look.
+#[derive(Copy, Clone, Debug)]
+enum Rule {
+    /// The warp tile does not divide rows, or columns.
+    Divides { warp: Expr, tile: Expr },
+    /// More warps than a block needs.
+    Warps,
+    /// Groups of warps for a large tile.
+    Groups,
+    /// A loop body that is too long.
+    Depth,
+}
+
+/// The values of each parameter, in the order of [`Space::autos`]: the last varies fastest.
+pub(super) struct Combinations<'a> {
+    space: &'a Space<'a>,
+    /// One value for stages and rasterisation, which are sought apart.
+    domains: Vec<Vec<i64>>,
+    /// Whether blocks share tiles along the reduction, as [`super::setting::Setting`] has it.
+    stream_k: Option<bool>,
+    /// Whether the bound on the time depends on each.
+    bounding: Vec<bool>,
+    /// Each with the parameter behind which nothing more decides it.
+    rules: Vec<(usize, Rule)>,
+}
+
+impl<'a> Combinations<'a> {
+    pub(super) fn of(space: &'a Space<'a>) -> Combinations<'a> {
+        let mut domains: Vec<Vec<i64>> = space.autos.iter().map(|a| space.domain(a.role)).collect();
+        whole::keep(space.work.k, &space.values, &space.autos, &mut domains);
+        let stream_k = space.setting().stream_k;
+        let mut all = Combinations { space, domains, stream_k, bounding: Vec::new(), rules: Vec::new() };
+        all.bounding = all.bounding();
+        all.rules = all.rules().into_iter().map(|(rule, of)| (all.known_with(&of), rule)).collect();
+        all
+    }
+
+    /// How many there are; `None`: too many.
+    pub(super) fn count(&self) -> Option<usize> {
+        let n = self.domains.iter().try_fold(1usize, |n, d| n.checked_mul(d.len()))?;
+        (n <= MAX_CANDIDATES).then_some(n)
+    }
+
+    /// Binds the parameters of the `index`-th combination.
+    pub(super) fn bind(&self, index: usize, env: &mut Env) {
+        let mut rest = index;
+        for (auto, domain) in self.space.autos.iter().zip(&self.domains).rev() {
+            env[auto.value] = Some(domain[rest % domain.len()]);
+            rest /= domain.len();
+        }
+        self.space.bind_same(env);
+    }
+
+    /// Every combination that is worth a look, with a bound on its time: the lowest first.
+    pub(super) fn bounded(&self, bytes: f64) -> Vec<(f64, usize)> {
+        let mut found = Vec::new();
+        // Many differ in what the bound does not depend on.
+        let bounding = self.domains.iter().zip(&self.bounding).filter(|(_, bounding)| **bounding);
+        let mut known: Vec<Option<f64>> = vec![None; bounding.map(|(domain, _)| domain.len()).product()];
+        self.visit((0, 0, 0), &mut self.space.env.clone(), &mut |index, of, env| {
+            let least = *known[of].get_or_insert_with(|| {
+                let launch = self.space.launch(env, bytes);
+                self.least(env, &launch).unwrap_or(0.0)
+            });
+            found.push((least, index));
+        });
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found
+    }
+
+    /// Visits what is worth a look of the combinations whose first parameters have values: the `index`-th of these, and the `of`-th of the values that
+    /// the bound depends on.
+    fn visit(
+        &self,
+        (level, index, of): (usize, usize, usize),
+        env: &mut Env,
+        visitor: &mut dyn FnMut(usize, usize, &Env),
+    ) {
+        let Some(auto) = self.space.autos.get(level) else { return visitor(index, of, env) };
+        let domain = &self.domains[level];
+        for (i, &value) in domain.iter().enumerate() {
+            env[auto.value] = Some(value);
+            self.space.bind_same(env);
+            // Whatever the parameters behind that level are, it does not fit.
+            if self.rules.iter().all(|&(known, rule)| known != level || self.fits(rule, env)) {
+                let of = if self.bounding[level] { of * domain.len() + i } else { of };
+                self.visit((level + 1, index * domain.len() + i, of), env, visitor);
+            }
+        }
+    }
+
+    /// The rules that there are, and what each depends on: few enough warps, where their tiles are to be chosen; groups of warps for small tiles only;
+    /// depth for each that is not too long a loop body.
+    fn rules(&self) -> Vec<(Rule, Vec<Expr>)> {
+        let work = &self.space.work;
+        let (Some(product), Some((m, n))) = (work.products().next(), work.k.schedule.warp_tile) else {
+            return Vec::new();
+        };
+        let [rows, cols, depth] = product.shape;
+        let groups = work.k.schedule.k_warps;
+        let chosen = |role: Role| self.space.autos.iter().any(|a| a.role == role);
+        let mut rules = Vec::new();
+        if chosen(Role::WarpRows) || chosen(Role::WarpCols) {
+            rules.push((Rule::Divides { warp: m, tile: rows }, vec![m, rows]));
+            rules.push((Rule::Divides { warp: n, tile: cols }, vec![n, cols]));
+            rules.push((Rule::Warps, [m, n, rows, cols].into_iter().chain(groups).collect()));
+        }
+        if chosen(Role::Groups) {
+            rules.push((Rule::Groups, [rows, cols].into_iter().chain(groups).collect()));
+        }
+        if chosen(Role::Depth) {
+            rules.push((Rule::Depth, [depth].into_iter().chain(groups).collect()));
+        }
+        rules
+    }
+
+    /// The parameters that an expression depends on; `None`: that cannot be told.
+    fn parameters(&self, e: Expr) -> Option<Vec<usize>> {
+        let k = self.space.work.k;
+        let mut found = Some(Vec::new());
+        for_each_ref(k, e, &mut |v| match k.values[v].def {
+            ValueDef::ConstParam(_) => {
+                let own = self.space.autos.iter().position(|a| a.value == self.space.original(v));
+                found.iter_mut().for_each(|found| found.extend(own));
+            }
+            ValueDef::Size => {}
+            // What a name stands for may depend on anything.
+            _ => found = None,
+        });
+        found
+    }
+
+    /// The last parameter that some of these expressions depend on.
+    fn known_with(&self, all: &[Expr]) -> usize {
+        let last = self.space.autos.len() - 1;
+        all.iter().map(|&e| self.parameters(e).map_or(last, |of| of.into_iter().max().unwrap_or(0))).max().unwrap_or(0)
+    }
+
+    /// Which parameters the extents of products, of the grid and of loops depend on.
+    fn bounding(&self) -> Vec<bool> {
+        let work = &self.space.work;
+        let products = work.products().flat_map(|p| p.shape);
+        let loops = work.regions.iter().flat_map(|r| &r.loops).flatten().copied();
+        let all = products.chain(loops).chain(work.k.grid.iter().map(|axis| axis.extent));
+        let all: Option<Vec<Vec<usize>>> = all.map(|e| self.parameters(e)).collect();
+        let depends = |n: usize| all.as_ref().is_none_or(|all| all.iter().flatten().any(|&m| m == n));
+        (0..self.space.autos.len()).map(depends).collect()
+    }
+
+    fn fits(&self, rule: Rule, env: &Env) -> bool {
+        let (work, warpgroups) = (&self.space.work, self.space.warpgroups.is_some());
+        let extent = |e: Expr| work.extent(env, e).unwrap_or(1);
+        let Some(product) = work.products().next() else { return true };
+        let [rows, cols, depth] = product.shape;
+        let tile = || extent(rows).saturating_mul(extent(cols));
+        let groups = work.k.schedule.k_warps.map_or(1, extent);
+        match rule {
+            Rule::Divides { warp, tile } => divides(extent(warp), extent(tile), warpgroups),
+            Rule::Warps => {
+                let (m, n) = work.k.schedule.warp_tile.expect("the rule is of a warp tile");
+                let most = if self.space.scalar { MOST_SCALAR_WARPS } else { MOST_WARPS };
+                tile().saturating_mul(groups) / extent(m).saturating_mul(extent(n)).max(1) <= most
+            }
+            Rule::Groups => groups <= 1 || tile() <= SMALL_TILE,
+            Rule::Depth => {
+                let longest = match self.space.warpgroups {
+                    Some(_) => 512,
+                    None if self.space.scalar => 64,
+                    None => 128,
+                };
+                extent(depth).saturating_mul(u64::from(product.inputs.bytes())) <= longest * groups
+            }
+        }
+    }
+
+    /// A bound on the time of a combination: its products at full rate on all multiprocessors, or its operands through the
+    /// second-level cache. `None` without a product.
+    fn least(&self, env: &Env, launch: &Launch) -> Option<f64> {
+        let region = self.space.work.regions.iter().find(|r| !r.products.is_empty())?;
+        let product = &region.products[0];
+        let [rows, cols, depth] = product.shape.map(|e| self.space.work.extent(env, e).unwrap_or(1) as f64);
+        let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(self.space.card.sms));
+        let each = self.space.work.trips(env, region) * depth;
+        // Bytes of each operand for a step of the reduction, as it comes from memory; of what is loaded elsewhere, or not at all, none.
+        let loaded = |operand: usize, lines: f64| {
+            let buffer = product.operands[operand].buffer;
+            let load = region.moves.iter().find(|m| m.load && buffer.is_some() && m.buffer == buffer);
+            load.map_or(0.0, |m| lines * m.bytes as f64)
+        };
+        let (left, right) = (loaded(0, rows), loaded(1, cols));
+        // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.
+        let (rounds, shared) = match self.space.warpgroups {
+            Some(_) if self.stream_k != Some(false) => ((blocks / sms).max(1.0 / MOST as f64), left.max(right) / 2.0),
+            Some(_) => ((blocks / sms).ceil(), left.max(right) / 2.0),
+            None => ((blocks / sms).ceil(), 0.0),
+        };
+        let macs = rounds * rows * cols * each / self.space.fastest_rate;
+        let bytes = blocks * (left + right - shared) * each / self.space.card.l2;
+        Some(macs.max(bytes) / (self.space.card.clock * 1e9))
+    }
+}

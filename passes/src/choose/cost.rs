@@ -1,0 +1,104 @@
+//! What one block of a candidate costs, counted in units of the machine.
+
+use crate::schedule::occupancy;
+use tilec_ir::atoms::Atom;
+
+/// A region of a block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// How often it runs.
+    pub(super) trips: f64,
+    /// Clocks of the product units, were they never idle.
+    pub(super) product: f64,
+    /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
+    pub(super) between: f64,
+    /// Of these, those of the additions.
+    pub(super) added: f64,
+    /// Blocks of 64 rows that a warpgroup multiplies one after the other.
+    pub(super) blocks: f64,
+    /// Instructions that warps issue.
+    pub(super) issued: f64,
+    /// Bytes of shared memory that its accesses move, in the units in which it moves them.
+    pub(super) shared: f64,
+    /// Bytes read from global memory, and written.
+    pub(super) loads: f64,
+    pub(super) stores: f64,
+    /// Elements that threads store, because the accelerator cannot.
+    pub(super) pieces: f64,
+    /// Clocks of the longest chain of dependent instructions.
+    pub(super) chain: f64,
+    /// Trips that a load may take without being waited for; 0: it is waited for at once.
+    pub(super) ahead: f64,
+    /// Tiles pass through registers on their way to shared memory.
+    pub(super) staged: bool,
+    /// Tiles of unaligned rows wait in registers for a trip, and are shifted into place.
+    pub(super) carried: bool,
+    /// Fragments are loaded when they are needed, not one slice ahead.
+    pub(super) single: bool,
+    /// Its products are scalar.
+    pub(super) scalar: bool,
+    /// It is a loop that warps synchronise in.
+    pub(super) synchronised: bool,
+    /// Rows of what it loads lie across lines.
+    pub(super) across: bool,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) block: occupancy::Block,
+    /// Bytes of shared memory that do not depend on the stages, and those of a stage.
+    pub(super) fixed: u64,
+    pub(super) slot: u64,
+    /// Bytes in which groups of warps exchange their sums.
+    pub(super) exchanged: u64,
+    /// Bytes of a buffer out of which results can be stored, and whether there is room for it.
+    pub(super) result: u64,
+    pub(super) offloaded: bool,
+    /// As in [`Setting`].
+    pub(super) stream_k: Option<bool>,
+    /// Two warpgroups take tiles in turns.
+    pub(super) ping_pong: bool,
+    /// Blocks of a cluster along rows and columns of tiles.
+    pub(super) cluster: [i64; 2],
+    /// Blocks that are resident on a multiprocessor.
+    pub(super) resident: u64,
+    pub(super) parts: Vec<Part>,
+    /// Rows and columns of the first product.
+    pub(super) tile: Option<(u64, u64)>,
+    /// The instruction of the first product.
+    pub(super) atom: Option<Atom>,
+    /// Multiply-adds.
+    pub(super) macs: f64,
+    /// What is smaller for the better of two that are predicted to be as fast.
+    pub(super) rank: u64,
+}
+
+impl Cost {
+    /// Of a kernel whose parts are known: nothing of it depends on the number of stages any more.
+    pub(super) fn of_parts(
+        block: occupancy::Block,
+        resident: u64,
+        parts: Vec<Part>,
+        (tile, atom): (Option<(u64, u64)>, Option<Atom>),
+        macs: f64,
+    ) -> Cost {
+        Cost {
+            fixed: block.shared,
+            block,
+            slot: 0,
+            exchanged: 0,
+            result: 0,
+            offloaded: false,
+            stream_k: Some(false),
+            ping_pong: false,
+            cluster: [1, 1],
+            resident,
+            parts,
+            tile,
+            atom,
+            macs,
+            rank: tile.map_or(0, |(rows, cols)| rows * cols),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The values that a parameter may have.
+
+use super::parameters::Role;
+use super::space::Space;
+use crate::select_mma::warpgroup;
+
+/// Rows of the smallest tiles of warpgroups.
+const SHORTEST_TILE: i64 = 16;
+/// Tiles along the rows of the output for which rows of tiles are fitted to it.
+const FITTED_TILES: i64 = 3;
+
+impl Space<'_> {
+    /// The most rows of a tile of which the output fills more than half: TMA loads of rows that are not there take time, too
+    /// (4x1280x8192 on an H200: 16.6 us in tiles of 64x32, 10.5 in tiles of 16x64).
+    fn longest_rows(&self) -> i64 {
+        let filled = self.divided(&self.env, 0).and_then(|n| u64::try_from(n).ok()?.checked_next_power_of_two());
+        filled.and_then(|n| i64::try_from(n).ok()).map_or(i64::MAX, |n| n.max(SHORTEST_TILE))
+    }
+
+    /// Rows of tiles that leave little of the last one empty, where the output has few rows. Rows of wgmma come in blocks of 64, its columns in
+    /// blocks of 8: such a product is computed transposed.
+    fn fitted_rows(&self) -> Vec<i64> {
+        let Some(rows) = self.divided(&self.env, 0).filter(|&rows| rows > 0) else { return Vec::new() };
+        let mut fitted: Vec<i64> = Vec::new();
+        for tiles in 1..=FITTED_TILES {
+            let n = (rows / tiles + i64::from(rows % tiles > 0) + 15) / 16 * 16;
+            if (65..=256).contains(&n) && n % 64 != 0 && !fitted.contains(&n) {
+                fitted.push(n);
+            }
+        }
+        fitted
+    }
+
+    /// The values that a parameter may have; where several do equally well, the first is taken.
+    pub(super) fn domain(&self, role: Role) -> Vec<i64> {
+        let product = self.work.products().next();
+        // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
+        // not stay in the instruction cache: fitted as the constants of the model are.
+        let scalar = self.scalar;
+        if let Some(way) = self.warpgroups {
+            // Columns of the instruction need no power of two.
+            let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
+            // Results leave in rows that divide them: of 64 bytes at least, if elements have two.
+            // (What is given may be narrower.)
+            // Of large tiles (of three warpgroups) any multiple of the instruction's, for these come out even where others do not.
+            let unit = |n: i64| if matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
+            let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
+            let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
+            // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
+            let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));
+            let given = whole.and_then(|n| i64::try_from(n).ok()).filter(|n| n % 16 == 8 && columns.contains(&role));
+            // Rows of three warpgroups.
+            let rows = if way.swap { Role::Cols } else { Role::Rows };
+            let three = (role == rows).then_some(warpgroup::THREE as i64);
+            let fitted = match role {
+                Role::Rows | Role::WarpRows if !way.swap && !way.registers => self.fitted_rows(),
+                _ => Vec::new(),
+            };
+            match role {
+                Role::Rows | Role::Cols => {
+                    let tiles = [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).chain(fitted);
+                    // Columns, and rows of an operand in registers, come in blocks of the instruction's.
+                    let most = if role == Role::Rows && !way.registers { self.longest_rows() } else { i64::MAX };
+                    return tiles.filter(|&n| n <= most).collect();
+                }
+                Role::WarpRows | Role::WarpCols => {
+                    let tiles = [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8));
+                    return tiles.chain(fitted).collect();
+                }
+                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
+                // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
+                Role::Depth => {
+                    let bytes = product.map_or(2, |p| i64::from(p.inputs.bytes()));
+                    let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
+                    let mut depths = rows.map(|row| row / bytes).to_vec();
+                    // What is promoted is as deep at most.
+                    let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
+                    let promote = promote.and_then(|n| u64::try_from(n).ok());
+                    let most = product.and_then(|p| {
+                        let atom = warpgroup::atom(self.options.target, (p.inputs, p.acc))?;
+                        warpgroup::promoted(atom, p.acc, promote)
+                    });
+                    if let Some(most) = most {
+                        depths.retain(|&d| d.unsigned_abs() <= most);
+                        if depths.is_empty() {
+                            depths.push(1 << most.ilog2().min(12));
+                        }
+                    }
+                    return depths;
+                }
+                Role::Groups => return vec![1],
+                Role::Stages | Role::Raster | Role::Threads | Role::Extent => {}
+            }
+        }
+        match role {
+            Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
+            Role::Depth => {
+                let bytes = product.map_or(4, |p| i64::from(p.inputs.bytes()));
+                let groups = self.autos.iter().any(|a| a.role == Role::Groups);
+                let all = &[64, 32, 128, 256][..];
+                let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
+                depths.iter().map(|depth| (depth / bytes).max(1)).collect()
+            }
+            // A warp has all elements along what is reduced.
+            Role::WarpRows | Role::WarpCols if !self.reduced.is_empty() => vec![32, 64, 16, 128, 256],
+            Role::WarpRows if scalar => vec![32, 16],
+            // Of equals the wider: rows of the output are stored in longer runs.
+            Role::WarpRows => vec![32, 64, 16],
+            Role::WarpCols if scalar => vec![64, 32, 16],
+            // Sums of two bytes leave room for twice as many.
+            Role::WarpCols if product.is_some_and(|p| p.acc.bytes() == 2) => vec![64, 32, 128, 16],
+            Role::WarpCols => vec![64, 32, 16],
+            Role::Groups => vec![1, 2, 4, 8],
+            Role::Stages | Role::Raster => vec![1],
+            Role::Threads => vec![128, 256, 64, 512, 32, 1024],
+            Role::Extent => (0..=12).map(|i| 1 << i).collect(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A launch and what its time is made of: what every model of a kernel has in common.
+
+use crate::choose::cards::Card;
+use crate::choose::cost::Cost;
+
+/// Schedulers of a multiprocessor.
+pub(in crate::choose) const SCHEDULERS: f64 = 4.0;
+/// Bytes that shared memory moves per clock.
+pub(in crate::choose) const SHARED: f64 = 128.0;
+/// Bytes per clock that a multiprocessor takes from the second-level cache at most.
+pub(in crate::choose) const L2_PORT: f64 = 64.0;
+/// Share of the second-level cache in which operands stay.
+const L2_SHARE: f64 = 0.6;
+
+/// What a launch does besides its blocks.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::choose) struct Launch {
+    /// Blocks per grid axis that have something to do.
+    pub(in crate::choose) grid: [f64; 3],
+    /// Neighbouring columns of blocks walked before the next row.
+    pub(in crate::choose) raster: f64,
+    /// Bytes of all tensors, each read or written once.
+    pub(in crate::choose) bytes: f64,
+}
+
+/// Terms of the time, in seconds; what they add up to may overlap.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Terms {
+    /// Products, and the instructions around them.
+    pub products: f64,
+    /// Shared memory.
+    pub shared: f64,
+    /// The second-level cache.
+    pub l2: f64,
+    /// Memory.
+    pub memory: f64,
+    /// Waiting for loads and for dependent instructions.
+    pub latency: f64,
+    /// Barriers.
+    pub barriers: f64,
+    /// Filling pipelines and storing results.
+    pub ends: f64,
+    /// Multiprocessors that are idle because blocks do not divide evenly among them.
+    pub uneven: f64,
+}
+
+impl Terms {
+    /// Their names and values.
+    pub fn list(&self) -> [(&'static str, f64); 8] {
+        [
+            ("products", self.products),
+            ("shared memory", self.shared),
+            ("second-level cache", self.l2),
+            ("memory bandwidth", self.memory),
+            ("latency", self.latency),
+            ("barriers", self.barriers),
+            ("filling and storing", self.ends),
+            ("uneven waves", self.uneven),
+        ]
+    }
+
+    /// What takes longest.
+    pub fn limit(&self) -> &'static str {
+        self.list().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
+    }
+}
+
+/// The time of a launch.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(in crate::choose) struct Time {
+    pub(in crate::choose) seconds: f64,
+    pub(in crate::choose) terms: Terms,
+    /// Blocks.
+    pub(in crate::choose) blocks: f64,
+    /// Blocks over what is resident at once.
+    pub(in crate::choose) waves: f64,
+}
+
+/// Bytes that pass between memory and the second-level cache.
+pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
+    let Some((rows, cols)) = cost.tile else {
+        let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
+        return (blocks * moved).max(launch.bytes);
+    };
+    if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {
+        return launch.bytes;
+    }
+    // Blocks of a wave share the rows and columns of the operands that they have in common.
+    let wave = blocks.min(f64::from(card.sms) * cost.resident as f64);
+    let strip = launch.raster.min(launch.grid[1]).max(1.0);
+    let down = (wave / strip).ceil().min(launch.grid[0]);
+    let across = (wave / down).ceil().max(strip.min(wave)).min(launch.grid[1]);
+    let (rows, cols) = (rows as f64, cols as f64);
+    let share = (down * rows + across * cols) / (wave * (rows + cols));
+    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
+    (loads * blocks * share.min(1.0)).max(launch.bytes)
+}

@@ -1,0 +1,62 @@
+//! The time of blocks whose loops of wgmma have a modulo schedule: one block to a multiprocessor, which takes tiles in turns.
+//!
+//! An iteration takes what the schedule says, at the rate that the power of the card sustains, or what its tiles take on their way from the
+//! second-level cache.
+
+use super::launch::{L2_PORT, SHARED, Terms, Time};
+use super::warpgroups::FITTED;
+use crate::choose::cards::Card;
+
+/// A loop.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::choose) struct Loop {
+    pub(in crate::choose) trips: f64,
+    /// Clocks of an iteration, by the schedule; 0: it has none.
+    pub(in crate::choose) length: f64,
+    /// Bytes that an iteration loads.
+    pub(in crate::choose) loads: f64,
+    /// Bytes of shared memory that its products read, and its copies move.
+    pub(in crate::choose) shared: f64,
+}
+
+/// What is to be done.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::choose) struct Tiles {
+    /// Tiles of the output.
+    pub(in crate::choose) tiles: f64,
+    /// Whether no multiprocessor has to wait for others that have whole tiles left: some are shorter than others.
+    pub(in crate::choose) even: bool,
+    /// Clocks of a tile beside its loops.
+    pub(in crate::choose) ends: f64,
+    /// Bytes of all tensors.
+    pub(in crate::choose) bytes: f64,
+}
+
+/// The time of a launch.
+pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item = Loop>) -> Time {
+    let (clock, sms, tiles) = (card.clock * 1e9, f64::from(card.sms), of.tiles);
+    let (mut products, mut l2, mut loops) = (0.0, 0.0, 0.0);
+    for Loop { trips, length, loads, shared } in all {
+        let feed = loads / L2_PORT.min(card.l2 / sms);
+        // Products at their full rate take more power than the card has, and so does what moves beside them.
+        let issued = length / FITTED.sustained + FITTED.power * shared / SHARED + FITTED.moving * feed;
+        if length > 0.0 {
+            products += trips * issued;
+            loops += trips * issued.max(feed);
+        }
+        l2 += trips * feed;
+    }
+    let ends = of.ends + FITTED.landing;
+    let rounds = if of.even { (tiles / sms).max(1.0) } else { (tiles / sms).ceil() };
+    let memory = of.bytes / (card.dram * 1e9);
+    let working = rounds * (loops + ends) / clock;
+    let terms = Terms {
+        products: tiles / sms * products / clock,
+        l2: tiles / sms * l2 / clock,
+        memory,
+        ends: rounds * ends / clock,
+        uneven: (rounds - tiles / sms).max(0.0) * loops / clock,
+        ..Terms::default()
+    };
+    Time { seconds: FITTED.launch + working.max(memory), terms, blocks: tiles, waves: tiles / sms }
+}

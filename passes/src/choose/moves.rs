@@ -1,0 +1,73 @@
+//! How tiles of a candidate move from and to global memory: how wide, through registers or not.
+
+use super::product::Shape;
+use super::setting::Setting;
+use super::work::{Env, Move, Operand};
+use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::select_mma::transposes;
+use crate::stage_stores::narrow;
+use tilec_ir::layout::hardware::rows;
+use tilec_ir::target::SHIFTED_ELEMENT_BYTES;
+
+impl Setting<'_> {
+    /// Elements that are moved: those of whole rows of panels, where tensor copies do.
+    pub(super) fn elements(&self, env: &Env, m: &Move) -> u64 {
+        let all = self.work.elements(env, &m.shape).unwrap_or(0);
+        let extent = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        if self.warpgroups.is_none() || m.buffer.is_none() || extent.is_power_of_two() {
+            return all;
+        }
+        let row = rows(extent.saturating_mul(m.bytes), false).map_or(1, |x| x.row_bytes() / m.bytes.max(1));
+        all / extent.max(1) * extent.next_multiple_of(row.max(1))
+    }
+
+    /// Bytes of a thread's access.
+    pub(super) fn access(&self, env: &Env, m: &Move, shapes: &[Shape]) -> u64 {
+        if self.transposed(m, shapes) && m.bytes >= 4 {
+            return m.bytes;
+        }
+        if self.shifted(env, m, shapes) {
+            return u64::from(MAX_ACCESS_BYTES);
+        }
+        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        (m.width.min(run) * m.bytes).clamp(1, 16)
+    }
+
+    /// Whether the tile is loaded in aligned words and shifted into place.
+    pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
+        let wide = u64::from(MAX_ACCESS_BYTES);
+        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+        m.load
+            && m.plain
+            && m.bytes <= u64::from(SHIFTED_ELEMENT_BYTES)
+            && m.width * m.bytes < wide
+            && run >= wide
+            && !self.transposed(m, shapes)
+    }
+
+    /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.
+    pub(super) fn transposed(&self, m: &Move, shapes: &[Shape]) -> bool {
+        let Some(buffer) = m.buffer else { return false };
+        self.products().zip(shapes).any(|(product, shape)| {
+            let mine = |o: &Operand| o.buffer == Some(buffer);
+            let Some(operand) = product.operands.iter().find(|o| mine(o)) else { return false };
+            match shape.atom.row().sums() {
+                false => operand.along,
+                true => !operand.along && transposes(shape.atom.row(), product.inputs.a),
+            }
+        })
+    }
+
+    /// Whether the accelerator can store a tile out of a buffer: neither panels nor their rows have gaps.
+    pub(super) fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
+        let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
+        let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };
+        let Some(bytes) = shape.get(dim).map(|n| n.saturating_mul(m.bytes)) else { return true };
+        if narrow(bytes) {
+            return false;
+        }
+        let panels = rows(bytes, true).map_or(1, |x| bytes / x.row_bytes());
+        let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
+        panels.is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
+    }
+}

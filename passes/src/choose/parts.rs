@@ -1,0 +1,169 @@
+//! What a region of a block does on each unit of a multiprocessor.
+
+use super::cost::Part;
+use super::product::{Shape, slice};
+use super::setting::Setting;
+use super::work::{Env, Product, Region};
+use crate::select_mma::warpgroup;
+use crate::walk::cluster::{LINE, choose as choose_cluster};
+use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
+
+/// Instructions that shift an access of two words into place, and load the second.
+const SHIFTING: f64 = 16.0;
+/// Warp instructions of an access to global memory with its address, and with the store to shared memory behind it (counted in machine code).
+pub(super) const DIRECT_ACCESS: f64 = 1.5;
+pub(super) const STAGED_ACCESS: f64 = 2.5;
+/// Warp instructions of a trip that are neither products nor memory accesses.
+const BOOKKEEPING: f64 = 12.0;
+/// Bytes of a register.
+const WORD: u32 = 4;
+/// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
+const SHORTEST: f64 = 20.0;
+/// Clocks that a warp takes to convert an element of each thread: the four of a group are on schedulers of their own.
+const CONVERTED: f64 = 4.0;
+/// Clocks from the last load of an operand to its arrival.
+const LOADED: f64 = 30.0;
+/// Clocks from a tensor-core product to the next on the same accumulator.
+pub(super) const CHAIN_TENSOR: f64 = 34.0;
+/// The same of a scalar multiply-add.
+const CHAIN_SCALAR: f64 = 4.0;
+
+impl Setting<'_> {
+    /// A region whose products have the shapes `own`.
+    pub(super) fn part(&self, env: &Env, region: &Region, own: &[Shape], shapes: &[Shape], warps: u64) -> Part {
+        let looped = !region.loops.is_empty();
+        let mut part = Part { trips: self.work.trips(env, region), ..Part::default() };
+        for (product, shape) in region.products.iter().zip(own) {
+            self.multiply(&mut part, product, shape, warps as f64);
+        }
+        let mut direct = self.target.has_asynchronous_copies()
+            || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
+        let (mut across, mut fetched_by) = (false, Vec::new());
+        for m in &region.moves {
+            let bytes = self.elements(env, m) as f64 * m.bytes as f64;
+            let access = self.access(env, m, shapes);
+            let fills = m.load && m.buffer.is_some();
+            let transposed = self.transposed(m, shapes);
+            let shifted = self.shifted(env, m, shapes);
+            part.carried |= looped && fills && shifted;
+            // What is converted is so behind its slot.
+            let by_tensor_copies = self.warpgroups.is_some() && fills;
+            let asynchronous = by_tensor_copies
+                || self.target.has_asynchronous_copies()
+                    && m.plain
+                    && !shifted
+                    && (!transposed || m.bytes >= 4)
+                    && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
+            direct &= !fills || asynchronous || shifted;
+            // Rows shorter than a sector of 32 bytes fetch more than they use.
+            let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+            let mut fetched = bytes * (32.0 / run as f64).max(1.0);
+            // A tensor copy asks for two lines where a row of the tile lies across them.
+            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs().saturating_mul(m.bytes);
+            if self.warpgroups.is_some() && fills {
+                let lies_across = !pitch.is_multiple_of(LINE);
+                across |= lies_across;
+                // It asks for whole lines, whatever it takes of them.
+                fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
+                fetched_by.push((m.buffer, fetched));
+            }
+            *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
+            if self.warpgroups.is_some() && !m.load && access < 16 {
+                part.pieces += bytes / m.bytes as f64;
+            }
+            // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
+            let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
+            let narrow = if access < 16 { 2.0 } else { 1.0 };
+            let each = each + if shifted { SHIFTING } else { 0.0 };
+            part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
+            // The unit that moves shared memory also loads the two words that cover an access.
+            part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
+        }
+        if let (true, Some(shape), Some(product)) = (across, own.first(), region.products.first()) {
+            // Blocks of a cluster share operands: those beside each other along columns that of rows.
+            let [down, right] = self.cluster(env, shape, across);
+            for (operand, blocks) in product.operands.iter().zip([right, down]) {
+                let own = fetched_by.iter().find(|(buffer, _)| *buffer == operand.buffer);
+                part.loads -= own.map_or(0.0, |(_, fetched)| fetched * (1.0 - 1.0 / blocks as f64));
+            }
+        }
+        part.across = across;
+        for (shape, bytes) in &region.shared {
+            let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;
+            part.shared += bytes;
+            part.issued += bytes / 512.0;
+        }
+        part.issued += BOOKKEEPING * warps as f64;
+        let fills = region.moves.iter().any(|m| m.load && m.buffer.is_some());
+        part.staged = looped && fills && !direct;
+        part.synchronised = looped && fills;
+        part
+    }
+
+    /// Adds a product of all warps to a part.
+    fn multiply(&self, part: &mut Part, product: &Product, shape: &Shape, warps: f64) {
+        let row = shape.atom.row();
+        // What a warp does of the depth.
+        let (wm, wn, depth) = (shape.warp.0 as f64, shape.warp.1 as f64, (shape.depth / shape.groups) as f64);
+        let bytes = f64::from(product.inputs.bytes());
+        let lanes = f64::from(WARP);
+        let macs = (shape.rows * shape.cols * shape.depth) as f64;
+        let clocks = macs / self.card.rate(shape.atom, product.inputs, product.acc);
+        if row.asynchronous() {
+            let n = if shape.way.swap { wm } else { wn };
+            // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
+            part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
+            // Each block of 64 rows reads its rows and all columns.
+            let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
+            part.shared += blocks * (64.0 + n) * depth * bytes;
+            part.blocks = blocks * f64::from(WARPGROUP) / warps;
+            part.issued += blocks * depth * 4.0;
+            // An addition for each register of a thread: the four warps of a group go side by side.
+            let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
+            part.between += added;
+            part.added += added;
+            if shape.way.registers {
+                // The warps of a group share what moves shared memory, and products wait for the last of them.
+                let rows = if shape.way.swap { wn } else { wm };
+                part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
+                part.issued += rows * depth * bytes / f64::from(WORD * WARP);
+                if !warpgroup::reads_registers(product.inputs.a) {
+                    part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
+                }
+            }
+            return;
+        }
+        part.product += clocks;
+        part.scalar |= !row.tensor_core;
+        part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
+        if row.tensor_core {
+            let (m, n, k) = row.log2_shape;
+            part.issued += macs / f64::from(1u32 << (m + n + k));
+            let read = warps * (wm + wn) * depth * bytes;
+            part.shared += read;
+            part.issued += read / 512.0;
+            part.chain += depth / f64::from(1u32 << k) * CHAIN_TENSOR;
+        } else {
+            // Four rows by eight columns of lanes: a thread reads runs of 16 bytes, and a warp's load takes two units of
+            // 128 bytes, for lanes share what they read.
+            let runs = (wm / 4.0 * bytes / 16.0).ceil() + (wn / 8.0 * bytes / 16.0).ceil();
+            part.issued += macs / lanes / f64::from(row.k) + warps * depth * runs;
+            part.shared += warps * depth * runs * 2.0 * 128.0;
+            part.chain += depth / f64::from(row.k) * CHAIN_SCALAR;
+        }
+    }
+
+    /// Blocks of a cluster, as the walk over tiles takes them.
+    pub(super) fn cluster(&self, env: &Env, shape: &Shape, across: bool) -> [i64; 2] {
+        let k = self.work.k;
+        if k.grid.len() < 2 {
+            return [1, 1];
+        }
+        if !k.schedule.cluster.is_empty() {
+            let along = |i: usize| k.schedule.cluster.get(i).and_then(|&e| self.work.int(env, e)).unwrap_or(1);
+            return [along(0), along(1)];
+        }
+        let count = |i: usize| self.work.extent(env, k.grid[i].extent).and_then(|n| i64::try_from(n).ok());
+        choose_cluster((shape.rows, shape.cols), across, [count(0), count(1)], self.card)
+    }
+}

@@ -1,0 +1,102 @@
+//! What is predicted of a kernel whose parameters have values.
+
+#[cfg(test)]
+use super::cost::Cost;
+use super::model;
+#[cfg(test)]
+use super::model::launch::Launch;
+use super::parameters::Auto;
+use super::prediction::Prediction;
+use super::space::Space;
+use super::work::Env;
+use crate::Options;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::Kernel;
+
+/// Predicts a kernel whose parameters all have values, for many sizes.
+pub struct Predictor<'a> {
+    kernel: &'a Kernel,
+    space: Space<'a>,
+}
+
+/// No parameter is left to choose.
+const NO_AUTOS: &[Auto] = &[];
+
+impl<'a> Predictor<'a> {
+    /// Reads a kernel as it is after `choose`; `None` where the model cannot see through it.
+    pub fn new(kernel: &'a Kernel, options: &'a Options) -> Option<Predictor<'a>> {
+        let space = Space::new(kernel, options, NO_AUTOS).ok()?;
+        Some(Predictor { kernel, space })
+    }
+
+    /// The prediction for the sizes of the options.
+    pub fn predict(&self) -> Option<Prediction> {
+        self.whole()
+    }
+
+    /// The seconds that a launch with these sizes takes; others are those of the options.
+    pub fn seconds(&self, sizes: &[(String, i64)]) -> Option<f64> {
+        let size = |name: &str| self.kernel.sizes.iter().copied().find(|&v| self.kernel.values[v].name == name);
+        let sizes: Option<Vec<(Value, i64)>> = sizes.iter().map(|(name, x)| Some((size(name)?, *x))).collect();
+        self.timed(&sizes?)
+    }
+
+    fn whole(&self) -> Option<Prediction> {
+        self.sees_through().then(|| predict(&self.space, &mut self.space.env.clone()))?
+    }
+
+    /// Whether the rules for one product hold for all of them: their operands are tiles.
+    fn sees_through(&self) -> bool {
+        self.space.work.products().all(|p| p.operands.iter().all(|o| !o.computed))
+    }
+
+    /// The seconds that it takes with these sizes.
+    fn timed(&self, sizes: &[(Value, i64)]) -> Option<f64> {
+        if !self.sees_through() {
+            return None;
+        }
+        let mut env = self.space.env.clone();
+        for &(v, x) in sizes {
+            env[v] = Some(x);
+        }
+        let cost = self.space.setting().cost(&env).ok()?;
+        let mut launch = self.space.launch(&env, self.space.bytes(&env));
+        self.space.raster(&mut env, &cost, &mut launch);
+        Some(model::time(self.space.card, &cost, &launch).seconds)
+    }
+}
+
+/// What a kernel without parameters to choose costs, and what its launch is, for the model alone.
+#[cfg(test)]
+pub(super) fn parts(space: &Space<'_>) -> Option<(Cost, Launch)> {
+    let mut env = space.env.clone();
+    let cost = space.setting().cost(&env).ok()?;
+    let mut launch = space.launch(&env, space.bytes(&env));
+    space.raster(&mut env, &cost, &mut launch);
+    Some((cost, launch))
+}
+
+/// What is predicted with the values of `env`.
+pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
+    let cost = space.setting().cost(env).ok()?;
+    let mut launch = space.launch(env, space.bytes(env));
+    space.raster(env, &cost, &mut launch);
+    let time = model::time(space.card, &cost, &launch);
+    let k = space.work.k;
+    let given = |v: Value| space.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
+    Some(Prediction {
+        card: space.card.name,
+        sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), env[v].unwrap_or(1))).collect(),
+        sizes_given: k.sizes.iter().any(|&v| given(v)),
+        seconds: time.seconds,
+        flops: 2.0 * cost.macs * time.blocks,
+        terms: time.terms,
+        blocks: time.blocks,
+        waves: time.waves,
+        resident: cost.resident,
+        threads: cost.block.threads,
+        registers: cost.block.tiles,
+        shared: cost.block.shared,
+        atom: cost.atom.map(|a| a.row().name),
+    })
+}

@@ -1,0 +1,81 @@
+//! What is the same for all candidates of a kernel.
+
+use super::cards::Card;
+use super::illegal::Illegal;
+use super::work::{Env, Move, Product, Work};
+use crate::pipeline;
+use crate::select_mma::best_atom;
+use crate::select_mma::warpgroup::{self, Way};
+use tilec_ir::atoms::Atom;
+use tilec_ir::target::Target;
+use tilec_ir::types::Elem;
+
+/// What is the same for all candidates.
+pub(super) struct Setting<'a> {
+    pub(super) work: &'a Work<'a>,
+    pub(super) target: Target,
+    pub(super) card: &'a Card,
+    /// The dimensions along which some tile of the kernel is reduced.
+    pub(super) reduced: &'a [usize],
+    /// Whether products may use tensor cores.
+    pub(super) tensor_cores: bool,
+    /// Whether products are of warpgroups, and then how they are computed.
+    pub(super) warpgroups: Option<Way>,
+    /// Whether results may be stored by the accelerator, out of a buffer.
+    pub(super) stage_stores: bool,
+    /// Whether blocks share tiles along the reduction; `None`: where it pays.
+    pub(super) stream_k: Option<bool>,
+    /// Whether the columns that warpgroups multiply are to be chosen.
+    pub(super) columns: bool,
+    /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
+    /// assembler decides, and may spill.
+    pub(super) crowded: bool,
+}
+
+impl Setting<'_> {
+    /// The products of the kernel, in the order of its regions.
+    pub(super) fn products(&self) -> impl Iterator<Item = &Product> {
+        self.work.products()
+    }
+
+    /// The tiles that move from or to global memory.
+    pub(super) fn moves(&self) -> impl Iterator<Item = &Move> {
+        self.work.moves()
+    }
+
+    /// Whether a product of sufficient extents is scalar, and its multiply-adds per clock and multiprocessor.
+    pub(super) fn fastest(&self, product: &Product) -> (bool, f64) {
+        let types = (product.inputs, product.acc);
+        let best = || match self.warpgroups {
+            Some(_) => warpgroup::atom(self.target, types),
+            None => best_atom(self.target, self.tensor_cores, types, (64, 64, 64)),
+        };
+        match product.atom.or_else(best) {
+            Some(atom) => (!atom.row().tensor_core, self.card.rate(atom, product.inputs, product.acc)),
+            None => (true, f64::INFINITY),
+        }
+    }
+
+    /// The number of stages with the values of `env`: what the schedule makes of them.
+    pub(super) fn stages(&self, env: &Env) -> Result<u64, Illegal> {
+        let stages = match self.work.k.schedule.stages {
+            Some(e) => self.work.extent(env, e).ok_or(Illegal::Stages)?,
+            None => pipeline::usual_slots(self.target.has_asynchronous_copies(), true),
+        };
+        if (1..=pipeline::MAX_SLOTS).contains(&stages) { Ok(stages) } else { Err(Illegal::Stages) }
+    }
+
+    /// Whether the schedule asks for warpgroups that take tiles in turns.
+    pub(super) fn ping_pong(&self, env: &Env) -> bool {
+        self.work.k.schedule.ping_pong.and_then(|e| self.work.int(env, e)) == Some(1)
+    }
+
+    /// How deep the sums of products get before they are added to the accumulator, if they are.
+    pub(super) fn promoted(&self, env: &Env, atom: Atom, acc: Elem) -> Result<Option<u64>, Illegal> {
+        let scheduled = match self.work.k.schedule.promote {
+            Some(e) => Some(self.work.int(env, e).and_then(|n| u64::try_from(n).ok()).ok_or(Illegal::Promotion)?),
+            None => None,
+        };
+        Ok(warpgroup::promoted(atom, acc, scheduled))
+    }
+}

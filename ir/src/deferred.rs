@@ -7,7 +7,7 @@
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::tensor_store::is_stored;
-use crate::types::Space;
+
 use crate::typing::{Type, resolve_view, type_of};
 use cranelift_entity::SecondaryMap;
 
@@ -123,8 +123,8 @@ fn in_reductions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
 fn names_elements(k: &Kernel, init: Expr) -> bool {
     fn elementwise(k: &Kernel, e: Expr, tile: &mut bool) -> bool {
         if let Some(view) = resolve_view(k, e) {
-            *tile |= matches!(k.exprs[e], ExprData::Ref(_)) && view.space(k) == Space::Reg;
-            return view.space(k) != Space::Smem;
+            *tile |= matches!(k.exprs[e], ExprData::Ref(_)) && view.space(k).in_registers();
+            return !view.space(k).is_of_block();
         }
         match &k.exprs[e] {
             // Another `let` of a tile: its elements.
@@ -137,7 +137,7 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
         }
     }
     let mut tile = false;
-    let is_tile = matches!(type_of(k, init), Ok(Type::Tile(t)) if t.space == Space::Reg && !t.shape.is_empty());
+    let is_tile = matches!(type_of(k, init), Ok(Type::Tile(t)) if t.space.in_registers() && !t.shape.is_empty());
     is_tile && resolve_view(k, init).is_none() && elementwise(k, init, &mut tile) && tile
 }
 
@@ -165,7 +165,7 @@ fn final_copies(
                 mentioned(k, dst, &mut |w| elsewhere |= w == v);
                 // A reduction takes all elements at once, and the copy those of one group.
                 in_reductions(k, src, &mut |w| elsewhere |= w == v);
-                let stores = resolve_view(k, dst).is_some_and(|to| to.space(k) == Space::Gmem || is_stored(k, to.base));
+                let stores = resolve_view(k, dst).is_some_and(|to| to.space(k).has_bounds() || is_stored(k, to.base));
                 if elsewhere || !stores || resolve_view(k, src).is_some() {
                     return None;
                 }
@@ -203,7 +203,7 @@ fn unchanged_between(k: &Kernel, v: Value, copy: Stmt, reads: &[Value]) -> bool 
     let writes = |s: Stmt| match &k.stmts[s] {
         StmtData::Assign { dst, .. } => reads.contains(dst),
         StmtData::Copy { dst, .. } => match resolve_view(k, *dst) {
-            Some(view) if view.space(k) == Space::Gmem => global,
+            Some(view) if view.space(k).has_bounds() => global,
             Some(view) => reads.contains(&view.base),
             None => true,
         },

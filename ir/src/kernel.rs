@@ -19,6 +19,7 @@ pub use crate::attributes::{ChannelOp, CopyAttrs, Mechanism, SignalOp, StmtPlan}
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::ops::{Op, ReduceOp};
+use crate::space::Space;
 use crate::target::Target;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TensorTy, TileTy, Turns};
 use cranelift_entity::packed_option::PackedOption;
@@ -151,6 +152,17 @@ pub enum ValueDef {
         /// Number of slots: a compile-time expression.
         slots: Expr,
     },
+}
+
+impl ValueDef {
+    /// Where its elements are; values without any are in registers.
+    pub fn space(&self) -> Space {
+        match self {
+            ValueDef::Tensor(_) => Space::Gmem,
+            ValueDef::Smem(_) | ValueDef::Channel { .. } => Space::Smem,
+            _ => Space::Reg,
+        }
+    }
 }
 
 /// A compile-time parameter.

@@ -34,6 +34,7 @@ pub mod print;
 mod random_tests;
 pub mod roles;
 pub mod same;
+pub mod space;
 pub mod spelling;
 pub mod standing;
 pub mod target;

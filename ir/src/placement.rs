@@ -36,7 +36,7 @@ pub fn multiplies_by_warpgroups(k: &Kernel) -> bool {
 
 /// Whether a value is a buffer or a channel.
 pub fn is_shared(k: &Kernel, v: Value) -> bool {
-    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+    k.values[v].def.space().is_of_block()
 }
 
 /// Slots of a channel; 1 for a buffer. `None` where they are not known, or it is neither.

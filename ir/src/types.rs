@@ -142,28 +142,6 @@ pub enum OrderRef {
     Param(Value),
 }
 
-/// The memory a tile lives in.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Space {
-    /// Global memory: a tensor parameter, or a view of one.
-    Gmem,
-    /// Shared memory of the thread block.
-    Smem,
-    /// Registers, distributed over the threads of the block.
-    Reg,
-}
-
-impl Space {
-    /// The name of the text form.
-    pub fn name(self) -> &'static str {
-        match self {
-            Space::Gmem => "gmem",
-            Space::Smem => "smem",
-            Space::Reg => "reg",
-        }
-    }
-}
-
 /// The declared type of a register or shared-memory tile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileTy {

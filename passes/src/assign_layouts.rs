@@ -80,12 +80,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Shared-memory tiles without an order take that of their source; 8-bit operands of tensor-core products, that in which
 /// fragments are whole words.
 fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
-    let buffers: Vec<Value> = k
-        .values
-        .iter()
-        .filter(|(_, d)| matches!(d.def, ValueDef::Smem(_) | ValueDef::Channel { .. }))
-        .map(|(v, _)| v)
-        .collect();
+    let buffers: Vec<Value> = k.values.iter().filter(|(_, d)| d.def.space().is_of_block()).map(|(v, _)| v).collect();
     for v in buffers {
         let rank = k.tile_ty(v).map_or(0, |t| t.shape.len());
         let stored = stored_dim(k, v);

@@ -42,7 +42,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {
         StmtData::Role { .. } => role = role.or(Some(s)),
         StmtData::Alloc { value, .. } => {
-            shared |= matches!(k.values[value].def, ValueDef::Smem(_) | ValueDef::Channel { .. });
+            shared |= k.values[value].def.space().needs_barriers();
         }
         _ => {}
     });

@@ -48,7 +48,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, type_of};
 use warps::{Share, Shares};
 
@@ -210,7 +210,7 @@ fn select(
     let row = atom.row();
     say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
-    if a.space == Space::Reg && b.space == Space::Reg {
+    if a.space.in_registers() && b.space.in_registers() {
         for (e, operand) in [(&mut mma.a, &a), (&mut mma.b, &b)] {
             if plain_var(k, *e).is_none() {
                 *e = from_registers::operand(k, cx, s, *e, operand.elem, true);
@@ -221,7 +221,7 @@ fn select(
     }
     let names = [mma.a, mma.b].map(|e| format!("{}_frag", operand_name(k, e)));
     for (e, operand, first) in [(&mut mma.a, &mut a, true), (&mut mma.b, &mut b, false)] {
-        if operand.space == Space::Reg {
+        if operand.space.in_registers() {
             *e = from_registers::operand(k, cx, s, *e, operand.elem, from_registers::keeps(row, first != swap));
             *operand = self::operand(k, cx, *e, usize::from(first))?;
         }

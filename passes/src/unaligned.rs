@@ -56,7 +56,7 @@ pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
 }
 
 fn smem(k: &Kernel, v: Value) -> bool {
-    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+    k.values[v].def.space().is_of_block()
 }
 
 /// Whether a copy of a tile of this shape is one of 16 bytes but for the alignment of the tensor.

@@ -26,7 +26,7 @@ use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::print::print_expr;
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 pub(crate) const NAME: &str = "vectorize";
@@ -238,7 +238,7 @@ fn as_matrices(
     layout: &RegLayout,
     shape: &[u64],
 ) -> bool {
-    let (Some(view), Some(tile)) = (resolve_view(k, src), resolve_view(k, dst).filter(|v| v.space(k) == Space::Reg))
+    let (Some(view), Some(tile)) = (resolve_view(k, src), resolve_view(k, dst).filter(|v| v.space(k).in_registers()))
     else {
         return false;
     };
@@ -265,7 +265,7 @@ fn stored_as_matrices(
     layout: &RegLayout,
     shape: &[u64],
 ) -> bool {
-    let Some(view) = resolve_view(k, dst).filter(|v| v.space(k) == Space::Smem) else { return false };
+    let Some(view) = resolve_view(k, dst).filter(|v| v.space(k).is_of_block()) else { return false };
     let Some(elem) = elem_of(k, view.base).filter(|e| e.bits() == 16) else { return false };
     if !cx.options.target.has_matrix_stores() || !accessed_views(k, deferred, src).is_empty() {
         return false;

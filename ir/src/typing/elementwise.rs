@@ -9,7 +9,8 @@ use crate::codes;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ExprData, Kernel, ValueDef};
 use crate::ops::{Domain, Op};
-use crate::types::{Elem, ElemClass, ElemRef, Space};
+use crate::space::Space;
+use crate::types::{Elem, ElemClass, ElemRef};
 
 /// The number part of a type.
 #[derive(Copy, Clone, PartialEq, Debug)]

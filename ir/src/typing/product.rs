@@ -5,7 +5,7 @@ use super::{Extent, Type, TypeError, Types, elem_name};
 use crate::codes;
 use crate::entities::Expr;
 use crate::kernel::Mma;
-use crate::types::{Elem, ElemRef, Space};
+use crate::types::{Elem, ElemRef};
 
 /// Whether products of `a` and `b` elements accumulate in `acc` elements on some target (PTX ISA, "mma" type tables).
 fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
@@ -42,7 +42,7 @@ impl Types<'_> {
         let a = self.product_operand(m.a)?;
         let b = self.product_operand(m.b)?;
         let c_type = match self.type_of(m.c)? {
-            Type::Tile(t) if t.space == Space::Reg && matches!(t.shape.len(), 2 | 3) => t,
+            Type::Tile(t) if t.space.in_registers() && matches!(t.shape.len(), 2 | 3) => t,
             other => {
                 let message = format!(
                     "a product accumulates in a register tile of rank 2 or 3, found {}",

@@ -7,7 +7,8 @@ use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::layout::RegLayout;
 use crate::ops::Op;
-use crate::types::{Elem, ElemRef, Space};
+use crate::space::Space;
+use crate::types::{Elem, ElemRef};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use std::fmt;
@@ -267,7 +268,8 @@ impl<'k> Types<'k> {
             let message = format!("{what} `{}` is not a value here", k.values[v].name);
             TypeError::from(self.error(codes::NOT_A_VALUE, e, message))
         };
-        match &k.values[v].def {
+        let def = &k.values[v].def;
+        match def {
             ValueDef::ConstParam(p) => match p.kind {
                 ConstKind::Int => Ok(Type::Index),
                 ConstKind::Elem(_) => Err(no("the element type")),
@@ -275,7 +277,7 @@ impl<'k> Types<'k> {
             },
             ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => Ok(Type::Index),
             ValueDef::Tensor(t) => {
-                Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: Space::Gmem }))
+                Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: def.space() }))
             }
             ValueDef::Scalar { elem, .. } => Ok(scalar(*elem)),
             ValueDef::Let => match &self.lets[v] {
@@ -285,8 +287,7 @@ impl<'k> Types<'k> {
                     Err(self.error(codes::OUT_OF_SCOPE, e, message).into())
                 }
             },
-            ValueDef::Var(t) => Ok(self.place(t.elem, &t.shape, Space::Reg)),
-            ValueDef::Smem(t) => Ok(self.place(t.elem, &t.shape, Space::Smem)),
+            ValueDef::Var(t) | ValueDef::Smem(t) => Ok(self.place(t.elem, &t.shape, def.space())),
             ValueDef::Channel { .. } => Err(self
                 .error(codes::NOT_A_VALUE, e, format!("channel `{}` is not a value", k.values[v].name))
                 .with_note("name the slot: `.put` for the one being filled, `.get` for the one being read")
@@ -311,7 +312,7 @@ impl<'k> Types<'k> {
                 if v.slot.is_none() {
                     return self.ref_type(e, v.base);
                 }
-                self.place(tile.elem, &tile.shape, Space::Smem)
+                self.place(tile.elem, &tile.shape, k.values[v.base].def.space())
             }
             _ if v.slot.is_some() => {
                 let message = format!("`{name}` is not a channel and has no slots");

@@ -4,7 +4,7 @@ use super::types::{Type, Types, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::layout::{RegLayout, shape_bits};
-use crate::types::Space;
+use crate::space::Space;
 
 /// Aliases of aliases are followed this far.
 const MAX_ALIASES: usize = 64;
@@ -50,11 +50,7 @@ impl ResolvedView {
 
     /// The memory the base lives in.
     pub fn space(&self, k: &Kernel) -> Space {
-        match k.values[self.base].def {
-            ValueDef::Tensor(_) => Space::Gmem,
-            ValueDef::Smem(_) | ValueDef::Channel { .. } => Space::Smem,
-            _ => Space::Reg,
-        }
+        k.values[self.base].def.space()
     }
 
     /// Narrows the window by ranges, one per dimension of the window. `None` if their number is wrong, or for an index or
@@ -142,7 +138,7 @@ fn whole(k: &Kernel, inits: Inits<'_>, v: Value, slot: Option<Slot>, fuel: usize
         }
         ValueDef::Let => {
             let view = resolve(k, inits, inits(v)?, fuel)?;
-            return (view.space(k) == Space::Gmem && slot.is_none()).then_some(view);
+            return (view.space(k).has_bounds() && slot.is_none()).then_some(view);
         }
         _ => return None,
     };
@@ -157,7 +153,7 @@ fn whole(k: &Kernel, inits: Inits<'_>, v: Value, slot: Option<Slot>, fuel: usize
 /// The layout of a window of these extents of a register tile, and which registers it has; `None` where its place is not known, or
 /// threads have no whole part of it.
 pub fn window_of_registers(k: &Kernel, view: &ResolvedView, shape: &[u64]) -> Option<(RegLayout, Vec<usize>)> {
-    let tile = k.tile_ty(view.base).filter(|_| view.space(k) == Space::Reg && !view.transposed)?;
+    let tile = k.tile_ty(view.base).filter(|_| view.space(k).in_registers() && !view.transposed)?;
     let start = |d: &ViewDim| match d {
         ViewDim::From { starts, end: None } => {
             starts.iter().try_fold(0, |sum: u64, &e| sum.checked_add(u64::try_from(const_int(k, e)?).ok()?))

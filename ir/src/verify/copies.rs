@@ -9,8 +9,9 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
+use crate::space::Space;
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
-use crate::types::{ElemRef, Scratch, Space};
+use crate::types::{ElemRef, Scratch};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
 use crate::verify::cx::{Cx, condition};
 
@@ -130,7 +131,7 @@ fn attributes(
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
-    if attrs.keep && to != Space::Reg {
+    if attrs.keep && to.is_memory() {
         bad(
             "`keep` is for copies into registers".to_owned(),
             "what memory holds is kept anyway where nothing is written",
@@ -143,7 +144,7 @@ fn attributes(
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
     if let Some(op) = attrs.reduce
-        && to != Space::Gmem
+        && !to.has_bounds()
     {
         let word = op.combining_word();
         bad(
@@ -151,14 +152,14 @@ fn attributes(
             "combine register tiles by an assignment, such as `x = x + y`",
         );
     }
-    let registers = to == Space::Reg || sources.iter().any(|&(_, space)| space == Space::Reg);
+    let registers = to.in_registers() || sources.iter().any(|&(_, space)| space.in_registers());
     if attrs.threads.is_some() && registers && !attrs.is_prefetch() {
         bad(
             "`threads` is for copies between memories".to_owned(),
             "in this copy the layout of the register tile says which thread moves which element",
         );
     }
-    let global = to == Space::Gmem || sources.iter().any(|&(_, space)| space == Space::Gmem);
+    let global = to.has_bounds() || sources.iter().any(|&(_, space)| space.has_bounds());
     bounds(cx, s, attrs, global, rank);
     match attrs.mechanism {
         Mechanism::Registers | Mechanism::Fragment => {}
@@ -221,7 +222,7 @@ fn widths(cx: &mut Cx<'_, '_>, s: Stmt, vec: u32, sides: &[Expr]) {
         return;
     }
     for &e in sides {
-        if space_of(cx, e).is_none_or(|space| space == Space::Reg) {
+        if space_of(cx, e).is_none_or(|space| space.in_registers()) {
             continue;
         }
         let Some(elem) = cx.types.type_of(e).ok().and_then(|t| t.elem()) else { continue };
@@ -245,7 +246,7 @@ fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Spac
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
-    if to != Space::Reg || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+    if to.is_memory() || from.as_ref().is_none_or(|v| !v.space(k).has_bounds()) {
         bad(
             "`prefetch` is for windows of global memory that are loaded into registers".to_owned(),
             "name the register tile: its extents are those of the window",
@@ -267,7 +268,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
-    if to == Space::Gmem || from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+    if to.has_bounds() || from.as_ref().is_none_or(|v| !v.space(k).has_bounds()) {
         let message = "`unaligned` loads a window of global memory into registers or shared memory".to_owned();
         bad(message, "stores, and loads of other things, are as wide as they are aligned");
     }
@@ -314,8 +315,8 @@ fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Fill
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
-    let from = resolve_view(k, src).filter(|view| view.space(k) == Space::Gmem);
-    let Some(tensor) = from.and_then(|view| k.tensor_ty(view.base)).filter(|_| to != Space::Gmem) else {
+    let from = resolve_view(k, src).filter(|view| view.space(k).has_bounds());
+    let Some(tensor) = from.and_then(|view| k.tensor_ty(view.base)).filter(|_| !to.has_bounds()) else {
         return bad(
             "`fill` is for copies of a window of a tensor into a tile".to_owned(),
             "copy the window into registers first (`var x = reg f32[64, 64]`, `copy X[i.., j..] -> x fill -inf`), and compute with them",
@@ -361,7 +362,7 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
         bad("`async` goes with no `keep`, `add`, `min` or `max`".to_owned(), "the elements are moved as they are");
     }
     let from = cx.types.resolve_view(src);
-    if from.as_ref().is_none_or(|v| v.space(k) != Space::Gmem) {
+    if from.as_ref().is_none_or(|v| !v.space(k).has_bounds()) {
         let message = "`async` copies a window of global memory".to_owned();
         let note = "without `async` any expression is copied, through registers";
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
@@ -395,7 +396,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     let mut windows = Vec::new();
     let mut stack = vec![src, dst];
     while let Some(e) = stack.pop() {
-        match cx.types.resolve_view(e).filter(|v| v.space(k) == Space::Gmem) {
+        match cx.types.resolve_view(e).filter(|v| v.space(k).has_bounds()) {
             Some(view) => windows.push(view),
             None => stack.extend(k.children(e)),
         }
@@ -486,7 +487,7 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         !v.transposed && v.dims.iter().all(|d| matches!(d, ViewDim::From { starts, end: None } if starts.is_empty()))
     };
     // A load from a tensor into a slot, or a store of a buffer to a tensor.
-    let stores = target.space(k) == Space::Gmem;
+    let stores = target.space(k).has_bounds();
     let to_slot = matches!(k.values[target.base].def, ValueDef::Channel { .. }) && target.slot != Some(Slot::Get);
     if !(stores || to_slot && whole(target)) {
         bad(
@@ -524,7 +525,7 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
             "the hardware moves boxes of the tensor as they are, and no thread moves an element",
         );
     }
-    let global = if stores { Some(target) } else { from.as_ref().filter(|v| v.space(k) == Space::Gmem) };
+    let global = if stores { Some(target) } else { from.as_ref().filter(|v| v.space(k).has_bounds()) };
     let Some(global) = global else {
         bad("`tma` copies a window of global memory", "without `tma` any expression is copied, through registers");
         return;

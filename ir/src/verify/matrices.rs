@@ -4,7 +4,8 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{CopyAttrs, Mechanism};
-use crate::types::{Elem, ElemRef, Space};
+use crate::space::Space;
+use crate::types::{Elem, ElemRef};
 use crate::verify::cx::Cx;
 
 /// Bits of an element that `stmatrix` writes.
@@ -35,8 +36,8 @@ pub(super) fn check(
         );
         return;
     }
-    let loads = to == Space::Reg && from == Some(Space::Smem);
-    let stores = to == Space::Smem && !sources.is_empty() && sources.iter().all(|&(_, space)| space == Space::Reg);
+    let loads = to.in_registers() && from.is_some_and(Space::is_of_block);
+    let stores = to.is_of_block() && !sources.is_empty() && sources.iter().all(|&(_, space)| space.in_registers());
     if !loads && !stores {
         bad(
             "`matrix` is for copies between shared memory and registers".to_owned(),

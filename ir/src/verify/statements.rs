@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
-use crate::types::{Elem, ElemRef, Scratch, Space, TileTy};
+use crate::types::{Elem, ElemRef, Scratch, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
 use crate::verify::cx::{Cx, condition, is_const};
 use crate::{codes, index};
@@ -140,8 +140,8 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
 fn named(cx: &mut Cx<'_, '_>, init: Expr) {
     let Some(Type::View(view)) = cx.type_of(init) else { return };
     match cx.types.resolve_view(init) {
-        Some(r) if r.space(cx.k) == Space::Gmem => {}
-        None if view.space == Space::Gmem => copies::unresolved(cx, init),
+        Some(r) if r.space(cx.k).has_bounds() => {}
+        None if view.space.has_bounds() => copies::unresolved(cx, init),
         Some(_) => {
             let message = "only windows of global memory can be named";
             cx.error_at(
@@ -211,7 +211,7 @@ fn taken_over(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
     let k = cx.k;
     let overlays = if over.is_empty() { Overlays::default() } else { Overlays::of(k) };
     for (i, &v) in over.iter().enumerate() {
-        let message = if !matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) {
+        let message = if !k.values[v].def.space().is_of_block() {
             format!("`over` takes buffers and channels, and `{}` is none", cx.name(v))
         } else if over[..i].contains(&v) {
             format!("`over` names `{}` twice", cx.name(v))

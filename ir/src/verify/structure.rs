@@ -47,7 +47,7 @@ fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
         StmtData::Let { value, .. } => Some((*value, ("a `let`", |d| matches!(d, ValueDef::Let)))),
         StmtData::Var { value, .. } => Some((*value, ("a register variable", |d| matches!(d, ValueDef::Var(_))))),
         StmtData::Alloc { value, .. } => {
-            let is = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
+            let is = |d: &ValueDef| d.space().is_of_block();
             Some((*value, ("a buffer or channel", is)))
         }
         StmtData::For { var, .. } => Some((*var, ("a loop variable", |d| matches!(d, ValueDef::Loop)))),

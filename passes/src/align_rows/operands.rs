@@ -12,7 +12,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::MAX_TENSOR_RANK;
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// An operand to copy.
@@ -57,7 +57,7 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
     sketch.walk(sketch.body, &mut |k, _, s| {
         let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return };
         let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return };
-        let Some(factor) = factors.get(&to.base).filter(|_| to.space(k) == Space::Smem) else { return };
+        let Some(factor) = factors.get(&to.base).filter(|_| to.space(k).is_of_block()) else { return };
         let shape = k.tile_ty(to.base).and_then(|t| k.const_shape(&t.shape));
         let (Some(shape), Some(elem), Some(_)) = (shape, elem_of(k, from.base), k.tensor_ty(from.base)) else { return };
         let stride_1 = contiguous_dim(k, from.base);

@@ -120,7 +120,7 @@ fn base(k: &Kernel, e: Expr) -> Option<Value> {
 }
 
 fn is_shared(k: &Kernel, v: Value) -> bool {
-    matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })
+    k.values[v].def.space().is_of_block()
 }
 
 fn reads_tensor(k: &Kernel, src: Expr) -> bool {

@@ -22,7 +22,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::types::{ElemRef, Order, Space, TileTy};
+use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// Inserts the exchanges of a kernel.
@@ -395,7 +395,7 @@ impl Work<'_> {
 /// Whether what a statement computes goes to a register tile.
 fn goes_to_tile(k: &Kernel, s: Stmt) -> bool {
     match k.stmts[s] {
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.space(k) == Space::Reg),
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.space(k).in_registers()),
         _ => true,
     }
 }

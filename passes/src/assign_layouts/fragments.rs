@@ -17,7 +17,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
 use tilec_ir::layout::{RegLayout, extent_bits};
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Gives every product's operands their layouts.
@@ -434,9 +434,9 @@ fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
         }
         let Some(view) = resolve_view(k, src) else { continue };
         let dim = match view.space(k) {
-            Space::Gmem => crate::analysis::width::window_contiguous_dim(k, &view),
-            Space::Smem => smem_window_dim(k, &view),
-            Space::Reg => None,
+            s if s.has_bounds() => crate::analysis::width::window_contiguous_dim(k, &view),
+            s if s.is_of_block() => smem_window_dim(k, &view),
+            _ => None,
         };
         if dim.is_some() {
             return dim;

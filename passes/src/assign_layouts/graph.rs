@@ -17,7 +17,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
-use tilec_ir::types::{ElemRef, Space};
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, type_of, window_of_registers};
 
 /// A node's number.
@@ -206,7 +206,7 @@ impl Builder<'_> {
     /// A tile that a `let` names; one that is deferred belongs to the contexts that it is stored in.
     fn named(&mut self, s: Stmt, value: Value, init: Expr) {
         let is_tile =
-            matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.space == Space::Reg && !t.shape.is_empty());
+            matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.space.in_registers() && !t.shape.is_empty());
         let Some(shape) = fixed_shape(self.k, init).filter(|_| is_tile && self.deferred.init(value).is_none()) else {
             return;
         };
@@ -237,7 +237,7 @@ impl Builder<'_> {
         if attrs.is_tensor() || attrs.is_prefetch() || attrs.is_fragment() {
             return;
         }
-        let from = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg);
+        let from = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory());
         if let Some(to) = crate::analysis::views::plain_var(self.k, dst) {
             let Some(to) = self.of_tile(to) else { return };
             if let Some(view) = from {
@@ -254,7 +254,7 @@ impl Builder<'_> {
         }
         let Some(to) = resolve_view(self.k, dst).filter(|_| from.is_none()) else { return };
         let Some(shape) = copy_shape(self.k, src, dst).filter(|_| self.has_operands(src)) else { return };
-        if to.space(self.k) == Space::Reg {
+        if to.space(self.k).in_registers() {
             // A window of a tile whose layout is known.
             if let Some((layout, _)) = window_of_registers(self.k, &to, &shape) {
                 let context = self.node(What::Source(s), shape, Some(src), Some(s), Some(layout));

@@ -6,7 +6,7 @@ use crate::analysis::views::{plain_var, unassigned};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::types::Space;
+
 use tilec_ir::typing::resolve_view;
 
 /// Register tiles of which fragments are windows get the fragment's layout, repeated; so do those that are copied to such a tile as they
@@ -19,7 +19,7 @@ pub(super) fn lay_out(k: &mut Kernel) {
     let copies: Vec<(Expr, Expr)> = all_stmts(k, k.body).into_iter().filter_map(copy).collect();
     let mut read = Vec::new();
     for &(src, dst) in &copies {
-        let Some(view) = resolve_view(k, src).filter(|v| v.space(k) == Space::Reg && !v.transposed) else { continue };
+        let Some(view) = resolve_view(k, src).filter(|v| v.space(k).in_registers() && !v.transposed) else { continue };
         let Some(fragment) = plain_var(k, dst).filter(|_| unassigned(k, view.base)) else { continue };
         if let Some(layout) = window_repeated(k, fragment, view.base)
             && let Some(tile) = k.tile_ty_mut(view.base)
@@ -67,7 +67,7 @@ fn filled_from_memory(k: &Kernel, tile: Value, copies: &[(Expr, Expr)]) -> bool 
         StmtData::Var { value, init } => value == tile && init.is_some(),
         _ => false,
     };
-    let memory = |e: Expr| resolve_view(k, e).is_some_and(|v| v.space(k) != Space::Reg);
+    let memory = |e: Expr| resolve_view(k, e).is_some_and(|v| v.space(k).is_memory());
     let mut fills = copies.iter().filter(|&&(_, dst)| resolve_view(k, dst).is_some_and(|v| v.base == tile));
     !all_stmts(k, k.body).into_iter().any(elsewhere) && fills.all(|&(src, _)| memory(src))
 }

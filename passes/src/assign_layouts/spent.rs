@@ -4,7 +4,7 @@
 
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
 /// The buffers whose memory is free at `place`: declared in front of it in its block, and used there only. What warpgroups multiply is not
 /// among them: it is filled for the next tile while the last is stored; nor are buffers of roles.
@@ -65,7 +65,7 @@ fn buffers_of(k: &Kernel, stmts: &[Stmt]) -> Vec<Value> {
     let mut used = Vec::new();
     for e in stmts.iter().flat_map(|&s| stmt_exprs(k, s)) {
         for_each_ref(k, e, &mut |v| {
-            if matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) && !used.contains(&v) {
+            if k.values[v].def.space().is_of_block() && !used.contains(&v) {
                 used.push(v);
             }
         });

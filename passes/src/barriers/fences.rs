@@ -98,7 +98,7 @@ fn is_buffer(k: &Kernel, v: Value) -> bool {
 fn written(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return None };
     let to = resolve_view(k, *dst)?.base;
-    let shared = matches!(k.values[to].def, ValueDef::Smem(_) | ValueDef::Channel { .. });
+    let shared = k.values[to].def.space().is_of_block();
     (shared && !attrs.is_tensor()).then_some(to)
 }
 
@@ -113,7 +113,7 @@ fn read(k: &Kernel, s: Stmt) -> Vec<Value> {
         return Vec::new();
     }
     let bases = [mma.a, mma.b].into_iter().filter_map(|e| resolve_view(k, e)).map(|view| view.base);
-    bases.filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. })).collect()
+    bases.filter(|&v| k.values[v].def.space().is_of_block()).collect()
 }
 
 /// What threads have written and not fenced, each with a statement that wrote it.

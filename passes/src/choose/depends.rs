@@ -14,7 +14,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use tilec_ir::loop_ends::{LoopEnds, covers, implied, loop_variable, meaning};
 use tilec_ir::ops::{Form, Op};
-use tilec_ir::types::Space;
+
 use tilec_ir::typing::{Type, resolve_view, same_expr, same_product, type_of};
 
 /// Why a value depends on a choice.
@@ -249,7 +249,7 @@ impl Depends<'_> {
 
     fn window(&mut self, e: Expr, view: &View) {
         let k = self.k;
-        let Some(resolved) = resolve_view(k, e).filter(|v| v.space(k) == Space::Gmem) else { return };
+        let Some(resolved) = resolve_view(k, e).filter(|v| v.space(k).has_bounds()) else { return };
         let Some(tensor) = k.tensor_ty(resolved.base).filter(|t| t.scratch.is_none()) else { return };
         let name = &k.values[resolved.base].name;
         let mut kept = resolved.kept().into_iter();

@@ -14,7 +14,7 @@ use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{let_init, resolve_view, type_of};
 
 /// Values of compile-time parameters and sizes.
@@ -308,7 +308,7 @@ impl Reader<'_> {
                 };
             };
             let dim = if view.transposed { 1 - k_dim } else { k_dim };
-            let shared = view.space(self.sketch) == Space::Smem;
+            let shared = view.space(self.sketch).is_of_block();
             let along = if shared { smem_contiguous(self.sketch, view.base) } else { None } == Some(dim);
             Some((
                 Operand { buffer: shared.then_some(view.base), computed: false, along },
@@ -330,26 +330,26 @@ impl Reader<'_> {
         let written = attrs.vec.map(u64::from);
         let mut sources = Vec::new();
         self.sources(src, &mut sources);
-        let into = (to.space(self.sketch) == Space::Smem).then_some(to.base);
+        let into = (to.space(self.sketch).is_of_block()).then_some(to.base);
         let mut loads = 0;
         for &e in &sources {
             let Some(view) = resolve_view(self.sketch, e) else { continue };
             match view.space(self.sketch) {
-                Space::Gmem => {
+                s if s.has_bounds() => {
                     let plain = e == src && elem_of(self.sketch, view.base) == elem_of(self.sketch, to.base);
                     let width = written.filter(|_| plain);
                     region.moves.extend(self.moved(true, e, &shape, width).map(|m| Move { buffer: into, plain, ..m }));
                     loads += 1;
                 }
-                Space::Smem => region.shared.push((shape.clone(), self.bytes(view.base))),
-                Space::Reg => {}
+                s if s.is_of_block() => region.shared.push((shape.clone(), self.bytes(view.base))),
+                _ => {}
             }
         }
         match to.space(self.sketch) {
-            Space::Gmem => region.moves.extend(self.moved(false, dst, &shape, written)),
+            s if s.has_bounds() => region.moves.extend(self.moved(false, dst, &shape, written)),
             // What global memory fills is counted with the move.
-            Space::Smem if loads == 0 => region.shared.push((shape, self.bytes(to.base))),
-            Space::Smem | Space::Reg => {}
+            s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.bytes(to.base))),
+            _ => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a statement reads and writes, with everything inside it.
 
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
 
 /// How a statement touches a value.
@@ -164,5 +164,5 @@ impl Accesses {
 }
 
 fn is_memory(k: &Kernel, v: Value) -> bool {
-    matches!(k.values[v].def, ValueDef::Tensor(_) | ValueDef::Smem(_) | ValueDef::Channel { .. })
+    k.values[v].def.space().is_memory() && k.values[v].def.space().is_written()
 }

@@ -16,7 +16,7 @@ use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
-use tilec_ir::types::Space;
+
 use tilec_ir::typing::resolve_view;
 
 /// Registers that addresses and counters take at least.
@@ -77,7 +77,7 @@ fn most(k: &Kernel, deferred: &Deferred, context: &Context) -> Option<(Stmt, u64
     }
     for s in all_stmts(k, context.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let loaded = resolve_view(k, src).is_some_and(|view| view.space(k) != Space::Reg);
+        let loaded = resolve_view(k, src).is_some_and(|view| view.space(k).is_memory());
         if let ExprData::Ref(whole) = k.exprs[dst]
             && loaded
         {

@@ -23,7 +23,7 @@ use crate::select_mma::slices::{declare, insert_at};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
-use tilec_ir::types::{Elem, ElemRef, Space, TileTy};
+use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
 /// Computes operands that are expressions into register tiles, in front of the product `s`.
@@ -116,5 +116,5 @@ fn copy(k: &mut Kernel, s: Stmt, e: Expr, to: Value) {
 
 /// Whether an operand of a product is computed, not read from memory.
 pub(super) fn computed(k: &Kernel, e: Expr) -> bool {
-    resolve_view(k, e).is_none_or(|v| v.space(k) == Space::Reg)
+    resolve_view(k, e).is_none_or(|v| v.space(k).in_registers())
 }

@@ -22,7 +22,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, Slot, StmtData, ValueDef};
 use tilec_ir::target::{WARP, WARPGROUP};
-use tilec_ir::types::Space;
+
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// What a person can do where warpgroups do not share out a product.
@@ -306,7 +306,7 @@ fn way(
     if mma.swap && registers == Some(false) {
         return Err("`swap` is written, and the first operand is in registers".to_owned());
     }
-    let along = |o: &Operand| o.space == Space::Reg || o.k_contiguous || warpgroup::reads_both_orders(o.elem);
+    let along = |o: &Operand| o.space.in_registers() || o.k_contiguous || warpgroup::reads_both_orders(o.elem);
     if !along(a) || !along(b) {
         return Err("slots of other than 16 bits must be contiguous along the reduction".to_owned());
     }

@@ -4,12 +4,14 @@ use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions};
+use crate::analysis::width::elem_of;
 use crate::assign_layouts::Reduced;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::space::Space;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
 
 /// The dimensions along which tiles of the extents of an accumulator are reduced: elements along them are those of one warp.
@@ -55,19 +57,14 @@ pub(crate) fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
 /// What an operand is, if it is a tile or a window of one. `k_dim`: which dimension of the operand is the reduction.
 pub(crate) fn described(k: &Kernel, e: Expr, k_dim: usize) -> Option<Operand> {
     let view = resolve_view(k, e)?;
-    let (elem, space) = match &k.values[view.base].def {
-        ValueDef::Var(t) => (t.elem, Space::Reg),
-        ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => (t.elem, Space::Smem),
-        ValueDef::Tensor(t) => (t.elem, Space::Gmem),
-        _ => return None,
-    };
+    let (elem, space) = (elem_of(k, view.base)?, view.space(k));
     let dim = if view.transposed { 1 - k_dim } else { k_dim };
     let contiguous = match space {
-        Space::Gmem => contiguous_dim(k, view.base),
-        Space::Smem => smem_contiguous(k, view.base),
-        Space::Reg => None,
+        s if s.has_bounds() => contiguous_dim(k, view.base),
+        s if s.is_of_block() => smem_contiguous(k, view.base),
+        _ => None,
     };
-    Some(Operand { elem: known(Some(elem))?, space, k_contiguous: contiguous == Some(dim) })
+    Some(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
 }
 
 /// The same; refuses what is neither.

@@ -271,7 +271,7 @@ fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
     let mut used = Vec::new();
     for e in whole.iter().flat_map(|&s| stmt_exprs(k, s)) {
         for_each_ref(k, e, &mut |v| {
-            if matches!(k.values[v].def, ValueDef::Smem(_) | ValueDef::Channel { .. }) && !used.contains(&v) {
+            if k.values[v].def.space().is_of_block() && !used.contains(&v) {
                 used.push(v);
             }
         });

@@ -82,7 +82,7 @@ pub(crate) fn written_threads(k: &mut Kernel) {
 
 /// Threads of a kernel that does no more than reduce a row or two: a row is one warp's, and others would repeat it.
 pub(crate) fn fewer_warps(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
-    let shares = |d: &ValueDef| matches!(d, ValueDef::Smem(_) | ValueDef::Channel { .. });
+    let shares = |d: &ValueDef| d.space().is_of_block();
     let others = k.values.values().any(|d| shares(&d.def))
         || k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));

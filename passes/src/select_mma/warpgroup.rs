@@ -34,7 +34,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
 
 /// The instruction for inputs and sums of these types, whatever the tile.
@@ -147,7 +147,7 @@ fn instruction(
     if let Some(pass) = options.missing_for_roles() {
         return Err(format!("`{pass}` is switched off"));
     }
-    if a.space != Space::Smem || b.space != Space::Smem {
+    if !a.space.is_of_block() || !b.space.is_of_block() {
         return Err("its operands are not in shared memory".to_owned());
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {

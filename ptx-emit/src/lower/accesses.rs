@@ -2,7 +2,7 @@
 
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::types::Space;
+use tilec_ir::space::Space;
 
 /// Registers of a class, what loads them, and what stores them: global memory first, then shared memory.
 const ACCESSES: &[(usize, Class, [P; 2], [P; 2])] = &[
@@ -25,12 +25,12 @@ fn row(class: Class, regs: usize) -> Option<&'static (usize, Class, [P; 2], [P; 
 
 /// The instruction that loads so many registers of a class; `None`: there is none.
 pub(super) fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
-    row(class, regs).map(|(_, _, loads, _)| loads[usize::from(space != Space::Gmem)])
+    row(class, regs).map(|(_, _, loads, _)| loads[usize::from(!space.has_bounds())])
 }
 
 /// The instruction that stores so many registers of a class; `None`: there is none.
 pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
-    row(class, regs).map(|(.., stores)| stores[usize::from(space != Space::Gmem)])
+    row(class, regs).map(|(.., stores)| stores[usize::from(!space.has_bounds())])
 }
 
 /// The registers of one access as an operand.

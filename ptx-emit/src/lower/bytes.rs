@@ -11,7 +11,8 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::space::Space;
+use tilec_ir::types::Elem;
 
 /// Registers already made of bytes `2h, 2h + 1` of two registers, interleaved: (first, second, `h`) and the result. Valid as
 /// long as the registers keep their values.
@@ -25,7 +26,7 @@ fn selector(bytes: [usize; 4]) -> Operand {
 
 /// The instruction that loads so many bytes, of the registers [`Lower::loaded_bytes`] makes for it.
 fn load_of(space: Space, bytes: usize) -> Option<P> {
-    let global = space == Space::Gmem;
+    let global = space.has_bounds();
     match bytes {
         1 => Some(if global { P::LdGlobalU8 } else { P::LdSharedU8 }),
         2 => load_op(space, Class::B16, 1),
@@ -195,7 +196,7 @@ impl Lower<'_> {
         pred: Option<Reg>,
         pairs: &mut Pairs,
     ) -> Result<(), Reported> {
-        let global = space == Space::Gmem;
+        let global = space.has_bounds();
         let (op, value) = match *bytes {
             [(reg, byte)] => {
                 let low = if byte == 0 { reg } else { self.byte(reg, byte) };

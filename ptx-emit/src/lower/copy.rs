@@ -18,7 +18,8 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, StmtData};
 use tilec_ir::layout::{Held, RegLayout, wavefronts_by_rank};
 use tilec_ir::ops::Op as IrOp;
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::space::Space;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, layout_of, resolve_view};
 
 /// Bytes of an access to scratch memory.
@@ -102,7 +103,7 @@ impl Lower<'_> {
             return self.relayout(dst, &from, &to);
         }
         let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
-        if to.space(self.k) == Space::Reg {
+        if to.space(self.k).in_registers() {
             let window = match (self.tile_of(dst), self.copy_shape(src, dst)) {
                 (None, Some(shape)) => self.window_of_tile(&to, &shape)?,
                 (tile, _) => tile,
@@ -110,7 +111,7 @@ impl Lower<'_> {
             let Some(tile) = window else {
                 return Err(self.unsupported(dst, "this window of a register tile as a destination"));
             };
-            if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+            if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory()) {
                 if attrs.is_prefetch() {
                     return self.prefetch(src, &from, &tile, attrs);
                 }
@@ -138,7 +139,7 @@ impl Lower<'_> {
         if layout.out_bits() != bits.iter().sum() {
             return Err(self.unsupported(src, NO_WHOLE_TILE));
         }
-        if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k) != Space::Reg) {
+        if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory()) {
             if attrs.is_asynchronous() {
                 return self.copy_asynchronously(s, (src, &from), (dst, &to), &layout, &bits, attrs);
             }
@@ -147,7 +148,7 @@ impl Lower<'_> {
             let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                 return Err(self.unsupported(src, "elements of this type in registers"));
             };
-            let only = if to.space(self.k) == Space::Gmem { self.replica_predicate(&tile.layout) } else { None };
+            let only = if to.space(self.k).has_bounds() { self.replica_predicate(&tile.layout) } else { None };
             if attrs.unaligned().is_some() {
                 let runs = self.load_runs((s, src), &from, &tile, attrs, only, None)?;
                 self.settle(&runs);
@@ -190,7 +191,7 @@ impl Lower<'_> {
         if let Some(tile) = self.tile_of(e) {
             return Ok(Some(tile));
         }
-        let view = resolve_view(self.k, e).filter(|v| v.space(self.k) == Space::Reg);
+        let view = resolve_view(self.k, e).filter(|v| v.space(self.k).in_registers());
         match (view, shape) {
             (Some(view), &[rows, columns]) if view.transposed => {
                 Ok(self.window_of_tile(&view, &[columns, rows])?.and_then(Tile::transposed))
@@ -228,14 +229,14 @@ impl Lower<'_> {
         only: Option<Reg>,
     ) -> Result<Access, Reported> {
         let space = view.space(self.k);
-        if space == Space::Reg {
+        if space.in_registers() {
             return Err(self.unsupported(e, "a window of a register tile"));
         }
         let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
         if view.kept().len() != dim_bits.len() {
             return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
         }
-        if attrs.is_fragment() && space == Space::Gmem {
+        if attrs.is_fragment() && space.has_bounds() {
             return self.fragment_access(e, view, layout, dim_bits, elem);
         }
         let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
@@ -243,7 +244,7 @@ impl Lower<'_> {
         let Some(groups) = groups(layout, dim_bits, dim, log2) else {
             return Err(self.unsupported(e, "an access wider than the run of elements that a thread owns"));
         };
-        let (window, preds) = if space == Space::Gmem {
+        let (window, preds) = if space.has_bounds() {
             let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
             let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
             let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
@@ -254,7 +255,7 @@ impl Lower<'_> {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
             (Window::Shared(w), vec![None; groups.len()])
         };
-        let fill = match attrs.fill.filter(|_| space == Space::Gmem) {
+        let fill = match attrs.fill.filter(|_| space.has_bounds()) {
             Some(fill) => match fill.bits(elem) {
                 Some(pattern) => Some(Filled { pattern, bits: elem.bits() }),
                 None => return Err(self.unsupported(e, "a number that the tensor's type does not have")),
@@ -445,7 +446,7 @@ impl Lower<'_> {
         tile: &Tile,
         keep: bool,
     ) -> Result<(), Reported> {
-        let op = if access.space == Space::Gmem { P::LdGlobalB16 } else { P::LdSharedB16 };
+        let op = if access.space.has_bounds() { P::LdGlobalB16 } else { P::LdSharedB16 };
         for pair in tile.registers() {
             // Of extents that are no power of two a register may hold one element.
             let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.held.has(v)).collect();
@@ -584,7 +585,7 @@ impl Lower<'_> {
         self.report_copy(s, dst, to, &access, elem, attrs, true);
         let replicas = self.replica_predicate(&layout);
         // An operand may be what is written: threads that do not write an element must not read it while another does.
-        let only = if access.space == Space::Gmem { replicas } else { None };
+        let only = if access.space.has_bounds() { replicas } else { None };
         let mut operands = match source {
             Source::Elementwise(e, scope) => Some(self.operands(*e, scope, attrs, only)?),
             Source::Tile(_) => None,
@@ -702,7 +703,7 @@ impl Lower<'_> {
         let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];
-        let global = access.space == Space::Gmem;
+        let global = access.space.has_bounds();
         let (src, dst) = match self.k.stmts[s] {
             StmtData::Copy { src, dst, .. } => {
                 (tilec_ir::print::print_expr(self.k, src), tilec_ir::print::print_expr(self.k, dst))

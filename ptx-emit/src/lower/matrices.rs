@@ -16,7 +16,8 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load};
 use tilec_ir::layout::{Held, RegLayout};
-use tilec_ir::types::{Elem, Space};
+use tilec_ir::space::Space;
+use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
 
 impl Lower<'_> {
@@ -39,7 +40,7 @@ impl Lower<'_> {
             matrix_load(&tile.layout, 1 << base, tile.elem.bits())
         });
         let words = tile.regs.iter().all(|&r| self.emit.func.regs[r] == Class::B32);
-        let Some(load) = load.filter(|_| words && from.space(self.k) == Space::Smem) else {
+        let Some(load) = load.filter(|_| words && from.space(self.k).is_of_block()) else {
             return Err(self.unsupported(src, "`matrix` on a fragment that `ldmatrix` does not load"));
         };
         let op = match (load.matrix_bits.len(), load.trans) {
@@ -86,7 +87,7 @@ impl Lower<'_> {
             let base: u32 = scope.dim_bits.get(..dim)?.iter().sum();
             matrix_load(&scope.layout, 1 << base, 16)
         });
-        let (Some(elem), Some(store)) = (elem, store.filter(|_| to.space(self.k) == Space::Smem)) else {
+        let (Some(elem), Some(store)) = (elem, store.filter(|_| to.space(self.k).is_of_block())) else {
             return Err(self.unsupported(dst, "`matrix` on what `stmatrix` does not store"));
         };
         let mut operands = match source {

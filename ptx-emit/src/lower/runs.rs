@@ -23,7 +23,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::Space;
+use tilec_ir::space::Space;
 use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
 
 /// Registers of an access, and of the two words that cover it.
@@ -77,7 +77,7 @@ impl Lower<'_> {
         into: Option<Value>,
     ) -> Result<Runs, Reported> {
         let vec = attrs.vec.unwrap_or(1);
-        let elem = self.elem(from.base).filter(|e| *e == tile.elem && from.space(self.k) == Space::Gmem);
+        let elem = self.elem(from.base).filter(|e| *e == tile.elem && from.space(self.k).has_bounds());
         let Some(elem) = elem.filter(|e| i64::from(vec * e.bytes()) == WORD && e.bytes() <= 4 && !attrs.keep) else {
             return Err(self.unsupported(src, "an unaligned access that is no plain load of 16 bytes"));
         };

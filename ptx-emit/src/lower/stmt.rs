@@ -155,7 +155,7 @@ impl Lower<'_> {
                 Ok(())
             }
             Some(e) => match resolve_view(self.k, e) {
-                Some(view) if view.space(self.k) != tilec_ir::types::Space::Reg => {
+                Some(view) if view.space(self.k).is_memory() => {
                     Err(self.unsupported(e, "an initialiser in memory; use `copy`"))
                 }
                 _ => self.assign_elementwise(e, &tile, e),

@@ -5,7 +5,7 @@ use super::linear::Linear;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{Elem, ElemRef, Space};
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// Copies of copies are followed this far.
@@ -73,7 +73,7 @@ impl<'k> Finder<'k> {
                 }
             }
             StmtData::Copy { dst, src, attrs } => {
-                let global = resolve_view(self.kernel, *dst).is_some_and(|v| v.space(self.kernel) == Space::Gmem);
+                let global = resolve_view(self.kernel, *dst).is_some_and(|v| v.space(self.kernel).has_bounds());
                 if global {
                     self.fails |= attrs.reduce.is_some();
                     self.stores.push((*src, *dst));
@@ -88,7 +88,7 @@ impl<'k> Finder<'k> {
         let k = self.kernel;
         let view = resolve_view(k, e)?;
         let &[rows, cols] = view.kept().as_slice() else { return None };
-        if view.space(k) == Space::Gmem {
+        if view.space(k).has_bounds() {
             let batch = self.batch(&view)?;
             return Some(Operand { tensor: k.values[view.base].name.clone(), dims: [rows, cols], batch });
         }
@@ -198,7 +198,7 @@ impl<'k> Finder<'k> {
             _ => {}
         });
         // A `let` that names a window of global memory is not a value that was moved.
-        let global = |e: Expr| resolve_view(k, e).is_some_and(|view| view.space(k) == Space::Gmem);
+        let global = |e: Expr| resolve_view(k, e).is_some_and(|view| view.space(k).has_bounds());
         match sources[..] {
             [Some(one)] if !global(one) => Some(one),
             _ => None,
@@ -240,7 +240,7 @@ impl<'k> Finder<'k> {
             return self.linear(src, acc, out);
         }
         let view = resolve_view(k, e)?;
-        let same = view.space(k) == Space::Gmem && self.source(e, 1).as_ref() == Some(out);
+        let same = view.space(k).has_bounds() && self.source(e, 1).as_ref() == Some(out);
         same.then(|| Linear { out: Some(Coefficient::number(1.0)), ..Linear::default() })
     }
 }

@@ -11,7 +11,7 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::types::Space;
+
 use tilec_ir::typing::{ViewDim, let_init, resolve_view};
 
 /// The grid index that the bounds of a loop around a product depend on.
@@ -99,7 +99,7 @@ fn slice(k: &Kernel, e: Expr, workspace: &str, dims: [usize; 2], at: Value) -> O
         return slice(k, arg, workspace, dims, at);
     }
     let view = resolve_view(k, e)?;
-    if view.space(k) == Space::Reg {
+    if view.space(k).in_registers() {
         let mut sources = Vec::new();
         k.walk(k.body, &mut |k, _, s| {
             if let StmtData::Copy { src, dst, .. } = k.stmts[s]
@@ -110,7 +110,7 @@ fn slice(k: &Kernel, e: Expr, workspace: &str, dims: [usize; 2], at: Value) -> O
         });
         let [src] = sources[..] else { return None };
         return resolve_view(k, src)
-            .filter(|from| from.space(k) == Space::Gmem)
+            .filter(|from| from.space(k).has_bounds())
             .and_then(|_| slice(k, src, workspace, dims, at));
     }
     let index = (0..view.dims.len()).find(|d| !dims.contains(d))?;

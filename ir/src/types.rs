@@ -142,6 +142,9 @@ pub enum OrderRef {
     Param(Value),
 }
 
+/// Most elements of a tile: more than any shared memory or register file holds.
+pub const MAX_ELEMENTS: u64 = 1 << 20;
+
 /// The declared type of a register or shared-memory tile.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TileTy {

@@ -1,16 +1,15 @@
 //! The roles of a kernel on sm_90a: how many warps and registers producer and consumer have, and what of shared memory is theirs.
 
-use crate::Cx;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::roles::PRODUCER_WARPS;
-use tilec_ir::target::{WARP, register_share};
+use tilec_ir::target::{Target, WARP, register_share};
 
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
 /// Bytes that a block keeps for its barriers.
-pub(crate) const BARRIER_BYTES: u64 = 1024;
+const BARRIER_BYTES: u64 = 1024;
 
 /// Where the schedule asks for two warpgroups that take tiles in turns.
 pub(crate) fn ping_pong(k: &Kernel) -> Option<Expr> {
@@ -90,11 +89,11 @@ pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
     registers(k, warps, false).1.unwrap_or_else(|| share(k, warps))
 }
 
-/// Bytes of shared memory that a block may have.
-pub(crate) fn shared_limit(k: &Kernel, cx: &Cx<'_>) -> u64 {
+/// Bytes of shared memory that a block may have for slots and buffers, beside its barriers.
+pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
-    let target = cx.options.target;
-    target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024))
+    let all = target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024));
+    all.saturating_sub(BARRIER_BYTES)
 }
 
 /// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.

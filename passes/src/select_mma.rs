@@ -28,7 +28,8 @@ mod operands;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod slices;
-mod threads;
+pub(crate) mod threads;
+pub(crate) mod tiles;
 pub(crate) mod warpgroup;
 mod warps;
 mod written;
@@ -52,7 +53,7 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, type_of};
 use warps::{Share, Shares};
 
-pub(crate) use warps::{Sharing, sharing};
+pub(crate) use warps::{Sharing, USUAL, sharing};
 
 pub(crate) const NAME: &str = "select-mma";
 

@@ -355,8 +355,7 @@ fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// Extents of tiles that are known and that no tile can have.
 pub(crate) fn bad_extents(k: &Kernel, target: Target) -> Vec<Diagnostic> {
-    let columns = |x: i64| target.has_tensor_copies() && u64::try_from(x).is_ok_and(is_columns);
-    let mut wrong = wrong_extents(k, |x| x > 0 && (x.count_ones() == 1 || columns(x)));
+    let mut wrong = wrong_extents(k, |x| is_extent(x, target.has_tensor_copies()));
     if target.has_tensor_copies() {
         let counts = format!("products of warpgroups may have {COLUMN_COUNTS}");
         wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();
@@ -366,14 +365,19 @@ pub(crate) fn bad_extents(k: &Kernel, target: Target) -> Vec<Diagnostic> {
 
 /// Extents of tiles that are known and no powers of two.
 pub(crate) fn odd_extents(k: &Kernel) -> Vec<Diagnostic> {
-    wrong_extents(k, |x| x > 0 && x.count_ones() == 1)
+    wrong_extents(k, |x| is_extent(x, false))
 }
 
-fn wrong_extents(k: &Kernel, right: impl Fn(i64) -> bool) -> Vec<Diagnostic> {
+/// Whether a tile may have such an extent. `warpgroups`: it may be one of their products'.
+pub(crate) fn is_extent(n: u64, warpgroups: bool) -> bool {
+    n.is_power_of_two() || warpgroups && is_columns(n)
+}
+
+fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
-        for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|x| !right(*x)) {
+        for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|&x| !u64::try_from(x).is_ok_and(&right)) {
             wrong.push(extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two")));
         }
     }

@@ -32,7 +32,7 @@ use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
-use crate::roles::BARRIER_BYTES;
+use crate::roles::slots_limit;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::walk::tiles_and_blocks;
 use loads::Load;
@@ -50,6 +50,8 @@ use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 /// Slots that are left for the operands.
 const LEAST_SLOTS: u64 = 3;
+/// Buffers begin at multiples of it.
+pub(crate) const ALIGNED: u64 = 1024;
 /// Bytes of a bank: of smaller elements threads write two at a time.
 const WORD: u32 = 4;
 
@@ -296,13 +298,17 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
     different && matches!(k.stmts[k.blocks[block][index]], StmtData::If { cond, .. } if is_fixed(k, cond))
 }
 
+/// Bytes of the buffer of a tile. Panels have the columns that there are; a buffer that only threads use is laid out by bits.
+pub(crate) fn buffer_bytes(shape: impl IntoIterator<Item = u64>, bytes: u64, accelerated: bool) -> u64 {
+    let extent = |n: u64| if accelerated { n } else { n.next_power_of_two() };
+    shape.into_iter().map(extent).fold(bytes, u64::saturating_mul)
+}
+
 /// How many slots are left beside the buffer, or why they are too few.
 fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accelerated: bool) -> Result<u64, String> {
     let StmtData::Copy { src, .. } = k.stmts[store] else { unreachable!("a store is a copy") };
-    // Panels have the columns that there are; a buffer that only threads use is laid out by bits.
-    let extent = |&n: &u64| if accelerated { n } else { n.next_power_of_two() };
-    let elems: u64 = fixed_shape(k, src).expect("what is staged has extents").iter().map(extent).product();
-    let tile = elems * u64::from(known_elem(k, tensor).bytes());
+    let shape = fixed_shape(k, src).expect("what is staged has extents");
+    let tile = buffer_bytes(shape, u64::from(known_elem(k, tensor).bytes()), accelerated);
     let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     let mut operands: Vec<Value> = Vec::new();
     for s in all_stmts(k, body) {
@@ -315,8 +321,8 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accel
         }
     }
     let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v)).sum();
-    let limit = crate::roles::shared_limit(k, cx).saturating_sub(BARRIER_BYTES);
-    let left = limit.saturating_sub(tile.next_multiple_of(1024)) / slot.max(1);
+    let limit = slots_limit(k, cx.options.target);
+    let left = limit.saturating_sub(tile.next_multiple_of(ALIGNED)) / slot.max(1);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let wanted = asked.unwrap_or(LEAST_SLOTS);
     if left < wanted {

@@ -85,14 +85,21 @@ pub(crate) fn applies(
         return None;
     }
     let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;
-    if elem.bytes() > SHIFTED_ELEMENT_BYTES {
-        return None;
-    }
     contiguous_dim(k, from.base)?;
     let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
     let vec = MAX_ACCESS_BYTES / elem.bytes();
     let aligned = global_width(k, facts, &from, shape).elems;
-    (aligned < vec && *shape.get(dim)? >= u64::from(vec)).then_some(Unaligned { vec, aligned, dim })
+    takes_words(u64::from(elem.bytes()), u64::from(aligned), *shape.get(dim)?).then_some(Unaligned {
+        vec,
+        aligned,
+        dim,
+    })
+}
+
+/// Whether accesses to rows of `run` elements of so many bytes, `aligned` of which are known to be aligned, are made of aligned words.
+pub(crate) fn takes_words(bytes: u64, aligned: u64, run: u64) -> bool {
+    let wide = u64::from(MAX_ACCESS_BYTES);
+    bytes <= u64::from(SHIFTED_ELEMENT_BYTES) && aligned * bytes < wide && run * bytes >= wide
 }
 
 /// Whether some copy writes a tensor.

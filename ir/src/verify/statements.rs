@@ -7,14 +7,12 @@ use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{StmtData, ValueDef};
 use crate::overlay::Overlays;
-use crate::types::{Elem, ElemRef, Scratch, TileTy};
+use crate::types::{Elem, ElemRef, MAX_ELEMENTS, Scratch, TileTy};
 use crate::typing::{Extent, Type, const_int, shape_text};
 use crate::verify::cx::{Cx, condition, is_const};
 use crate::{codes, index};
 use std::collections::BTreeSet;
 
-/// Most elements of a tile: more than any shared memory or register file holds.
-const MAX_ELEMS: u64 = 1 << 20;
 /// Most slots of a channel.
 const MAX_SLOTS: i64 = 1024;
 /// Most copies of a body that nested unrolled loops lay out.
@@ -179,9 +177,9 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy) {
             None => {}
         }
     }
-    if elems.is_none_or(|n| n > MAX_ELEMS) {
+    if elems.is_none_or(|n| n > MAX_ELEMENTS) {
         let found = elems.map_or("more than 2^64".to_owned(), |n| n.to_string());
-        let message = format!("tile `{}` has {found} elements, expected at most {MAX_ELEMS}", cx.name(v));
+        let message = format!("tile `{}` has {found} elements, expected at most {MAX_ELEMENTS}", cx.name(v));
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note(
             "a tile is the part of a tensor that one thread block works on; use smaller extents and a larger grid",
         ));

@@ -2,16 +2,18 @@
 
 use super::cost::Cost;
 use super::illegal::Illegal;
-use super::product::{MAX_ELEMENTS, Shape};
+use super::product::Shape;
 use super::setting::Setting;
 use super::work::{Env, Move, Product};
-use crate::roles::BARRIER_BYTES;
-use crate::select_mma::warpgroup;
+use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::roles::slots_limit;
+use crate::select_mma::threads::{PLAIN, is_count};
+use crate::specialize::is_extent;
+use crate::stage_stores::{ALIGNED, buffer_bytes};
 use tilec_ir::entities::Expr;
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
+use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
+use tilec_ir::types::MAX_ELEMENTS;
 
-/// Threads of a block without a product, unless the schedule has them.
-const PLAIN_THREADS: u64 = 128;
 /// Registers that the assembler takes beside those of the tiles: 32 to 46, in a dozen kernels.
 const BESIDE: u64 = 32;
 /// The same where tiles pass through registers.
@@ -78,8 +80,8 @@ impl Setting<'_> {
     /// The products of a block and its threads, if the rules of extents, preconditions and instructions allow them.
     fn legal(&self, env: &Env) -> Result<(Vec<Shape>, u64), Illegal> {
         let (work, k) = (self.work, self.work.k);
-        let odd = |shape: &[Expr]| shape.iter().any(|&e| work.extent(env, e).is_some_and(|n| !n.is_power_of_two()));
-        if self.warpgroups.is_none() && work.tiles.iter().any(|t| odd(&t.shape)) {
+        // Of products of warps: whatever is odd is so for everybody.
+        if self.warpgroups.is_none() && work.tiles.iter().any(|t| !self.has_extents(env, &t.shape)) {
             return Err(Illegal::Extent);
         }
         let mut threads = k.schedule.threads.and_then(|e| work.extent(env, e));
@@ -87,23 +89,28 @@ impl Setting<'_> {
         for product in self.products() {
             shapes.push(self.shape(env, product, &mut threads)?);
         }
-        let threads = threads.unwrap_or(PLAIN_THREADS);
-        let three = self.warpgroups.is_some() && threads == u64::from(3 * WARPGROUP * WARP);
-        if !threads.is_power_of_two() && !three || !(u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) {
+        let threads = threads.unwrap_or(u64::from(PLAIN));
+        if !is_count(threads, self.warpgroups.is_some()) {
             return Err(Illegal::Threads);
         }
-        let tile_ok = |shape: &[Expr]| {
-            let right = |n: u64| n.is_power_of_two() || self.warpgroups.is_some() && warpgroup::is_columns(n);
-            let extents = shape.iter().all(|&e| work.extent(env, e).is_some_and(right));
-            extents && work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
-        };
-        if !work.tiles.iter().all(|t| tile_ok(&t.shape)) {
+        if !work.tiles.iter().all(|t| self.has_extents(env, &t.shape) && self.is_small(env, &t.shape)) {
             return Err(Illegal::Extent);
         }
         if k.requires.iter().any(|&e| work.truth(env, e) == Some(false)) {
             return Err(Illegal::Precondition);
         }
         Ok((shapes, threads))
+    }
+
+    /// Whether a tile may have its extents.
+    fn has_extents(&self, env: &Env, shape: &[Expr]) -> bool {
+        let right = |n: u64| is_extent(n, self.warpgroups.is_some());
+        shape.iter().all(|&e| self.work.extent(env, e).is_some_and(right))
+    }
+
+    /// Whether a tile has no more elements than one may have.
+    fn is_small(&self, env: &Env, shape: &[Expr]) -> bool {
+        self.work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
     }
 
     /// Bytes of buffers that do not depend on the stages, and those of a stage.
@@ -127,18 +134,16 @@ impl Setting<'_> {
         if !self.stage_stores || self.warpgroups.is_none() {
             return 0;
         }
-        // What threads store themselves lies in a buffer by bits; the accelerator stores panels, which have the columns that there are.
         let buffer = |m: &Move| {
-            let all = self.work.elements(env, &m.shape).unwrap_or(0);
-            let elements = match self.access(env, m, shapes) < 16 {
-                true if threads.is_power_of_two() => all.next_power_of_two(),
-                false if self.stored_in_panels(env, m) => all,
-                _ => 0,
-            };
-            elements * m.bytes
+            let accelerated = self.access(env, m, shapes) >= u64::from(MAX_ACCESS_BYTES);
+            if if accelerated { !self.stored_in_panels(env, m) } else { !threads.is_power_of_two() } {
+                return 0;
+            }
+            let shape = m.shape.iter().map(|&e| self.work.extent(env, e).unwrap_or(0));
+            buffer_bytes(shape, m.bytes, accelerated)
         };
         let most = self.moves().filter(|m| !m.load && !m.modes).map(buffer).max().unwrap_or(0);
-        most.next_multiple_of(1024)
+        most.next_multiple_of(ALIGNED)
     }
 
     /// What is smaller for the better of two that are predicted to be as fast: the smaller tile of a product loses less where sizes are ragged. Other
@@ -159,12 +164,15 @@ impl Setting<'_> {
         let stages = self.stages(env)?;
         // The sums are exchanged where the tiles were.
         cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
-        let barriers = if self.warpgroups.is_some() { BARRIER_BYTES } else { 0 };
-        if cost.block.shared + barriers > self.target.smem_per_block() {
+        let limit = match self.warpgroups {
+            Some(_) => slots_limit(self.work.k, self.target),
+            None => self.target.smem_per_block(),
+        };
+        if cost.block.shared > limit {
             return Err(Illegal::SharedMemory);
         }
         let with_result = cost.block.shared + cost.result;
-        cost.offloaded = cost.result > 0 && with_result + barriers <= self.target.smem_per_block();
+        cost.offloaded = cost.result > 0 && with_result <= limit;
         if cost.offloaded {
             cost.block.shared = with_result;
         }

@@ -1,5 +1,7 @@
 //! Why a candidate is not legal.
 
+use crate::select_mma::tiles::Unfit;
+
 /// Why a candidate is not legal.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Illegal {
@@ -43,6 +45,16 @@ impl Illegal {
             Illegal::Registers => "the tiles of a thread exceed its registers",
             Illegal::Stages => "a pipeline has 1 to 16 stages",
             Illegal::SharedMemory => "the tiles exceed the shared memory of a block",
+        }
+    }
+}
+
+impl From<Unfit> for Illegal {
+    fn from(why: Unfit) -> Illegal {
+        match why {
+            Unfit::Divides => Illegal::WarpTile,
+            Unfit::Registers(_) => Illegal::Registers,
+            Unfit::TooMany(_) | Unfit::Threads(_) => Illegal::Threads,
         }
     }
 }

@@ -6,8 +6,8 @@ use super::work::{Env, Move, Operand};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::select_mma::transposes;
 use crate::stage_stores::narrow;
+use crate::unaligned::takes_words;
 use tilec_ir::layout::hardware::rows;
-use tilec_ir::target::SHIFTED_ELEMENT_BYTES;
 
 impl Setting<'_> {
     /// Elements that are moved: those of whole rows of panels, where tensor copies do.
@@ -35,14 +35,8 @@ impl Setting<'_> {
 
     /// Whether the tile is loaded in aligned words and shifted into place.
     pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
-        let wide = u64::from(MAX_ACCESS_BYTES);
-        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
-        m.load
-            && m.plain
-            && m.bytes <= u64::from(SHIFTED_ELEMENT_BYTES)
-            && m.width * m.bytes < wide
-            && run >= wide
-            && !self.transposed(m, shapes)
+        let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        m.load && m.plain && takes_words(m.bytes, m.width, run) && !self.transposed(m, shapes)
     }
 
     /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.

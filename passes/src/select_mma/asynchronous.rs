@@ -6,11 +6,11 @@ use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::feeds;
-use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::operands::{
     Operand, acc_shape, operand_name, reduced_along, scheduled_tile, stored_column_major,
 };
 use crate::select_mma::slices::insert_at;
+use crate::select_mma::tiles::{NoTile, Owners, Unfit, Wanted};
 use crate::specialize::odd_extents;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
@@ -19,7 +19,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
+use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
@@ -133,45 +133,39 @@ fn tiled(
     (atom, way): (Atom, Way),
     (shape, elem): ((u64, u64), Elem),
 ) -> Result<(Atom, (u64, u64), Way), String> {
-    let promoted = warpgroup::promoted_of(k, atom, elem);
     let depth = fixed_shape(k, mma.a).map(|s| s[1]);
-    if let (Some(most), Some(depth)) = (promoted, depth.filter(|&d| promoted.is_some_and(|most| d > most))) {
-        return Err(format!(
-            "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
-        ));
-    }
     // Who takes tiles in turns computes each by itself.
     let whole = crate::roles::ping_pong(k).map(|_| Some(shape));
     let scheduled = match scheduled_tile(k).or(whole) {
         Some(None) => return Err("the warp tile is not constant".to_owned()),
         scheduled => scheduled.flatten(),
     };
-    let sums = 1 + u64::from(promoted.is_some());
-    let block = (shape.0, shape.1, depth.unwrap_or(1));
     let reduced = reduced_along(k, shape);
-    let found = |sums: u64, reduced: &[usize]| warpgroup::tile(atom, scheduled, block, way, (elem, sums), reduced);
-    let Some((tile, swap)) = found(sums, &reduced) else {
-        return Err(no_tile(way, sums, |sums, whole| found(sums, if whole { &reduced } else { &[] }).is_some()));
-    };
-    let way = Way { swap, ..way };
-    warpgroup::assembles(k, shape, tile, way, elem).map_err(|(wanted, has)| {
-        format!(
+    let promoted = warpgroup::promoted_of(k, atom, elem);
+    let block = (shape.0, shape.1, depth.unwrap_or(1));
+    let wanted = Wanted { atom, way, block, acc: elem, scheduled, promoted, reduced: &reduced };
+    let tiled = wanted.plan(k).map_err(|why| match why {
+        NoTile::Deep { depth, most } => format!(
+            "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
+        ),
+        NoTile::Shape => no_tile(&wanted),
+        NoTile::Instruction { wanted, has } => format!(
             "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
-        )
+        ),
     })?;
-    let registers = warpgroup::tiles_of(atom, (tile, block.2), way, (elem, sums));
-    match warpgroup::has_room(k, shape, tile, registers) {
-        false if sums > 1 => Err(TIGHT.to_owned()),
+    match tiled.has_room {
+        false if tiled.sums > 1 => Err(TIGHT.to_owned()),
         false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
-        _ => Ok((atom, tile, way)),
+        _ => Ok((atom, tiled.tile, tiled.way)),
     }
 }
 
 const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
 
-/// Why there is no tile. `would`: whether there would be one with so many sums beside one another, and elements that are reduced in one warp or not.
-fn no_tile(way: Way, sums: u64, would: impl Fn(u64, bool) -> bool) -> String {
-    if sums > 1 && would(1, true) {
+/// Why there is no tile.
+fn no_tile(wanted: &Wanted<'_>) -> String {
+    let way = wanted.way;
+    if wanted.sums() > 1 && wanted.tile(1, wanted.reduced).is_some() {
         return TIGHT.to_owned();
     }
     if way.registers {
@@ -182,7 +176,7 @@ fn no_tile(way: Way, sums: u64, would: impl Fn(u64, bool) -> bool) -> String {
             crate::roles::ACCUMULATORS
         );
     }
-    if would(1, false) {
+    if wanted.tile(1, &[]).is_some() {
         return "the tile is reduced along a dimension of which several warps would have elements".to_owned();
     }
     format!(
@@ -322,28 +316,31 @@ pub(super) fn warp_tile(
         Some(None) => return refuse(span, "the warp tile is not constant".to_owned(), "give it numbers"),
         None => (bm.min(64), bn.min(64)),
     };
-    if !divides(wm, bm, true) || !divides(wn, bn, true) {
-        let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
-        let note = "both extents must be powers of two and at most those of the accumulator";
-        return refuse(at, format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"), note);
-    }
-    // A warpgroup computes its tile as a warp does, with four times the threads.
-    let registers = accumulator_registers(wm, wn, acc_bytes) / u64::from(WARPGROUP);
-    if registers > u64::from(REGISTERS_PER_THREAD) {
-        let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
-        return refuse(span, message, "a thread has 255 registers; use more warps (a smaller `warp_tile`)");
-    }
-    let needed = bm / wm * (bn / wn) * u64::from(WARP * WARPGROUP);
-    if needed > u64::from(MAX_THREADS) {
-        let message =
-            format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}");
-        return refuse(span, message, "enlarge `warp_tile`");
-    }
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
-    if let Some(t) = threads.filter(|&t| u64::try_from(t) != Ok(needed)) {
-        let message = format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}");
-        return refuse(span, message, "remove `threads` or change `warp_tile`");
-    }
+    // A number that is none of threads is none that a tile takes either.
+    let written = threads.map(|t| u64::try_from(t).unwrap_or(0));
+    let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc_bytes, written) {
+        Ok(needed) => needed,
+        Err(Unfit::Divides) => {
+            let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
+            let note = "both extents must be powers of two and at most those of the accumulator";
+            return refuse(at, format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"), note);
+        }
+        Err(Unfit::Registers(registers)) => {
+            let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
+            return refuse(span, message, "a thread has 255 registers; use more warps (a smaller `warp_tile`)");
+        }
+        Err(Unfit::TooMany(needed)) => {
+            let message =
+                format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}");
+            return refuse(span, message, "enlarge `warp_tile`");
+        }
+        Err(Unfit::Threads(needed)) => {
+            let t = threads.expect("threads are written");
+            let message = format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}");
+            return refuse(span, message, "remove `threads` or change `warp_tile`");
+        }
+    };
     if threads.is_none() {
         k.schedule.threads = Some(k.int(needed as i64, span));
     }

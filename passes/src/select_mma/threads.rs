@@ -100,16 +100,24 @@ pub(crate) fn fewer_warps(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
     Some(threads)
 }
 
+/// Whether a block may have so many threads. `warpgroups`: there are products of these.
+pub(crate) fn is_count(threads: u64, warpgroups: bool) -> bool {
+    let three = warpgroups && threads == u64::from(3 * WARPGROUP * WARP);
+    (u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) && (threads.is_power_of_two() || three)
+}
+
+/// Threads of a kernel without products, where nothing is said.
+pub(crate) const PLAIN: u32 = 128;
+
 /// Kernels without products still need a thread count. `warpgroups`: there are products of these, of which three may share a tile.
 pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
-        let threads = fewer_warps(k, cx).unwrap_or(128);
+        let threads = fewer_warps(k, cx).unwrap_or(i64::from(PLAIN));
         k.schedule.threads = Some(k.int(threads, span));
     }
-    let threads = i64::from(threads_of(k));
-    let three = warpgroups && threads == 3 * i64::from(WARPGROUP * WARP);
-    if threads < 32 || threads > i64::from(MAX_THREADS) || threads.count_ones() != 1 && !three {
+    let threads = threads_of(k);
+    if !is_count(u64::from(threads), warpgroups) {
         return Err(cx.report(
             Diagnostic::error(
                 codes::THREADS,

@@ -21,11 +21,11 @@ use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+pub(crate) use crate::analysis::wgmma::THREE;
 use crate::analysis::wgmma::{ROWS, is_rows};
-pub(crate) use crate::analysis::wgmma::{THREE, is_columns};
 use crate::analysis::width::known_elem;
 use crate::feeds;
-use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, share};
+use crate::roles::{ACCUMULATORS, consumer_registers, share};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::{Operand, described, known, stored_column_major};
 use crate::tensor_copies;
@@ -365,10 +365,9 @@ fn warps((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u32 {
     u32::try_from(warps).unwrap_or(MAX_THREADS).min(MAX_THREADS / WARP)
 }
 
-/// Whether the warpgroups of a block, that compute `wm x wn` each, have so many registers a thread for tiles.
-pub(crate) fn has_room(k: &Kernel, block: (u64, u64), tile: (u64, u64), registers: u64) -> bool {
-    let room = consumer_registers(k, warps(block, tile));
-    u64::try_from(room).is_ok_and(|room| registers + BESIDE <= room)
+/// Registers of a thread of the warpgroups of a block that compute `wm x wn` each.
+pub(crate) fn room(k: &Kernel, block: (u64, u64), tile: (u64, u64)) -> Option<u64> {
+    u64::try_from(consumer_registers(k, warps(block, tile))).ok()
 }
 
 /// Registers that the assembler wants for an instruction beside its sums, and those of A that comes from registers (ptxas 12.9 and 13.0; else

@@ -15,8 +15,9 @@ use super::from_registers::computed;
 use super::sliced;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref};
-use crate::select_mma::atoms::{accumulator_registers, divides};
+use crate::select_mma::atoms::divides;
 use crate::select_mma::operands::{acc_shape, known, reduced_along, scheduled_tile};
+use crate::select_mma::tiles::{Owners, Unfit};
 use crate::select_mma::warps::share::{LEAST, Product, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
@@ -27,7 +28,7 @@ use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
 /// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
-const USUAL: u64 = 64;
+pub(crate) const USUAL: u64 = 64;
 /// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
 const FEW: u64 = 4;
 /// Registers of a thread for addresses, predicates and what an expression computes on its way.
@@ -345,24 +346,21 @@ fn too_many_threads(cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, t
 
 /// Refuses a share that no thread can hold, or a schedule whose threads and warp tile do not go together.
 fn check(cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
-    let span = p.span;
-    let ((bm, bn), (wm, wn)) = (p.shape, share.tile);
-    let registers = accumulator_registers(wm, wn, p.bytes);
-    if registers > u64::from(REGISTERS_PER_THREAD) {
-        let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
-        return Err(cx.report(
-            Diagnostic::error(codes::WARP_TILE, span, message)
-                .with_note("a thread has 255 registers; use more warps (a smaller `warp_tile`)"),
-        ));
-    }
-    let needed = warps_in(p.shape, share.tile) * u64::from(WARP) * p.groups;
-    if share.scheduled && needed != threads {
-        let times = of_groups(p.groups);
-        let message =
-            format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {threads}");
-        return Err(cx.report(
-            Diagnostic::error(codes::WARP_TILE, span, message).with_note("remove `threads` or change `warp_tile`"),
-        ));
-    }
-    Ok(())
+    let ((bm, bn), (wm, wn), times) = (p.shape, share.tile, of_groups(p.groups));
+    let written = share.scheduled.then_some(threads);
+    let (message, note) = match (Owners::Warps { groups: p.groups }).fit(p.shape, share.tile, p.bytes, written) {
+        Ok(_) => return Ok(()),
+        Err(Unfit::Registers(registers)) => (
+            format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread"),
+            "a thread has 255 registers; use more warps (a smaller `warp_tile`)",
+        ),
+        Err(Unfit::Threads(needed)) => (
+            format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {threads}"),
+            "remove `threads` or change `warp_tile`",
+        ),
+        Err(Unfit::TooMany(needed)) => return Err(too_many_threads(cx, p, Some(share.tile), needed)),
+        // Extents that are no powers of two are refused for themselves.
+        Err(Unfit::Divides) => return Ok(()),
+    };
+    Err(cx.report(Diagnostic::error(codes::WARP_TILE, p.span, message).with_note(note)))
 }

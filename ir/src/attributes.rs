@@ -1,8 +1,8 @@
 //! What statements say about *how*: mechanisms and attributes of copies, plans of statements, operations on channels and signals.
 
 use crate::entities::Expr;
-use crate::fill::Fill;
 use crate::layout::RegLayout;
+use crate::literal::Literal;
 use crate::ops::Op;
 
 /// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
@@ -94,7 +94,7 @@ pub struct CopyAttrs {
     /// needed.
     pub check: Option<Vec<u32>>,
     /// What elements of the source outside the bounds read as; `None`: zero. `fill -inf`.
-    pub fill: Option<Fill>,
+    pub fill: Option<Literal>,
     /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
     pub keep: bool,
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.

@@ -21,7 +21,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::ops::{Op, ReduceOp};
 use crate::space::Space;
 use crate::target::Target;
-use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TensorTy, TileTy, Turns};
+use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
@@ -78,7 +78,7 @@ pub struct Kernel {
     pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
-    /// Run-time parameters as written: tensors and scalars, in order.
+    /// What the header declares, in order: tensors and scalars, which are given at the launch, and tables.
     pub params: Vec<Value>,
     /// Run-time sizes (names first used in tensor shapes), in order of first mention.
     pub sizes: Vec<Value>,
@@ -134,6 +134,8 @@ pub enum ValueDef {
         /// Default value: a literal, possibly negated.
         default: Option<Expr>,
     },
+    /// A table of numbers in constant memory.
+    Table(TableTy),
     /// A grid index.
     Grid,
     /// A loop variable.
@@ -160,6 +162,7 @@ impl ValueDef {
         match self {
             ValueDef::Tensor(_) => Space::Gmem,
             ValueDef::Smem(_) | ValueDef::Channel { .. } => Space::Smem,
+            ValueDef::Table(_) => Space::Const,
             _ => Space::Reg,
         }
     }
@@ -317,6 +320,13 @@ pub enum ExprData {
         axis: u32,
         /// Gives the shape; its elements are not read.
         like: Expr,
+    },
+    /// The elements of a table that the elements of a tile, or a scalar, number: `t[x]`; zero outside of it.
+    Lookup {
+        /// A [`ValueDef::Table`].
+        table: Value,
+        /// Which.
+        index: Expr,
     },
     /// Matrix product `a · b + c`.
     Mma(Mma),

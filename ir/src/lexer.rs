@@ -56,6 +56,7 @@ const WORDS: &[&str] = &[
     "kernel",
     "gmem",
     "smem",
+    "const",
     "reg",
     "channel",
     "let",

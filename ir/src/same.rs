@@ -108,6 +108,9 @@ impl Pair<'_> {
                 })
             }
             (ValueDef::Tensor(x), ValueDef::Tensor(y)) => self.tensors(x, y),
+            (ValueDef::Table(x), ValueDef::Table(y)) => {
+                self.elems(x.elem, y.elem).and_then(|()| check("numbers", &x.values, &y.values))
+            }
             (ValueDef::Scalar { elem: e, default: x }, ValueDef::Scalar { elem: f, default: y }) => {
                 self.elems(*e, *f).and_then(|()| self.options(*x, *y))
             }
@@ -252,6 +255,7 @@ impl Pair<'_> {
                 check("reduction", &(o, i), &(p, j))?;
             }
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
+            (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
             (ExprData::Transpose(_), ExprData::Transpose(_)) => {}
             (ExprData::Mma(x), ExprData::Mma(y)) => check("atom", &(x.atom, x.swap), &(y.atom, y.swap))?,
             (ExprData::View(x), ExprData::View(y)) => {

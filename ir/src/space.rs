@@ -52,6 +52,8 @@ spaces! {
     Gmem "gmem" Grid bounded true written true;
     /// Shared memory of the thread block.
     Smem "smem" Block bounded false written true;
+    /// Constant memory: tables that the text holds, the same for every launch.
+    Const "const" Grid bounded false written false;
     /// Registers, distributed over the threads of the block.
     Reg "reg" Thread bounded false written true;
 }

@@ -2,6 +2,7 @@
 
 use crate::entities::{Expr, Value};
 use crate::layout::{RegLayout, SmemLayout};
+use crate::literal::Literal;
 use crate::ops::ReduceOp;
 
 macro_rules! elems {
@@ -160,6 +161,15 @@ pub struct TileTy {
     pub partial: Option<Partial>,
     /// For shared memory: where each element is. `None` until decided.
     pub smem_layout: Option<SmemLayout>,
+}
+
+/// A table in constant memory, of one dimension.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TableTy {
+    /// Element type.
+    pub elem: ElemRef,
+    /// Its elements.
+    pub values: Vec<Literal>,
 }
 
 /// How lanes hold parts of the elements of a register tile.

@@ -4,7 +4,7 @@
 //! items in the order of the calls.
 
 use crate::inst::{Class, Guard, Inst, Label, Operand, Reg};
-use crate::module::{Function, Item, Param, SharedDecl};
+use crate::module::{ConstDecl, Function, Item, Param, SharedDecl};
 use crate::ops::Op;
 use std::collections::BTreeMap;
 
@@ -43,6 +43,13 @@ impl FunctionBuilder {
     pub fn shared(&mut self, decl: SharedDecl) -> u32 {
         let index = u32::try_from(self.func.shared.len()).expect("fewer than 2^32 shared arrays");
         self.func.shared.push(decl);
+        index
+    }
+
+    /// Adds a table in constant memory and returns its index.
+    pub fn table(&mut self, decl: ConstDecl) -> u32 {
+        let index = u32::try_from(self.func.tables.len()).expect("fewer than 2^32 tables");
+        self.func.tables.push(decl);
         index
     }
 

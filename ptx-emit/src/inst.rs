@@ -194,6 +194,8 @@ pub enum Operand {
     SharedSym(u32),
     /// The address of the parameter with this index, as a value.
     ParamSym(u32),
+    /// The address of the table with this index, as a value.
+    ConstSym(u32),
     /// A predicate behind an unused value, `_|%p`.
     Elected(Reg),
     /// `_`: no value.
@@ -285,6 +287,7 @@ impl Operand {
             | Operand::Label(_)
             | Operand::SharedSym(_)
             | Operand::ParamSym(_)
+            | Operand::ConstSym(_)
             | Operand::Sink => {}
         }
     }

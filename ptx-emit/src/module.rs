@@ -48,6 +48,8 @@ pub struct Function {
     pub minnctapersm: u32,
     /// Shared arrays.
     pub shared: Vec<SharedDecl>,
+    /// Tables in constant memory.
+    pub tables: Vec<ConstDecl>,
     /// Instructions, labels, comments and positions in order.
     pub body: Vec<Item>,
 }
@@ -64,6 +66,7 @@ impl Function {
             cluster: [1, 1, 1],
             minnctapersm: 1,
             shared: vec![],
+            tables: vec![],
             body: vec![],
         }
     }
@@ -129,6 +132,17 @@ impl ParamTy {
             ParamTy::Bytes(n) => n,
         }
     }
+}
+
+/// A table in constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConstDecl {
+    /// Its name, unique in the module.
+    pub name: String,
+    /// Bits of an element: 32 or 64.
+    pub bits: u32,
+    /// The elements' bits.
+    pub words: Vec<u64>,
 }
 
 /// A shared array of bytes.

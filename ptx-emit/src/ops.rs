@@ -41,6 +41,8 @@ pub enum Space {
     Global,
     /// Shared memory of the block, by name or 32-bit register.
     Shared,
+    /// Constant memory, by 64-bit register.
+    Const,
 }
 
 /// What may stand in one operand position.
@@ -70,6 +72,8 @@ pub enum Kind {
     SharedSym,
     /// The address of a parameter.
     ParamSym,
+    /// The address of a table in constant memory.
+    ConstSym,
     /// A predicate, in the place behind that of a value nobody wants: `_|%p`.
     Elected,
     /// `_`, in the place of a value that does not exist.
@@ -186,6 +190,7 @@ const REGISTER_COUNTS: [i64; 30] = {
     counts
 };
 const SHARED_SYM: Kind = Kind::SharedSym;
+const CONST_SYM: Kind = Kind::ConstSym;
 const SPECIAL32: Kind = Kind::Special(Class::B32);
 const SPECIAL64: Kind = Kind::Special(Class::B64);
 
@@ -221,6 +226,9 @@ const fn global(bytes: u32) -> Kind {
 }
 const fn shared(bytes: u32) -> Kind {
     Kind::Addr(Space::Shared, bytes)
+}
+const fn constant(bytes: u32) -> Kind {
+    Kind::Addr(Space::Const, bytes)
 }
 
 const V6_0: Since = since(6, 0, Sm::plain(70));

@@ -9,7 +9,7 @@
 
 use crate::check::required_version;
 use crate::inst::{AddrBase, Class, Inst, Operand, Reg};
-use crate::module::{Function, Item, Module, Param, ParamTy};
+use crate::module::{ConstDecl, Function, Item, Module, Param, ParamTy};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -34,11 +34,28 @@ pub fn print(module: &Module) -> String {
             put(&mut out, format_args!(".extern .shared .align {align} .b8 {name}[];\n"));
         }
     }
+    for table in module.functions.iter().flat_map(|f| &f.tables) {
+        print_table(&mut out, table);
+    }
     for func in &module.functions {
         out.push('\n');
         print_function(&mut out, func);
     }
     out
+}
+
+/// Elements of a table on a line.
+const LINE_ELEMENTS: usize = 8;
+
+fn print_table(out: &mut String, table: &ConstDecl) {
+    let ConstDecl { name, bits, words } = table;
+    put(out, format_args!(".const .align {} .b{bits} {name}[{}] = {{", bits / 8, words.len()));
+    for (i, word) in words.iter().enumerate() {
+        out.push_str(if i > 0 { "," } else { "" });
+        out.push_str(if i.is_multiple_of(LINE_ELEMENTS) { "\n\t" } else { " " });
+        put(out, format_args!("{word:#x}"));
+    }
+    out.push_str("\n};\n");
 }
 
 /// Characters of a line, as a rule.
@@ -272,6 +289,7 @@ impl Body<'_> {
             Operand::Label(label) => put(&mut self.text, format_args!("$L_{}", self.func.labels[*label])),
             Operand::SharedSym(index) => self.text.push_str(&self.func.shared[*index as usize].name),
             Operand::ParamSym(index) => self.text.push_str(&self.func.params[*index as usize].name),
+            Operand::ConstSym(index) => self.text.push_str(&self.func.tables[*index as usize].name),
             Operand::Sink => self.text.push('_'),
             Operand::Elected(reg) => {
                 self.text.push_str("_|");

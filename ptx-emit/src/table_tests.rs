@@ -7,7 +7,7 @@
 
 use crate::check::{Limits, check, required_version};
 use crate::inst::{Class, Guard, Operand, Reg, Special};
-use crate::module::{Function, Item, Module, Param, ParamTy, SharedDecl};
+use crate::module::{ConstDecl, Function, Item, Module, Param, ParamTy, SharedDecl};
 use crate::ops::{Effect, Kind, Op, Space};
 use crate::print::print;
 use crate::target::{Sm, Version};
@@ -51,6 +51,7 @@ fn rows_agree_with_their_mnemonics() {
                         Space::Param => ".param",
                         Space::Global => ".global",
                         Space::Shared => ".shared",
+                        Space::Const => ".const",
                     };
                     let implied = mnemonic.starts_with("mbarrier");
                     assert!(implied || mnemonic.contains(text), "`{op:?}` lacks `{text}`");
@@ -74,6 +75,7 @@ fn rows_agree_with_their_mnemonics() {
                 | Kind::Special(_)
                 | Kind::SharedSym
                 | Kind::ParamSym
+                | Kind::ConstSym
                 | Kind::Elected
                 | Kind::Sink
                 | Kind::TensorMap
@@ -178,6 +180,7 @@ struct Sample {
     pools: Vec<(Class, Vec<Reg>)>,
     shared: u32,
     param: u32,
+    table: u32,
     label: Label,
     columns: Option<u16>,
 }
@@ -188,6 +191,7 @@ impl Sample {
         b.maxntid([128, 1, 1]);
         let shared = b.shared(SharedDecl { name: "tile".to_string(), align: 128, bytes: 256, dynamic: false });
         let param = b.param(Param { name: "blob".to_string(), ty: ParamTy::Bytes(64), align: Some(16) });
+        let table = b.table(ConstDecl { name: "table".to_string(), bits: 64, words: vec![1, 2] });
         let label = b.label("end");
         let mut pools = vec![];
         for class in Class::ALL {
@@ -205,7 +209,7 @@ impl Sample {
             }
             pools.push((class, regs));
         }
-        Sample { b, pools, shared, param, label, columns }
+        Sample { b, pools, shared, param, table, label, columns }
     }
 
     fn function(mut self, ops: &[Op]) -> Function {
@@ -259,12 +263,13 @@ impl Sample {
             Kind::Addr(Space::Param, bytes) => Operand::param(self.param, i64::from(bytes)),
             Kind::Addr(Space::Shared, bytes) if literals => Operand::shared(self.shared, i64::from(bytes.max(16))),
             Kind::Addr(Space::Shared, _) => Operand::at(self.regs(Class::B32, 1)[0], -16),
-            Kind::Addr(Space::Global, _) => Operand::at(self.regs(Class::B64, 1)[0], 32),
+            Kind::Addr(Space::Global | Space::Const, _) => Operand::at(self.regs(Class::B64, 1)[0], 32),
             Kind::Special(class) => {
                 Operand::Special(*Special::ALL.iter().find(|s| s.class() == class).expect("a special register"))
             }
             Kind::SharedSym => Operand::SharedSym(self.shared),
             Kind::ParamSym => Operand::ParamSym(self.param),
+            Kind::ConstSym => Operand::ConstSym(self.table),
             Kind::Elected => Operand::Elected(self.regs(Class::Pred, 1)[0]),
             Kind::Sink => Operand::Sink,
             Kind::TensorMap => Operand::Tensor { map: self.regs(Class::B64, 1)[0], at: Vec::new() },

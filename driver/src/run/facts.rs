@@ -73,6 +73,7 @@ impl Facts {
             | ExprData::Cast { .. }
             | ExprData::Reduce { .. }
             | ExprData::Transpose(_)
+            | ExprData::Lookup { .. }
             | ExprData::Iota { .. } => {}
         }
         for child in kernel.children(e) {

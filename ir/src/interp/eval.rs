@@ -13,7 +13,7 @@ use crate::entities::{Expr, Value};
 use crate::index::{self, Scalar};
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
-use crate::kernel::{ExprData, Range};
+use crate::kernel::{ExprData, Range, ValueDef};
 use crate::ops::{Op, ReduceOp};
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -131,6 +131,11 @@ impl Machine<'_> {
                 let shape = shape.ok_or_else(|| self.no_extents(span))?;
                 self.iota(*axis as usize, &shape, span).map(Val::tile)
             }
+            ExprData::Lookup { table, index } => {
+                let at = self.tile(*index, want)?;
+                self.work(at.data.len(), span)?;
+                self.lookup(*table, &at, span).map(Val::tile)
+            }
             ExprData::Mma(m) => {
                 let shapes = self.mma_shapes(m, want)?;
                 let a = self.tile(m.a, shapes.a.as_deref())?;
@@ -193,7 +198,7 @@ impl Machine<'_> {
                 Binding::Global(g) => self.globals[*g].shape.is_empty().then(Vec::new),
             },
             ExprData::Op { args, .. } => self.known_join(args, self.span(e))?,
-            ExprData::Cast { arg, .. } => self.known_shape(*arg)?,
+            ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => self.known_shape(*arg)?,
             ExprData::Iota { like, .. } => self.known_shape(*like)?,
             ExprData::Reduce { axis, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
                 shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1);
@@ -372,6 +377,17 @@ impl Machine<'_> {
             exact: t.exact,
             ..Tile::new(t.elem, vec![n, m], moved!(&t.data, data => flip(data, m, n)))
         })
+    }
+
+    /// Elements of a table; what is outside of it is zero.
+    fn lookup(&mut self, table: Value, at: &Tile, span: Span) -> Result<Tile, Fail> {
+        let ValueDef::Table(ty) = &self.k.values[table].def else {
+            return Err(fail(codes::ILL_FORMED, span, "this is no table"));
+        };
+        let elem = self.elem(ty.elem, span)?;
+        let element = |i: i128| usize::try_from(i).ok().and_then(|i| ty.values.get(i)?.value(elem)).unwrap_or(0.0);
+        let data: Vec<f64> = at.integers().map(element).collect();
+        Ok(Tile { exact: true, poison: at.poison.clone(), ..Tile::new(elem, at.shape.clone(), data.into()) })
     }
 
     fn iota(&mut self, axis: usize, shape: &[usize], span: Span) -> Result<Tile, Fail> {

@@ -3,7 +3,6 @@
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
-use crate::fill::Fill;
 use crate::interp::bounds::Bound;
 use crate::interp::inputs::{Errors, Inputs, Options};
 use crate::interp::numbers::{Number, Numbers};
@@ -11,6 +10,7 @@ use crate::interp::steps::DimSteps;
 use crate::interp::tile::Tile;
 use crate::interp::window::{Global, Root, Window};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
+use crate::literal::Literal;
 use crate::ops::Op;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy};
 use cranelift_entity::SecondaryMap;
@@ -86,7 +86,7 @@ pub(super) struct Machine<'k> {
     /// The dimensions that the current copy tests; `None`: all.
     pub(super) check: Option<Vec<u32>>,
     /// What elements outside the bounds read as in the copy being done; `None`: zero.
-    pub(super) fill: Option<Fill>,
+    pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
     /// The statement being executed.

@@ -123,6 +123,7 @@ impl Kernel {
             ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis, arg: self.clone_expr(arg, subst) },
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
             ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
+            ExprData::Lookup { table, index } => ExprData::Lookup { table, index: self.clone_expr(index, subst) },
             ExprData::Mma(m) => ExprData::Mma(Mma {
                 a: self.clone_expr(m.a, subst),
                 b: self.clone_expr(m.b, subst),

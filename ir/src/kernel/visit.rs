@@ -113,6 +113,7 @@ impl Kernel {
             ExprData::Cast { arg, .. }
             | ExprData::Reduce { arg, .. }
             | ExprData::Iota { like: arg, .. }
+            | ExprData::Lookup { index: arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),
             ExprData::View(v) => {

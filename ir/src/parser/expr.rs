@@ -6,8 +6,9 @@ use crate::atoms::Atom;
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Expr;
-use crate::kernel::{ExprData, Mma, Range, Slot, View};
+use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
+use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 
@@ -111,6 +112,20 @@ impl Parser<'_, '_> {
             Tok::Word(word) if self.peek_at(1) == Tok::Sign("(") || is_reserved(word) => self.call(word),
             Tok::Word(_) => self.name_or_view(),
             _ => Err(self.expected("an expression")),
+        }
+    }
+
+    /// A number, for who wants no other expression.
+    pub(super) fn number(&mut self, note: &str) -> Parsed<Literal> {
+        let span = self.span();
+        let e = self.expr()?;
+        match (self.kernel.as_int(e), &self.kernel.exprs[e]) {
+            (Some(x), _) => Ok(Literal::Int(x)),
+            (None, ExprData::Float(bits)) => Ok(Literal::Float(*bits)),
+            _ => {
+                let d = Diagnostic::error(codes::EXPECTED, self.since(span), "expected a number");
+                Err(self.error(d.with_note(note)))
+            }
         }
     }
 
@@ -264,6 +279,16 @@ impl Parser<'_, '_> {
         match base {
             None => self.node(ExprData::Int(0), span),
             Some(base) if slot.is_none() && ranges.is_none() => self.node(ExprData::Ref(base), span),
+            Some(table) if matches!(self.kernel.values[table].def, ValueDef::Table(_)) => {
+                let (None, Some([Range::At(index)])) = (slot, ranges.as_deref()) else {
+                    let d =
+                        Diagnostic::error(codes::BAD_TABLE, span, format!("`{name}` is a table, which has no windows"));
+                    return Err(self.error(d.with_note(format!(
+                        "its elements are read one by one: `{name}[x]`, of a tile or a scalar `x`"
+                    ))));
+                };
+                self.node(ExprData::Lookup { table, index: *index }, span)
+            }
             Some(base) => self.node(ExprData::View(View { base, slot, ranges: ranges.unwrap_or_default() }), span),
         }
     }

@@ -8,7 +8,7 @@ use crate::lexer::{Tok, clip};
 use crate::loop_ends::write_out;
 use crate::parser::reader::{Parsed, Parser};
 use crate::target::Target;
-use crate::types::Elem;
+use crate::types::{Elem, TableTy};
 
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
@@ -209,10 +209,13 @@ impl<'s> Parser<'s, '_> {
         if self.eat_word("gmem") {
             return self.tensor(name, span).map(ValueDef::Tensor);
         }
+        if self.eat_word("const") {
+            return self.table().map(ValueDef::Table);
+        }
         if self.at_word("smem") || self.at_word("reg") || self.at_word("channel") {
             return Err(self.expected_with_note(
-                "`gmem` or an element type",
-                "parameters are tensors in global memory or scalars; declare buffers in the body",
+                "`gmem`, `const` or an element type",
+                "parameters are tensors in global memory, tables or scalars; declare buffers in the body",
             ));
         }
         let elem = self.elem_ref()?;
@@ -221,6 +224,27 @@ impl<'s> Parser<'s, '_> {
         }
         let default = if self.eat_sign("=") { Some(self.literal()?) } else { None };
         Ok(ValueDef::Scalar { elem, default })
+    }
+
+    /// `f32[4] = (0.0, 0.5, 1.0, 2.0)`: a table in constant memory.
+    fn table(&mut self) -> Parsed<TableTy> {
+        let elem = self.elem_ref()?;
+        self.expect_sign("[")?;
+        let extent = self.span();
+        let elements = self.small_int("the number of elements of the table")?;
+        self.list_end("]")?;
+        if !(self.eat_sign("=") && self.eat_sign("(")) {
+            let note = "a table has its numbers with it: `codes: const f32[4] = (0.0, 0.5, 1.0, 2.0)`";
+            return Err(self.expected_with_note("`= (`", note));
+        }
+        let values = self.comma_list(|p| p.number("a table is made of numbers"))?;
+        self.list_end(")")?;
+        if values.len() != elements as usize {
+            let message = format!("a table of {elements} elements has {} numbers", values.len());
+            let d = Diagnostic::error(codes::BAD_TABLE, extent, message);
+            self.error(d.with_note("write as many numbers as the table has elements"));
+        }
+        Ok(TableTy { elem, values })
     }
 
     /// `where .. grid .. schedule ..` in any order. The host evaluates what they say: grid indices are visible after them.

@@ -3,7 +3,6 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::fill::Fill;
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::Op;
@@ -481,7 +480,7 @@ impl Parser<'_, '_> {
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
-                "fill" => attrs.fill = Some(self.fill()?),
+                "fill" => attrs.fill = Some(self.number("`fill -inf`: what is outside the bounds reads as this; of what is computed at run time, use `select`")?),
                 "unaligned" => {
                     let aligned = self.small_int("elements that are aligned")?;
                     self.mechanism(&mut attrs, Mechanism::Words { aligned }, span)?;
@@ -513,20 +512,6 @@ impl Parser<'_, '_> {
         }
         attrs.mechanism = mechanism;
         Ok(())
-    }
-
-    /// A number: `-inf`.
-    fn fill(&mut self) -> Parsed<Fill> {
-        let span = self.span();
-        let e = self.expr()?;
-        match (self.kernel.as_int(e), &self.kernel.exprs[e]) {
-            (Some(x), _) => Ok(Fill::Int(x)),
-            (None, ExprData::Float(bits)) => Ok(Fill::Float(*bits)),
-            _ => {
-                let d = Diagnostic::error(codes::EXPECTED, self.since(span), "`fill` takes a number");
-                Err(self.error(d.with_note("`fill -inf`: what is outside the bounds reads as this; of what is computed at run time, use `select`")))
-            }
-        }
     }
 
     /// `(0, 1)` or `()`.

@@ -81,6 +81,12 @@ impl Exprs<'_> {
             }
             ExprData::Reduce { op, axis, arg } => self.along(op.token(), *arg, *axis),
             ExprData::Iota { axis, like } => self.along("iota", *like, *axis),
+            ExprData::Lookup { table, index } => {
+                self.put(&self.k.values[*table].name);
+                self.put("[");
+                self.expr(*index);
+                self.put("]");
+            }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
             ExprData::Mma(m) => {
                 let name = match (m.atom, m.swap) {

@@ -88,6 +88,13 @@ impl Printer<'_> {
                     self.expr(*e);
                 }
             }
+            ValueDef::Table(t) => {
+                self.put("const ");
+                self.elem_ref(t.elem);
+                self.put(&format!("[{}] = (", t.values.len()));
+                self.list(&t.values, |p, &x| p.number(x));
+                self.put(")");
+            }
             // Not a parameter: the verifier refuses it, and so does the parser.
             _ => self.put("?"),
         }

@@ -8,8 +8,8 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
+use crate::literal::Literal;
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::types::{ElemRef, Handover, Lanes, Place, TileTy, Turns};
 use expr::{Exprs, elem_text, float};
@@ -90,10 +90,10 @@ impl Printer<'_> {
         self.put(elem_text(self.k, elem));
     }
 
-    fn fill(&mut self, fill: Fill) {
-        match fill {
-            Fill::Int(x) => self.put(&x.to_string()),
-            Fill::Float(bits) => self.put(&float(f64::from_bits(bits))),
+    fn number(&mut self, x: Literal) {
+        match x {
+            Literal::Int(x) => self.put(&x.to_string()),
+            Literal::Float(bits) => self.put(&float(f64::from_bits(bits))),
         }
     }
 
@@ -411,7 +411,7 @@ impl Printer<'_> {
         }
         if let Some(fill) = attrs.fill {
             self.put(" fill ");
-            self.fill(fill);
+            self.number(fill);
         }
         if let Some(op) = attrs.reduce {
             self.put(" ");

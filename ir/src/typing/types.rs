@@ -8,7 +8,7 @@ use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View
 use crate::layout::RegLayout;
 use crate::ops::Op;
 use crate::space::Space;
-use crate::types::{Elem, ElemRef};
+use crate::types::{Elem, ElemClass, ElemRef};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use std::fmt;
@@ -225,6 +225,7 @@ impl<'k> Types<'k> {
                 Type::Tile(t) => Type::Tile(TileType { elem: *elem, space: Space::Reg, ..t }),
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),
+            ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Reduce { op, axis, arg } => {
                 let mut t = self.tile(*arg, op.token())?;
                 self.check_axis(e, *axis, &t)?;
@@ -280,6 +281,10 @@ impl<'k> Types<'k> {
                 Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: def.space() }))
             }
             ValueDef::Scalar { elem, .. } => Ok(scalar(*elem)),
+            ValueDef::Table(_) => Err(self
+                .error(codes::NOT_A_VALUE, e, format!("table `{}` is not a value", k.values[v].name))
+                .with_note(format!("name an element, or one for each of a tile: `{}[x]`", k.values[v].name))
+                .into()),
             ValueDef::Let => match &self.lets[v] {
                 Some(ty) => ty.clone(),
                 None => {
@@ -293,6 +298,35 @@ impl<'k> Types<'k> {
                 .with_note("name the slot: `.put` for the one being filled, `.get` for the one being read")
                 .into()),
         }
+    }
+
+    /// The type of `table[index]`: whole numbers of up to 32 bits say which elements.
+    fn lookup(&self, table: Value, index: Expr) -> Result<Type, TypeError> {
+        let ValueDef::Table(t) = &self.k.values[table].def else {
+            let message = format!("`{}` is no table", self.k.values[table].name);
+            return Err(self.error(codes::MALFORMED, index, message).into());
+        };
+        let ty = self.type_of(index)?;
+        let counts = |elem: ElemRef| match elem {
+            ElemRef::Known(elem) => elem.class() == ElemClass::Int && elem.bits() <= 32,
+            ElemRef::Param(_) => true,
+        };
+        Ok(match ty {
+            Type::Index => scalar(t.elem),
+            Type::Scalar(elem) if counts(elem) => scalar(t.elem),
+            Type::Tile(x) if counts(x.elem) => Type::Tile(TileType { elem: t.elem, space: Space::Reg, ..x }),
+            Type::View(x) if counts(x.elem) => Type::View(ViewType { elem: t.elem, space: Space::Reg, ..x }),
+            other => {
+                let message = format!(
+                    "an element of a table is named by a whole number of up to 32 bits, found {}",
+                    other.describe(self.k)
+                );
+                return Err(self
+                    .error(codes::WRONG_OPERAND, index, message)
+                    .with_note("convert it: `cast<i32>(x)`")
+                    .into());
+            }
+        })
     }
 
     /// The type of a whole place.

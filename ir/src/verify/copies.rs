@@ -7,8 +7,8 @@ use crate::codes;
 use crate::combining::{combination, combined_types};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
-use crate::fill::Fill;
 use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
+use crate::literal::Literal;
 use crate::space::Space;
 use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
 use crate::types::{ElemRef, Scratch};
@@ -310,7 +310,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
 }
 
 /// What is outside the bounds reads as a number of the tensor's type; the hardware's copies know zero alone.
-fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Fill, to: Space) {
+fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Literal, to: Space) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));

@@ -1,5 +1,6 @@
 //! Parameters, preconditions, grid and schedule: rules 4 to 8.
 
+use super::tables;
 use crate::cluster::MAX_BLOCKS;
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -27,9 +28,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         match &data.def {
             ValueDef::Tensor(t) => tensor(cx, &data.name, data.span, t),
             ValueDef::Scalar { elem, default: Some(e) } => default(cx, *elem, *e),
+            ValueDef::Table(t) => tables::check(cx, &data.name, data.span, t),
             _ => {}
         }
     }
+    tables::together(cx);
     for &e in &k.requires {
         match cx.type_of(e) {
             Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),

@@ -11,7 +11,7 @@
 //!  4. Tensors have 1 to 5 dimensions with extents over sizes and compile-time parameters, 1 to 2^31 - 1 where known, a
 //!     stride for each dimension (but for the first of an array of pointers, which has at least 2 dimensions), and an
 //!     alignment that is a power of two.
-//!  5. Scalar defaults are literals of the scalar's type.
+//!  5. Scalar defaults are literals of the scalar's type; so are the numbers of tables (`tables.rs`), which take 64 KiB at most.
 //!  6. Preconditions are truth values over sizes, strides and compile-time parameters.
 //!  7. A grid has at most three axes; extents are indices over the same, at least 1 where known.
 //!  8. Schedule items are compile-time indices, at least 1; threads a multiple of 32, at most 1024; a cluster has 1, 2, 4 or 8
@@ -75,6 +75,7 @@ mod pointers;
 mod roles;
 mod statements;
 mod structure;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod turns;

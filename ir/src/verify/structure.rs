@@ -30,7 +30,7 @@ pub(super) fn check(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
 
 /// Calls `f` for the values that an expression mentions, with the nodes that do, in text order. Its depth is known to be bounded.
 pub(super) fn mentions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, Value)) {
-    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e] {
+    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) | ExprData::Lookup { table: v, .. } = &k.exprs[e] {
         f(e, *v);
     }
     for child in k.children(e) {
@@ -154,7 +154,8 @@ impl Trees<'_, '_> {
                 self.too_deep(span, "expressions");
                 continue;
             }
-            if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e]
+            if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) | ExprData::Lookup { table: v, .. } =
+                &k.exprs[e]
                 && !k.values.is_valid(*v)
             {
                 self.malformed(span, format!("{v} does not exist"));
@@ -249,7 +250,9 @@ impl<'k> Scopes<'k, '_> {
             self.declare(v, "a compile-time parameter", |d| matches!(d, ValueDef::ConstParam(_)));
         }
         for &v in &k.params {
-            self.declare(v, "a parameter", |d| matches!(d, ValueDef::Tensor(_) | ValueDef::Scalar { .. }));
+            self.declare(v, "a parameter", |d| {
+                matches!(d, ValueDef::Tensor(_) | ValueDef::Scalar { .. } | ValueDef::Table(_))
+            });
         }
         for &v in &k.sizes {
             self.declare(v, "a size", |d| matches!(d, ValueDef::Size));

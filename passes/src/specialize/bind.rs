@@ -165,6 +165,7 @@ pub(crate) fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
                 }
             }
             ValueDef::Scalar { elem: e, .. } => elem(e),
+            ValueDef::Table(t) => elem(&mut t.elem),
             ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => tile(t),
             ValueDef::ConstParam(_)
             | ValueDef::Size

@@ -76,9 +76,16 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
         (Kind::RegOrImm(_) | Kind::Range(..) | Kind::OneOf(_) | Kind::Columns(_), _) => {
             check_literal(what, operand, kind, errors)
         }
-        (Kind::Addr(..) | Kind::Special(_) | Kind::SharedSym | Kind::ParamSym | Kind::Label | Kind::Sink, _) => {
-            check_symbol(module, func, what, operand, kind, errors)
-        }
+        (
+            Kind::Addr(..)
+            | Kind::Special(_)
+            | Kind::SharedSym
+            | Kind::ParamSym
+            | Kind::ConstSym
+            | Kind::Label
+            | Kind::Sink,
+            _,
+        ) => check_symbol(module, func, what, operand, kind, errors),
     };
     if !fits {
         mismatch(what, operand, kind, errors);
@@ -186,6 +193,11 @@ fn check_symbol(
                 errors.push(format!("{what} is parameter {index}, which does not exist"));
             }
         }
+        (Kind::ConstSym, Operand::ConstSym(index)) => {
+            if func.tables.get(*index as usize).is_none() {
+                errors.push(format!("{what} is table {index}, which does not exist"));
+            }
+        }
         (Kind::Label, Operand::Label(label)) => {
             if !func.labels.is_valid(*label) {
                 errors.push(format!("{what} `{label}` is not a label of the function"));
@@ -221,6 +233,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Operand::Label(_) => "a label",
         Operand::SharedSym(_) => "a shared array",
         Operand::ParamSym(_) => "a parameter",
+        Operand::ConstSym(_) => "a table",
         Operand::Elected(_) => "a predicate behind a value",
         Operand::Sink => "no value",
         Operand::Tensor { .. } => "a tensor map",
@@ -238,6 +251,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Kind::Special(class) => format!("a `{}` special register", class.decl()),
         Kind::SharedSym => "a shared array".to_string(),
         Kind::ParamSym => "a parameter".to_string(),
+        Kind::ConstSym => "a table".to_string(),
         Kind::Elected => "a predicate behind an unused value".to_string(),
         Kind::Sink => "`_`".to_string(),
         Kind::Tensor(rank) => format!("a tensor map with {rank} coordinates"),
@@ -252,6 +266,7 @@ fn space_name(space: Space) -> &'static str {
         Space::Param => "parameter",
         Space::Global => "global",
         Space::Shared => "shared",
+        Space::Const => "constant",
     }
 }
 
@@ -271,7 +286,7 @@ fn check_addr(
         return;
     }
     match (space, base) {
-        (Space::Global, AddrBase::Reg(reg)) => check_reg(func, what, reg, Class::B64, errors),
+        (Space::Global | Space::Const, AddrBase::Reg(reg)) => check_reg(func, what, reg, Class::B64, errors),
         (Space::Shared, AddrBase::Reg(reg)) => check_reg(func, what, reg, Class::B32, errors),
         (Space::Param, AddrBase::Param(index)) => {
             match usize::try_from(index).ok().and_then(|index| func.params.get(index)) {
@@ -289,7 +304,7 @@ fn check_addr(
                 check_constant(what, offset, bytes, Symbol { size, align }, errors);
             }
         },
-        (Space::Param | Space::Global | Space::Shared, _) => {
+        (Space::Param | Space::Global | Space::Shared | Space::Const, _) => {
             let found = match base {
                 AddrBase::Reg(_) => "a register",
                 AddrBase::Param(_) => "a parameter",

@@ -305,6 +305,16 @@ impl Lower<'_> {
                 }
                 Ok(out)
             }
+            ExprData::Lookup { table, index } => {
+                let own = match self.kind_of(index)? {
+                    Kind::Index => Class::B32,
+                    Kind::Number(class) => class,
+                };
+                let at = self.eval(index, operands, group, own)?;
+                let bytes = self.elem_of_expr(index).is_some_and(|elem| elem == Elem::U8);
+                let xs = at.into_iter().map(|at| self.element(table, at, bytes)).collect::<Vec<_>>();
+                Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
+            }
             ExprData::Op { op, args } => match op.domain() {
                 Domain::Select => {
                     let conds = self.eval_bool(args[0], operands, group)?;

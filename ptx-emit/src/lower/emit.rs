@@ -25,6 +25,7 @@ enum Key {
     Shared(u32),
     Param(u32, i64),
     ParamSym(u32),
+    ConstSym(u32),
     /// An address and what is at it, in memory that does not change.
     At(Reg, i64),
 }
@@ -256,6 +257,7 @@ impl Emit {
                     Key::At(*r, *offset)
                 }
                 Operand::ParamSym(i) => Key::ParamSym(*i),
+                Operand::ConstSym(i) => Key::ConstSym(*i),
                 Operand::Addr { .. }
                 | Operand::Label(_)
                 | Operand::Elected(_)

@@ -38,6 +38,7 @@ mod runs;
 mod shared;
 mod signals;
 mod stmt;
+mod tables;
 mod tensor;
 mod tensor_store;
 mod tiles;
@@ -107,6 +108,8 @@ pub(crate) struct Lower<'a> {
     kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
     scalars: SecondaryMap<Value, Option<Reg>>,
     pointers: SecondaryMap<Value, Option<Reg>>,
+    /// Tables in constant memory, by their index in the function.
+    tables: SecondaryMap<Value, Option<u32>>,
     /// The layout in which threads hold what lies in scratch memory as registers do.
     fragments: SecondaryMap<Value, Option<RegLayout>>,
     tiles: SecondaryMap<Value, Option<Tile>>,
@@ -203,6 +206,7 @@ impl<'a> Lower<'a> {
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
             pointers: SecondaryMap::new(),
+            tables: SecondaryMap::new(),
             fragments: SecondaryMap::new(),
             tiles: SecondaryMap::new(),
             empty: None,
@@ -231,6 +235,7 @@ impl Lower<'_> {
             ValueDef::Tensor(t) => t.elem,
             ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => t.elem,
             ValueDef::Scalar { elem, .. } => *elem,
+            ValueDef::Table(t) => t.elem,
             _ => return None,
         };
         match elem {
@@ -300,6 +305,7 @@ impl Lower<'_> {
                     let wide = self.widen(raw, elem);
                     self.scalars[v] = Some(wide);
                 }
+                ValueDef::Table(t) => self.table(v, t),
                 _ => {}
             }
         }

@@ -73,6 +73,11 @@ macro_rules! memory_rows {
         "9.7.9.8" V6_0 Read [vec(4, F32)] [shared(16)] "load from shared memory" { LdSharedV4F32 "ld.shared.v4.f32" }
         "9.7.9.8" V6_0 Read [vec(2, F64)] [shared(16)] "load from shared memory" { LdSharedV2F64 "ld.shared.v2.f64" }
 
+        "9.7.9.8" V6_0 Read [B32] [constant(4)] "load from constant memory" { LdConstB32 "ld.const.b32" }
+        "9.7.9.8" V6_0 Read [F32] [constant(4)] "load from constant memory" { LdConstF32 "ld.const.f32" }
+        "9.7.9.8" V6_0 Read [F64] [constant(8)] "load from constant memory" { LdConstF64 "ld.const.f64" }
+        "9.7.9.3" V6_0 Pure [B64] [CONST_SYM] "address of a table in constant memory" { MovConstU64 "mov.u64" }
+
         "9.7.9.11" V6_0 Write [] [global(1), B32] "low byte to global memory" { StGlobalU8 "st.global.u8" }
         "9.7.9.11" V6_0 Write [] [global(2), B16] "store to global memory" { StGlobalB16 "st.global.b16" }
         "9.7.9.11" V6_0 Write [] [global(4), B32] "store to global memory" { StGlobalB32 "st.global.b32" }

@@ -16,6 +16,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     ),
     ("smem", "let a = smem f16[64, 32]", "A buffer in shared memory, one for the block."),
     (
+        "const",
+        "kernel f(.., codes: const f16[4] = (0.0, 0.5, 1.0, 2.0))",
+        "A table in constant memory, which the text holds; `codes[x]` reads the elements that a tile or a scalar `x` names.",
+    ),
+    (
         "reg",
         "var acc = reg f32[64, 64] = 0.0",
         "A tile in registers, spread over the threads of the block. Without a first value it holds nothing yet.",

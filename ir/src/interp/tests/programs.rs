@@ -338,3 +338,20 @@ fn narrow_registers_round() {
     let square = half::f16::from_f64(rounded * rounded).to_f64();
     assert_eq!(out.data("Z"), [f64::from((square / 11.0) as f32); 4]);
 }
+
+#[test]
+fn tables_are_zero_outside() {
+    let k_ = kernel(
+        "kernel r(X: gmem i8[6], Y: gmem f16[6], t: const f16[3] = (0.1, -2, inf)) grid (one: 1) {
+            var x = reg i8[8]
+            copy X[0..] -> x fill 2
+            copy t[x] -> Y[0..]
+        }",
+    );
+    let x = vec![0.0, 1.0, 2.0, 3.0, -1.0, 127.0];
+    let inputs =
+        Inputs::default().tensor("X", Tensor { elem: Elem::I8, data: x.into() }).tensor("Y", tensor(Elem::F16, 6));
+    let out = result(&k_, inputs);
+    let tenth = half::f16::from_f64(0.1).to_f64();
+    assert_eq!(out.data("Y"), [tenth, -2.0, f64::INFINITY, 0.0, 0.0, 0.0]);
+}

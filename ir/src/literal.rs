@@ -1,33 +1,33 @@
-//! What elements outside the bounds read as: `copy X[i..] -> t fill -inf`.
+//! Numbers of the text that become elements: what is outside the bounds reads as one (`fill -inf`), and tables are made of them.
 
 use crate::numerics::{FloatFormat, IntFormat};
 use crate::types::Elem;
 
-/// A number that elements outside the bounds read as, in place of zero.
+/// A number that is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Fill {
+pub enum Literal {
     /// A whole number.
     Int(i64),
     /// A fraction, an infinity or NaN, as the bits of an f64.
     Float(u64),
 }
 
-impl Fill {
-    /// Whether it is what such elements read as anyway.
+impl Literal {
+    /// Whether it is the zero that elements outside the bounds read as anyway.
     pub fn is_zero(self) -> bool {
-        matches!(self, Fill::Int(0)) || self == Fill::Float(0)
+        matches!(self, Literal::Int(0)) || self == Literal::Float(0)
     }
 
     /// It as a number of an element type, rounded to nearest; `None`: the type has no such number.
     pub fn value(self, elem: Elem) -> Option<f64> {
         let x = match self {
-            Fill::Int(x) => x as f64,
-            Fill::Float(bits) => f64::from_bits(bits),
+            Literal::Int(x) => x as f64,
+            Literal::Float(bits) => f64::from_bits(bits),
         };
         if let Some(format) = int_format(elem) {
             let whole = match self {
-                Fill::Int(x) => i128::from(x),
-                Fill::Float(_) => return None,
+                Literal::Int(x) => i128::from(x),
+                Literal::Float(_) => return None,
             };
             return (format.min()..=format.max()).contains(&whole).then_some(x);
         }
@@ -44,7 +44,7 @@ impl Fill {
     pub fn bits(self, elem: Elem) -> Option<u64> {
         let x = self.value(elem)?;
         Some(match (self, elem) {
-            (Fill::Int(x), elem) if int_format(elem).is_some() => x.cast_unsigned() & u64::MAX >> (64 - elem.bits()),
+            (Literal::Int(x), elem) if int_format(elem).is_some() => x.cast_unsigned() & u64::MAX >> (64 - elem.bits()),
             (_, Elem::F64) => x.to_bits(),
             (_, Elem::F32 | Elem::TF32) => u64::from((x as f32).to_bits()),
             (_, elem) => float_format(elem)?.encode(x),
@@ -80,19 +80,19 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_element_type() {
-        let float = |x: f64| Fill::Float(x.to_bits());
+        let float = |x: f64| Literal::Float(x.to_bits());
         let minus_infinity = float(f64::NEG_INFINITY);
         assert_eq!(minus_infinity.bits(Elem::F16), Some(0xfc00));
         assert_eq!(minus_infinity.bits(Elem::BF16), Some(0xff80));
         assert_eq!(minus_infinity.bits(Elem::F32), Some(0xff80_0000));
         assert_eq!(minus_infinity.bits(Elem::E4M3), None);
         assert_eq!(minus_infinity.bits(Elem::I32), None);
-        assert_eq!(Fill::Int(-1).bits(Elem::I8), Some(0xff));
-        assert_eq!(Fill::Int(-1).bits(Elem::I64), Some(u64::MAX));
-        assert_eq!((Fill::Int(-1).bits(Elem::U8), Fill::Int(128).bits(Elem::I8)), (None, None));
-        assert_eq!(Fill::Int(1).bits(Elem::F16), Some(0x3c00));
+        assert_eq!(Literal::Int(-1).bits(Elem::I8), Some(0xff));
+        assert_eq!(Literal::Int(-1).bits(Elem::I64), Some(u64::MAX));
+        assert_eq!((Literal::Int(-1).bits(Elem::U8), Literal::Int(128).bits(Elem::I8)), (None, None));
+        assert_eq!(Literal::Int(1).bits(Elem::F16), Some(0x3c00));
         assert_eq!((float(1e6).bits(Elem::F16), float(0.1).value(Elem::F32)), (None, Some(f64::from(0.1f32))));
-        assert!(float(0.0).is_zero() && !float(-0.0).is_zero() && Fill::Int(0).is_zero());
+        assert!(float(0.0).is_zero() && !float(-0.0).is_zero() && Literal::Int(0).is_zero());
         assert!(float(f64::NAN).bits(Elem::F32).is_some_and(|b| f32::from_bits(b as u32).is_nan()));
     }
 }

@@ -1,0 +1,53 @@
+//! Tables in constant memory: rule 5.
+
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::kernel::ValueDef;
+use crate::types::{Elem, ElemClass, ElemRef, TableTy};
+use crate::verify::cx::Cx;
+
+/// Bytes of constant memory that a module may have (PTX ISA 5.1.3).
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Bytes that an element takes: threads read what they compute with.
+fn element_bytes(elem: Elem) -> u64 {
+    if elem == Elem::F64 { 8 } else { 4 }
+}
+
+/// A table by itself.
+pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
+    let mut bad = |message: String, note: &str| {
+        cx.report(Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note));
+    };
+    if t.values.is_empty() {
+        return bad(format!("table `{name}` has no elements"), "write its numbers: `= (0.0, 0.5, 1.0, 2.0)`");
+    }
+    // What a parameter stands for is checked once that is known.
+    let ElemRef::Known(elem) = t.elem else { return };
+    if elem.class() == ElemClass::Bool || elem == Elem::I64 {
+        bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
+    } else if let Some(i) = t.values.iter().position(|x| x.value(elem).is_none()) {
+        bad(
+            format!("element {i} of table `{name}` is no number of type {}", elem.name()),
+            "fractions are rounded to nearest, but stay finite; whole numbers lie in the range of their type",
+        );
+    }
+}
+
+/// All of them.
+pub(super) fn together(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let mut bytes = 0;
+    for &v in &k.params {
+        let ValueDef::Table(t) = &k.values[v].def else { continue };
+        let ElemRef::Known(elem) = t.elem else { continue };
+        // A zero follows them.
+        bytes += (t.values.len() as u64 + 1) * element_bytes(elem);
+        if bytes > MAX_BYTES {
+            let message = format!("the tables up to `{}` take {bytes} bytes", k.values[v].name);
+            let d = Diagnostic::error(codes::BAD_TABLE, k.values[v].span, message);
+            cx.report(d.with_note(format!("constant memory has {MAX_BYTES}; larger tables are tensors")));
+            return;
+        }
+    }
+}

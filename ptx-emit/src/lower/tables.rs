@@ -1,0 +1,55 @@
+//! Tables in constant memory: `codes[x]`.
+//!
+//! A table holds its elements as threads compute with them, in 32 or 64 bits, and a zero behind them: an index is cut off there, so that what is outside
+//! of the table reads as zero without a branch. Nobody writes it, so a load is as pure as arithmetic.
+
+use super::Lower;
+use super::tiles::compute_class;
+use crate::inst::{Class, Operand, Reg};
+use crate::module::ConstDecl;
+use crate::ops::Op as P;
+use tilec_ir::entities::Value;
+use tilec_ir::types::TableTy;
+
+/// Different bytes.
+const BYTES: usize = 256;
+
+impl Lower<'_> {
+    /// Declares a table. It is visible in the module: with a `$`, which is in no name of the language, it is nobody else's.
+    pub(super) fn table(&mut self, v: Value, t: &TableTy) {
+        let name = format!("{}${}", self.k.name, self.k.values[v].name);
+        let elem = self.elem(v).expect("specialised");
+        let class = compute_class(elem);
+        let word = |x: f64| match class {
+            Class::F64 => x.to_bits(),
+            Class::F32 => u64::from((x as f32).to_bits()),
+            Class::B32 => u64::from((x as i64) as u32),
+            Class::Pred | Class::B16 | Class::B64 => panic!("bug: the verifier lets no table of {} pass", elem.name()),
+        };
+        let numbers = t.values.iter().map(|x| x.value(elem).expect("bug: the verifier knows what a type holds"));
+        let words = numbers.chain([0.0]).map(word).collect();
+        let bits = if class == Class::F64 { 64 } else { 32 };
+        let index = self.emit.func.tables.len() as u32;
+        self.emit.func.tables.push(ConstDecl { name, bits, words });
+        self.tables[v] = Some(index);
+    }
+
+    /// The element with the number in a 32-bit register; `byte`: that is a byte without a sign.
+    pub(super) fn element(&mut self, table: Value, at: Reg, byte: bool) -> Reg {
+        let index = self.tables[table].expect("bug: the header declares every table");
+        let class = compute_class(self.elem(table).expect("specialised"));
+        // But for the zero behind them.
+        let elements = self.emit.func.tables[index as usize].words.len() - 1;
+        let end = Operand::Imm(elements as i64);
+        let inside = byte && elements >= BYTES;
+        let at = if inside { at } else { self.emit.pure(Class::B32, P::MinU32, vec![at.into(), end]) };
+        let (load, bytes) = match class {
+            Class::F64 => (P::LdConstF64, 8),
+            Class::F32 => (P::LdConstF32, 4),
+            _ => (P::LdConstB32, 4),
+        };
+        let base = self.emit.pure(Class::B64, P::MovConstU64, vec![Operand::ConstSym(index)]);
+        let address = self.emit.pure(Class::B64, P::MadWideU32, vec![at.into(), Operand::Imm(bytes), base.into()]);
+        self.emit.pure(class, load, vec![Operand::at(address, 0)])
+    }
+}

@@ -1,45 +1,25 @@
-//! What statements say about *how*: mechanisms and attributes of copies, plans of statements, operations on channels and signals.
+//! What statements say about *how*: attributes of copies, plans of statements, operations on channels and signals.
 
 use crate::entities::Expr;
 use crate::layout::RegLayout;
 use crate::literal::Literal;
+use crate::mechanism::Mechanism;
 use crate::ops::Op;
-
-/// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum Mechanism {
-    /// Threads load and store elements, between two memories by way of registers.
-    #[default]
-    Registers,
-    /// So too, but of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
-    /// aligned words of that width and shifted into place: `unaligned 1`.
-    Words {
-        /// Elements that are known to be aligned.
-        aligned: u32,
-    },
-    /// Shared memory is read or written as 8x8 matrices of 16-bit elements, eight rows of 16 bytes each (`ldmatrix`, `stmatrix`): `matrix`.
-    Matrices,
-    /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
-    /// `wait` for the slot: `async`.
-    Asynchronous,
-    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
-    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
-    /// slot, has read the buffer at the latest at its `await`: `tma`.
-    Tensor {
-        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
-        /// part, and they all get it: `tma multicast`.
-        multicast: bool,
-    },
-    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
-    Fragment,
-    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
-    Prefetch,
-}
 
 impl CopyAttrs {
     /// The attributes of a copy by the tensor memory accelerator.
     pub fn tensor() -> CopyAttrs {
         CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }
+    }
+
+    /// Whether threads address the elements, each those that a layout says, and check their bounds.
+    pub fn is_by_threads(&self) -> bool {
+        self.mechanism.is_by_threads()
+    }
+
+    /// Whether elements may land, or be read, after the copy.
+    pub fn lands_later(&self) -> bool {
+        self.mechanism.lands_later()
     }
 
     /// Of a copy in aligned words that are shifted into place: how many elements are known to be aligned.

@@ -61,7 +61,7 @@ pub fn combined_types(op: Op, by: impl Fn(&Combination) -> bool) -> String {
 impl CopyAttrs {
     /// Whether threads themselves combine with what is there: of what the accelerator combines no thread sees it.
     pub fn combined_by_threads(&self) -> bool {
-        self.reduce.is_some() && !self.is_tensor()
+        self.reduce.is_some() && self.is_by_threads()
     }
 }
 

@@ -15,9 +15,10 @@ mod build;
 mod visit;
 
 use crate::atoms::Atom;
-pub use crate::attributes::{ChannelOp, CopyAttrs, Mechanism, SignalOp, StmtPlan};
+pub use crate::attributes::{ChannelOp, CopyAttrs, SignalOp, StmtPlan};
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
+pub use crate::mechanism::Mechanism;
 use crate::ops::{Op, ReduceOp};
 use crate::space::Space;
 use crate::target::Target;
@@ -157,6 +158,28 @@ pub enum ValueDef {
 }
 
 impl ValueDef {
+    /// The type of its elements, if it declares one.
+    pub fn elem(&self) -> Option<ElemRef> {
+        match self {
+            ValueDef::Tensor(t) => Some(t.elem),
+            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => Some(t.elem),
+            ValueDef::Scalar { elem, .. } => Some(*elem),
+            ValueDef::Table(t) => Some(t.elem),
+            _ => None,
+        }
+    }
+
+    /// The same, to be bound.
+    pub fn elem_mut(&mut self) -> Option<&mut ElemRef> {
+        match self {
+            ValueDef::Tensor(t) => Some(&mut t.elem),
+            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => Some(&mut t.elem),
+            ValueDef::Scalar { elem, .. } => Some(elem),
+            ValueDef::Table(t) => Some(&mut t.elem),
+            _ => None,
+        }
+    }
+
     /// Where its elements are; values without any are in registers.
     pub fn space(&self) -> Space {
         match self {

@@ -23,6 +23,7 @@ pub mod layout;
 mod lexer;
 pub mod literal;
 pub mod loop_ends;
+pub mod mechanism;
 pub mod numerics;
 pub mod ops;
 pub mod overlay;

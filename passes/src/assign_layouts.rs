@@ -195,7 +195,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     let unaligned = unaligned_copies(k, cx, &facts, threads);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        if attrs.threads.is_some() || attrs.is_tensor() || has_registers(k, src) || has_registers(k, dst) {
+        if attrs.threads.is_some() || !attrs.is_by_threads() || has_registers(k, src) || has_registers(k, dst) {
             continue;
         }
         let shape = moved_shape(k, src, dst);

@@ -73,7 +73,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // The hardware cuts its boxes off at the end of the tensor.
-        if attrs.is_tensor() {
+        if !attrs.is_by_threads() {
             continue;
         }
         let Some((_, view)) = global_side(k, src, dst) else { continue };

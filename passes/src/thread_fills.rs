@@ -61,7 +61,7 @@ pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> b
     let Some(from) = resolve_view(k, src).filter(|v| k.tensor_ty(v.base).is_some()) else { return false };
     let fits = || tensor_copies::fits(k, facts, options.target, &from, buffer, &CopyAttrs::default()).is_ok();
     let buffer = matches!(k.values[buffer].def, ValueDef::Smem(_)) && read_by_warpgroups(k, buffer);
-    buffer && !attrs.is_tensor() && elem_of(k, from.base).is_some() && !fits()
+    buffer && attrs.is_by_threads() && elem_of(k, from.base).is_some() && !fits()
 }
 
 /// Whether the producer of a kernel does such copies, or will.
@@ -74,7 +74,7 @@ pub(crate) fn any(k: &Kernel, options: &Options) -> bool {
 pub(crate) fn fills_slot(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
     let slot = matches!(&k.exprs[dst], ExprData::View(v) if v.slot == Some(Slot::Put));
-    slot && !attrs.is_tensor() && resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())
+    slot && attrs.is_by_threads() && resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())
 }
 
 /// The layout of such a copy: `2^chunk` neighbours along `contiguous` are a thread's, neighbouring threads have neighbouring ones as far as the largest

@@ -38,7 +38,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         // No thread accesses what the hardware moves.
-        if attrs.is_tensor() {
+        if !attrs.is_by_threads() {
             result = result.and(describable(k, cx, &facts, s, src, dst));
             continue;
         }

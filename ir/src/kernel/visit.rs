@@ -91,7 +91,7 @@ impl Kernel {
 
     /// Whether threads fill slots of the channel themselves, by asynchronous copies or stores.
     pub fn fills_by_threads(&self, channel: Value) -> bool {
-        self.fills(channel).any(|attrs| !attrs.is_tensor())
+        self.fills(channel).any(CopyAttrs::is_by_threads)
     }
 
     /// Visits every statement under `block`, outer before inner, in program order.

@@ -456,22 +456,9 @@ impl Parser<'_, '_> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
-            && (matches!(
-                word,
-                "vec"
-                    | "unaligned"
-                    | "threads"
-                    | "check"
-                    | "when"
-                    | "keep"
-                    | "fill"
-                    | "matrix"
-                    | "async"
-                    | "tma"
-                    | "multicast"
-                    | "fragment"
-                    | "prefetch"
-            ) || Op::from_combining_word(word).is_some())
+            && (matches!(word, "vec" | "threads" | "check" | "when" | "keep" | "fill" | "multicast")
+                || Mechanism::from_word(word).is_some()
+                || Op::from_combining_word(word).is_some())
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -485,18 +472,16 @@ impl Parser<'_, '_> {
                     let aligned = self.small_int("elements that are aligned")?;
                     self.mechanism(&mut attrs, Mechanism::Words { aligned }, span)?;
                 }
-                "matrix" => self.mechanism(&mut attrs, Mechanism::Matrices, span)?,
-                "async" => self.mechanism(&mut attrs, Mechanism::Asynchronous, span)?,
-                "tma" => self.mechanism(&mut attrs, Mechanism::Tensor { multicast: false }, span)?,
                 "multicast" if attrs.is_tensor() => attrs.mechanism = Mechanism::Tensor { multicast: true },
                 "multicast" => {
                     let d = Diagnostic::error(codes::BAD_COPY, span, "`multicast` is for tensor copies");
                     return Err(self.error(d.with_note("write `tma multicast`")));
                 }
-                "fragment" => self.mechanism(&mut attrs, Mechanism::Fragment, span)?,
-                "prefetch" => self.mechanism(&mut attrs, Mechanism::Prefetch, span)?,
                 "when" => attrs.when = Some(self.expr()?),
-                _ => attrs.reduce = Op::from_combining_word(word),
+                _ => match Mechanism::from_word(word) {
+                    Some(mechanism) => self.mechanism(&mut attrs, mechanism, span)?,
+                    None => attrs.reduce = Op::from_combining_word(word),
+                },
             }
         }
         Ok(attrs)
@@ -506,9 +491,8 @@ impl Parser<'_, '_> {
     fn mechanism(&mut self, attrs: &mut CopyAttrs, mechanism: Mechanism, span: Span) -> Parsed<()> {
         if attrs.mechanism != Mechanism::Registers {
             let d = Diagnostic::error(codes::BAD_COPY, span, "a copy has one mechanism, and another is named before");
-            return Err(self.error(d.with_note(
-                "`unaligned`, `matrix`, `async`, `tma`, `fragment` and `prefetch` say what moves the elements: write one of them",
-            )));
+            let words = Mechanism::words();
+            return Err(self.error(d.with_note(format!("{words} say what moves the elements: write one of them"))));
         }
         attrs.mechanism = mechanism;
         Ok(())

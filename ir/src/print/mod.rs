@@ -8,7 +8,7 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, Kernel, Mechanism, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
+use crate::kernel::{CopyAttrs, Kernel, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
 use crate::literal::Literal;
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::types::{ElemRef, Handover, Lanes, Place, TileTy, Turns};
@@ -397,15 +397,13 @@ impl Printer<'_> {
             self.put(" when ");
             self.expr(cond);
         }
-        self.put(match attrs.mechanism {
-            Mechanism::Registers | Mechanism::Words { .. } => "",
-            Mechanism::Matrices => " matrix",
-            Mechanism::Asynchronous => " async",
-            Mechanism::Tensor { multicast: false } => " tma",
-            Mechanism::Tensor { multicast: true } => " tma multicast",
-            Mechanism::Fragment => " fragment",
-            Mechanism::Prefetch => " prefetch",
-        });
+        // In front of the others: it says something of `vec`.
+        if let Some(word) = attrs.mechanism.word().filter(|_| attrs.unaligned().is_none()) {
+            self.put(&format!(" {word}"));
+        }
+        if attrs.is_multicast() {
+            self.put(" multicast");
+        }
         if attrs.keep {
             self.put(" keep");
         }

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Stride, contiguous_dim, strides};
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::Kernel;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim};
@@ -23,14 +23,8 @@ pub struct Width {
 
 /// The element type of a place or tensor, once specialised.
 pub fn elem_of(k: &Kernel, base: Value) -> Option<Elem> {
-    let elem = match &k.values[base].def {
-        ValueDef::Tensor(t) => t.elem,
-        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => t.elem,
-        ValueDef::Scalar { elem, .. } => *elem,
-        _ => return None,
-    };
-    match elem {
-        ElemRef::Known(e) => Some(e),
+    match k.values[base].def.elem()? {
+        ElemRef::Known(elem) => Some(elem),
         ElemRef::Param(_) => None,
     }
 }

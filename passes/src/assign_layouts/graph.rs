@@ -234,7 +234,7 @@ impl Builder<'_> {
 
     fn copy(&mut self, s: Stmt, src: Expr, dst: Expr) {
         let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { unreachable!("it is a copy") };
-        if attrs.is_tensor() || attrs.is_prefetch() || attrs.is_fragment() {
+        if !attrs.is_by_threads() || attrs.is_prefetch() || attrs.is_fragment() {
             return;
         }
         let from = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory());

@@ -99,7 +99,7 @@ fn written(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return None };
     let to = resolve_view(k, *dst)?.base;
     let shared = k.values[to].def.space().is_of_block();
-    (shared && !attrs.is_tensor()).then_some(to)
+    (shared && attrs.is_by_threads()).then_some(to)
 }
 
 /// The buffers and channels that a statement reads through the asynchronous proxy.

@@ -80,7 +80,7 @@ impl Residue {
                 return Err(format!("`{}` is used by more than copies", k.values[var].name));
             };
             // Nobody checks anything: what is past the end arrives as zero.
-            if attrs.is_tensor() {
+            if !attrs.is_by_threads() {
                 return Ok(None);
             }
             // Other tiles would have other elements outside the bounds.

@@ -32,7 +32,7 @@ const TILE: &str = "`warp_tile (64, 64)` in the schedule, say, is what each of t
 pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     let holds = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { .. } => true,
-        StmtData::Copy { attrs, .. } => !attrs.is_tensor() && !fills_slot(k, s),
+        StmtData::Copy { attrs, .. } => attrs.is_by_threads() && !fills_slot(k, s),
         _ => false,
     };
     k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))

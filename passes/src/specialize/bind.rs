@@ -5,7 +5,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, ValueDef};
-use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides, TileTy};
+use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
 
 /// The value of every compile-time parameter: from the command line, else its default.
 pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue)>, Reported> {
@@ -152,27 +152,14 @@ pub(crate) fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
             _ => {}
         }
     }
-    let tile = |t: &mut TileTy| elem(&mut t.elem);
     for data in k.values.values_mut() {
-        match &mut data.def {
-            ValueDef::Tensor(t) => {
-                elem(&mut t.elem);
-                if let Strides::Ordered(order @ OrderRef::Param(_)) = &mut t.strides
-                    && let OrderRef::Param(p) = *order
-                    && let Some(ConstValue::Order(known)) = lookup(p)
-                {
-                    *order = OrderRef::Known(known);
-                }
-            }
-            ValueDef::Scalar { elem: e, .. } => elem(e),
-            ValueDef::Table(t) => elem(&mut t.elem),
-            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => tile(t),
-            ValueDef::ConstParam(_)
-            | ValueDef::Size
-            | ValueDef::Stride
-            | ValueDef::Grid
-            | ValueDef::Loop
-            | ValueDef::Let => {}
+        data.def.elem_mut().into_iter().for_each(elem);
+        if let ValueDef::Tensor(t) = &mut data.def
+            && let Strides::Ordered(order @ OrderRef::Param(_)) = &mut t.strides
+            && let OrderRef::Param(p) = *order
+            && let Some(ConstValue::Order(known)) = lookup(p)
+        {
+            *order = OrderRef::Known(known);
         }
     }
 }

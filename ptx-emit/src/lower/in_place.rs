@@ -75,10 +75,7 @@ impl Lower<'_> {
             StmtData::Role { .. } => ok = false,
             StmtData::Copy { src, dst, attrs } => {
                 let Some(to) = resolve_view(k, *dst).filter(|v| v.base == tensor) else { return };
-                ok &= attrs.reduce.is_none()
-                    && !attrs.is_asynchronous()
-                    && !attrs.is_tensor()
-                    && self.once_each(*src, attrs);
+                ok &= attrs.reduce.is_none() && !attrs.lands_later() && self.once_each(*src, attrs);
                 stores.push(Store { path: path.to_vec(), to });
             }
             _ => {}

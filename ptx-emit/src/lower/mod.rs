@@ -231,15 +231,8 @@ impl<'a> Lower<'a> {
 impl Lower<'_> {
     /// The element type of a place, tensor or scalar.
     pub(crate) fn elem(&self, v: Value) -> Option<Elem> {
-        let elem = match &self.k.values[v].def {
-            ValueDef::Tensor(t) => t.elem,
-            ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => t.elem,
-            ValueDef::Scalar { elem, .. } => *elem,
-            ValueDef::Table(t) => t.elem,
-            _ => return None,
-        };
-        match elem {
-            ElemRef::Known(e) => Some(e),
+        match self.k.values[v].def.elem()? {
+            ElemRef::Known(elem) => Some(elem),
             ElemRef::Param(_) => None,
         }
     }

@@ -121,7 +121,7 @@ impl Lower<'_> {
             if !matches!(data.def, ValueDef::Channel { .. }) {
                 continue;
             }
-            let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.is_tensor(), attrs.is_asynchronous())).collect();
+            let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.is_by_threads(), attrs.lands_later())).collect();
             if kinds.len() > 1 {
                 let what = "a channel that is filled by copies of several kinds, `tma`, `async` and plain; give each kind a channel of its own";
                 return Err(self.unsupported_at(data.span, what));

@@ -264,7 +264,7 @@ impl Walk<'_> {
         let (filled, on_its_way) = match &k.stmts[s] {
             StmtData::Copy { dst, attrs, .. } => {
                 let view = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }));
-                (view.map(|v| v.base), attrs.is_tensor() || attrs.is_asynchronous())
+                (view.map(|v| v.base), attrs.lands_later())
             }
             _ => (None, false),
         };

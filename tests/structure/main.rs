@@ -9,9 +9,10 @@ mod modules;
 mod sizes;
 
 use circles::Arrows;
-use known::{CIRCLES, LONG_FILES, LONG_FUNCTIONS};
+use known::{CHOOSE_MECHANISMS, CIRCLES, LONG_FILES, LONG_FUNCTIONS};
 use std::collections::BTreeSet;
 use std::path::Path;
+use tilec_ir::space::Space;
 
 /// The folders of the workspace's crates.
 const CRATES: [&str; 6] = ["ir", "passes", "ptx-emit", "sim", "driver", "tests"];
@@ -117,6 +118,47 @@ fn functions_and_files_are_short() -> Result<(), String> {
         if !functions.contains(&((*file).to_owned(), (*name).to_owned())) {
             found.push(format!("`{name}` of {file} is short, or gone: take it off the list"));
         }
+    }
+    verdict(&found);
+    Ok(())
+}
+
+/// The places of a text, as path and line, where one of `names` stands with a variant behind it; comments and tests do not count.
+fn named(path: &Path, names: &[String]) -> Result<Vec<(String, usize, String)>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let end = text.find("#[cfg(test)]").unwrap_or(text.len());
+    let code = |line: &str| line.split("//").next().unwrap_or_default().to_owned();
+    let lines = text[..end].lines().enumerate();
+    let found = lines.flat_map(|(i, line)| {
+        let line = code(line);
+        names.iter().filter(|name| line.contains(name.as_str())).map(|n| (i + 1, n.clone())).collect::<Vec<_>>()
+    });
+    Ok(found.map(|(line, name)| (shown(path), line, name)).collect())
+}
+
+/// Passes and the driver ask what a memory space or a mechanism can do: a new one is no word in them, but in the pass that chooses it.
+#[test]
+fn passes_name_no_space_and_no_mechanism() -> Result<(), String> {
+    let (mut found, mut chose) = (Vec::new(), BTreeSet::new());
+    let spaces: Vec<String> = Space::ALL.iter().map(|space| format!("Space::{space:?}")).collect();
+    let mechanisms = ["Mechanism::".to_owned()];
+    for folder in ["passes/src", "driver/src"] {
+        for path in sizes::rust_files(&root().join(folder))? {
+            let file = shown(&path);
+            for (file, line, name) in named(&path, &spaces)? {
+                found.push(format!("{file}:{line} names `{name}`: ask what the space can do (`ir/src/space.rs`)"));
+            }
+            let chooses = CHOOSE_MECHANISMS.iter().any(|(known, _)| *known == file);
+            for (file, line, _) in named(&path, &mechanisms)? {
+                chose.insert(file.clone());
+                if !chooses {
+                    found.push(format!("{file}:{line} names a mechanism: ask what it can do (`ir/src/mechanism.rs`)"));
+                }
+            }
+        }
+    }
+    for (file, _) in CHOOSE_MECHANISMS.iter().filter(|(file, _)| !chose.contains(*file)) {
+        found.push(format!("{file} chooses no mechanism any more: take it off the list"));
     }
     verdict(&found);
     Ok(())

@@ -25,6 +25,7 @@ mod place_shared;
 mod predicate;
 mod rewrite;
 mod roles;
+mod runs;
 mod schedule;
 mod schedule_loops;
 mod select_mma;
@@ -59,24 +60,7 @@ fn run_of(pass: &PassInfo) -> Run {
     match pass.name {
         align_rows::NAME => Run::File(align_rows::run),
         choose::NAME => Run::Kernel(choose::run),
-        specialize::NAME => Run::Kernel(specialize::run),
-        select_mma::NAME => Run::Kernel(select_mma::run),
-        stage_stores::NAME => Run::Kernel(stage_stores::run),
-        assign_layouts::NAME => Run::Kernel(assign_layouts::run),
-        defer_reductions::NAME => Run::Kernel(defer_reductions::run),
-        vectorize::NAME => Run::Kernel(vectorize::run),
-        swizzle::NAME => Run::Kernel(swizzle::run),
-        schedule_loops::NAME => Run::Kernel(schedule_loops::run),
-        expand::NAME => Run::Kernel(expand::run),
-        pipeline::NAME => Run::Kernel(pipeline::run),
-        predicate::NAME => Run::Kernel(predicate::run),
-        schedule::NAME => Run::Kernel(schedule::run),
-        overlap_launches::NAME => Run::Kernel(overlap_launches::run),
-        contraction::NAME => Run::Kernel(contraction::run),
-        hand_over::NAME => Run::Kernel(hand_over::run),
-        place_shared::NAME => Run::Kernel(place_shared::run),
-        barriers::NAME => Run::Kernel(barriers::run),
-        other => panic!("bug: the pass `{other}` does nothing"),
+        _ => Run::Kernel(runs::of(pass)),
     }
 }
 

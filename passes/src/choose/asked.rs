@@ -13,8 +13,7 @@ use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::schedule_loops::{self, issue_clocks};
 use crate::select_mma::{self, Sharing, best_atom};
-use crate::{Cx, Options};
-use crate::{assign_layouts, pipeline, place_shared, specialize, swizzle, vectorize};
+use crate::{Cx, Options, pipeline, place_shared, runs, specialize};
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
@@ -83,18 +82,10 @@ fn with_values(work: &Work<'_>, env: &Env) -> Kernel {
 
 /// Whether the passes that make buffers take the values of `env`, and a block has the shared memory that the kernel needs then.
 pub(super) fn compiles(work: &Work<'_>, options: &Options, env: &Env) -> bool {
-    type Pass = (&'static str, fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>);
-    const PASSES: [Pass; 6] = [
-        ("specialize", specialize::run),
-        ("select-mma", select_mma::run),
-        ("assign-layouts", assign_layouts::run),
-        ("vectorize", vectorize::run),
-        ("swizzle", swizzle::run),
-        ("pipeline", pipeline::run),
-    ];
     let options = bare(options);
     let mut k = with_values(work, env);
-    let all = PASSES.iter().all(|(name, run)| quietly(&options, name, |cx| run(&mut k, cx)).is_ok());
+    let mut passes = runs::between(specialize::NAME, pipeline::NAME);
+    let all = passes.all(|(pass, run)| quietly(&options, pass.name, |cx| run(&mut k, cx)).is_ok());
     let limit = options.target.smem_per_block();
     all && place_shared::bytes(&k, &options, limit, &[]) <= limit
 }
@@ -111,20 +102,20 @@ pub(super) fn ask(
 ) -> Result<Asked, String> {
     let options = &bare(options);
     let mut k = with_values(work, env);
-    quietly(options, "specialize", |cx| specialize::run(&mut k, cx))?;
+    quietly(options, specialize::NAME, |cx| specialize::run(&mut k, cx))?;
     let mut whole = k.clone();
-    quietly(options, "select-mma", |cx| select_mma::run(&mut k, cx))?;
+    quietly(options, select_mma::NAME, |cx| select_mma::run(&mut k, cx))?;
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
     let reader = Reader { work, card, options, env, k: &k, threads };
     if !schedule_loops::is_scheduled(&k) {
         // What warps share is asked of the kernel as it is before its products become loops over slices.
-        let sharing = quietly(options, "select-mma", |cx| select_mma::sharing(&mut whole, cx));
+        let sharing = quietly(options, select_mma::NAME, |cx| select_mma::sharing(&mut whole, cx));
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
         return reader.of_warps(&sharing, crowded);
     }
-    let mut scheduled = k.clone();
-    let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut scheduled, cx))?;
-    Ok(Asked { slots: slots(&scheduled), ..reader.of_warpgroups(&iterations) })
+    let (parts, shared) = (reader.parts(), reader.shared(&|_| pipeline::usual_slots(true, false)));
+    let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut k, cx))?;
+    Ok(Reader { work, card, options, env, k: &k, threads }.of_warpgroups(parts, shared, &iterations))
 }
 
 /// The fewest slots of a channel that has several.
@@ -197,7 +188,7 @@ impl Reader<'_> {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
         }
         let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));
-        let tensor_cores = self.options.is_on("select-mma");
+        let tensor_cores = self.options.is_on(select_mma::NAME);
         let slots = |region: &Region| {
             let scheduled = self.work.k.schedule.stages.and_then(|e| self.work.extent(self.env, e));
             let multiplies_only = self.issued(region) == 0.0;
@@ -288,12 +279,15 @@ impl Reader<'_> {
         }
     }
 
-    /// wgmma, fed by producer warps: the modulo schedule says what an iteration takes.
-    fn of_warpgroups(&self, iterations: &[(Block, u64)]) -> Asked {
-        let mut parts = Vec::new();
+    /// The parts of all regions without their products.
+    fn parts(&self) -> Vec<Part> {
+        self.work.regions.iter().map(|region| self.part(region)).collect()
+    }
+
+    /// wgmma, fed by producer warps: the modulo schedule says what an iteration takes. `parts`, and `shared` bytes: before it was found.
+    fn of_warpgroups(&self, mut parts: Vec<Part>, shared: u64, iterations: &[(Block, u64)]) -> Asked {
         let (mut clocks, mut ends) = (Vec::new(), 0.0);
-        for (number, region) in self.work.regions.iter().enumerate() {
-            let mut part = self.part(region);
+        for (number, (region, part)) in self.work.regions.iter().zip(&mut parts).enumerate() {
             let body = region.at.map(|s| match self.k.stmts[s] {
                 StmtData::For { body, .. } => body,
                 _ => unreachable!("a region is that of a loop"),
@@ -306,18 +300,11 @@ impl Reader<'_> {
                 }
                 None => ends += part.trips * part.issued / SCHEDULERS,
             }
-            parts.push(part);
         }
-        let atom = tilec_ir::atoms::Atom::all().find(|a| a.row().asynchronous());
-        let block = occupancy::Block {
-            threads: self.threads,
-            tiles: 0,
-            shared: self.shared(&|_| pipeline::usual_slots(true, false)),
-            wide: true,
-            mixed: 0,
-            lone: false,
-        };
-        Asked { cost: self.cost(parts, block, 1, atom), iterations: clocks, ends, slots: 1 }
+        let atom = Atom::all().find(|a| a.row().asynchronous());
+        let block = occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false };
+        let cost = self.cost(parts, block, 1, atom);
+        Asked { cost, iterations: clocks, ends, slots: slots(self.k) }
     }
 }
 

@@ -221,3 +221,45 @@ impl<'a> Combinations<'a> {
         Some(macs.max(bytes) / (self.space.card.clock * 1e9))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::choose::parameters::autos;
+    use tilec_ir::diag::Sink;
+    use tilec_ir::target::Target;
+
+    const SOURCES: [&str; 3] = [
+        include_str!("../../../examples/gemm.tile"),
+        include_str!("../../../examples/conv.tile"),
+        include_str!("../../../examples/gemm_batched.tile"),
+    ];
+
+    /// A rule that is asked before all that it depends on has a value would leave out what fits, or keep what does not.
+    #[test]
+    fn what_is_visited_is_what_fits() {
+        for target in [Target::Sm70, Target::Sm80, Target::Sm90a] {
+            for source in SOURCES {
+                let (options, mut sink) = (Options::new(target), Sink::new());
+                let k = tilec_ir::parser::parse(source, &mut sink).unwrap().kernels.remove(0);
+                let autos = autos(&k, &mut crate::Cx::new(&options, "choose", &mut sink)).unwrap();
+                let space = Space::new(&k, &options, &autos).unwrap();
+                let all = Combinations::of(&space);
+                let mut visited: Vec<(usize, f64)> =
+                    all.bounded(space.bytes(&space.env)).into_iter().map(|(least, index)| (index, least)).collect();
+                visited.sort_by_key(|(index, _)| *index);
+                let mut env = space.env.clone();
+                let one_by_one = |index: usize| {
+                    all.bind(index, &mut env);
+                    let launch = space.launch(&env, 0.0);
+                    let fits = all.rules.iter().all(|&(_, rule)| all.fits(rule, &env));
+                    fits.then(|| (index, all.least(&env, &launch).unwrap_or(0.0)))
+                };
+                let expected: Vec<(usize, f64)> = (0..all.count().unwrap()).filter_map(one_by_one).collect();
+                assert_eq!(visited, expected, "{} for {}", k.name, target.name());
+                assert!(!expected.is_empty());
+            }
+        }
+    }
+}

@@ -17,7 +17,7 @@ use super::space::Space;
 use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
 use crate::schedule_loops::tensor_rate;
-use crate::select_mma::best_atom;
+use crate::select_mma::{self, best_atom};
 use tilec_ir::entities::{Expr, Value};
 
 /// A candidate that is legal.
@@ -287,7 +287,7 @@ impl<'a> Several<'a> {
 
     /// Multiply-adds of the fastest instruction of warps for a product, per clock and multiprocessor.
     fn rate(&self, p: &Product) -> f64 {
-        let (space, tensor_cores) = (self.space, self.space.options.is_on("select-mma"));
+        let (space, tensor_cores) = (self.space, self.space.options.is_on(select_mma::NAME));
         let best = || best_atom(space.options.target, tensor_cores, (p.inputs, p.acc), LARGE);
         p.atom.or_else(best).map_or(f64::INFINITY, |atom| space.card.rate(atom, p.inputs, p.acc))
     }

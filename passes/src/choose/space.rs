@@ -11,7 +11,7 @@ use super::sizes::assumed;
 use super::work::{Env, Work};
 use crate::assign_layouts::reduced_axes;
 use crate::select_mma::warpgroup::{Way, of_kernel};
-use crate::{Cx, Options};
+use crate::{Cx, Options, select_mma, specialize};
 use tilec_ir::diag::Sink;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
@@ -52,7 +52,7 @@ pub(super) struct Space<'a> {
 /// Whether the products of a kernel are of warpgroups once its parameters have values, and how they are computed: which values does not
 /// matter, but for the types and orders.
 fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<Way> {
-    if !options.target.has_tensor_copies() || !options.is_on("select-mma") {
+    if !options.target.has_tensor_copies() || !options.is_on(select_mma::NAME) {
         return None;
     }
     let mut k = k.clone();
@@ -62,8 +62,8 @@ fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) 
         }
     }
     let mut sink = Sink::new();
-    let mut cx = Cx { options, enabled: true, pass: "specialize", sink: &mut sink };
-    crate::specialize::run(&mut k, &mut cx).ok()?;
+    let mut cx = Cx { options, enabled: true, pass: specialize::NAME, sink: &mut sink };
+    specialize::run(&mut k, &mut cx).ok()?;
     of_kernel(&k, options)
 }
 
@@ -158,7 +158,7 @@ impl<'a> Space<'a> {
 
     /// Whether products will run on tensor cores.
     fn tensor_cores(&self) -> bool {
-        self.options.is_on("select-mma")
+        self.options.is_on(select_mma::NAME)
     }
 
     /// What a launch does besides its blocks, not rasterised. `bytes`: of all tensors.

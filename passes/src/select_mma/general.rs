@@ -19,6 +19,7 @@ use crate::Cx;
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
+use crate::assign_layouts::Reduced;
 use crate::feeds::{self, Feed, Refused};
 use crate::roles::{BESIDE, consumer_registers};
 use crate::select_mma::operands::operand;
@@ -240,6 +241,8 @@ fn shared_out(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<
     let span = k.stmt_spans[sites[0].s];
     let scheduled = k.schedule.threads.and_then(|e| k.as_int(e));
     let mut first: Option<Refused> = None;
+    // Who has how much of a tile does not change what is reduced.
+    let reduced = Reduced::of(k);
     for groups in GROUPS {
         let threads = i64::from(groups * WARPGROUP * WARP);
         if scheduled.is_some_and(|n| n != threads) {
@@ -248,7 +251,7 @@ fn shared_out(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<
         if scheduled.is_none() {
             k.schedule.threads = Some(k.int(threads, span));
         }
-        let refused = match all_of(k, cx, sites)? {
+        let refused = match all_of(k, cx, sites, &reduced)? {
             Err(refused) => refused,
             Ok(found) => match room(k, groups, span) {
                 Ok(()) => return Ok(Ok(found)),
@@ -261,10 +264,15 @@ fn shared_out(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<
     Ok(Err(first.unwrap_or_else(none)))
 }
 
-fn all_of(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<Vec<Product>, Refused>, Reported> {
+fn all_of(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    sites: &[Site],
+    reduced: &Reduced,
+) -> Result<Result<Vec<Product>, Refused>, Reported> {
     let mut found = Vec::new();
     for site in sites {
-        match in_roles::product(k, cx, (site.s, site.src, site.acc), site.mma, site.registers)? {
+        match in_roles::product(k, cx, (site.s, site.src, site.acc), site.mma, (site.registers, reduced))? {
             Ok(product) => found.push(product),
             Err(why) => return Ok(Err(Refused { span: k.stmt_spans[site.s], why })),
         }

@@ -12,8 +12,9 @@ use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
+use crate::assign_layouts::Reduced;
 use crate::assign_layouts::warpgroup_accumulator;
-use crate::select_mma::operands::{Operand, acc_shape, operand, reduced_along, scheduled_tile};
+use crate::select_mma::operands::{Operand, acc_shape, operand, scheduled_tile};
 
 use crate::thread_fills::fills_slot;
 use tilec_ir::atoms::{Atom, Inputs};
@@ -75,7 +76,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.options.target.has_tensor_copies() {
         return Ok(());
     }
-    let mut found = Vec::new();
+    let (mut found, mut reduced) = (Vec::new(), None);
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
@@ -91,7 +92,8 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 "both operands are slots (`a.get`) of channels that copies fill, or one is and the other is a register tile",
             )));
         };
-        match product(k, cx, (s, src, dst), mma, registers)? {
+        let reduced = reduced.get_or_insert_with(|| Reduced::of(k));
+        match product(k, cx, (s, src, dst), mma, (registers, reduced))? {
             Ok(product) => found.push(product),
             Err(why) if mma.atom.is_some() => {
                 let message = format!("this cannot be a product of warpgroups: {why}");
@@ -226,7 +228,7 @@ pub(super) fn check_scheduled(
     }
     let [a, b] = [mma.a, mma.b].map(|e| plain_var(k, e).is_some());
     let registers = (a || b).then_some(b);
-    match product(k, cx, (s, src, acc), mma, registers)? {
+    match product(k, cx, (s, src, acc), mma, (registers, &Reduced::of(k)))? {
         Ok(_) => Ok(()),
         Err(why) => {
             let message = format!("this cannot be a product of warpgroups: {why}");
@@ -257,19 +259,20 @@ fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     }
 }
 
-/// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first.
+/// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first; `reduced`:
+/// the tiles of the kernel that are reduced.
 pub(super) fn product(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     (s, src, acc): (Stmt, Expr, Value),
     mma: Mma,
-    registers: Option<bool>,
+    (registers, reduced): (Option<bool>, &Reduced),
 ) -> Result<Result<Product, String>, Reported> {
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
         return Err(crate::select_mma::operands::not_in_place(k, cx, src, acc));
     }
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
-    Ok(way(k, cx, acc, &mma, (&a, &b), registers).map(|(atom, way, shape, tile)| Product {
+    Ok(way(k, cx, acc, &mma, (&a, &b), (registers, reduced)).map(|(atom, way, shape, tile)| Product {
         s,
         src,
         mma,
@@ -288,7 +291,7 @@ fn way(
     acc: Value,
     mma: &Mma,
     (a, b): (&Operand, &Operand),
-    registers: Option<bool>,
+    (registers, reduced): (Option<bool>, &Reduced),
 ) -> Result<Chosen, String> {
     let target = cx.options.target;
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
@@ -321,7 +324,7 @@ fn way(
     if !depth.is_multiple_of(step) {
         return Err(format!("its reduction is {depth} deep, which is no multiple of {step}"));
     }
-    let reduced = reduced_along(k, shape);
+    let reduced = reduced.along(&[bm, bn]);
     let swap = registers.unwrap_or(mma.swap);
     let ways = if registers.is_some() || mma.swap || mma.atom.is_some() { vec![swap] } else { vec![false, true] };
     let scheduled = match scheduled_tile(k) {

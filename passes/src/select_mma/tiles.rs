@@ -138,3 +138,22 @@ impl Wanted<'_> {
         warpgroup::tile(self.atom, self.scheduled, self.block, self.way, (self.acc, sums), reduced)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_that_does_not_fit_says_why() {
+        let warps = Owners::Warps { groups: 1 };
+        assert_eq!(warps.fit((128, 128), (64, 32), 4, None), Ok(256));
+        assert_eq!(Owners::Warps { groups: 2 }.fit((128, 128), (64, 32), 4, None), Ok(512));
+        assert_eq!(warps.fit((128, 128), (48, 32), 4, None), Err(Unfit::Divides));
+        assert_eq!(warps.fit((256, 256), (128, 128), 4, None), Err(Unfit::Registers(512)));
+        assert_eq!(warps.fit((256, 256), (16, 16), 4, None), Err(Unfit::TooMany(8192)));
+        assert_eq!(warps.fit((128, 128), (64, 32), 4, Some(128)), Err(Unfit::Threads(256)));
+        // Three warpgroups share 192 rows; warps do not.
+        assert_eq!(Owners::Warpgroups.fit((192, 128), (64, 128), 4, None), Ok(384));
+        assert_eq!(warps.fit((192, 128), (64, 128), 4, None), Err(Unfit::Divides));
+    }
+}

@@ -15,8 +15,9 @@ use super::from_registers::computed;
 use super::sliced;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::assign_layouts::Reduced;
 use crate::select_mma::atoms::divides;
-use crate::select_mma::operands::{acc_shape, known, reduced_along, scheduled_tile};
+use crate::select_mma::operands::{acc_shape, known, scheduled_tile};
 use crate::select_mma::tiles::{Owners, Unfit};
 use crate::select_mma::warps::share::{LEAST, Product, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
@@ -172,7 +173,7 @@ fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
 
 /// The products of warps of a kernel, one for each accumulator that has no layout yet.
 fn products(k: &Kernel) -> Vec<Product> {
-    let mut found: Vec<Product> = Vec::new();
+    let (mut found, mut reduced): (Vec<Product>, Option<Reduced>) = (Vec::new(), None);
     let mut all: Vec<(Value, Mma, Span)> = Vec::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
@@ -187,7 +188,7 @@ fn products(k: &Kernel) -> Vec<Product> {
         if found.iter().any(|p| p.acc == acc) {
             continue;
         }
-        let reduced = reduced_along(k, shape);
+        let reduced = reduced.get_or_insert_with(|| Reduced::of(k)).along(&[shape.0, shape.1]);
         let inputs = [mma.a, mma.b].map(|e| type_of(k, e).ok().and_then(|t| known(t.elem())));
         let types = if let [Some(a), Some(b)] = inputs { Some((Inputs { a, b }, elem)) } else { None };
         found.push(Product {

@@ -45,6 +45,11 @@ pub fn turns(k: &Kernel) -> Vec<Turn> {
     k.blocks[k.body].iter().flat_map(|&s| of_role(k, s)).collect()
 }
 
+/// Those that the warpgroups of a role do one after the other.
+pub fn of_warpgroups(k: &Kernel) -> Vec<Stmt> {
+    turns(k).into_iter().filter(|turn| replicas(k, turn.role) == Some(1)).map(|turn| turn.stmt).collect()
+}
+
 /// Those of a role.
 fn of_role(k: &Kernel, role: Stmt) -> Vec<Turn> {
     let StmtData::Role { body, .. } = k.stmts[role] else { return Vec::new() };

@@ -125,7 +125,7 @@ fn is_shared(k: &Kernel, v: Value) -> bool {
 
 fn reads_tensor(k: &Kernel, src: Expr) -> bool {
     let src = match k.exprs[src] {
-        ExprData::Cast { arg, .. } => arg,
+        ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => arg,
         _ => src,
     };
     resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())

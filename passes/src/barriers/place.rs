@@ -28,6 +28,7 @@ use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
+use tilec_ir::turns::of_warpgroups;
 use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
 
 /// What a barrier resolves.
@@ -88,8 +89,11 @@ pub(super) fn place(k: &Kernel) -> Placement {
     // What stands beside roles is for all threads.
     let bodies = [vec![k.body], roles].concat();
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
+    let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
-        let mut analysis = Analysis { k, scope, overlays: Overlays::of(k), memo: BTreeMap::new(), work: WORK };
+        let in_turns = in_turns.clone();
+        let mut analysis =
+            Analysis { k, scope, overlays: Overlays::of(k), in_turns, memo: BTreeMap::new(), work: WORK };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
@@ -129,8 +133,18 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 
 /// The plain decision: a barrier before every statement that touches shared memory or takes a slot.
 fn everywhere(k: &Kernel, body: Block, scope: Scope) -> Vec<Placed> {
+    let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
+    for &s in &in_turns {
+        k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
+    }
     let mut out = Vec::new();
     k.walk(body, &mut |k, _, s| {
+        if in_turns.contains(&s) {
+            out.push(Placed { before: s, hazards: Vec::new() });
+        }
+        if inside.contains(&s) {
+            return;
+        }
         let takes = scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
         if takes || !accesses(k, scope, s).is_empty() {
             out.push(Placed { before: s, hazards: Vec::new() });
@@ -551,6 +565,8 @@ struct Analysis<'k> {
     k: &'k Kernel,
     scope: Scope,
     overlays: Overlays,
+    /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it stands in front.
+    in_turns: BTreeSet<Stmt>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,
 }
@@ -590,7 +606,13 @@ impl Analysis<'_> {
                     state.join(&then.exit);
                 }
                 StmtData::Ordered { body } => {
-                    let result = self.block(*body, state)?;
+                    let mut result = self.block(*body, state.clone())?;
+                    if self.in_turns.contains(&s) && !result.placed.is_empty() {
+                        let hazards = result.placed.iter().flat_map(|p| p.hazards.clone()).collect();
+                        state.fence();
+                        placed.push(Placed { before: s, hazards });
+                        result = self.block(*body, state)?;
+                    }
                     placed.extend(result.placed.iter().cloned());
                     state = result.exit.clone();
                 }

@@ -39,6 +39,7 @@ use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::tensor_store::tensor_store;
+use tilec_ir::turns::of_warpgroups;
 use walk::walk;
 
 /// The bodies of a kernel's roles.
@@ -78,6 +79,24 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     found.extend(shared);
     stored(k, &mut found);
     found.extend(stored_twice(k));
+    found.extend(barriers_in_turns(k));
+    found
+}
+
+/// Barriers that warpgroups do one after the other: the first waits there for those whose turn comes when it has left.
+fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for turn in of_warpgroups(k) {
+        let mut barriers = Vec::new();
+        for b in k.sub_blocks(turn) {
+            k.walk(b, &mut |k, _, s| barriers.extend(matches!(k.stmts[s], StmtData::Barrier).then_some(s)));
+        }
+        found.extend(barriers.into_iter().map(|s| {
+            Diagnostic::error(codes::HAZARD, k.stmt_spans[s], "a barrier in what warpgroups do one after the other")
+                .with_place(k.stmt_spans[turn], "in turns")
+                .with_note("the first of them would wait for the others, which wait for their turn: what it orders stands in front of `ordered`")
+        }));
+    }
     found
 }
 

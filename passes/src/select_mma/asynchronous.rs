@@ -41,17 +41,21 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let fragment = k.value(&name, span, ValueDef::Var(tile));
     let declared = k.stmt(StmtData::Var { value: fragment, init: None }, span);
     let place = place_of(k, s);
-    let mut src = e;
+    let (mut src, mut conversion) = (e, None);
     let buffer = resolve_view(k, e).expect("an operand is a buffer").base;
     for fill in all_stmts(k, k.body) {
         if let StmtData::Copy { dst, .. } = k.stmts[fill]
             && matches!(k.exprs[dst], ExprData::Ref(v) if v == buffer)
         {
-            warpgroup::unconvert(k, fill);
+            conversion = conversion.or(warpgroup::unconvert(k, fill));
         }
     }
-    if known_elem(k, buffer) != elem {
-        src = k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: e }, span);
+    match conversion.map(|e| k.exprs[e].clone()) {
+        Some(ExprData::Lookup { table, .. }) => src = k.expr(ExprData::Lookup { table, index: e }, span),
+        _ if known_elem(k, buffer) != elem => {
+            src = k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: e }, span);
+        }
+        _ => {}
     }
     let dst = k.value_ref(fragment, span);
     let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);

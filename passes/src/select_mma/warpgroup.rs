@@ -93,10 +93,10 @@ fn converting(
     Ok(Way { swap, registers: true })
 }
 
-/// What a conversion converts.
+/// What a conversion converts: to another type, or to the numbers of a table.
 pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
     match k.exprs[e] {
-        ExprData::Cast { arg, .. } => Some(arg),
+        ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => Some(arg),
         _ => None,
     }
 }
@@ -124,7 +124,9 @@ pub(super) fn possible(
             let way = converting(way, mma, buffers, operand)?;
             // As it will be: what is converted on its way out of the buffer comes there as it is.
             let mut plain = k.clone();
-            fills.iter().for_each(|&(fill, _)| unconvert(&mut plain, fill));
+            for &(fill, _) in &fills {
+                unconvert(&mut plain, fill);
+            }
             feeds::plan(&plain, options, &[buffers.0, buffers.1]).map_err(|refused| refused.why)?;
             Ok((atom, way))
         }
@@ -232,10 +234,11 @@ fn converted(
     Ok(found)
 }
 
-/// Has a copy fill its buffer with elements as they are in the tensor, which those of the buffer then are, if it converts.
-pub(super) fn unconvert(k: &mut Kernel, fill: Stmt) {
+/// Has a copy fill its buffer with elements as they are in the tensor, which those of the buffer then are, if it converts: how it did.
+pub(super) fn unconvert(k: &mut Kernel, fill: Stmt) -> Option<Expr> {
     let StmtData::Copy { src, dst, .. } = k.stmts[fill] else { unreachable!("a fill is a copy") };
-    let Some(arg) = unconverted(k, src) else { return };
+    let arg = unconverted(k, src)?;
+    let conversion = src;
     let from = resolve_view(k, arg).expect("a window of a tensor is converted").base;
     let stored = known_elem(k, from);
     let buffer = resolve_view(k, dst).expect("a fill is of a buffer").base;
@@ -243,6 +246,7 @@ pub(super) fn unconvert(k: &mut Kernel, fill: Stmt) {
         *src = arg;
     }
     k.tile_ty_mut(buffer).expect("a buffer is a tile").elem = ElemRef::Known(stored);
+    Some(conversion)
 }
 
 /// How the product of a specialised kernel that has one alone is computed by warpgroups, in whatever tile; `None`: by warps, or it has several.

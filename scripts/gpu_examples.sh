@@ -70,6 +70,18 @@ for LA in row col; do
     done
 done
 
+# Sums that memory adds up: by threads, and by the tensor memory accelerator out of a buffer.
+staged="-D BM=128,BN=128,BK=64,WM=64,WN=128,STAGES=3"
+for Acc in f16 f32; do
+    check gemm_splitk_add -D Acc=$Acc M=264 N=136 K=1040
+    check gemm_splitk_add -D Acc=$Acc,S=8 $staged --target sm_90a M=264 N=136 K=1040
+done
+check gemm_splitk_add -D T=i8,Acc=i32,ALIGN=16 M=264 N=144 K=1040
+for LQ in row col; do
+    check quantized -D LQ=$LQ M=264 N=144 K=336
+    check quantized -D LQ=$LQ,BM=64,BN=64,BK=64,WM=64,WN=64,KW=1,STAGES=3,RASTER=1 --target sm_90a M=264 N=144 K=336
+done
+
 check gemm_naive -D T=f32 M=72 N=136 K=40
 check gemm_naive -D Acc=f16 M=72 N=136 K=40
 check gemm_direct -D Acc=f16 M=136 N=72 K=64 beta=1

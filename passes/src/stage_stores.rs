@@ -265,9 +265,18 @@ fn fits(
     }
 }
 
+/// Whether the accelerator can store a tile out of a buffer, with rows of `bytes` an element along `dim`: neither panels nor their rows have gaps, and they
+/// are not [`narrow`]. What [`panels`] finds by building the layout.
+pub(crate) fn in_panels(shape: &[u64], dim: usize, bytes: u64) -> bool {
+    let row = shape[dim].saturating_mul(bytes);
+    let Some(exchange) = rows(row, true).filter(|_| !narrow(row)) else { return false };
+    let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
+    (row / exchange.row_bytes()).is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
+}
+
 /// Whether panels for rows of so many bytes are so narrow that the accelerator takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
 /// halves takes 5 % longer on an H200 than with stores by threads. Short rows are left alone.
-pub(crate) fn narrow(bytes: u64) -> bool {
+fn narrow(bytes: u64) -> bool {
     bytes > 2 * Exchange::Bytes128.row_bytes() && rows(bytes, true) == Some(Exchange::Bytes32)
 }
 
@@ -385,5 +394,23 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {
         let wait = k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span);
         k.blocks[body].push(wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_are_where_a_layout_of_them_is() {
+        for elem in [2u32, 4] {
+            for rows in [16, 32, 48, 64, 96, 128, 192, 256] {
+                for cols in (16..=256).step_by(8) {
+                    let row = cols * u64::from(elem);
+                    let found = panels(&[rows, cols], 1, elem, true).is_some() && !narrow(row);
+                    assert_eq!(in_panels(&[rows, cols], 1, u64::from(elem)), found, "{rows}x{cols} of {elem} bytes");
+                }
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::setting::Setting;
 use super::work::{Env, Move, Operand};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::select_mma::transposes;
-use crate::stage_stores::narrow;
+use crate::stage_stores::in_panels;
 use crate::unaligned::takes_words;
 use tilec_ir::layout::hardware::rows;
 
@@ -56,12 +56,6 @@ impl Setting<'_> {
     pub(super) fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
         let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
         let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };
-        let Some(bytes) = shape.get(dim).map(|n| n.saturating_mul(m.bytes)) else { return true };
-        if narrow(bytes) {
-            return false;
-        }
-        let panels = rows(bytes, true).map_or(1, |x| bytes / x.row_bytes());
-        let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
-        panels.is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
+        in_panels(&shape, dim, m.bytes)
     }
 }

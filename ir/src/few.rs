@@ -50,6 +50,19 @@ impl<T: Copy + ReservedValue> Few<T> {
     }
 }
 
+impl<T: Copy + ReservedValue> From<&[T]> for Few<T> {
+    fn from(items: &[T]) -> Few<T> {
+        let mut places = [T::reserved_value(); PLACES];
+        match places.get_mut(..items.len()) {
+            Some(first) => {
+                first.copy_from_slice(items);
+                Few::Here(places, items.len())
+            }
+            None => Few::Heap(items.to_vec()),
+        }
+    }
+}
+
 impl<T: Copy + ReservedValue> Default for Few<T> {
     fn default() -> Few<T> {
         Few::new()
@@ -149,6 +162,7 @@ mod tests {
                 few.clone().into_iter().rev().collect::<Vec<_>>(),
                 list.iter().rev().copied().collect::<Vec<_>>()
             );
+            assert_eq!(Few::from(&list[..]).to_vec(), list);
             assert_eq!(few.into_iter().len(), list.len());
         }
     }

@@ -19,9 +19,9 @@ mod version;
 pub use errors::LegalityError;
 pub use version::{ForcedBy, required_version};
 
-use crate::inst::Operand;
+use crate::inst::{Operand, Reg};
 use crate::module::{Function, Item, Module, ParamTy};
-use cranelift_entity::{EntitySet, SecondaryMap};
+use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use errors::Errors;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,10 +62,9 @@ fn check_versions(module: &Module, errors: &mut Errors) {
     if target.min_version().is_none() {
         errors.push(format!("unknown target `{target}`"));
     }
+    let Some(version) = module.version else { return };
     let (required, forced_by) = required_version(module);
-    if let Some(version) = module.version
-        && version < required
-    {
+    if version < required {
         let by = match forced_by {
             Some(site) => format!("`{}`", site.feature()),
             None => format!("target `{target}`"),
@@ -185,7 +184,7 @@ fn check_launch_bounds(func: &Function, limits: &Limits, errors: &mut Errors) {
 }
 
 fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
-    let mut written = EntitySet::with_capacity(func.regs.len());
+    let mut written = vec![false; func.regs.len()];
     let mut bound: SecondaryMap<_, u32> = SecondaryMap::new();
     for item in &func.body {
         match item {
@@ -193,8 +192,8 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
                 let n_dsts = inst.op.signature().dsts.len();
                 for dst in inst.operands.iter().take(n_dsts) {
                     dst.for_each_reg(|reg| {
-                        if func.regs.is_valid(reg) {
-                            written.insert(reg);
+                        if let Some(written) = written.get_mut(reg.index()) {
+                            *written = true;
                         }
                     });
                 }
@@ -229,9 +228,8 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
                     }
                 }
                 let n_dsts = inst.op.signature().dsts.len();
-                let mut read = |reg| {
-                    let known = func.regs.is_valid(reg);
-                    if known && !written.contains(reg) && reported.insert(reg) {
+                let mut read = |reg: Reg| {
+                    if written.get(reg.index()) == Some(&false) && reported.insert(reg) {
                         errors.push(format!("`{reg}` is read but written nowhere"));
                     }
                 };

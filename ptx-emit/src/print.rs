@@ -10,7 +10,7 @@
 use crate::check::required_version;
 use crate::inst::{AddrBase, Class, Inst, Operand, Reg};
 use crate::module::{ConstDecl, Function, Item, Module, Param, ParamTy};
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::EntityRef;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -114,21 +114,23 @@ fn print_function(out: &mut String, func: &Function) {
     }
     put(out, format_args!(".minnctapersm {}\n{{\n", func.minnctapersm));
 
-    let text = String::with_capacity(func.body.len() * LINE);
-    let mut body = Body { func, text, names: Names::new(func) };
+    out.reserve(func.body.len() * LINE);
+    let begin = out.len();
+    let mut body = Body { func, text: out, names: Names::new(func) };
     for item in &func.body {
         body.item(item);
     }
-    let Body { text, names, .. } = body;
+    let Body { names, .. } = body;
+    let mut declarations = String::new();
     for (class, count) in Class::ALL.into_iter().zip(names.counts) {
         if count > 0 {
-            put(out, format_args!("\t.reg {}\t{}<{count}>;\n", class.decl(), class.prefix()));
+            put(&mut declarations, format_args!("\t.reg {}\t{}<{count}>;\n", class.decl(), class.prefix()));
         }
     }
     for decl in func.shared.iter().filter(|d| !d.dynamic) {
-        put(out, format_args!("\t.shared .align {} .b8 {}[{}];\n", decl.align, decl.name, decl.bytes));
+        put(&mut declarations, format_args!("\t.shared .align {} .b8 {}[{}];\n", decl.align, decl.name, decl.bytes));
     }
-    out.push_str(&text);
+    out.insert_str(begin, &declarations);
     out.push_str("}\n");
 }
 
@@ -161,31 +163,59 @@ fn print_param(out: &mut String, param: &Param) {
     }
 }
 
-/// Register numbers, given out on first sight.
+/// Register names, given out on first sight.
 struct Names {
-    numbers: SecondaryMap<Reg, Option<u32>>,
+    /// Where the name of a register lies in `text`.
+    places: Vec<(u32, u32)>,
+    text: String,
     /// How many registers of each class have one, in the order of [`Class::ALL`].
     counts: [u32; Class::ALL.len()],
 }
 
+/// Characters of a name, as a rule.
+const NAME: usize = 6;
+
 impl Names {
     fn new(func: &Function) -> Names {
-        Names { numbers: SecondaryMap::with_capacity(func.regs.len()), counts: [0; Class::ALL.len()] }
+        let registers = func.regs.len();
+        let text = String::with_capacity(registers * NAME);
+        Names { places: vec![(0, 0); registers], text, counts: [0; Class::ALL.len()] }
     }
 
-    fn number(&mut self, reg: Reg, class: Class) -> u32 {
-        let count = &mut self.counts[class as usize];
-        *self.numbers[reg].get_or_insert_with(|| {
+    fn of(&mut self, reg: Reg, class: Class) -> &str {
+        let (mut start, mut end) = self.places[reg.index()];
+        if end == 0 {
+            let count = &mut self.counts[class as usize];
+            start = self.text.len() as u32;
+            self.text.push_str(class.prefix());
+            decimal(&mut self.text, u64::from(*count));
+            end = self.text.len() as u32;
             *count += 1;
-            *count - 1
-        })
+            self.places[reg.index()] = (start, end);
+        }
+        &self.text[start as usize..end as usize]
     }
+}
+
+/// Appends a number. Numbers are most of a file: they are written without the formatting machinery.
+fn decimal(out: &mut String, mut number: u64) {
+    let mut digits = [0u8; 20];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    digits[first..].iter().for_each(|&digit| out.push(char::from(digit)));
 }
 
 /// A function's statements as they are written.
 struct Body<'a> {
     func: &'a Function,
-    text: String,
+    text: &'a mut String,
     names: Names,
 }
 
@@ -193,18 +223,18 @@ impl Body<'_> {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Inst(inst) => self.inst(inst),
-            Item::Label(label) => put(&mut self.text, format_args!("$L_{}:\n", self.func.labels[*label])),
-            Item::Comment(text) => comment(&mut self.text, "\t", text),
+            Item::Label(label) => put(self.text, format_args!("$L_{}:\n", self.func.labels[*label])),
+            Item::Comment(text) => comment(self.text, "\t", text),
             Item::Loc { file, line, col } => {
                 self.text.push_str("\t.loc");
                 for (before, number) in [('\t', u64::from(*file) + 1), (' ', u64::from(*line)), (' ', u64::from(*col))]
                 {
                     self.text.push(before);
-                    self.decimal(number);
+                    decimal(self.text, number);
                 }
                 self.text.push('\n');
             }
-            Item::Pragma(text) => put(&mut self.text, format_args!("\t.pragma \"{text}\";\n")),
+            Item::Pragma(text) => put(self.text, format_args!("\t.pragma \"{text}\";\n")),
         }
     }
 
@@ -217,37 +247,38 @@ impl Body<'_> {
         }
         let mnemonic = inst.op.mnemonic();
         match inst.columns().and_then(|columns| Some((columns, mnemonic.split_once("nN")?))) {
-            Some((columns, (head, tail))) => put(&mut self.text, format_args!("{head}n{columns}{tail}")),
+            Some((columns, (head, tail))) => put(self.text, format_args!("{head}n{columns}{tail}")),
             None => self.text.push_str(mnemonic),
         }
-        let listed = inst.operands.iter().filter(|operand| !matches!(operand, Operand::Columns(_)));
-        for (index, operand) in listed.enumerate() {
-            self.text.push_str(if index == 0 { "\t" } else { ", " });
+        let mut separator = "\t";
+        for operand in inst.operands.iter().filter(|operand| !matches!(operand, Operand::Columns(_))) {
+            self.text.push_str(separator);
             self.operand(operand);
+            separator = ", ";
         }
         self.text.push_str(";\n");
     }
 
     fn reg(&mut self, reg: Reg) {
-        let class = self.func.regs[reg];
-        let number = self.names.number(reg, class);
-        self.text.push_str(class.prefix());
-        self.decimal(u64::from(number));
-    }
-
-    /// Numbers are most of a file: written without the formatting machinery.
-    fn decimal(&mut self, number: u64) {
-        if number >= 10 {
-            self.decimal(number / 10);
-        }
-        self.text.push(char::from(b'0' + (number % 10) as u8));
+        self.text.push_str(self.names.of(reg, self.func.regs[reg]));
     }
 
     fn integer(&mut self, value: i64) {
         if value < 0 {
             self.text.push('-');
         }
-        self.decimal(value.unsigned_abs());
+        decimal(self.text, value.unsigned_abs());
+    }
+
+    fn braces(&mut self, regs: &[Reg]) {
+        self.text.push('{');
+        for (index, reg) in regs.iter().enumerate() {
+            if index > 0 {
+                self.text.push_str(", ");
+            }
+            self.reg(*reg);
+        }
+        self.text.push('}');
     }
 
     fn operand(&mut self, operand: &Operand) {
@@ -260,18 +291,9 @@ impl Body<'_> {
             // In the opcode.
             Operand::Columns(_) => {}
             Operand::Imm(value) => self.integer(*value),
-            Operand::F32(value) => put(&mut self.text, format_args!("0f{:08X}", value.to_bits())),
-            Operand::F64(value) => put(&mut self.text, format_args!("0d{:016X}", value.to_bits())),
-            Operand::Vec(regs) => {
-                self.text.push('{');
-                for (index, reg) in regs.iter().enumerate() {
-                    if index > 0 {
-                        self.text.push_str(", ");
-                    }
-                    self.reg(*reg);
-                }
-                self.text.push('}');
-            }
+            Operand::F32(value) => put(self.text, format_args!("0f{:08X}", value.to_bits())),
+            Operand::F64(value) => put(self.text, format_args!("0d{:016X}", value.to_bits())),
+            Operand::Vec(regs) => self.braces(regs),
             Operand::Addr { base, offset } => {
                 self.text.push('[');
                 match base {
@@ -286,7 +308,7 @@ impl Body<'_> {
                 self.text.push(']');
             }
             Operand::Special(special) => self.text.push_str(special.text()),
-            Operand::Label(label) => put(&mut self.text, format_args!("$L_{}", self.func.labels[*label])),
+            Operand::Label(label) => put(self.text, format_args!("$L_{}", self.func.labels[*label])),
             Operand::SharedSym(index) => self.text.push_str(&self.func.shared[*index as usize].name),
             Operand::ParamSym(index) => self.text.push_str(&self.func.params[*index as usize].name),
             Operand::ConstSym(index) => self.text.push_str(&self.func.tables[*index as usize].name),
@@ -300,7 +322,7 @@ impl Body<'_> {
                 self.reg(*map);
                 if !at.is_empty() {
                     self.text.push_str(", ");
-                    self.operand(&Operand::Vec(at.clone()));
+                    self.braces(at);
                 }
                 self.text.push(']');
             }

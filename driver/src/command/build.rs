@@ -31,6 +31,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     let source = read(input)?;
     let mut options = options(&args.program, input, args.program.target.unwrap_or(Target::Sm70))?;
     options.keep = keep(&args.print_after)?;
+    options.report_accesses = emit == Emit::Report;
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
 

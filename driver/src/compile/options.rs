@@ -38,6 +38,8 @@ pub struct CompileOptions {
     pub keep: Keep,
     /// Verify the program after every pass.
     pub verify_each: bool,
+    /// The reports say what each copy and access of shared memory became, which takes a tenth of a compilation.
+    pub report_accesses: bool,
 }
 
 /// After which passes the program is kept as text.
@@ -71,6 +73,7 @@ impl Default for CompileOptions {
             deny: BTreeSet::new(),
             keep: Keep::default(),
             verify_each: cfg!(debug_assertions),
+            report_accesses: true,
         }
     }
 }

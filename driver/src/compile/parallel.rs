@@ -9,7 +9,9 @@ const STACK: usize = 8 << 20;
 
 /// What `f` makes of each item, in order. One item is worked on by the calling thread.
 pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    // How many there may be is read from several files.
+    let available = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = if items.len() < 2 { 1 } else { available().min(items.len()) };
     if threads < 2 {
         return items.into_iter().map(f).collect();
     }

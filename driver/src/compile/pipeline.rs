@@ -69,6 +69,7 @@ pub struct Optimized {
     deny: BTreeSet<String>,
     /// The sizes that were chosen for.
     sizes: Vec<Sizes>,
+    report_accesses: bool,
 }
 
 /// A kernel after all passes.
@@ -215,7 +216,8 @@ pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Dia
     let (target, deny) = (options.target, options.deny.clone());
     let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
     let sequences = module.sequences;
-    Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes })
+    let report_accesses = options.report_accesses;
+    Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes, report_accesses })
 }
 
 /// A file after the passes over all of it, with their texts, its kernels as they are after `choose`, and which of these are variants.
@@ -394,13 +396,14 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, deny, sizes } = program;
+    let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, .. } = program;
+    let Optimized { deny, sizes, report_accesses, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
     let one = |k: &OptimizedKernel| {
         let mut sink = Sink::new();
-        (stages::lower(&k.kernel, target, &source, &mut sink).ok(), sink)
+        (stages::lower(&k.kernel, target, &source, report_accesses, &mut sink).ok(), sink)
     };
     for (kernel, said) in parallel::map(tiles.iter().collect(), one) {
         sink.append(said);

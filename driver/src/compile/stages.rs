@@ -31,9 +31,11 @@ pub(crate) fn lower(
     kernel: &Kernel,
     target: Target,
     source: &SourceFile,
+    report_accesses: bool,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
-    tilec_ptx::lower::lower(kernel, target, source.name(), source.text(), sink)
+    let source = tilec_ptx::lower::Source { name: source.name(), text: source.text() };
+    tilec_ptx::lower::lower(kernel, target, source, report_accesses, sink)
 }
 
 /// How a kernel whose compile-time parameters are bound is launched, as far as its text says.

@@ -98,8 +98,16 @@ impl Kernel {
     pub fn walk(&self, block: Block, f: &mut dyn FnMut(&Kernel, Block, Stmt)) {
         for &s in &self.blocks[block] {
             f(self, block, s);
-            for b in self.sub_blocks(s) {
-                self.walk(b, f);
+            // Most statements own no block.
+            match &self.stmts[s] {
+                StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => {
+                    self.walk(*body, f);
+                }
+                StmtData::If { then, otherwise, .. } => {
+                    self.walk(*then, f);
+                    otherwise.iter().for_each(|&block| self.walk(block, f));
+                }
+                _ => {}
             }
         }
     }
@@ -109,7 +117,7 @@ impl Kernel {
         let mut found = Few::new();
         match &self.exprs[e] {
             ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => {}
-            ExprData::Op { args, .. } => found.extend(args.iter().copied()),
+            ExprData::Op { args, .. } => return Few::from(&args[..]),
             ExprData::Cast { arg, .. }
             | ExprData::Reduce { arg, .. }
             | ExprData::Iota { like: arg, .. }

@@ -65,17 +65,27 @@ pub fn print_stmt(kernel: &Kernel, stmt: Stmt) -> String {
     p.out
 }
 
+/// Prints the first line of a statement: of one that owns blocks, up to the first of these.
+pub fn print_head(kernel: &Kernel, stmt: Stmt) -> String {
+    let mut p = Printer { heads: true, ..Printer::new(kernel) };
+    p.stmt(stmt);
+    p.out.truncate(p.out.find('\n').unwrap_or(p.out.len()));
+    p.out
+}
+
 struct Printer<'k> {
     k: &'k Kernel,
     out: String,
     indent: usize,
+    /// Of blocks the beginning alone.
+    heads: bool,
     /// The loops of the kernel, once they are asked for.
     loops: OnceCell<LoopEnds>,
 }
 
 impl<'k> Printer<'k> {
     fn new(k: &'k Kernel) -> Printer<'k> {
-        Printer { k, out: String::new(), indent: 0, loops: OnceCell::new() }
+        Printer { k, out: String::new(), indent: 0, heads: false, loops: OnceCell::new() }
     }
 }
 
@@ -141,6 +151,9 @@ impl Printer<'_> {
 
     fn block(&mut self, block: Block) {
         self.put("{\n");
+        if self.heads {
+            return;
+        }
         self.statements(block);
         self.start_line();
         self.put("}");

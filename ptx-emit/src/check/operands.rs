@@ -59,7 +59,7 @@ fn check_reg(func: &Function, what: Position, reg: Reg, class: Class, errors: &m
 /// Checks an operand against what its place in the row takes.
 fn check_operand(module: &Module, func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) {
     let fits = match (kind, operand) {
-        (Kind::RegOrImm(class), Operand::Reg(reg)) => {
+        (Kind::Reg(class) | Kind::RegOrImm(class), Operand::Reg(reg)) => {
             check_reg(func, what, *reg, class, errors);
             true
         }
@@ -95,7 +95,6 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
 /// Checks an operand made of registers; whether it is one.
 fn check_registers(func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) -> bool {
     match (kind, operand) {
-        (Kind::Reg(class), Operand::Reg(reg)) => check_reg(func, what, *reg, class, errors),
         (Kind::PredOrNot, Operand::Reg(reg) | Operand::NotPred(reg)) => {
             check_reg(func, what, *reg, Class::Pred, errors);
         }

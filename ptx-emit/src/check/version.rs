@@ -37,16 +37,16 @@ pub fn required_version(module: &Module) -> (Version, Option<ForcedBy>) {
         for (item, entry) in func.body.iter().enumerate() {
             let Item::Inst(inst) = entry else { continue };
             let op = inst.op;
-            let specials = inst.operands.iter().filter_map(|operand| match operand {
-                Operand::Special(special) => Some(*special),
-                _ => None,
-            });
-            let needs = std::iter::once((op.min_version(), None))
-                .chain(specials.map(|special| (special.min_version(), Some(special))));
-            for (needed, special) in needs {
+            let mut see = |needed: Version, special| {
                 if needed > version {
                     version = needed;
                     forced_by = Some(ForcedBy { function, item, op, special });
+                }
+            };
+            see(op.min_version(), None);
+            for operand in &inst.operands {
+                if let Operand::Special(special) = operand {
+                    see(special.min_version(), Some(*special));
                 }
             }
         }

@@ -45,7 +45,7 @@ impl Lower<'_> {
     fn assemble(&mut self, bytes: &[(Reg, usize)], pairs: &mut Pairs) -> Reg {
         let at = |i: usize| bytes.get(i).or(bytes.first()).copied();
         let (Some(b0), Some(b1), Some(b2), Some(b3)) = (at(0), at(1), at(2), at(3)) else {
-            return self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
+            return self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
         };
         let all = [b0, b1, b2, b3];
         if all.iter().enumerate().all(|(i, &(r, b))| r == b0.0 && b == i) {
@@ -77,7 +77,7 @@ impl Lower<'_> {
     }
 
     fn permute(&mut self, a: Reg, b: Reg, pick: [usize; 4]) -> Reg {
-        self.emit.def(Class::B32, P::PrmtB32, vec![a.into(), b.into(), selector(pick)])
+        self.emit.def(Class::B32, P::PrmtB32, [a.into(), b.into(), selector(pick)])
     }
 
     /// Puts bytes, each given by its register and the byte of it, into a tile; the others stay.
@@ -148,7 +148,7 @@ impl Lower<'_> {
                     Some(tile) => {
                         let bytes: Vec<_> = part.iter().map(|&v| tile.byte_of(v)).collect();
                         let word = self.assemble(&bytes, &mut Pairs::default());
-                        let word = if half { self.emit.def(Class::B16, P::CvtU16U32, vec![word.into()]) } else { word };
+                        let word = if half { self.emit.def(Class::B16, P::CvtU16U32, [word.into()]) } else { word };
                         self.mov(r, word);
                     }
                     None => {
@@ -162,7 +162,7 @@ impl Lower<'_> {
         let address = self.address(access, group[0])?;
         self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
         Ok(if half {
-            regs.into_iter().map(|r| self.emit.def(Class::B32, P::CvtU32U16, vec![r.into()])).collect()
+            regs.into_iter().map(|r| self.emit.def(Class::B32, P::CvtU32U16, [r.into()])).collect()
         } else {
             regs
         })
@@ -204,7 +204,7 @@ impl Lower<'_> {
             }
             [_, _] => {
                 let word = self.assemble(bytes, pairs);
-                let half = self.emit.def(Class::B16, P::CvtU16U32, vec![word.into()]);
+                let half = self.emit.def(Class::B16, P::CvtU16U32, [word.into()]);
                 (store_op(space, Class::B16, 1), half.into())
             }
             _ => {

@@ -87,16 +87,16 @@ impl Lower<'_> {
 
     /// The number of the block in its cluster.
     pub(super) fn cluster_rank(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(Special::ClusterCtaRank)])
+        self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::ClusterCtaRank)])
     }
 
     /// Arrives at a barrier in all blocks, a lane for each; `offset` is counted from `barrier`.
     pub(super) fn arrive_everywhere(&mut self, barrier: Reg, offset: i64) {
         let tid = self.block_tid();
-        let lane = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(31)]);
+        let lane = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(31)]);
         let blocks = Operand::Imm(i64::from(self.cluster_blocks()));
-        let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, vec![lane.into(), blocks]);
-        let own = self.emit.def(Class::B32, P::AddS32, vec![barrier.into(), Operand::Imm(offset)]);
+        let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, [lane.into(), blocks]);
+        let own = self.emit.def(Class::B32, P::AddS32, [barrier.into(), Operand::Imm(offset)]);
         // Other lanes number no block.
         let guard = Some(Guard { reg: one_each, negated: false });
         let there = self.emit.reg(Class::B32);

@@ -308,11 +308,11 @@ impl Lower<'_> {
             return Err(self.unsupported(e, "so much scratch memory"));
         };
         let offset = self.as64(offset);
-        let at = self.emit.pure(Class::B64, P::AddS64, vec![base.into(), offset]);
+        let at = self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]);
         let tid = self.tid();
-        let own = self.emit.pure(Class::B32, P::ShlB32, vec![tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
-        let own = self.emit.pure(Class::B64, P::CvtU64U32, vec![own.into()]);
-        let base = self.emit.pure(Class::B64, P::AddS64, vec![at.into(), own.into()]);
+        let own = self.emit.pure(Class::B32, P::ShlB32, [tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
+        let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
+        let base = self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]);
         let Some(threads) = layout.threads(dim_bits.extents()) else {
             return Err(self.unsupported(e, "a tile of scratch memory of which threads have different registers"));
         };
@@ -667,7 +667,7 @@ impl Lower<'_> {
         if v.is_multiple_of(2) || !tile.packed() {
             return self.raw(tile, v);
         }
-        let low = self.emit.def(Class::B32, P::ShrU32, vec![tile.regs[v / 2].into(), Operand::Imm(16)]);
+        let low = self.emit.def(Class::B32, P::ShrU32, [tile.regs[v / 2].into(), Operand::Imm(16)]);
         let (half, rest) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
         self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![half, rest]), low.into()]);
         half
@@ -685,8 +685,8 @@ impl Lower<'_> {
             return None;
         }
         let tid = self.tid();
-        let bits = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(mask)]);
-        Some(self.emit.pure(Class::Pred, P::SetpEqS32, vec![bits.into(), Operand::Imm(0)]))
+        let bits = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(mask)]);
+        Some(self.emit.pure(Class::Pred, P::SetpEqS32, [bits.into(), Operand::Imm(0)]))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
@@ -700,6 +700,9 @@ impl Lower<'_> {
         attrs: &CopyAttrs,
         store: bool,
     ) {
+        if !self.report_accesses {
+            return;
+        }
         let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];

@@ -504,7 +504,7 @@ impl Lower<'_> {
             Class::B64 => P::SelpB64,
             _ => P::SelpB32,
         };
-        self.emit.pure(class, select, vec![a.into(), b.into(), cond.into()])
+        self.emit.pure(class, select, [a.into(), b.into(), cond.into()])
     }
 
     /// The coordinate along `axis` of the element with register index `v`.
@@ -520,7 +520,7 @@ impl Lower<'_> {
             Some(_) => super::index::Int::constant(c as i64),
             None => {
                 let t = self.in32(thread);
-                let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
+                let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), Operand::Imm(c as i64)]);
                 super::index::Int::r32(x, 0, i128::from(mask))
             }
         }
@@ -531,7 +531,7 @@ impl Lower<'_> {
         match class {
             Class::B32 | Class::B64 => {
                 let mov = if class == Class::B32 { P::MovB32 } else { P::MovB64 };
-                self.emit.pure(class, mov, vec![Operand::Imm(x)])
+                self.emit.pure(class, mov, [Operand::Imm(x)])
             }
             _ => self.literal(x as f64, class),
         }
@@ -539,10 +539,10 @@ impl Lower<'_> {
 
     pub(super) fn literal(&mut self, x: f64, class: Class) -> Reg {
         match class {
-            Class::F64 => self.emit.pure(class, P::MovF64, vec![Operand::F64(x)]),
-            Class::B32 => self.emit.pure(class, P::MovB32, vec![Operand::Imm(x as i64)]),
-            Class::B64 => self.emit.pure(class, P::MovB64, vec![Operand::Imm(x as i64)]),
-            _ => self.emit.pure(Class::F32, P::MovF32, vec![Operand::F32(x as f32)]),
+            Class::F64 => self.emit.pure(class, P::MovF64, [Operand::F64(x)]),
+            Class::B32 => self.emit.pure(class, P::MovB32, [Operand::Imm(x as i64)]),
+            Class::B64 => self.emit.pure(class, P::MovB64, [Operand::Imm(x as i64)]),
+            _ => self.emit.pure(Class::F32, P::MovF32, [Operand::F32(x as f32)]),
         }
     }
 
@@ -561,7 +561,7 @@ impl Lower<'_> {
             (Class::B64, Class::B32) => P::CvtS32S64,
             _ => return x,
         };
-        self.emit.pure(to, op, vec![x.into()])
+        self.emit.pure(to, op, [x.into()])
     }
 
     fn arithmetic(&mut self, op: Op, (class, unsigned): (Class, bool), xs: &[Reg]) -> Option<Reg> {
@@ -569,25 +569,25 @@ impl Lower<'_> {
         let instr = match (op, class) {
             (Op::Exp, Class::F32) => {
                 let log2e = self.literal(std::f64::consts::LOG2_E, class);
-                let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), log2e.into()]);
-                return Some(self.emit.pure(class, P::Ex2ApproxFtzF32, vec![scaled.into()]));
+                let scaled = self.emit.pure(class, P::MulF32, [xs[0].into(), log2e.into()]);
+                return Some(self.emit.pure(class, P::Ex2ApproxFtzF32, [scaled.into()]));
             }
             (Op::Log, Class::F32) => {
                 let ln2 = self.literal(std::f64::consts::LN_2, class);
                 let log2 = self.emit.pure(class, P::Lg2ApproxF32, srcs);
-                return Some(self.emit.pure(class, P::MulF32, vec![log2.into(), ln2.into()]));
+                return Some(self.emit.pure(class, P::MulF32, [log2.into(), ln2.into()]));
             }
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
             (Op::Tanh | Op::FastTanh, Class::F32) => {
                 // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities. Where `.ftz` changes a power or a reciprocal the result is 1 or -1.
                 let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
-                let scaled = self.emit.pure(class, P::MulF32, vec![xs[0].into(), factor.into()]);
-                let power = self.emit.pure(class, P::Ex2ApproxFtzF32, vec![scaled.into()]);
+                let scaled = self.emit.pure(class, P::MulF32, [xs[0].into(), factor.into()]);
+                let power = self.emit.pure(class, P::Ex2ApproxFtzF32, [scaled.into()]);
                 let (one, twice) = (self.literal(1.0, class), self.literal(-2.0, class));
-                let below = self.emit.pure(class, P::AddF32, vec![power.into(), one.into()]);
-                let part = self.emit.pure(class, P::RcpApproxFtzF32, vec![below.into()]);
-                return Some(self.emit.pure(class, P::FmaRnF32, vec![part.into(), twice.into(), one.into()]));
+                let below = self.emit.pure(class, P::AddF32, [power.into(), one.into()]);
+                let part = self.emit.pure(class, P::RcpApproxFtzF32, [below.into()]);
+                return Some(self.emit.pure(class, P::FmaRnF32, [part.into(), twice.into(), one.into()]));
             }
             _ => instruction(op, (class, unsigned))?,
         };
@@ -638,7 +638,7 @@ impl Lower<'_> {
                 let unsigned = class == Class::B32 && args.iter().any(|&x| self.elem_of_expr(x) == Some(Elem::U32));
                 for i in 0..group.len() {
                     match compare_op(op, (class, unsigned)) {
-                        Some(instr) => out.push(self.emit.pure(Class::Pred, instr, vec![a[i].into(), b[i].into()])),
+                        Some(instr) => out.push(self.emit.pure(Class::Pred, instr, [a[i].into(), b[i].into()])),
                         None => return Err(self.unsupported(e, "this comparison")),
                     }
                 }

@@ -6,39 +6,25 @@
 //! loop, with no separate analysis. Registers that are written more than once are *mutable*: instructions on them stay
 //! where they are and are not shared.
 
-use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg, Special};
+use super::known::{Key, Known};
+use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg};
 use crate::module::{Function, Item};
 use crate::ops::Op;
-use cranelift_entity::{EntitySet, PrimaryMap};
-use std::collections::BTreeMap;
-
-/// An operand of a pure instruction, comparable.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Key {
-    Reg(Reg),
-    NotPred(Reg),
-    Imm(i64),
-    F32(u32),
-    F64(u64),
-    Vec(Vec<Reg>),
-    Special(Special),
-    Shared(u32),
-    Param(u32, i64),
-    ParamSym(u32),
-    ConstSym(u32),
-    /// An address and what is at it, in memory that does not change.
-    At(Reg, i64),
-}
+use cranelift_entity::{EntityRef, PrimaryMap};
 
 /// One open region.
 struct Frame {
     items: Vec<Item>,
+    /// Its number among all that were ever opened.
+    number: u32,
 }
 
 /// Where a register is defined.
 #[derive(Clone, Copy, Default)]
 struct Def {
     depth: usize,
+    /// The frame at this depth, by its number.
+    frame: u32,
     mutable: bool,
 }
 
@@ -47,7 +33,9 @@ pub(super) struct Emit {
     pub(super) func: Function,
     frames: Vec<Frame>,
     defs: PrimaryMap<Reg, Def>,
-    known: BTreeMap<(Op, Vec<Key>), Reg>,
+    known: Known,
+    /// Frames opened so far.
+    opened: u32,
     /// The outermost frame that pure instructions go to: that of the role being built, whose registers are its own.
     floor: usize,
 }
@@ -56,9 +44,10 @@ impl Emit {
     pub(super) fn new(func: Function) -> Emit {
         Emit {
             func,
-            frames: vec![Frame { items: Vec::new() }],
+            frames: vec![Frame { items: Vec::new(), number: 0 }],
             defs: PrimaryMap::new(),
-            known: BTreeMap::new(),
+            known: Known::default(),
+            opened: 1,
             floor: 0,
         }
     }
@@ -69,41 +58,36 @@ impl Emit {
     }
 
     pub(super) fn push_frame(&mut self) {
-        self.frames.push(Frame { items: Vec::new() });
+        self.frames.push(Frame { items: Vec::new(), number: self.opened });
+        self.opened += 1;
     }
 
-    /// Closes the innermost frame; what was computed in it is forgotten.
+    /// Closes the innermost frame; what was computed in it is not shared any more.
     pub(super) fn pop_frame(&mut self) -> Vec<Item> {
-        let closed = self.depth();
-        let defs = &self.defs;
-        self.known.retain(|_, reg| defs[*reg].depth < closed);
         self.frames.pop().map_or_else(Vec::new, |f| f.items)
     }
 
     /// Registers that are read and written nowhere, such as those of a tile that only a loop without iterations fills,
     /// start as zero.
     pub(super) fn define_unwritten(&mut self) {
-        let registers = self.func.regs.len();
-        let (mut written, mut read) = (EntitySet::with_capacity(registers), EntitySet::with_capacity(registers));
+        const WRITTEN: u8 = 1;
+        const READ: u8 = 2;
+        let mut seen = vec![0u8; self.func.regs.len()];
         for item in self.frames.iter().flat_map(|f| &f.items) {
             let Item::Inst(inst) = item else { continue };
             let n_dsts = inst.op.signature().dsts.len();
             for (i, operand) in inst.operands.iter().enumerate() {
-                let set = if i < n_dsts { &mut written } else { &mut read };
+                let how = if i < n_dsts { WRITTEN } else { READ };
                 match operand {
-                    Operand::Reg(r) | Operand::NotPred(r) | Operand::Elected(r) => {
-                        set.insert(*r);
-                    }
-                    Operand::Vec(regs) => regs.iter().for_each(|&r| {
-                        set.insert(r);
-                    }),
+                    Operand::Reg(r) | Operand::NotPred(r) | Operand::Elected(r) => seen[r.index()] |= how,
+                    Operand::Vec(regs) => regs.iter().for_each(|&r| seen[r.index()] |= how),
                     _ => {}
                 }
             }
         }
         let mut zeros = Vec::new();
-        for r in read.keys().filter(|&r| !written.contains(r)) {
-            let (op, zero) = match self.func.regs[r] {
+        for (r, &class) in self.func.regs.iter().filter(|(r, _)| seen[r.index()] == READ) {
+            let (op, zero) = match class {
                 Class::B16 => (Op::MovB16, Operand::Imm(0)),
                 Class::B32 => (Op::MovB32, Operand::Imm(0)),
                 Class::B64 => (Op::MovB64, Operand::Imm(0)),
@@ -171,7 +155,9 @@ impl Emit {
 
     pub(super) fn reg_at(&mut self, class: Class, depth: usize, mutable: bool) -> Reg {
         let reg = self.func.regs.push(class);
-        let known = self.defs.push(Def { depth, mutable });
+        // A loop's index belongs to the frame that is opened next.
+        let frame = self.frames.get(depth).map_or(self.opened, |frame| frame.number);
+        let known = self.defs.push(Def { depth, frame, mutable });
         debug_assert_eq!(reg, known, "every register of the function is made here");
         reg
     }
@@ -198,11 +184,9 @@ impl Emit {
     }
 
     /// An instruction at the current place into a fresh register.
-    pub(super) fn def(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
+    pub(super) fn def(&mut self, class: Class, op: Op, srcs: impl AsRef<[Operand]>) -> Reg {
         let dst = self.reg(class);
-        let mut operands = vec![Operand::Reg(dst)];
-        operands.extend(srcs);
-        self.push(op, operands);
+        self.push(op, with_destination(dst, srcs.as_ref()));
         dst
     }
 
@@ -224,38 +208,37 @@ impl Emit {
     }
 
     /// A pure instruction: hoisted as far as its operands allow, shared with equal ones.
-    pub(super) fn pure(&mut self, class: Class, op: Op, srcs: Vec<Operand>) -> Reg {
+    pub(super) fn pure(&mut self, class: Class, op: Op, srcs: impl AsRef<[Operand]>) -> Reg {
+        self.pure_of(class, op, srcs.as_ref())
+    }
+
+    fn pure_of(&mut self, class: Class, op: Op, srcs: &[Operand]) -> Reg {
         let mut depth = self.floor;
         let mut mutable = false;
-        let mut key = Vec::with_capacity(srcs.len());
-        for src in &srcs {
-            let mut see = |reg: Reg| {
-                depth = depth.max(self.defs[reg].depth);
-                mutable |= self.defs[reg].mutable;
-            };
-            key.push(match src {
-                Operand::Reg(r) => {
-                    see(*r);
-                    Key::Reg(*r)
-                }
-                Operand::NotPred(r) => {
-                    see(*r);
-                    Key::NotPred(*r)
-                }
+        let defs = &self.defs;
+        let mut see = |reg: Reg| {
+            depth = depth.max(defs[reg].depth);
+            mutable |= defs[reg].mutable;
+            reg
+        };
+        self.known.begin(op);
+        let mut shared = true;
+        for src in srcs {
+            let key = match src {
+                Operand::Reg(r) => Key::Reg(see(*r)),
+                Operand::NotPred(r) => Key::NotPred(see(*r)),
                 Operand::Imm(x) => Key::Imm(*x),
                 Operand::F32(x) => Key::F32(x.to_bits()),
                 Operand::F64(x) => Key::F64(x.to_bits()),
                 Operand::Vec(regs) => {
-                    regs.iter().for_each(|&r| see(r));
-                    Key::Vec(regs.clone())
+                    regs.iter().for_each(|&r| self.known.operand(Key::Element(see(r))));
+                    Key::End
                 }
                 Operand::Special(s) => Key::Special(*s),
                 Operand::SharedSym(i) => Key::Shared(*i),
                 Operand::Addr { base: AddrBase::Param(i), offset } => Key::Param(*i, *offset),
-                Operand::Addr { base: AddrBase::Reg(r), offset } => {
-                    see(*r);
-                    Key::At(*r, *offset)
-                }
+                // In memory that does not change.
+                Operand::Addr { base: AddrBase::Reg(r), offset } => Key::At(see(*r), *offset),
                 Operand::ParamSym(i) => Key::ParamSym(*i),
                 Operand::ConstSym(i) => Key::ConstSym(*i),
                 Operand::Addr { .. }
@@ -264,31 +247,39 @@ impl Emit {
                 | Operand::Sink
                 | Operand::Columns(_)
                 | Operand::Tensor { .. } => {
-                    mutable = true;
-                    Key::Imm(0)
+                    shared = false;
+                    break;
                 }
-            });
+            };
+            self.known.operand(key);
         }
-        if mutable {
+        if mutable || !shared {
             return self.def(class, op, srcs);
         }
-        let key = (op, key);
-        if let Some(&reg) = self.known.get(&key) {
+        let (defs, frames) = (&self.defs, &self.frames);
+        let open = |reg: Reg| frames.get(defs[reg].depth).is_some_and(|frame| frame.number == defs[reg].frame);
+        if let Some(reg) = self.known.find(open) {
             return reg;
         }
         let dst = self.reg_at(class, depth, false);
-        let mut operands = vec![Operand::Reg(dst)];
-        operands.extend(srcs);
-        self.item_at(depth, Item::Inst(Inst { op, guard: None, operands }));
-        self.known.insert(key, dst);
+        self.known.insert(dst);
+        self.item_at(depth, Item::Inst(Inst { op, guard: None, operands: with_destination(dst, srcs) }));
         dst
     }
 
     /// A conjunction of predicates; `None` is true.
     pub(super) fn and(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
         match (a, b) {
-            (Some(a), Some(b)) if a != b => Some(self.pure(Class::Pred, Op::AndPred, vec![a.into(), b.into()])),
+            (Some(a), Some(b)) if a != b => Some(self.pure(Class::Pred, Op::AndPred, [a.into(), b.into()])),
             (a, b) => a.or(b),
         }
     }
+}
+
+/// The operands of an instruction with one destination.
+fn with_destination(dst: Reg, srcs: &[Operand]) -> Vec<Operand> {
+    let mut operands = Vec::with_capacity(1 + srcs.len());
+    operands.push(Operand::Reg(dst));
+    operands.extend_from_slice(srcs);
+    operands
 }

@@ -30,31 +30,31 @@ impl Lower<'_> {
     pub(super) fn erf(&mut self, x: Reg) -> Reg {
         let class = Class::F32;
         let one = self.literal(1.0, class);
-        let square = self.emit.pure(class, P::MulF32, vec![x.into(), x.into()]);
+        let square = self.emit.pure(class, P::MulF32, [x.into(), x.into()]);
         let near = self.polynomial(&P_COEFFICIENTS, square);
-        let near = self.emit.pure(class, P::FmaRnF32, vec![near.into(), x.into(), x.into()]);
+        let near = self.emit.pure(class, P::FmaRnF32, [near.into(), x.into(), x.into()]);
 
-        let size = self.emit.pure(class, P::AbsF32, vec![x.into()]);
+        let size = self.emit.pure(class, P::AbsF32, [x.into()]);
         let four = self.literal(4.0, class);
-        let bounded = self.emit.pure(class, P::MinF32, vec![size.into(), four.into()]);
+        let bounded = self.emit.pure(class, P::MinF32, [size.into(), four.into()]);
         let log = self.polynomial(&Q_COEFFICIENTS, bounded);
-        let rest = self.emit.pure(class, P::Ex2ApproxF32, vec![log.into()]);
-        let far = self.emit.pure(class, P::SubF32, vec![one.into(), rest.into()]);
-        let bits = self.emit.pure(Class::B32, P::MovB32F32, vec![x.into()]);
-        let sign = self.emit.pure(Class::B32, P::AndB32, vec![bits.into(), Operand::Imm(0x8000_0000)]);
-        let far = self.emit.pure(Class::B32, P::MovB32F32, vec![far.into()]);
-        let far = self.emit.pure(Class::B32, P::OrB32, vec![far.into(), sign.into()]);
-        let far = self.emit.pure(class, P::MovF32B32, vec![far.into()]);
+        let rest = self.emit.pure(class, P::Ex2ApproxF32, [log.into()]);
+        let far = self.emit.pure(class, P::SubF32, [one.into(), rest.into()]);
+        let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
+        let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);
+        let far = self.emit.pure(Class::B32, P::MovB32F32, [far.into()]);
+        let far = self.emit.pure(Class::B32, P::OrB32, [far.into(), sign.into()]);
+        let far = self.emit.pure(class, P::MovF32B32, [far.into()]);
 
-        let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, vec![size.into(), one.into()]);
-        self.emit.pure(class, P::SelpF32, vec![far.into(), near.into(), is_far.into()])
+        let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, [size.into(), one.into()]);
+        self.emit.pure(class, P::SelpF32, [far.into(), near.into(), is_far.into()])
     }
 
     fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
         let mut sum = self.literal(f64::from(coefficients[0]), Class::F32);
         for &c in &coefficients[1..] {
             let c = self.literal(f64::from(c), Class::F32);
-            sum = self.emit.pure(Class::F32, P::FmaRnF32, vec![sum.into(), x.into(), c.into()]);
+            sum = self.emit.pure(Class::F32, P::FmaRnF32, [sum.into(), x.into(), c.into()]);
         }
         sum
     }

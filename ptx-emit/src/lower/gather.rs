@@ -97,7 +97,7 @@ impl Selection {
             let cols: Vec<u64> = parts.iter().map(|x| x >> j & 1).collect();
             let bit = cx.linear_map(tid, &cols);
             let bit = cx.in32(bit);
-            wanted.push(cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]));
+            wanted.push(cx.emit.pure(Class::Pred, P::SetpNeS32, [bit.into(), Operand::Imm(0)]));
         }
         Some(Selection { basis, wanted })
     }
@@ -187,7 +187,7 @@ impl Moves<'_> {
         match (self.from.elem.bits(), part) {
             (8, _) => cx.byte(word, part),
             (_, 0) => word,
-            _ => cx.emit.def(Class::B32, P::ShrU32, vec![word.into(), Operand::Imm(16)]),
+            _ => cx.emit.def(Class::B32, P::ShrU32, [word.into(), Operand::Imm(16)]),
         }
     }
 
@@ -196,7 +196,7 @@ impl Moves<'_> {
         let mut x = self.from.regs[index];
         let mut class = cx.emit.func.regs[x];
         if class == Class::B16 {
-            (x, class) = (cx.emit.def(Class::B32, P::CvtU32U16, vec![x.into()]), Class::B32);
+            (x, class) = (cx.emit.def(Class::B32, P::CvtU32U16, [x.into()]), Class::B32);
         }
         let plain = self.gather.lane_of_thread.iter().enumerate().all(|(i, &c)| c == if i < 5 { 1 << i } else { 0 });
         if plain {
@@ -218,7 +218,7 @@ impl Moves<'_> {
         };
         let from = match lane {
             0 => base,
-            _ => cx.emit.pure(Class::B32, P::XorB32, vec![base.into(), Operand::Imm(lane as i64)]),
+            _ => cx.emit.pure(Class::B32, P::XorB32, [base.into(), Operand::Imm(lane as i64)]),
         };
         shuffled(cx, x, class, (P::ShflSyncIdxB32, from.into()))
     }

@@ -118,19 +118,18 @@ impl Lower<'_> {
             Some(i) => Operand::at(table, i * ADDRESS_BYTES),
             None => {
                 let bytes = self.as64(index);
-                let bytes =
-                    self.emit.pure(Class::B64, P::ShlB64, vec![bytes, Operand::Imm(ADDRESS_BYTES.ilog2().into())]);
-                Operand::at(self.emit.pure(Class::B64, P::AddS64, vec![table.into(), bytes.into()]), 0)
+                let bytes = self.emit.pure(Class::B64, P::ShlB64, [bytes, Operand::Imm(ADDRESS_BYTES.ilog2().into())]);
+                Operand::at(self.emit.pure(Class::B64, P::AddS64, [table.into(), bytes.into()]), 0)
             }
         };
         // Where the index exists its address does; elsewhere it must not be read ahead of what guards it.
         let (load, cast) = (P::LdGlobalNcB64, P::CvtaToGlobalU64);
         Ok(if self.inside_extent(view, e) {
-            let generic = self.emit.pure(Class::B64, load, vec![slot]);
-            self.emit.pure(Class::B64, cast, vec![generic.into()])
+            let generic = self.emit.pure(Class::B64, load, [slot]);
+            self.emit.pure(Class::B64, cast, [generic.into()])
         } else {
-            let generic = self.emit.def(Class::B64, load, vec![slot]);
-            self.emit.def(Class::B64, cast, vec![generic.into()])
+            let generic = self.emit.def(Class::B64, load, [slot]);
+            self.emit.def(Class::B64, cast, [generic.into()])
         })
     }
 
@@ -372,9 +371,9 @@ impl Lower<'_> {
         if !w.rounded {
             return Ok(exact);
         }
-        let low = self.emit.pure(Class::B32, P::CvtU32U64, vec![exact.into()]);
-        w.shift = Some(self.emit.pure(Class::B32, P::AndB32, vec![low.into(), Operand::Imm(WORD - 1)]));
-        Ok(self.emit.pure(Class::B64, P::AndB64, vec![exact.into(), Operand::Imm(-WORD)]))
+        let low = self.emit.pure(Class::B32, P::CvtU32U64, [exact.into()]);
+        w.shift = Some(self.emit.pure(Class::B32, P::AndB32, [low.into(), Operand::Imm(WORD - 1)]));
+        Ok(self.emit.pure(Class::B64, P::AndB64, [exact.into(), Operand::Imm(-WORD)]))
     }
 
     /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.
@@ -394,7 +393,7 @@ impl Lower<'_> {
             }
             let thread = match dim.thread {
                 Some(r) if block != 0 => {
-                    let x = self.emit.pure(Class::B32, P::XorB32, vec![r.into(), Operand::Imm(block as i64)]);
+                    let x = self.emit.pure(Class::B32, P::XorB32, [r.into(), Operand::Imm(block as i64)]);
                     Int::r32(x, 0, i128::from(dim.reach | block))
                 }
                 Some(r) => Int::r32(r, 0, i128::from(dim.reach)),
@@ -428,20 +427,19 @@ impl Lower<'_> {
                 _ => {
                     let (a, b) = (self.as64(index), self.as64(stride));
                     let (a, b) = if matches!(a, Operand::Imm(_)) { (b, a) } else { (a, b) };
-                    self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
+                    self.emit.pure(Class::B64, P::MulLoS64, [a, b]).into()
                 }
             };
             offset = Some(match (offset, product) {
                 (None, Operand::Reg(r)) => r,
-                (None, other) => self.emit.pure(Class::B64, P::MovB64, vec![other]),
-                (Some(o), p) => self.emit.pure(Class::B64, P::AddS64, vec![o.into(), p]),
+                (None, other) => self.emit.pure(Class::B64, P::MovB64, [other]),
+                (Some(o), p) => self.emit.pure(Class::B64, P::AddS64, [o.into(), p]),
             });
         }
         let Some(offset) = offset else { return Ok(base) };
         let shift = Operand::Imm(i64::from(bytes.trailing_zeros()));
-        let scaled =
-            if bytes == 1 { offset } else { self.emit.pure(Class::B64, P::ShlB64, vec![offset.into(), shift]) };
-        Ok(self.emit.pure(Class::B64, P::AddS64, vec![base.into(), scaled.into()]))
+        let scaled = if bytes == 1 { offset } else { self.emit.pure(Class::B64, P::ShlB64, [offset.into(), shift]) };
+        Ok(self.emit.pure(Class::B64, P::AddS64, [base.into(), scaled.into()]))
     }
 
     /// The thread's coordinate within a block, and that of its block, to which `block` of the register index is added.
@@ -455,7 +453,7 @@ impl Lower<'_> {
         let number = match number.repr {
             // Bits that both the thread and the register index set are mixed by xor.
             Repr::R32(r) if block != 0 && reach & block != 0 => {
-                let x = self.emit.pure(Class::B32, P::XorB32, vec![r.into(), Operand::Imm(block as i64)]);
+                let x = self.emit.pure(Class::B32, P::XorB32, [r.into(), Operand::Imm(block as i64)]);
                 Int::r32(x, 0, i128::from(reach | block))
             }
             _ => self.int_op(Op::Add, number, Int::constant(block as i64)).expect("elements of a tile fit"),
@@ -519,7 +517,7 @@ impl Lower<'_> {
         let pointer = self.block_pointer(w, &blocks)?;
         let (mut reg, mut rest) = (self.chained(w, pointer, &blocks, &runtime), immediate);
         if rest >= REACH {
-            reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), Operand::Imm(rest)]);
+            reg = self.emit.pure(Class::B64, P::AddS64, [reg.into(), Operand::Imm(rest)]);
             rest = 0;
         }
         Ok(Operand::at(reg, rest))
@@ -549,10 +547,10 @@ impl Lower<'_> {
                 // Strides are below 2^40 and tiles below 2^20, so this does not happen; wrapping is what a pointer does.
                 None => {
                     let s = self.as64(stride);
-                    self.emit.pure(Class::B64, P::MulLoS64, vec![s, Operand::Imm(delta)]).into()
+                    self.emit.pure(Class::B64, P::MulLoS64, [s, Operand::Imm(delta)]).into()
                 }
             };
-            reg = self.emit.pure(Class::B64, P::AddS64, vec![reg.into(), step]);
+            reg = self.emit.pure(Class::B64, P::AddS64, [reg.into(), step]);
         }
         w.chain.push((blocks.to_vec(), coords.to_vec(), reg));
         reg
@@ -580,7 +578,7 @@ impl Lower<'_> {
                 let coordinate = match dim.thread {
                     // Bits that both the thread and the register index set are mixed by xor.
                     Some(t) if dim.reach & c != 0 => {
-                        let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), Operand::Imm(c as i64)]);
+                        let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), Operand::Imm(c as i64)]);
                         let x = Int::r32(x, 0, i128::from(dim.reach | c));
                         self.sum(view, dim.start, x)?
                     }
@@ -603,10 +601,10 @@ impl Lower<'_> {
         let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).expect("a maximum fits") } else { b };
         if fits32(a.lo, a.hi) && fits32(b.lo, b.hi) {
             let (a, b) = (self.in32(a), self.as32(b));
-            return Some(self.emit.pure(Class::Pred, P::SetpLtU32, vec![a.into(), b]));
+            return Some(self.emit.pure(Class::Pred, P::SetpLtU32, [a.into(), b]));
         }
         let (a, b) = (self.in64(a), self.as64(b));
-        Some(self.emit.pure(Class::Pred, P::SetpLtU64, vec![a.into(), b]))
+        Some(self.emit.pure(Class::Pred, P::SetpLtU64, [a.into(), b]))
     }
 
     /// Loop-invariant predicates become bits of one register, tested where they are used; a condition clears all of them.
@@ -628,20 +626,20 @@ impl Lower<'_> {
             let mut mask: Option<Reg> = None;
             for (i, &p) in chunk.iter().enumerate() {
                 let bit = Operand::Imm(1i64 << i);
-                let bit = self.emit.pure(Class::B32, P::SelpB32, vec![bit, Operand::Imm(0), p.into()]);
+                let bit = self.emit.pure(Class::B32, P::SelpB32, [bit, Operand::Imm(0), p.into()]);
                 mask = Some(match mask {
                     None => bit,
-                    Some(m) => self.emit.pure(Class::B32, P::OrB32, vec![m.into(), bit.into()]),
+                    Some(m) => self.emit.pure(Class::B32, P::OrB32, [m.into(), bit.into()]),
                 });
             }
             let Some(mask) = mask else { continue };
             let mask = match when {
-                Some(p) => self.emit.def(Class::B32, P::SelpB32, vec![mask.into(), Operand::Imm(0), p.into()]),
+                Some(p) => self.emit.def(Class::B32, P::SelpB32, [mask.into(), Operand::Imm(0), p.into()]),
                 None => mask,
             };
             for i in 0..chunk.len() {
-                let bit = self.emit.def(Class::B32, P::AndB32, vec![mask.into(), Operand::Imm(1i64 << i)]);
-                tested.push(self.emit.def(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]));
+                let bit = self.emit.def(Class::B32, P::AndB32, [mask.into(), Operand::Imm(1i64 << i)]);
+                tested.push(self.emit.def(Class::Pred, P::SetpNeS32, [bit.into(), Operand::Imm(0)]));
             }
         }
         preds

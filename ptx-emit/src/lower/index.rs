@@ -83,7 +83,7 @@ impl Lower<'_> {
                 let narrow = fits32(lo, hi);
                 let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
                 let (class, op) = if narrow { (Class::B32, P::SelpB32) } else { (Class::B64, P::SelpB64) };
-                let reg = self.emit.pure(class, op, vec![x, y, holds.into()]);
+                let reg = self.emit.pure(class, op, [x, y, holds.into()]);
                 Ok(Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi })
             }
             ExprData::Op { op, args } => {
@@ -187,7 +187,7 @@ impl Lower<'_> {
             (Op::Max, _) => (pick(P::MaxS32, P::MaxS64), y),
             _ => return None,
         };
-        let reg = self.emit.pure(class, instr, vec![x, y]);
+        let reg = self.emit.pure(class, instr, [x, y]);
         let repr = if narrow { Repr::R32(reg) } else { Repr::R64(reg) };
         Some(Int { repr, lo, hi })
     }
@@ -198,16 +198,16 @@ impl Lower<'_> {
         let class = if narrow { Class::B32 } else { Class::B64 };
         let pick = |n: P, w: P| if narrow { n } else { w };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
-        let rest = self.emit.pure(class, pick(P::RemS32, P::RemS64), vec![x.clone(), y.clone()]);
+        let rest = self.emit.pure(class, pick(P::RemS32, P::RemS64), [x.clone(), y.clone()]);
         // All ones where the remainder is negative, else nothing.
         let sign = Operand::Imm(if narrow { 31 } else { 63 });
-        let below = self.emit.pure(class, pick(P::ShrS32, P::ShrS64), vec![rest.into(), sign]);
+        let below = self.emit.pure(class, pick(P::ShrS32, P::ShrS64), [rest.into(), sign]);
         let reg = if op == Op::Div {
-            let quotient = self.emit.pure(class, pick(P::DivS32, P::DivS64), vec![x, y]);
-            self.emit.pure(class, pick(P::AddS32, P::AddS64), vec![quotient.into(), below.into()])
+            let quotient = self.emit.pure(class, pick(P::DivS32, P::DivS64), [x, y]);
+            self.emit.pure(class, pick(P::AddS32, P::AddS64), [quotient.into(), below.into()])
         } else {
-            let back = self.emit.pure(class, pick(P::AndB32, P::AndB64), vec![below.into(), y]);
-            self.emit.pure(class, pick(P::AddS32, P::AddS64), vec![rest.into(), back.into()])
+            let back = self.emit.pure(class, pick(P::AndB32, P::AndB64), [below.into(), y]);
+            self.emit.pure(class, pick(P::AddS32, P::AddS64), [rest.into(), back.into()])
         };
         Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi }
     }
@@ -217,7 +217,7 @@ impl Lower<'_> {
         match a.repr {
             Repr::Const(x) => Operand::Imm(x),
             Repr::R32(r) => r.into(),
-            Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, vec![r.into()]).into(),
+            Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, [r.into()]).into(),
         }
     }
 
@@ -225,7 +225,7 @@ impl Lower<'_> {
     pub(super) fn as64(&mut self, a: Int) -> Operand {
         match a.repr {
             Repr::Const(x) => Operand::Imm(x),
-            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtS64S32, vec![r.into()]).into(),
+            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtS64S32, [r.into()]).into(),
             Repr::R64(r) => r.into(),
         }
     }
@@ -234,7 +234,7 @@ impl Lower<'_> {
     pub(super) fn in32(&mut self, a: Int) -> Reg {
         match self.as32(a) {
             Operand::Reg(r) => r,
-            other => self.emit.pure(Class::B32, P::MovB32, vec![other]),
+            other => self.emit.pure(Class::B32, P::MovB32, [other]),
         }
     }
 
@@ -242,7 +242,7 @@ impl Lower<'_> {
     pub(super) fn in64(&mut self, a: Int) -> Reg {
         match self.as64(a) {
             Operand::Reg(r) => r,
-            other => self.emit.pure(Class::B64, P::MovB64, vec![other]),
+            other => self.emit.pure(Class::B64, P::MovB64, [other]),
         }
     }
 
@@ -254,8 +254,8 @@ impl Lower<'_> {
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let x = match x {
             Operand::Reg(_) => x,
-            other if narrow => self.emit.pure(Class::B32, P::MovB32, vec![other]).into(),
-            other => self.emit.pure(Class::B64, P::MovB64, vec![other]).into(),
+            other if narrow => self.emit.pure(Class::B32, P::MovB32, [other]).into(),
+            other => self.emit.pure(Class::B64, P::MovB64, [other]).into(),
         };
         let instr = match (op, narrow) {
             (Op::Eq, true) => P::SetpEqS32,
@@ -271,7 +271,7 @@ impl Lower<'_> {
             (Op::Gt, false) => P::SetpGtS64,
             (_, false) => P::SetpGeS64,
         };
-        self.emit.pure(Class::Pred, instr, vec![x, y])
+        self.emit.pure(Class::Pred, instr, [x, y])
     }
 
     /// A linear map over F2 of the bits of a 32-bit register: the xor of `cols[i]` over the set bits `i`.
@@ -295,27 +295,24 @@ impl Lower<'_> {
         let mut out: Option<(Reg, u64)> = None;
         for (distance, mask) in runs {
             let full = mask == (1 << width) - 1;
-            let masked = if full {
-                src
-            } else {
-                self.emit.pure(Class::B32, P::AndB32, vec![src.into(), Operand::Imm(mask as i64)])
-            };
+            let masked =
+                if full { src } else { self.emit.pure(Class::B32, P::AndB32, [src.into(), Operand::Imm(mask as i64)]) };
             let (moved, bits) = match distance {
                 0 => (masked, mask),
                 d if d > 0 => {
                     let s = Operand::Imm(i64::from(d));
-                    (self.emit.pure(Class::B32, P::ShlB32, vec![masked.into(), s]), mask << d)
+                    (self.emit.pure(Class::B32, P::ShlB32, [masked.into(), s]), mask << d)
                 }
                 d => {
                     let s = Operand::Imm(i64::from(-d));
-                    (self.emit.pure(Class::B32, P::ShrU32, vec![masked.into(), s]), mask >> -d)
+                    (self.emit.pure(Class::B32, P::ShrU32, [masked.into(), s]), mask >> -d)
                 }
             };
             out = Some(match out {
                 None => (moved, bits),
                 Some((acc, seen)) => {
                     let op = if seen & bits == 0 { P::OrB32 } else { P::XorB32 };
-                    (self.emit.pure(Class::B32, op, vec![acc.into(), moved.into()]), seen | bits)
+                    (self.emit.pure(Class::B32, op, [acc.into(), moved.into()]), seen | bits)
                 }
             });
         }
@@ -334,7 +331,7 @@ impl Lower<'_> {
                 // The highest bit of either, and all below it.
                 let bits = 128 - (a.hi | b.hi).max(0).leading_zeros();
                 let (x, y) = (self.as32(a), self.as32(b));
-                let xor = self.emit.pure(Class::B32, P::XorB32, vec![x, y]);
+                let xor = self.emit.pure(Class::B32, P::XorB32, [x, y]);
                 Int::r32(xor, 0, (1 << bits.min(31)) - 1)
             }
         }

@@ -58,7 +58,7 @@ impl Lower<'_> {
         self.emit
             .comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
         let tid = self.block_tid();
-        let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
+        let first = self.emit.pure(Class::Pred, P::SetpEqS32, [tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
         for &(slots, Barriers { offset, full, empty }) in &rings {
             for i in 0..2 * slots {
@@ -107,14 +107,14 @@ impl Lower<'_> {
         let Barriers { offset, .. } = ring.known_barriers();
         self.emit.push(P::AddS32, vec![oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
         let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
-        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![oldest.into(), end.into()]);
+        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [oldest.into(), end.into()]);
         let start = self.barrier_address(offset);
         self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, vec![oldest.into(), start.into()]);
     }
 
     pub(super) fn barrier_address(&mut self, offset: u64) -> Reg {
-        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
-        self.emit.pure(Class::B32, P::AddS32, vec![base.into(), Operand::Imm(offset as i64)])
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+        self.emit.pure(Class::B32, P::AddS32, [base.into(), Operand::Imm(offset as i64)])
     }
 
     /// To the next slot: the ring begins anew where `wrap` holds.
@@ -160,7 +160,7 @@ impl Lower<'_> {
                     self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);
                 }
                 if ring.fill.stored + ring.fill.beside > 0 {
-                    self.emit.def(Class::B64, P::MbarrierArrive, vec![full()]);
+                    self.emit.def(Class::B64, P::MbarrierArrive, [full()]);
                 }
             }
             ChannelOp::Release => {
@@ -189,7 +189,7 @@ impl Lower<'_> {
     pub(super) fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
         let again = self.emit.label(&format!("wait_{what}"));
         self.emit.item(Item::Label(again));
-        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, vec![barrier, parity.into()]);
+        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [barrier, parity.into()]);
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, vec![again.into()]);
     }
 }

@@ -296,7 +296,7 @@ impl Lower<'_> {
                 let y = operand(self, false, n, b, vb);
                 let d = accumulators[vc];
                 if half {
-                    accumulators[vc] = self.emit.def(Class::B16, P::FmaRnF16, vec![x.into(), y.into(), d.into()]);
+                    accumulators[vc] = self.emit.def(Class::B16, P::FmaRnF16, [x.into(), y.into(), d.into()]);
                 } else {
                     let op = match c.elem {
                         Elem::F32 => P::FmaRnF32,

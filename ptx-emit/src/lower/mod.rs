@@ -24,6 +24,7 @@ mod gather;
 mod global;
 mod in_place;
 mod index;
+mod known;
 mod matrices;
 mod mbarriers;
 mod mma;
@@ -50,7 +51,7 @@ use crate::module::{Function, Item, Module, Param, ParamTy};
 use crate::ops::Op as P;
 use crate::report::Report;
 use crate::target::Sm;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntitySet, SecondaryMap};
 use emit::Emit;
 use global::LoopState;
 use index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
@@ -138,24 +139,36 @@ pub(crate) struct Lower<'a> {
     parts: Option<(Partial, Vec<Expr>)>,
     smem_bytes: u64,
     report: Report,
+    /// The report lists copies and accesses of shared memory.
+    report_accesses: bool,
 }
 
-/// Lowers a kernel that has been through the passes.
+/// A source text, and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Lowers a kernel that has been through the passes. Its report lists copies and accesses of shared memory if `report_accesses`.
 ///
 /// # Errors
 /// `Err` means that the sink holds an error: the target lacks something, or the construct has no lowering yet.
 pub fn lower(
     kernel: &Kernel,
     target: Target,
-    source_name: &str,
-    source: &str,
+    source: Source<'_>,
+    report_accesses: bool,
     sink: &mut Sink,
 ) -> Result<Lowered, Reported> {
     let threads = roles::block_threads(kernel);
     let mut func = Function::new(kernel.name.clone());
     func.maxntid = [threads, 1, 1];
     func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
-    let mut cx = Lower::new(kernel, target, Lines::new(source), func, sink);
+    let mut cx = Lower::new(kernel, target, Lines::new(source.text), func, sink);
+    cx.report_accesses = report_accesses;
     (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(threads)));
     cx.set_cluster()?;
     cx.check_roles()?;
@@ -176,8 +189,8 @@ pub fn lower(
     let Lower { emit, report, .. } = cx;
     let sm: Sm = target.name().parse().expect("every target is an architecture");
     let mut module = Module::new(sm);
-    module.header = vec![format!("{} for {}, compiled by tilec from {source_name}", kernel.name, target.name())];
-    module.files = vec![source_name.to_owned()];
+    module.header = vec![format!("{} for {}, compiled by tilec from {}", kernel.name, target.name(), source.name)];
+    module.files = vec![source.name.to_owned()];
     module.functions = vec![emit.finish()];
     Ok(Lowered { module, launch, report })
 }
@@ -224,6 +237,7 @@ impl<'a> Lower<'a> {
             parts: None,
             smem_bytes: 0,
             report: Report { stages: 1, ..Report::default() },
+            report_accesses: false,
         }
     }
 }
@@ -277,8 +291,8 @@ impl Lower<'_> {
                 ValueDef::Tensor(_) => {
                     let align = self.pointer_align(v);
                     let index = self.param(name, ParamTy::GlobalPtr, Some(align));
-                    let generic = self.emit.pure(Class::B64, P::LdParamU64, vec![Operand::param(index, 0)]);
-                    let global = self.emit.pure(Class::B64, P::CvtaToGlobalU64, vec![generic.into()]);
+                    let generic = self.emit.pure(Class::B64, P::LdParamU64, [Operand::param(index, 0)]);
+                    let global = self.emit.pure(Class::B64, P::CvtaToGlobalU64, [generic.into()]);
                     self.pointers[v] = Some(global);
                 }
                 ValueDef::Scalar { .. } => {
@@ -293,7 +307,7 @@ impl Lower<'_> {
                         _ => return Err(self.unsupported_at(span, "scalars of this type")),
                     };
                     let index = self.param(name, ty, None);
-                    let raw = self.emit.pure(class, op, vec![Operand::param(index, 0)]);
+                    let raw = self.emit.pure(class, op, [Operand::param(index, 0)]);
                     let elem = self.elem(v).expect("a scalar has a type");
                     let wide = self.widen(raw, elem);
                     self.scalars[v] = Some(wide);
@@ -305,13 +319,13 @@ impl Lower<'_> {
         for &v in &self.k.sizes {
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);
             let index = self.param(name, ParamTy::U32, None);
-            let reg = self.emit.pure(Class::B32, P::LdParamU32, vec![Operand::param(index, 0)]);
+            let reg = self.emit.pure(Class::B32, P::LdParamU32, [Operand::param(index, 0)]);
             self.ints[v] = Some(Int::r32(reg, 1, MAX_SIZE));
         }
         for &v in &self.k.strides {
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);
             let index = self.param(name, ParamTy::S64, None);
-            let reg = self.emit.pure(Class::B64, P::LdParamB64, vec![Operand::param(index, 0)]);
+            let reg = self.emit.pure(Class::B64, P::LdParamB64, [Operand::param(index, 0)]);
             self.ints[v] = Some(Int { repr: Repr::R64(reg), lo: 0, hi: MAX_STRIDE });
         }
         Ok(())
@@ -334,7 +348,7 @@ impl Lower<'_> {
         let raw: Vec<Reg> = specials
             .iter()
             .take(indices.len())
-            .map(|&s| self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(s)]))
+            .map(|&s| self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(s)]))
             .collect();
         let group = self.raster();
         for (i, &(v, extent)) in indices.iter().enumerate() {
@@ -397,9 +411,7 @@ impl Lower<'_> {
     /// A source position and a comment with the statement's text.
     pub(crate) fn mark(&mut self, s: Stmt) {
         let span = self.k.stmt_spans[s];
-        let text = tilec_ir::print::print_stmt(self.k, s);
-        let line = text.lines().next().unwrap_or("").trim().to_owned();
-        self.emit.comment(line);
+        self.emit.comment(tilec_ir::print::print_head(self.k, s));
         if !span.is_none() {
             let (line, col) = self.lines.position(span.start);
             self.emit.item(Item::Loc { file: 0, line, col });
@@ -410,27 +422,24 @@ impl Lower<'_> {
     fn estimate_registers(&self) -> u32 {
         let words = |t: &Tile| t.regs.iter().map(|&r| self.emit.func.regs[r].bytes().div_ceil(4)).sum::<u32>();
         // Re-laid-out accumulators replace the originals.
+        let mut taken_over: EntitySet<Value> = EntitySet::new();
+        for s in self.k.statement_data() {
+            if let StmtData::Copy { src, dst, .. } = s
+                && let ExprData::Ref(d) = self.k.exprs[*dst]
+                && self.tile_of(*src).is_some()
+            {
+                taken_over.insert(d);
+            }
+        }
         let tiles: u32 = self
             .k
             .values
             .keys()
-            .filter(|&v| !self.takes_over(v))
+            .filter(|&v| !taken_over.contains(v))
             .filter_map(|v| self.tiles[v].as_ref())
             .map(words)
             .sum();
         (tiles + 32).min(255)
-    }
-}
-
-impl Lower<'_> {
-    /// Whether a register tile only takes over the elements of another.
-    fn takes_over(&self, v: Value) -> bool {
-        self.k.statement_data().any(|s| match s {
-            StmtData::Copy { src, dst, .. } => {
-                matches!(self.k.exprs[*dst], ExprData::Ref(d) if d == v) && self.tile_of(*src).is_some()
-            }
-            _ => false,
-        })
     }
 }
 

@@ -129,10 +129,10 @@ impl Lower<'_> {
         let narrow = [a.hi, b.hi, hi].iter().all(|&x| x <= i128::from(i32::MAX));
         if narrow {
             let (x, y) = (self.as32(a), self.as32(b));
-            return Int::r32(self.emit.pure(Class::B32, P::MulLoS32, vec![x, y]), lo, hi);
+            return Int::r32(self.emit.pure(Class::B32, P::MulLoS32, [x, y]), lo, hi);
         }
         let (x, y) = (self.as64(a), self.as64(b));
-        Int { repr: Repr::R64(self.emit.pure(Class::B64, P::MulLoS64, vec![x, y])), lo, hi }
+        Int { repr: Repr::R64(self.emit.pure(Class::B64, P::MulLoS64, [x, y])), lo, hi }
     }
 
     /// A stride. The launch contract demands that it is at most [`MAX_STRIDE`].
@@ -186,11 +186,11 @@ impl Lower<'_> {
         let (q, r) = match d.as_const() {
             Some(d) if d.count_ones() == 1 => {
                 let shift = Operand::Imm(i64::from(d.trailing_zeros()));
-                let q = self.emit.pure(Class::B32, P::ShrU32, vec![x.into(), shift]);
-                (q, self.emit.pure(Class::B32, P::AndB32, vec![x.into(), Operand::Imm(d - 1)]))
+                let q = self.emit.pure(Class::B32, P::ShrU32, [x.into(), shift]);
+                (q, self.emit.pure(Class::B32, P::AndB32, [x.into(), Operand::Imm(d - 1)]))
             }
             Some(d) => {
-                let q = self.emit.pure(Class::B32, P::DivU32, vec![x.into(), Operand::Imm(d)]);
+                let q = self.emit.pure(Class::B32, P::DivU32, [x.into(), Operand::Imm(d)]);
                 (q, self.rest(x, q, Operand::Imm(d)))
             }
             None => self.divide_by_reciprocal(x, d),
@@ -201,24 +201,23 @@ impl Lower<'_> {
     /// `n / d` and `n % d` for `n` below 2^31. With `m = floor((2^32 - 1) / d)`, `floor(n * m / 2^32)` is the quotient or one
     /// less: `n / d - n * m / 2^32 <= n / 2^32 * (1 + 1 / d) < 1`.
     fn divide_by_reciprocal(&mut self, n: Reg, d: Int) -> (Reg, Reg) {
-        let ones = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(-1)]);
+        let ones = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(-1)]);
         let divisor: Operand = self.in32(d).into();
-        let reciprocal = self.emit.pure(Class::B32, P::DivU32, vec![ones.into(), divisor.clone()]);
-        let q = self.emit.pure(Class::B32, P::MulHiU32, vec![n.into(), reciprocal.into()]);
+        let reciprocal = self.emit.pure(Class::B32, P::DivU32, [ones.into(), divisor.clone()]);
+        let q = self.emit.pure(Class::B32, P::MulHiU32, [n.into(), reciprocal.into()]);
         let r = self.rest(n, q, divisor.clone());
-        let short = self.emit.pure(Class::Pred, P::SetpGeU32, vec![r.into(), divisor.clone()]);
-        let more = self.emit.pure(Class::B32, P::AddS32, vec![q.into(), Operand::Imm(1)]);
-        let less = self.emit.pure(Class::B32, P::SubS32, vec![r.into(), divisor]);
-        let pick = |cx: &mut Self, a: Reg, b: Reg| {
-            cx.emit.pure(Class::B32, P::SelpB32, vec![a.into(), b.into(), short.into()])
-        };
+        let short = self.emit.pure(Class::Pred, P::SetpGeU32, [r.into(), divisor.clone()]);
+        let more = self.emit.pure(Class::B32, P::AddS32, [q.into(), Operand::Imm(1)]);
+        let less = self.emit.pure(Class::B32, P::SubS32, [r.into(), divisor]);
+        let pick =
+            |cx: &mut Self, a: Reg, b: Reg| cx.emit.pure(Class::B32, P::SelpB32, [a.into(), b.into(), short.into()]);
         (pick(self, more, q), pick(self, less, r))
     }
 
     /// `n - q * d`.
     fn rest(&mut self, n: Reg, q: Reg, d: Operand) -> Reg {
-        let product = self.emit.pure(Class::B32, P::MulLoS32, vec![q.into(), d]);
-        self.emit.pure(Class::B32, P::SubS32, vec![n.into(), product.into()])
+        let product = self.emit.pure(Class::B32, P::MulLoS32, [q.into(), d]);
+        self.emit.pure(Class::B32, P::SubS32, [n.into(), product.into()])
     }
 
     /// The sum of digits times strides, in bytes; both are not below 0.
@@ -232,14 +231,14 @@ impl Lower<'_> {
                 (None, None) => {
                     // Strides do not change in loops.
                     let (a, b) = (self.unsigned64(index), self.scaled(stride, bytes));
-                    self.emit.pure(Class::B64, P::MulLoS64, vec![a, b]).into()
+                    self.emit.pure(Class::B64, P::MulLoS64, [a, b]).into()
                 }
             };
             sum = match (sum, product) {
                 (Operand::Imm(x), Operand::Imm(y)) => Operand::Imm(x.wrapping_add(y)),
                 (Operand::Imm(0), p) => p,
-                (s @ Operand::Imm(_), p) => self.emit.pure(Class::B64, P::AddS64, vec![p, s]).into(),
-                (s, p) => self.emit.pure(Class::B64, P::AddS64, vec![s, p]).into(),
+                (s @ Operand::Imm(_), p) => self.emit.pure(Class::B64, P::AddS64, [p, s]).into(),
+                (s, p) => self.emit.pure(Class::B64, P::AddS64, [s, p]).into(),
             };
         }
         sum
@@ -250,15 +249,15 @@ impl Lower<'_> {
         match (x.repr, factor) {
             (_, 1) => self.unsigned64(x),
             (Repr::R32(r), f) if (0..=i64::from(u32::MAX)).contains(&f) => {
-                self.emit.pure(Class::B64, P::MulWideU32, vec![r.into(), Operand::Imm(f)]).into()
+                self.emit.pure(Class::B64, P::MulWideU32, [r.into(), Operand::Imm(f)]).into()
             }
             (_, f) if f.count_ones() == 1 => {
                 let (x, shift) = (self.unsigned64(x), Operand::Imm(i64::from(f.trailing_zeros())));
-                self.emit.pure(Class::B64, P::ShlB64, vec![x, shift]).into()
+                self.emit.pure(Class::B64, P::ShlB64, [x, shift]).into()
             }
             (_, f) => {
                 let x = self.unsigned64(x);
-                self.emit.pure(Class::B64, P::MulLoS64, vec![x, Operand::Imm(f)]).into()
+                self.emit.pure(Class::B64, P::MulLoS64, [x, Operand::Imm(f)]).into()
             }
         }
     }
@@ -266,7 +265,7 @@ impl Lower<'_> {
     /// As a 64-bit operand, of a number that is not below 0: the upper half is then known to be zero.
     fn unsigned64(&mut self, a: Int) -> Operand {
         match a.repr {
-            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtU64U32, vec![r.into()]).into(),
+            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtU64U32, [r.into()]).into(),
             _ => self.as64(a),
         }
     }
@@ -289,7 +288,7 @@ impl Lower<'_> {
             let terms: Vec<(Int, Int)> = level.iter().map(|(_, t)| *t).collect();
             match self.offset(&terms, bytes) {
                 Operand::Imm(0) => {}
-                offset => pointer = self.emit.pure(Class::B64, P::AddS64, vec![pointer.into(), offset]),
+                offset => pointer = self.emit.pure(Class::B64, P::AddS64, [pointer.into(), offset]),
             }
         }
         pointer

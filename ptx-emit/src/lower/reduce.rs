@@ -125,7 +125,7 @@ impl Lower<'_> {
     fn combine_lanes(&mut self, mut x: Reg, class: Class, combine: P, lanes: &[u32]) -> Reg {
         for &lane in lanes {
             let other = shuffle(self, x, class, lane);
-            x = self.emit.def(class, combine, vec![x.into(), other.into()]);
+            x = self.emit.def(class, combine, [x.into(), other.into()]);
         }
         x
     }
@@ -152,7 +152,7 @@ impl Lower<'_> {
         let mut xs = xs.to_vec();
         while xs.len() > 1 {
             let pair = |p: &[Reg]| match *p {
-                [a, b] => self.emit.def(class, combine, vec![a.into(), b.into()]),
+                [a, b] => self.emit.def(class, combine, [a.into(), b.into()]),
                 _ => p[0],
             };
             xs = xs.chunks(2).map(pair).collect();

@@ -83,9 +83,8 @@ fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize, has: &dyn Fn(usize) -> 
     let mut out = regs.to_vec();
     for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
         let hi = lo | 1 << v;
-        let mut select = |bytes: i64| {
-            cx.emit.def(Class::B32, P::PrmtB32, vec![regs[lo].into(), regs[hi].into(), Operand::Imm(bytes)])
-        };
+        let mut select =
+            |bytes: i64| cx.emit.def(Class::B32, P::PrmtB32, [regs[lo].into(), regs[hi].into(), Operand::Imm(bytes)]);
         (out[lo], out[hi]) = (select(0x5410), select(0x7632));
     }
     out
@@ -94,8 +93,8 @@ fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize, has: &dyn Fn(usize) -> 
 /// Exchanges register bit `v` with lane bit `l`.
 fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) -> bool) -> Vec<Reg> {
     let tid = cx.tid();
-    let bit = cx.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(1 << l)]);
-    let high = cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)]);
+    let bit = cx.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(1 << l)]);
+    let high = cx.emit.pure(Class::Pred, P::SetpNeS32, [bit.into(), Operand::Imm(0)]);
     let mut out = regs.to_vec();
     for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
         let hi = lo | 1 << v;
@@ -107,10 +106,10 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
             _ => P::SelpB32,
         };
         // The element that belongs to the other lane: the low one for lanes with the bit set.
-        let send = cx.emit.def(class, select, vec![regs[lo].into(), regs[hi].into(), high.into()]);
+        let send = cx.emit.def(class, select, [regs[lo].into(), regs[hi].into(), high.into()]);
         let received = shuffle(cx, send, class, l);
-        out[lo] = cx.emit.def(class, select, vec![received.into(), regs[lo].into(), high.into()]);
-        out[hi] = cx.emit.def(class, select, vec![regs[hi].into(), received.into(), high.into()]);
+        out[lo] = cx.emit.def(class, select, [received.into(), regs[lo].into(), high.into()]);
+        out[hi] = cx.emit.def(class, select, [regs[hi].into(), received.into(), high.into()]);
     }
     out
 }
@@ -128,17 +127,17 @@ pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P,
     };
     match class {
         Class::F32 => {
-            let bits = cx.emit.def(Class::B32, P::MovB32F32, vec![x.into()]);
+            let bits = cx.emit.def(Class::B32, P::MovB32F32, [x.into()]);
             let moved = word(cx, bits);
-            cx.emit.def(Class::F32, P::MovF32B32, vec![moved.into()])
+            cx.emit.def(Class::F32, P::MovF32B32, [moved.into()])
         }
         Class::B64 | Class::F64 => {
-            let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovB64F64, vec![x.into()]) } else { x };
+            let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovB64F64, [x.into()]) } else { x };
             let (lo, hi) = (cx.emit.reg(Class::B32), cx.emit.reg(Class::B32));
             cx.emit.push(P::UnpackB64B32, vec![Operand::Vec(vec![lo, hi]), bits.into()]);
             let (lo, hi) = (word(cx, lo), word(cx, hi));
-            let joined = cx.emit.def(Class::B64, P::PackB64B32, vec![Operand::Vec(vec![lo, hi])]);
-            if class == Class::F64 { cx.emit.def(Class::F64, P::MovF64B64, vec![joined.into()]) } else { joined }
+            let joined = cx.emit.def(Class::B64, P::PackB64B32, [Operand::Vec(vec![lo, hi])]);
+            if class == Class::F64 { cx.emit.def(Class::F64, P::MovF64B64, [joined.into()]) } else { joined }
         }
         Class::B32 | Class::B16 | Class::Pred => word(cx, x),
     }

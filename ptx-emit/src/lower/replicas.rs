@@ -68,7 +68,7 @@ impl Lower<'_> {
     pub(super) fn warp_in_replica(&mut self, part: Part) -> Reg {
         let warp = self.warp_in_role(part);
         let last = Operand::Imm(i64::from(part.threads / WARP) - 1);
-        self.emit.pure(Class::B32, P::AndB32, vec![warp.into(), last])
+        self.emit.pure(Class::B32, P::AndB32, [warp.into(), last])
     }
 
     /// The number of the thread's replica; of a role without replicas, of its warpgroup.
@@ -76,12 +76,12 @@ impl Lower<'_> {
         let warp = self.warp_in_role(part);
         let warps = if part.replicas > 1 { part.threads / WARP } else { WARPGROUP };
         let bits = Operand::Imm(i64::from(warps.max(1).ilog2()));
-        self.emit.pure(Class::B32, P::ShrU32, vec![warp.into(), bits])
+        self.emit.pure(Class::B32, P::ShrU32, [warp.into(), bits])
     }
 
     fn warp_in_role(&mut self, part: Part) -> Reg {
         let (warp, first) = (self.warp_index(), Operand::Imm(i64::from(part.first / WARP)));
-        self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), first])
+        self.emit.pure(Class::B32, P::SubS32, [warp.into(), first])
     }
 
     /// Where a replica starts in a loop, and its step: in the one whose iterations are dealt out it takes its own. `None`: beyond 64 bits.
@@ -117,7 +117,7 @@ impl Lower<'_> {
         self.emit.comment("the last one lets the first one begin");
         let own = self.replica(part);
         let last = Operand::Imm(i64::from(replicas) - 1);
-        let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![own.into(), last]);
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, [own.into(), last]);
         let done = self.emit.label("begun");
         self.emit.push_frame();
         for turns in &all {
@@ -153,22 +153,22 @@ impl Lower<'_> {
     fn of_replica(&mut self, offset: u64, replica: Reg) -> Reg {
         let first = self.barrier_address(offset);
         let bits = Operand::Imm(i64::from(BARRIER_BYTES.ilog2()));
-        let own = self.emit.pure(Class::B32, P::ShlB32, vec![replica.into(), bits]);
-        self.emit.pure(Class::B32, P::AddS32, vec![first.into(), own.into()])
+        let own = self.emit.pure(Class::B32, P::ShlB32, [replica.into(), bits]);
+        self.emit.pure(Class::B32, P::AddS32, [first.into(), own.into()])
     }
 
     /// Arrives at the barrier of the next replica, behind the places of the rings.
     fn hand_on(&mut self, turns: &Turns, part: Part) {
         let own = self.replica(part);
-        let next = self.emit.pure(Class::B32, P::AddS32, vec![own.into(), Operand::Imm(1)]);
+        let next = self.emit.pure(Class::B32, P::AddS32, [own.into(), Operand::Imm(1)]);
         let all = Operand::Imm(i64::from(turns.replicas));
-        let next = self.emit.pure(Class::B32, P::RemU32, vec![next.into(), all]);
+        let next = self.emit.pure(Class::B32, P::RemU32, [next.into(), all]);
         for &(r, word) in &turns.places {
             let turn =
                 self.rings[r].get_turn.unwrap_or_else(|| panic!("bug: a ring that replicas hand on has no position"));
-            let place = self.emit.def(Class::B32, P::OrB32, vec![turn.barrier.into(), turn.parity.into()]);
+            let place = self.emit.def(Class::B32, P::OrB32, [turn.barrier.into(), turn.parity.into()]);
             let tid = self.tid();
-            let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
+            let first = self.emit.pure(Class::Pred, P::SetpEqS32, [tid.into(), Operand::Imm(0)]);
             let operands = vec![Operand::at(self.of_replica(word, next), 0), place.into()];
             self.emit.push_if(Some(Guard { reg: first, negated: false }), P::StSharedB32, operands);
         }
@@ -188,15 +188,15 @@ impl Lower<'_> {
             panic!("bug: a ring that replicas hand on has no position")
         };
         let own = self.of_replica(word, replica);
-        let place = self.emit.def(Class::B32, P::LdSharedB32, vec![Operand::at(own, 0)]);
+        let place = self.emit.def(Class::B32, P::LdSharedB32, [Operand::at(own, 0)]);
         let lanes = [Operand::Imm(0), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
-        let operands = std::iter::once(Operand::from(place)).chain(lanes).collect();
+        let operands: Vec<_> = std::iter::once(Operand::from(place)).chain(lanes).collect();
         let place = self.emit.def(Class::B32, P::ShflSyncIdxB32, operands);
         let one = Operand::Imm(1);
         self.emit.push(P::AndB32, vec![turn.parity.into(), place.into(), one]);
         self.emit.push(P::SubS32, vec![turn.barrier.into(), place.into(), turn.parity.into()]);
         let start = self.barrier_address(barriers.offset);
-        let bytes = self.emit.def(Class::B32, P::SubS32, vec![turn.barrier.into(), start.into()]);
+        let bytes = self.emit.def(Class::B32, P::SubS32, [turn.barrier.into(), start.into()]);
         let stride = Operand::Imm((ring.stride / BARRIER_BYTES) as i64);
         self.emit.push(P::MulLoS32, vec![slot.into(), bytes.into(), stride]);
         if let Some(oldest) = ring.oldest {

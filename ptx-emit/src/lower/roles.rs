@@ -64,13 +64,13 @@ impl Lower<'_> {
             Some(part) if part.replicas > 1 => {
                 let own = match part.first {
                     0 => tid,
-                    first => self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))]),
+                    first => self.emit.pure(Class::B32, P::SubS32, [tid.into(), Operand::Imm(i64::from(first))]),
                 };
                 let last = Operand::Imm(i64::from(part.threads) - 1);
-                self.emit.pure(Class::B32, P::AndB32, vec![own.into(), last])
+                self.emit.pure(Class::B32, P::AndB32, [own.into(), last])
             }
             Some(Part { first, .. }) if first > 0 => {
-                self.emit.pure(Class::B32, P::SubS32, vec![tid.into(), Operand::Imm(i64::from(first))])
+                self.emit.pure(Class::B32, P::SubS32, [tid.into(), Operand::Imm(i64::from(first))])
             }
             _ => tid,
         }
@@ -78,13 +78,13 @@ impl Lower<'_> {
 
     /// The thread's index in the block.
     pub(super) fn block_tid(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, vec![Operand::Special(crate::inst::Special::TidX)])
+        self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(crate::inst::Special::TidX)])
     }
 
     /// The number of the thread's warp in the block, the same register for all lanes.
     pub(super) fn warp_index(&mut self) -> Reg {
         let tid = self.block_tid();
-        let warp = self.emit.pure(Class::B32, P::ShrU32, vec![tid.into(), Operand::Imm(5)]);
+        let warp = self.emit.pure(Class::B32, P::ShrU32, [tid.into(), Operand::Imm(5)]);
         let all = [Operand::Imm(0), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
         let mut from = vec![warp.into()];
         from.extend(all);
@@ -94,8 +94,8 @@ impl Lower<'_> {
     /// A predicate: whether the thread is the first lane of its warp.
     pub(super) fn first_lane(&mut self) -> Reg {
         let tid = self.block_tid();
-        let lane = self.emit.pure(Class::B32, P::AndB32, vec![tid.into(), Operand::Imm(31)]);
-        self.emit.pure(Class::Pred, P::SetpEqS32, vec![lane.into(), Operand::Imm(0)])
+        let lane = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(31)]);
+        self.emit.pure(Class::Pred, P::SetpEqS32, [lane.into(), Operand::Imm(0)])
     }
 
     /// Refuses kernels whose roles would run without the synchronisation that they need.
@@ -172,10 +172,9 @@ impl Lower<'_> {
         }
         let warp = self.warp_index();
         let (first, end) = (i64::from(before), i64::from(before + count * replicas));
-        let below =
-            (first > 0).then(|| self.emit.pure(Class::Pred, P::SetpLtS32, vec![warp.into(), Operand::Imm(first)]));
+        let below = (first > 0).then(|| self.emit.pure(Class::Pred, P::SetpLtS32, [warp.into(), Operand::Imm(first)]));
         let above = (end < i64::from(self.block_threads / WARP))
-            .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, vec![warp.into(), Operand::Imm(end)]));
+            .then(|| self.emit.pure(Class::Pred, P::SetpGeS32, [warp.into(), Operand::Imm(end)]));
         let done = self.emit.label(&format!("after_{name}"));
         let outer = (self.part, self.thread_bits);
         let number = 1 + in_front().filter_map(|t| replicas_of(k, t)).sum::<u32>();
@@ -210,7 +209,7 @@ impl Lower<'_> {
         }
         if self.is_elected(role) {
             self.emit.comment("one lane asks for the copies");
-            let other = self.emit.def(Class::Pred, P::SetpNeS32, vec![warp.into(), Operand::Imm(first)]);
+            let other = self.emit.def(Class::Pred, P::SetpNeS32, [warp.into(), Operand::Imm(first)]);
             self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
             let elected = self.emit.reg(Class::Pred);
             self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
@@ -219,10 +218,10 @@ impl Lower<'_> {
         self.asks = None;
         if self.elects_for_copies(body) {
             self.emit.comment("one lane issues the TMA loads");
-            let own = self.emit.def(Class::Pred, P::SetpEqS32, vec![warp.into(), Operand::Imm(first)]);
+            let own = self.emit.def(Class::Pred, P::SetpEqS32, [warp.into(), Operand::Imm(first)]);
             let elected = self.emit.reg(Class::Pred);
             self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
-            let reg = self.emit.def(Class::Pred, P::AndPred, vec![own.into(), elected.into()]);
+            let reg = self.emit.def(Class::Pred, P::AndPred, [own.into(), elected.into()]);
             self.asks = Some(Guard { reg, negated: false });
         }
         if self.waits_in_roles() {
@@ -295,13 +294,13 @@ impl Lower<'_> {
 
     /// A predicate that never holds. `setp` takes one immediate; the assembler folds the other's move, and the instruction needs no vote.
     pub(super) fn never(&mut self) -> Reg {
-        let zero = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
-        self.emit.pure(Class::Pred, P::SetpNeS32, vec![zero.into(), Operand::Imm(0)])
+        let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
+        self.emit.pure(Class::Pred, P::SetpNeS32, [zero.into(), Operand::Imm(0)])
     }
 
     /// A predicate that always holds.
     pub(super) fn always(&mut self) -> Reg {
-        let zero = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
-        self.emit.pure(Class::Pred, P::SetpEqS32, vec![zero.into(), Operand::Imm(0)])
+        let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
+        self.emit.pure(Class::Pred, P::SetpEqS32, [zero.into(), Operand::Imm(0)])
     }
 }

@@ -133,8 +133,8 @@ impl Lower<'_> {
         for &v in &firsts {
             addresses.push(self.global_address(&mut w, &tile.layout, v)?);
         }
-        let distance = self.emit.pure(Class::B64, P::SubS64, vec![pointer.into(), base.into()]);
-        let within = self.emit.pure(Class::Pred, P::SetpLtU64, vec![distance.into(), room.into()]);
+        let distance = self.emit.pure(Class::B64, P::SubS64, [pointer.into(), base.into()]);
+        let within = self.emit.pure(Class::Pred, P::SetpLtU64, [distance.into(), room.into()]);
         let within = self.emit.and(Some(within), when).map(|lane| self.all_lanes(lane));
         let access = Access::global(w, tile, groups);
         self.report_copy(s, src, from, &access, elem, attrs, false);
@@ -263,7 +263,7 @@ impl Lower<'_> {
         let shape = self.k.tensor_ty(view.base).map_or_else(Vec::new, |t| t.shape.clone());
         let one = Int::constant(1);
         // Elements from the first to the last, that included, and to the first of the thread's last access.
-        let mut elements = self.emit.pure(Class::B64, P::MovB64, vec![Operand::Imm(1)]);
+        let mut elements = self.emit.pure(Class::B64, P::MovB64, [Operand::Imm(1)]);
         for (d, &extent) in shape.iter().enumerate() {
             let (extent, stride) = (self.index(extent)?, self.stride(view.base, d)?);
             let Some(steps) = self.int_op(Op::Sub, extent, one) else {
@@ -284,11 +284,11 @@ impl Lower<'_> {
             elements = self.step(P::SubS64, elements, steps, here.stride);
         }
         let log2 = Operand::Imm(w.bytes.ilog2().into());
-        let bytes = self.emit.pure(Class::B64, P::ShlB64, vec![elements.into(), log2]);
-        let room = self.emit.pure(Class::B64, P::SubS64, vec![bytes.into(), Operand::Imm(2 * WORD - 1)]);
-        let room = self.emit.pure(Class::B64, P::MaxS64, vec![room.into(), Operand::Imm(0)]);
+        let bytes = self.emit.pure(Class::B64, P::ShlB64, [elements.into(), log2]);
+        let room = self.emit.pure(Class::B64, P::SubS64, [bytes.into(), Operand::Imm(2 * WORD - 1)]);
+        let room = self.emit.pure(Class::B64, P::MaxS64, [room.into(), Operand::Imm(0)]);
         Ok(match row {
-            Some(row) => self.emit.pure(Class::B64, P::SelpB64, vec![room.into(), Operand::Imm(-1), row.into()]),
+            Some(row) => self.emit.pure(Class::B64, P::SelpB64, [room.into(), Operand::Imm(-1), row.into()]),
             None => room,
         })
     }
@@ -303,10 +303,10 @@ impl Lower<'_> {
             (Some(1), _) => self.as64(stride),
             _ => {
                 let (a, b) = (self.in64(steps), self.as64(stride));
-                self.emit.pure(Class::B64, P::MulLoS64, vec![a.into(), b]).into()
+                self.emit.pure(Class::B64, P::MulLoS64, [a.into(), b]).into()
             }
         };
-        self.emit.pure(Class::B64, op, vec![at.into(), by])
+        self.emit.pure(Class::B64, op, [at.into(), by])
     }
 
     /// All words are inside the tensor.
@@ -326,7 +326,7 @@ impl Lower<'_> {
     /// Elements by themselves, in pieces that are known to be aligned, put where they are in the words.
     fn load_elements(&mut self, runs: &Runs, loads: &Loads<'_>) {
         let shift = runs.shift;
-        let offset = self.emit.def(Class::B64, P::CvtU64U32, vec![shift.into()]);
+        let offset = self.emit.def(Class::B64, P::CvtU64U32, [shift.into()]);
         let elem_bytes = runs.tile.elem.bytes();
         let pieces = WORD as u32 / runs.known;
         let amounts = self.amounts(runs);
@@ -334,13 +334,13 @@ impl Lower<'_> {
             let Operand::Addr { base: crate::inst::AddrBase::Reg(at), offset: immediate } = loads.addresses[g] else {
                 panic!("bug: global memory without an address in a register");
             };
-            let at = self.emit.def(Class::B64, P::AddS64, vec![at.into(), offset.into()]);
+            let at = self.emit.def(Class::B64, P::AddS64, [at.into(), offset.into()]);
             let mut count = match runs.inside[g] {
                 Some(n) => Operand::Reg(n),
                 None => Operand::Imm(i64::from(WORD as u32 / elem_bytes)),
             };
             for p in [loads.rows[g], loads.when].into_iter().flatten() {
-                count = self.emit.def(Class::B32, P::SelpB32, vec![count, Operand::Imm(0), p.into()]).into();
+                count = self.emit.def(Class::B32, P::SelpB32, [count, Operand::Imm(0), p.into()]).into();
             }
             let out: Vec<Reg> = (0..OUT).map(|_| self.emit.mutable(Class::B32)).collect();
             out.iter().for_each(|&r| self.zero_reg(r));
@@ -349,7 +349,7 @@ impl Lower<'_> {
                 let first = i64::from(i * runs.known / elem_bytes);
                 let there = match &count {
                     Operand::Imm(_) => None,
-                    n => Some(self.emit.def(Class::Pred, P::SetpGtS32, vec![n.clone(), Operand::Imm(first)])),
+                    n => Some(self.emit.def(Class::Pred, P::SetpGtS32, [n.clone(), Operand::Imm(first)])),
                 };
                 let address = Operand::at(at, immediate + i64::from(i * runs.known));
                 let word = (i * runs.known / 4) as usize;
@@ -377,7 +377,7 @@ impl Lower<'_> {
                     for (&r, bytes) in out.iter().zip(parts.chunks(4)) {
                         for (i, &byte) in bytes.iter().enumerate() {
                             let up = Operand::Imm(8 * i as i64);
-                            let byte = self.emit.def(Class::B32, P::ShlB32, vec![byte.into(), up]);
+                            let byte = self.emit.def(Class::B32, P::ShlB32, [byte.into(), up]);
                             self.emit.push(P::OrB32, vec![r.into(), r.into(), byte.into()]);
                         }
                     }
@@ -397,7 +397,7 @@ impl Lower<'_> {
             parts = (0..=OUT)
                 .map(|i| {
                     let low = i.checked_sub(1).map_or_else(zero, |i| at(&parts, i));
-                    self.emit.def(Class::B32, P::ShfLWrapB32, vec![low, at(&parts, i), bits.into()]).into()
+                    self.emit.def(Class::B32, P::ShfLWrapB32, [low, at(&parts, i), bits.into()]).into()
                 })
                 .collect();
         }
@@ -406,7 +406,7 @@ impl Lower<'_> {
             parts = (0..parts.len() + distance)
                 .map(|i| {
                     let low = i.checked_sub(distance).map_or_else(zero, |i| at(&parts, i));
-                    self.emit.def(Class::B32, P::SelpB32, vec![low, at(&parts, i), by.into()]).into()
+                    self.emit.def(Class::B32, P::SelpB32, [low, at(&parts, i), by.into()]).into()
                 })
                 .collect();
         }
@@ -417,20 +417,20 @@ impl Lower<'_> {
 
     /// Whether something holds in all lanes: they go the same way, for what follows needs them together.
     fn all_lanes(&mut self, lane: Reg) -> Reg {
-        self.emit.def(Class::Pred, P::VoteSyncAllPred, vec![lane.into(), Operand::Imm(0xffff_ffff)])
+        self.emit.def(Class::Pred, P::VoteSyncAllPred, [lane.into(), Operand::Imm(0xffff_ffff)])
     }
 
     /// What tells how far to shift: predicates for 8 and 4 bytes, and the bits (funnel shifts look at the lowest five).
     fn amounts(&mut self, runs: &Runs) -> Amounts {
         let by = |cx: &mut Self, bytes: u32| {
             (runs.known <= bytes).then(|| {
-                let bit = cx.emit.pure(Class::B32, P::AndB32, vec![runs.shift.into(), Operand::Imm(bytes.into())]);
-                cx.emit.pure(Class::Pred, P::SetpNeS32, vec![bit.into(), Operand::Imm(0)])
+                let bit = cx.emit.pure(Class::B32, P::AndB32, [runs.shift.into(), Operand::Imm(bytes.into())]);
+                cx.emit.pure(Class::Pred, P::SetpNeS32, [bit.into(), Operand::Imm(0)])
             })
         };
         let (eight, four) = (by(self, 8), by(self, 4));
         let bits =
-            (runs.known < 4).then(|| self.emit.pure(Class::B32, P::ShlB32, vec![runs.shift.into(), Operand::Imm(3)]));
+            (runs.known < 4).then(|| self.emit.pure(Class::B32, P::ShlB32, [runs.shift.into(), Operand::Imm(3)]));
         Amounts { eight, four, bits }
     }
 
@@ -489,7 +489,7 @@ impl Lower<'_> {
         let mut all = None;
         for &n in &counts {
             let whole = Operand::Imm(WORD / elem_bytes);
-            let whole = self.emit.pure(Class::Pred, P::SetpGeS32, vec![n.into(), whole]);
+            let whole = self.emit.pure(Class::Pred, P::SetpGeS32, [n.into(), whole]);
             all = self.emit.and(all, Some(whole));
         }
         let Some(all) = all else { return };
@@ -499,14 +499,14 @@ impl Lower<'_> {
         self.emit.push_frame();
         for &n in &counts {
             let scale = Operand::Imm((8 * elem_bytes).ilog2().into());
-            let bits = self.emit.def(Class::B32, P::ShlB32, vec![n.into(), scale]);
+            let bits = self.emit.def(Class::B32, P::ShlB32, [n.into(), scale]);
             for i in 0..OUT {
-                let bits = self.emit.def(Class::B32, P::SubS32, vec![bits.into(), Operand::Imm(32 * i as i64)]);
-                let bits = self.emit.def(Class::B32, P::MaxS32, vec![bits.into(), Operand::Imm(0)]);
-                let ones = self.emit.def(Class::B32, P::MovB32, vec![Operand::Imm(-1)]);
+                let bits = self.emit.def(Class::B32, P::SubS32, [bits.into(), Operand::Imm(32 * i as i64)]);
+                let bits = self.emit.def(Class::B32, P::MaxS32, [bits.into(), Operand::Imm(0)]);
+                let ones = self.emit.def(Class::B32, P::MovB32, [Operand::Imm(-1)]);
                 // A shift by 32 or more leaves nothing.
-                let outside = self.emit.def(Class::B32, P::ShlB32, vec![ones.into(), bits.into()]);
-                let kept = self.emit.def(Class::B32, P::NotB32, vec![outside.into()]);
+                let outside = self.emit.def(Class::B32, P::ShlB32, [ones.into(), bits.into()]);
+                let kept = self.emit.def(Class::B32, P::NotB32, [outside.into()]);
                 for (out, _) in settled.iter().zip(&runs.inside).filter(|(_, inside)| **inside == Some(n)) {
                     self.emit.push(P::AndB32, vec![out[i].into(), out[i].into(), kept.into()]);
                 }

@@ -138,7 +138,7 @@ impl Lower<'_> {
                 let wrap = (ring.slots > 1).then(|| {
                     self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
                     let end = Operand::Imm((ring.slots * ring.stride) as i64);
-                    let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![r.into(), end]);
+                    let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [r.into(), end]);
                     let guard = Some(Guard { reg: wrap, negated: false });
                     self.emit.push_if(guard, P::MovB32, vec![r.into(), Operand::Imm(0)]);
                     wrap
@@ -156,7 +156,7 @@ impl Lower<'_> {
                     n => {
                         self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
                         let end = Operand::Imm((n * ring.stride) as i64);
-                        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, vec![r.into(), end]);
+                        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [r.into(), end]);
                         self.emit.push(P::SelpB32, vec![r.into(), Operand::Imm(0), r.into(), wrap.into()]);
                     }
                 }
@@ -270,7 +270,7 @@ impl Lower<'_> {
             (None, None) => Some(self.in32(thread)),
             (None, Some(s)) => {
                 let t = self.in32(thread);
-                Some(self.emit.def(Class::B32, P::AddS32, vec![t.into(), s.into()]))
+                Some(self.emit.def(Class::B32, P::AddS32, [t.into(), s.into()]))
             }
         };
         let root = root.map(|root| self.with_block_base(root));
@@ -295,9 +295,9 @@ impl Lower<'_> {
             return slot;
         }
         let number = self.in32(panel);
-        let skip = self.emit.pure(Class::B32, P::MulLoS32, vec![number.into(), Operand::Imm(panels.stride as i64)]);
+        let skip = self.emit.pure(Class::B32, P::MulLoS32, [number.into(), Operand::Imm(panels.stride as i64)]);
         Some(match slot {
-            Some(slot) => self.emit.def(Class::B32, P::AddS32, vec![slot.into(), skip.into()]),
+            Some(slot) => self.emit.def(Class::B32, P::AddS32, [slot.into(), skip.into()]),
             None => skip,
         })
     }
@@ -362,12 +362,12 @@ impl Lower<'_> {
 
     /// Shared addresses count from the block's start in the shared window, which a register must add.
     fn with_block_base(&mut self, root: Reg) -> Reg {
-        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
         self.add_pure_if_possible(root, base)
     }
 
     fn add_pure_if_possible(&mut self, a: Reg, b: Reg) -> Reg {
-        self.emit.pure(Class::B32, P::AddS32, vec![a.into(), b.into()])
+        self.emit.pure(Class::B32, P::AddS32, [a.into(), b.into()])
     }
 
     /// The address of the element(s) at value index `v`.
@@ -392,11 +392,11 @@ impl Lower<'_> {
                 // Slots and buffers start at multiples of ROW_ALIGN, so adding them changes no lower bit.
                 let reg = match (w.thread, w.slot) {
                     (Some(t), slot) if mixed >= ROW_ALIGN => {
-                        let x = self.emit.pure(Class::B32, P::XorB32, vec![t.into(), mask]);
-                        let x = slot.map_or(x, |s| self.emit.def(Class::B32, P::AddS32, vec![x.into(), s.into()]));
+                        let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), mask]);
+                        let x = slot.map_or(x, |s| self.emit.def(Class::B32, P::AddS32, [x.into(), s.into()]));
                         self.with_block_base(x)
                     }
-                    _ => self.emit.pure(Class::B32, P::XorB32, vec![root.into(), mask]),
+                    _ => self.emit.pure(Class::B32, P::XorB32, [root.into(), mask]),
                 };
                 w.xored.push((mixed, reg));
                 reg

@@ -24,12 +24,12 @@ impl Lower<'_> {
     pub(super) fn signal(&mut self, s: Stmt, op: SignalOp, signals: Value, index: Expr) -> Result<(), Reported> {
         let at = self.signal_address(s, signals, index)?;
         let tid = self.tid();
-        let first = self.emit.pure(Class::Pred, P::SetpEqS32, vec![tid.into(), Operand::Imm(0)]);
+        let first = self.emit.pure(Class::Pred, P::SetpEqS32, [tid.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
         match op {
             SignalOp::Raise => {
                 self.barrier(s)?;
-                let up = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(1)]);
+                let up = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(1)]);
                 self.emit.push_if(guard, P::StReleaseGpuGlobalU32, vec![Operand::at(at, 0), up.into()]);
             }
             SignalOp::Await => {
@@ -53,17 +53,17 @@ impl Lower<'_> {
             return Err(self.unsupported_at(self.k.stmt_spans[s], "so many signals"));
         };
         let offset = self.as64(offset);
-        Ok(self.emit.pure(Class::B64, P::AddS64, vec![base.into(), offset]))
+        Ok(self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]))
     }
 
     /// A thread looks until the signal is up, and takes it down.
     fn look(&mut self, at: Reg) {
         let again = self.emit.label("await_signal");
         self.emit.item(Item::Label(again));
-        let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, vec![Operand::at(at, 0)]);
-        let down = self.emit.def(Class::Pred, P::SetpEqS32, vec![up.into(), Operand::Imm(0)]);
+        let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, [Operand::at(at, 0)]);
+        let down = self.emit.def(Class::Pred, P::SetpEqS32, [up.into(), Operand::Imm(0)]);
         self.emit.push_if(Some(Guard { reg: down, negated: false }), P::Bra, vec![again.into()]);
-        let zero = self.emit.def(Class::B32, P::MovB32, vec![Operand::Imm(0)]);
+        let zero = self.emit.def(Class::B32, P::MovB32, [Operand::Imm(0)]);
         self.emit.push(P::StRelaxedGpuGlobalU32, vec![Operand::at(at, 0), zero.into()]);
     }
 

@@ -160,15 +160,15 @@ impl Lower<'_> {
             return Operand::Imm(first);
         }
         let rank = self.cluster_rank();
-        let row = self.emit.pure(Class::B32, P::AndB32, vec![rank.into(), Operand::Imm(i64::from(apart))]);
-        let first = self.emit.pure(Class::B32, P::MovB32, vec![Operand::Imm(first)]);
-        let mask = self.emit.pure(Class::B32, P::ShlB32, vec![first.into(), row.into()]);
-        self.emit.pure(Class::B16, P::CvtU16U32, vec![mask.into()]).into()
+        let row = self.emit.pure(Class::B32, P::AndB32, [rank.into(), Operand::Imm(i64::from(apart))]);
+        let first = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(first)]);
+        let mask = self.emit.pure(Class::B32, P::ShlB32, [first.into(), row.into()]);
+        self.emit.pure(Class::B16, P::CvtU16U32, [mask.into()]).into()
     }
 
     fn map_address(&mut self, param: u32) -> Reg {
-        let own = self.emit.pure(Class::B64, P::MovParamU64, vec![Operand::ParamSym(param)]);
-        self.emit.pure(Class::B64, P::CvtaParamU64, vec![own.into()])
+        let own = self.emit.pure(Class::B64, P::MovParamU64, [Operand::ParamSym(param)]);
+        self.emit.pure(Class::B64, P::CvtaParamU64, [own.into()])
     }
 
     /// The map of a tensor copy.
@@ -243,16 +243,16 @@ impl Lower<'_> {
             super::shared::Position::Reg(r) => r,
             super::shared::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
         };
-        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
-        let mut root = self.emit.def(Class::B32, P::AddS32, vec![base.into(), slot.into()]);
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+        let mut root = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
         let multicasts = self.multicasts(s);
         if let Some(apart) = multicasts {
             // The block's part of every box: so many rows on.
             let (rows, bytes) = (map.extents[1] as i64, map.boxes.exchange.row_bytes() as i64);
             let rank = self.sharer(apart);
-            let first = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows)]);
-            let skip = self.emit.pure(Class::B32, P::MulLoS32, vec![rank.into(), Operand::Imm(rows * bytes)]);
-            root = self.emit.def(Class::B32, P::AddS32, vec![root.into(), skip.into()]);
+            let first = self.emit.pure(Class::B32, P::MulLoS32, [rank.into(), Operand::Imm(rows)]);
+            let skip = self.emit.pure(Class::B32, P::MulLoS32, [rank.into(), Operand::Imm(rows * bytes)]);
+            root = self.emit.def(Class::B32, P::AddS32, [root.into(), skip.into()]);
             let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
             let first = super::index::Int { repr: super::index::Repr::R32(first), lo: 0, hi: last };
             let Some(sum) = self.int_op(tilec_ir::ops::Op::Add, starts[map.dims[1]], first) else {

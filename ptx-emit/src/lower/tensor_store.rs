@@ -113,7 +113,7 @@ impl Lower<'_> {
             None => (self.warp_index(), i64::from(self.role_first_warp())),
         };
         let first = Operand::Imm(first);
-        let other = self.emit.pure(Class::Pred, P::SetpNeS32, vec![warp.into(), first]);
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, [warp.into(), first]);
         let done = self.emit.label("asked");
         self.emit.push_frame();
         let elected = self.emit.reg(Class::Pred);

@@ -169,7 +169,7 @@ impl Lower<'_> {
         match side.steps[step] + side.repeats[repeat] {
             0 => side.base,
             // The address field counts units of 16 bytes.
-            bytes => self.emit.def(Class::B64, P::AddS64, vec![side.base.into(), Operand::Imm((bytes >> 4) as i64)]),
+            bytes => self.emit.def(Class::B64, P::AddS64, [side.base.into(), Operand::Imm((bytes >> 4) as i64)]),
         }
     }
 
@@ -213,13 +213,13 @@ impl Lower<'_> {
         // The slot, in units of 16 bytes.
         let base = match placed.ring.map(|r| (self.rings[r].get, self.rings[r].stride)) {
             Some((Position::Reg(slot), _)) => {
-                let units = self.emit.def(Class::B32, P::ShrU32, vec![slot.into(), Operand::Imm(4)]);
-                let wide = self.emit.def(Class::B64, P::CvtU64U32, vec![units.into()]);
-                self.emit.def(Class::B64, P::AddS64, vec![base.into(), wide.into()])
+                let units = self.emit.def(Class::B32, P::ShrU32, [slot.into(), Operand::Imm(4)]);
+                let wide = self.emit.def(Class::B64, P::CvtU64U32, [units.into()]);
+                self.emit.def(Class::B64, P::AddS64, [base.into(), wide.into()])
             }
             Some((Position::Slot(i), stride)) => {
                 let units = Operand::Imm(((i * stride) >> 4) as i64);
-                self.emit.pure(Class::B64, P::AddS64, vec![base.into(), units])
+                self.emit.pure(Class::B64, P::AddS64, [base.into(), units])
             }
             None => base,
         };
@@ -228,22 +228,22 @@ impl Lower<'_> {
 
     /// The descriptor of the first slot, for the thread's warpgroup.
     fn descriptor_base(&mut self, d: &Descriptor, offset: u64, group_bytes: &[u64]) -> Reg {
-        let base = self.emit.pure(Class::B32, P::MovSharedU32, vec![Operand::SharedSym(0)]);
-        let mut at = self.emit.pure(Class::B32, P::AddS32, vec![base.into(), Operand::Imm(offset as i64)]);
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+        let mut at = self.emit.pure(Class::B32, P::AddS32, [base.into(), Operand::Imm(offset as i64)]);
         if group_bytes.iter().any(|&b| b != 0) {
             let group = self.warpgroup_index();
             let part = self.linear_map(group, group_bytes);
             let part = self.in32(part);
-            at = self.emit.pure(Class::B32, P::AddS32, vec![at.into(), part.into()]);
+            at = self.emit.pure(Class::B32, P::AddS32, [at.into(), part.into()]);
         }
         if self.cluster_blocks() > 1 {
             // The field has the lower 18 bits of an address; the others may tell the blocks of a cluster apart.
-            at = self.emit.pure(Class::B32, P::AndB32, vec![at.into(), Operand::Imm(0x3_FFFF)]);
+            at = self.emit.pure(Class::B32, P::AndB32, [at.into(), Operand::Imm(0x3_FFFF)]);
         }
-        let units = self.emit.pure(Class::B32, P::ShrU32, vec![at.into(), Operand::Imm(4)]);
-        let wide = self.emit.pure(Class::B64, P::CvtU64U32, vec![units.into()]);
+        let units = self.emit.pure(Class::B32, P::ShrU32, [at.into(), Operand::Imm(4)]);
+        let wide = self.emit.pure(Class::B64, P::CvtU64U32, [units.into()]);
         let fields = Operand::Imm(d.bits() as i64);
-        self.emit.pure(Class::B64, P::OrB64, vec![wide.into(), fields])
+        self.emit.pure(Class::B64, P::OrB64, [wide.into(), fields])
     }
 
     /// The thread's warpgroup within its role.
@@ -253,9 +253,9 @@ impl Lower<'_> {
         let own = match (self.part.filter(|p| p.replicas > 1), first) {
             (Some(part), _) => self.warp_in_replica(part),
             (None, 0) => warp,
-            (None, n) => self.emit.pure(Class::B32, P::SubS32, vec![warp.into(), Operand::Imm(i64::from(n))]),
+            (None, n) => self.emit.pure(Class::B32, P::SubS32, [warp.into(), Operand::Imm(i64::from(n))]),
         };
-        self.emit.pure(Class::B32, P::ShrU32, vec![own.into(), Operand::Imm(2)])
+        self.emit.pure(Class::B32, P::ShrU32, [own.into(), Operand::Imm(2)])
     }
 
     /// Has these tiles computed by now: the assembler moves arithmetic behind a wait that does not depend on it. An instruction that is executed under a
@@ -264,9 +264,9 @@ impl Lower<'_> {
         let regs: Vec<Reg> =
             tiles.iter().filter_map(|&v| self.tiles[v].as_ref()).flat_map(|t| t.regs.clone()).collect();
         let Some((&first, rest)) = regs.split_first() else { return };
-        let sum = rest.iter().fold(first, |sum, &r| self.emit.def(Class::F32, P::AddF32, vec![sum.into(), r.into()]));
+        let sum = rest.iter().fold(first, |sum, &r| self.emit.def(Class::F32, P::AddF32, [sum.into(), r.into()]));
         // Of numbers nobody sleeps; where there is a NaN, for a moment.
-        let unordered = self.emit.def(Class::Pred, P::SetpNeuF32, vec![sum.into(), sum.into()]);
+        let unordered = self.emit.def(Class::Pred, P::SetpNeuF32, [sum.into(), sum.into()]);
         let guard = Some(Guard { reg: unordered, negated: false });
         self.emit.push_if(guard, P::NanosleepU32, vec![Operand::Imm(1)]);
     }

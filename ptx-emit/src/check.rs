@@ -219,24 +219,24 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
             Item::Inst(inst) => {
                 errors.op = Some(inst.op);
                 operands::check_inst(module, func, inst, errors);
-                for operand in &inst.operands {
-                    if let Operand::Label(label) = operand
-                        && func.labels.is_valid(*label)
-                        && bound[*label] == 0
-                    {
-                        errors.push(format!("label `{}` is bound nowhere", func.labels[*label]));
-                    }
-                }
                 let n_dsts = inst.op.signature().dsts.len();
-                let mut read = |reg: Reg| {
+                let mut read = |reg: Reg, errors: &mut Errors| {
                     if written.get(reg.index()) == Some(&false) && reported.insert(reg) {
                         errors.push(format!("`{reg}` is read but written nowhere"));
                     }
                 };
                 if let Some(guard) = inst.guard {
-                    read(guard.reg);
+                    read(guard.reg, errors);
                 }
-                inst.operands.iter().skip(n_dsts).for_each(|src| src.for_each_reg(&mut read));
+                for (index, operand) in inst.operands.iter().enumerate() {
+                    match operand {
+                        Operand::Label(label) if func.labels.is_valid(*label) && bound[*label] == 0 => {
+                            errors.push(format!("label `{}` is bound nowhere", func.labels[*label]));
+                        }
+                        src if index >= n_dsts => src.for_each_reg(|reg| read(reg, errors)),
+                        _ => {}
+                    }
+                }
             }
             Item::Label(label) => match func.labels.get(*label) {
                 None => errors.push(format!("`{label}` is not a label of the function")),

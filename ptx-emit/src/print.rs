@@ -12,18 +12,18 @@ use crate::inst::{AddrBase, Class, Inst, Operand, Reg};
 use crate::module::{ConstDecl, Function, Item, Module, Param, ParamTy};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::io::Write;
 
 /// The text of the module.
 pub fn print(module: &Module) -> String {
-    let mut out = String::new();
+    let mut out = Vec::new();
     for line in &module.header {
         comment(&mut out, "", line);
     }
     let version = module.version.unwrap_or_else(|| required_version(module).0);
     put(&mut out, format_args!(".version {}.{}\n", version.0, version.1));
     put(&mut out, format_args!(".target {}\n", module.target));
-    out.push_str(".address_size 64\n");
+    say(&mut out, ".address_size 64\n");
     for (index, file) in module.files.iter().enumerate() {
         put(&mut out, format_args!(".file {} \"{}\"\n", index + 1, percent_encoded(file)));
     }
@@ -38,75 +38,73 @@ pub fn print(module: &Module) -> String {
         print_table(&mut out, table);
     }
     for func in &module.functions {
-        out.push('\n');
+        out.push(b'\n');
         print_function(&mut out, func);
     }
-    out
+    String::from_utf8(out).expect("bug: PTX is ASCII")
 }
 
 /// Elements of a table on a line.
 const LINE_ELEMENTS: usize = 8;
 
-fn print_table(out: &mut String, table: &ConstDecl) {
+fn print_table(out: &mut Vec<u8>, table: &ConstDecl) {
     let ConstDecl { name, bits, words } = table;
     put(out, format_args!(".const .align {} .b{bits} {name}[{}] = {{", bits / 8, words.len()));
     for (i, word) in words.iter().enumerate() {
-        out.push_str(if i > 0 { "," } else { "" });
-        out.push_str(if i.is_multiple_of(LINE_ELEMENTS) { "\n\t" } else { " " });
+        say(out, if i > 0 { "," } else { "" });
+        say(out, if i.is_multiple_of(LINE_ELEMENTS) { "\n\t" } else { " " });
         put(out, format_args!("{word:#x}"));
     }
-    out.push_str("\n};\n");
+    say(out, "\n};\n");
 }
 
 /// Characters of a line, as a rule.
 const LINE: usize = 40;
 
-/// Appends formatted text; writing to a string cannot fail.
-fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to a string");
+/// Appends formatted text; writing to memory cannot fail.
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory");
+}
+
+/// Appends text.
+fn say(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a comment, one `//` line per line of the text.
-fn comment(out: &mut String, indent: &str, text: &str) {
+fn comment(out: &mut Vec<u8>, indent: &str, text: &str) {
     for line in text.split('\n') {
-        out.push_str(indent);
-        out.push_str("//");
+        say(out, indent);
+        say(out, "//");
         let line = line.trim_end();
         if !line.is_empty() {
-            out.push(' ');
+            out.push(b' ');
         }
         for c in line.chars() {
             if c == ' ' || c.is_ascii_graphic() {
-                out.push(c);
+                out.push(c as u8);
             } else {
                 put(out, format_args!("{}", c.escape_default()));
             }
         }
-        out.push('\n');
+        out.push(b'\n');
     }
 }
 
 /// A file name in the characters that a PTX string can hold; the others as in URLs.
 fn percent_encoded(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if (byte == b' ' || byte.is_ascii_graphic()) && byte != b'"' && byte != b'\\' {
-            out.push(char::from(byte));
-        } else {
-            put(&mut out, format_args!("%{byte:02X}"));
-        }
-    }
-    out
+    let kept = |byte: u8| (byte == b' ' || byte.is_ascii_graphic()) && byte != b'"' && byte != b'\\';
+    name.bytes().map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-fn print_function(out: &mut String, func: &Function) {
+fn print_function(out: &mut Vec<u8>, func: &Function) {
     put(out, format_args!(".visible .entry {}(", func.name));
     for (index, param) in func.params.iter().enumerate() {
-        out.push_str(if index == 0 { "\n" } else { ",\n" });
+        say(out, if index == 0 { "\n" } else { ",\n" });
         print_param(out, param);
     }
     let [x, y, z] = func.maxntid;
-    out.push_str(if func.params.is_empty() { ")\n" } else { "\n)\n" });
+    say(out, if func.params.is_empty() { ")\n" } else { "\n)\n" });
     put(out, format_args!(".maxntid {x}, {y}, {z}\n"));
     if func.cluster != [1, 1, 1] {
         let [x, y, z] = func.cluster;
@@ -121,7 +119,7 @@ fn print_function(out: &mut String, func: &Function) {
         body.item(item);
     }
     let Body { names, .. } = body;
-    let mut declarations = String::new();
+    let mut declarations = Vec::new();
     for (class, count) in Class::ALL.into_iter().zip(names.counts) {
         if count > 0 {
             put(&mut declarations, format_args!("\t.reg {}\t{}<{count}>;\n", class.decl(), class.prefix()));
@@ -130,14 +128,14 @@ fn print_function(out: &mut String, func: &Function) {
     for decl in func.shared.iter().filter(|d| !d.dynamic) {
         put(&mut declarations, format_args!("\t.shared .align {} .b8 {}[{}];\n", decl.align, decl.name, decl.bytes));
     }
-    out.insert_str(begin, &declarations);
-    out.push_str("}\n");
+    out.splice(begin..begin, declarations);
+    say(out, "}\n");
 }
 
-fn print_param(out: &mut String, param: &Param) {
+fn print_param(out: &mut Vec<u8>, param: &Param) {
     let scalar = match param.ty {
         ParamTy::GlobalPtr => {
-            out.push_str("\t.param .u64 .ptr .global");
+            say(out, "\t.param .u64 .ptr .global");
             if let Some(align) = param.align {
                 put(out, format_args!(" .align {align}"));
             }
@@ -153,7 +151,7 @@ fn print_param(out: &mut String, param: &Param) {
         ParamTy::F32 => ".f32",
         ParamTy::F64 => ".f64",
     };
-    out.push_str("\t.param");
+    say(out, "\t.param");
     if let Some(align) = param.align {
         put(out, format_args!(" .align {align}"));
     }
@@ -165,40 +163,47 @@ fn print_param(out: &mut String, param: &Param) {
 
 /// Register names, given out on first sight.
 struct Names {
-    /// Where the name of a register lies in `text`.
-    places: Vec<(u32, u32)>,
-    text: String,
+    names: Vec<Name>,
     /// How many registers of each class have one, in the order of [`Class::ALL`].
     counts: [u32; Class::ALL.len()],
 }
 
-/// Characters of a name, as a rule.
-const NAME: usize = 6;
+/// The longest name, `%rd4294967295`, has 13 characters; all are copied, and what is too much is cut off again.
+const LONGEST_NAME: usize = 16;
+
+/// A name, and its length: 0 if the register has none yet.
+#[derive(Clone, Copy, Default)]
+struct Name {
+    bytes: [u8; LONGEST_NAME],
+    len: u8,
+}
 
 impl Names {
     fn new(func: &Function) -> Names {
-        let registers = func.regs.len();
-        let text = String::with_capacity(registers * NAME);
-        Names { places: vec![(0, 0); registers], text, counts: [0; Class::ALL.len()] }
+        Names { names: vec![Name::default(); func.regs.len()], counts: [0; Class::ALL.len()] }
     }
 
-    fn of(&mut self, reg: Reg, class: Class) -> &str {
-        let (mut start, mut end) = self.places[reg.index()];
-        if end == 0 {
-            let count = &mut self.counts[class as usize];
-            start = self.text.len() as u32;
-            self.text.push_str(class.prefix());
-            decimal(&mut self.text, u64::from(*count));
-            end = self.text.len() as u32;
-            *count += 1;
-            self.places[reg.index()] = (start, end);
+    fn write(&mut self, out: &mut Vec<u8>, reg: Reg, class: Class) {
+        let name = &mut self.names[reg.index()];
+        if name.len > 0 {
+            let end = out.len() + usize::from(name.len);
+            out.extend_from_slice(&name.bytes);
+            out.truncate(end);
+            return;
         }
-        &self.text[start as usize..end as usize]
+        let count = &mut self.counts[class as usize];
+        let start = out.len();
+        say(out, class.prefix());
+        decimal(out, u64::from(*count));
+        *count += 1;
+        let len = out.len() - start;
+        name.bytes[..len].copy_from_slice(&out[start..]);
+        name.len = len as u8;
     }
 }
 
 /// Appends a number. Numbers are most of a file: they are written without the formatting machinery.
-fn decimal(out: &mut String, mut number: u64) {
+fn decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0u8; 20];
     let mut first = digits.len();
     loop {
@@ -209,13 +214,13 @@ fn decimal(out: &mut String, mut number: u64) {
             break;
         }
     }
-    digits[first..].iter().for_each(|&digit| out.push(char::from(digit)));
+    out.extend_from_slice(&digits[first..]);
 }
 
 /// A function's statements as they are written.
 struct Body<'a> {
     func: &'a Function,
-    text: &'a mut String,
+    text: &'a mut Vec<u8>,
     names: Names,
 }
 
@@ -226,66 +231,67 @@ impl Body<'_> {
             Item::Label(label) => put(self.text, format_args!("$L_{}:\n", self.func.labels[*label])),
             Item::Comment(text) => comment(self.text, "\t", text),
             Item::Loc { file, line, col } => {
-                self.text.push_str("\t.loc");
-                for (before, number) in [('\t', u64::from(*file) + 1), (' ', u64::from(*line)), (' ', u64::from(*col))]
+                say(self.text, "\t.loc");
+                for (before, number) in
+                    [(b'\t', u64::from(*file) + 1), (b' ', u64::from(*line)), (b' ', u64::from(*col))]
                 {
                     self.text.push(before);
                     decimal(self.text, number);
                 }
-                self.text.push('\n');
+                self.text.push(b'\n');
             }
             Item::Pragma(text) => put(self.text, format_args!("\t.pragma \"{text}\";\n")),
         }
     }
 
     fn inst(&mut self, inst: &Inst) {
-        self.text.push('\t');
+        self.text.push(b'\t');
         if let Some(guard) = inst.guard {
-            self.text.push_str(if guard.negated { "@!" } else { "@" });
+            say(self.text, if guard.negated { "@!" } else { "@" });
             self.reg(guard.reg);
-            self.text.push(' ');
+            self.text.push(b' ');
         }
         let mnemonic = inst.op.mnemonic();
         match inst.columns().and_then(|columns| Some((columns, mnemonic.split_once("nN")?))) {
             Some((columns, (head, tail))) => put(self.text, format_args!("{head}n{columns}{tail}")),
-            None => self.text.push_str(mnemonic),
+            None => say(self.text, mnemonic),
         }
         let mut separator = "\t";
         for operand in inst.operands.iter().filter(|operand| !matches!(operand, Operand::Columns(_))) {
-            self.text.push_str(separator);
+            say(self.text, separator);
             self.operand(operand);
             separator = ", ";
         }
-        self.text.push_str(";\n");
+        say(self.text, ";\n");
     }
 
     fn reg(&mut self, reg: Reg) {
-        self.text.push_str(self.names.of(reg, self.func.regs[reg]));
+        self.names.write(self.text, reg, self.func.regs[reg]);
     }
 
     fn integer(&mut self, value: i64) {
         if value < 0 {
-            self.text.push('-');
+            self.text.push(b'-');
         }
         decimal(self.text, value.unsigned_abs());
     }
 
     fn braces(&mut self, regs: &[Reg]) {
-        self.text.push('{');
+        self.text.push(b'{');
         for (index, reg) in regs.iter().enumerate() {
             if index > 0 {
-                self.text.push_str(", ");
+                say(self.text, ", ");
             }
             self.reg(*reg);
         }
-        self.text.push('}');
+        self.text.push(b'}');
     }
 
     fn operand(&mut self, operand: &Operand) {
         match operand {
             Operand::Reg(reg) => self.reg(*reg),
             Operand::NotPred(reg) => {
-                self.text.push('!');
+                self.text.push(b'!');
                 self.reg(*reg);
             }
             // In the opcode.
@@ -295,36 +301,36 @@ impl Body<'_> {
             Operand::F64(value) => put(self.text, format_args!("0d{:016X}", value.to_bits())),
             Operand::Vec(regs) => self.braces(regs),
             Operand::Addr { base, offset } => {
-                self.text.push('[');
+                self.text.push(b'[');
                 match base {
                     AddrBase::Reg(reg) => self.reg(*reg),
-                    AddrBase::Param(index) => self.text.push_str(&self.func.params[*index as usize].name),
-                    AddrBase::Shared(index) => self.text.push_str(&self.func.shared[*index as usize].name),
+                    AddrBase::Param(index) => say(self.text, &self.func.params[*index as usize].name),
+                    AddrBase::Shared(index) => say(self.text, &self.func.shared[*index as usize].name),
                 }
                 if *offset != 0 {
-                    self.text.push('+');
+                    self.text.push(b'+');
                     self.integer(*offset);
                 }
-                self.text.push(']');
+                self.text.push(b']');
             }
-            Operand::Special(special) => self.text.push_str(special.text()),
+            Operand::Special(special) => say(self.text, special.text()),
             Operand::Label(label) => put(self.text, format_args!("$L_{}", self.func.labels[*label])),
-            Operand::SharedSym(index) => self.text.push_str(&self.func.shared[*index as usize].name),
-            Operand::ParamSym(index) => self.text.push_str(&self.func.params[*index as usize].name),
-            Operand::ConstSym(index) => self.text.push_str(&self.func.tables[*index as usize].name),
-            Operand::Sink => self.text.push('_'),
+            Operand::SharedSym(index) => say(self.text, &self.func.shared[*index as usize].name),
+            Operand::ParamSym(index) => say(self.text, &self.func.params[*index as usize].name),
+            Operand::ConstSym(index) => say(self.text, &self.func.tables[*index as usize].name),
+            Operand::Sink => self.text.push(b'_'),
             Operand::Elected(reg) => {
-                self.text.push_str("_|");
+                say(self.text, "_|");
                 self.reg(*reg);
             }
             Operand::Tensor { map, at } => {
-                self.text.push('[');
+                self.text.push(b'[');
                 self.reg(*map);
                 if !at.is_empty() {
-                    self.text.push_str(", ");
+                    say(self.text, ", ");
                     self.braces(at);
                 }
-                self.text.push(']');
+                self.text.push(b']');
             }
         }
     }

@@ -40,9 +40,19 @@ pub(super) fn check_inst(module: &Module, func: &Function, inst: &Inst, errors: 
     }
     // How many sums there are is known if the count of columns is legal; if not, that is the error.
     let columns = inst.columns().filter(|n| signature.columns().is_some_and(|legal| legal.contains(n)));
-    for (index, (operand, kind)) in inst.operands.iter().zip(signature.kinds()).enumerate() {
-        let kind = columns.map_or(kind, |n| kind.with_columns(n));
-        check_operand(module, func, Position::Operand(index), operand, kind, errors);
+    let (dsts, srcs) = inst.operands.split_at(signature.dsts.len());
+    let halves = [(dsts, signature.dsts, 0), (srcs, signature.srcs, dsts.len())];
+    for (operands, kinds, before) in halves {
+        for (index, (operand, &kind)) in operands.iter().zip(kinds).enumerate() {
+            // Most operands are registers of the right class.
+            if let (Operand::Reg(reg), Kind::Reg(class) | Kind::RegOrImm(class)) = (operand, kind)
+                && func.regs.get(*reg) == Some(&class)
+            {
+                continue;
+            }
+            let kind = columns.map_or(kind, |n| kind.with_columns(n));
+            check_operand(module, func, Position::Operand(before + index), operand, kind, errors);
+        }
     }
 }
 

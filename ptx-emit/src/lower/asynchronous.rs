@@ -62,11 +62,11 @@ impl Lower<'_> {
             let (to, from) = (self.address(&mut write, group[0])?, self.address(&mut read, group[0])?);
             let size = Operand::Imm(i64::from(bytes));
             match pred {
-                None => self.emit.push_if(guard, plain, vec![to, from, size]),
+                None => self.emit.push_if(guard, plain, [to, from, size]),
                 Some(p) => {
                     let read = vec![size.clone(), Operand::Imm(0), p.into()];
                     let read = self.emit.def(Class::B32, P::SelpB32, read);
-                    self.emit.push_if(guard, partial, vec![to, from, size, read.into()]);
+                    self.emit.push_if(guard, partial, [to, from, size, read.into()]);
                 }
             }
         }

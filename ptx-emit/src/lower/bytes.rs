@@ -160,7 +160,7 @@ impl Lower<'_> {
             }
         }
         let address = self.address(access, group[0])?;
-        self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
+        self.emit.push_if(guard(pred), op, [vector(regs.clone()), address]);
         Ok(if half {
             regs.into_iter().map(|r| self.emit.def(Class::B32, P::CvtU32U16, [r.into()])).collect()
         } else {
@@ -213,7 +213,7 @@ impl Lower<'_> {
             }
         };
         let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
-        self.emit.push_if(guard(pred), op, vec![address, value]);
+        self.emit.push_if(guard(pred), op, [address, value]);
         Ok(())
     }
 }

@@ -75,8 +75,8 @@ impl Lower<'_> {
         let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
         if self.blocks_meet() && open {
             self.emit.comment("no block leaves while others may write to its memory");
-            self.emit.push(P::BarrierClusterArrive, Vec::new());
-            self.emit.push(P::BarrierClusterWait, Vec::new());
+            self.emit.push(P::BarrierClusterArrive, []);
+            self.emit.push(P::BarrierClusterWait, []);
         }
     }
 
@@ -100,7 +100,7 @@ impl Lower<'_> {
         // Other lanes number no block.
         let guard = Some(Guard { reg: one_each, negated: false });
         let there = self.emit.reg(Class::B32);
-        self.emit.push_if(guard, P::MapaSharedCluster, vec![there.into(), own.into(), lane.into()]);
-        self.emit.push_if(guard, P::MbarrierArriveCluster, vec![Operand::Sink, Operand::at(there, 0)]);
+        self.emit.push_if(guard, P::MapaSharedCluster, [there.into(), own.into(), lane.into()]);
+        self.emit.push_if(guard, P::MbarrierArriveCluster, [Operand::Sink, Operand::at(there, 0)]);
     }
 }

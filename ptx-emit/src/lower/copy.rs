@@ -355,7 +355,7 @@ impl Lower<'_> {
         let preds = self.bounds(from, &w, layout, &firsts, when)?;
         for (&v, pred) in firsts.iter().zip(preds) {
             let address = self.global_address(&mut w, layout, v)?;
-            self.emit.push_if(guard(pred), P::PrefetchGlobalL2, vec![address]);
+            self.emit.push_if(guard(pred), P::PrefetchGlobalL2, [address]);
         }
         Ok(())
     }
@@ -403,7 +403,7 @@ impl Lower<'_> {
                         self.fill_reg(r, access.fill);
                     }
                 }
-                self.emit.push_if(guard(pred), op, vec![vector(regs), address]);
+                self.emit.push_if(guard(pred), op, [vector(regs), address]);
             }
             return Ok(());
         }
@@ -452,7 +452,7 @@ impl Lower<'_> {
             let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.held.has(v)).collect();
             let mut regs: Vec<Reg> = [0, 1].map(|_| self.emit.mutable(Class::B16)).to_vec();
             if keep {
-                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(regs.clone()), tile.regs[pair].into()]);
+                self.emit.push(P::UnpackB32B16, [Operand::Vec(regs.clone()), tile.regs[pair].into()]);
             }
             for &v in &halves {
                 let r = regs[v % 2];
@@ -461,12 +461,12 @@ impl Lower<'_> {
                 if preds[at].is_some() && !keep {
                     self.fill_reg(r, access.fill);
                 }
-                self.emit.push_if(guard(preds[at]), op, vec![r.into(), address]);
+                self.emit.push_if(guard(preds[at]), op, [r.into(), address]);
             }
             if let [alone] = halves[..] {
                 regs[1 - alone % 2] = regs[alone % 2];
             }
-            self.emit.push(P::PackB32B16, vec![tile.regs[pair].into(), Operand::Vec(regs)]);
+            self.emit.push(P::PackB32B16, [tile.regs[pair].into(), Operand::Vec(regs)]);
         }
         Ok(())
     }
@@ -491,16 +491,16 @@ impl Lower<'_> {
             for (&r, pair) in regs.iter().zip(group.chunks(2)).filter(|_| pred.is_some()) {
                 if keep {
                     let halves = pair.iter().map(|&v| self.raw(tile, v)).collect();
-                    self.emit.push(P::PackB32B16, vec![r.into(), Operand::Vec(halves)]);
+                    self.emit.push(P::PackB32B16, [r.into(), Operand::Vec(halves)]);
                 } else {
                     self.fill_reg(r, access.fill);
                 }
             }
             let address = self.address(access, group[0])?;
-            self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
+            self.emit.push_if(guard(pred), op, [vector(regs.clone()), address]);
             for (&r, pair) in regs.iter().zip(group.chunks(2)) {
                 let halves = vec![self.emit.reg(Class::B16), self.emit.reg(Class::B16)];
-                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(halves.clone()), r.into()]);
+                self.emit.push(P::UnpackB32B16, [Operand::Vec(halves.clone()), r.into()]);
                 values.extend(pair.iter().copied().zip(halves));
             }
         }
@@ -545,12 +545,12 @@ impl Lower<'_> {
             }
         }
         let address = self.address(access, group[0])?;
-        self.emit.push_if(guard(pred), op, vec![vector(regs.clone()), address]);
+        self.emit.push_if(guard(pred), op, [vector(regs.clone()), address]);
         let mut out = Vec::with_capacity(group.len());
         for i in 0..group.len() {
             let raw = if packed {
                 let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), regs[i / 2].into()]);
+                self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), regs[i / 2].into()]);
                 if i % 2 == 0 { lo } else { hi }
             } else {
                 regs[i]
@@ -600,6 +600,10 @@ impl Lower<'_> {
                 operands.provide(e, tile);
             }
         }
+        let computed_in = match source {
+            Source::Elementwise(e, _) => self.elem_of_expr(*e),
+            Source::Tile(_) => None,
+        };
         let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
@@ -614,8 +618,7 @@ impl Lower<'_> {
                     (Some(t), ..) => group.iter().map(|&v| t.byte_of(v)).collect(),
                     (None, Source::Elementwise(e, _), Some(operands)) => {
                         let computed = self.compute_group(*e, operands, g, group)?;
-                        let from = self.elem_of_expr(*e);
-                        self.narrow_all(dst, computed, (from, elem))?.into_iter().map(|r| (r, 0)).collect()
+                        self.narrow_all(dst, computed, (computed_in, elem))?.into_iter().map(|r| (r, 0)).collect()
                     }
                     (None, Source::Tile(t), _) => {
                         let computed = group.iter().map(|&v| self.get(t, v)).collect();
@@ -636,8 +639,7 @@ impl Lower<'_> {
                         (Some(t), ..) => group.iter().map(|&v| self.raw(&t, v)).collect(),
                         (None, Source::Elementwise(e, _), Some(operands)) => {
                             let computed = self.compute_group(*e, operands, g, group)?;
-                            let from = self.elem_of_expr(*e);
-                            self.narrow_words(dst, computed, (from, elem))?
+                            self.narrow_words(dst, computed, (computed_in, elem))?
                         }
                         (None, Source::Tile(t), _) => {
                             let computed = group.iter().map(|&v| self.get(t, v)).collect();
@@ -656,7 +658,7 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
-            self.emit.push_if(guard(pred), op, vec![address, vector(regs)]);
+            self.emit.push_if(guard(pred), op, [address, vector(regs)]);
         }
         Ok(())
     }
@@ -669,7 +671,7 @@ impl Lower<'_> {
         }
         let low = self.emit.def(Class::B32, P::ShrU32, [tile.regs[v / 2].into(), Operand::Imm(16)]);
         let (half, rest) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![half, rest]), low.into()]);
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![half, rest]), low.into()]);
         half
     }
 

@@ -258,9 +258,9 @@ impl Lower<'_> {
             Some((_, access, _)) => access.groups.clone(),
             None => tile.elements().into_iter().map(|v| vec![v]).collect(),
         };
+        let from = self.elem_of_expr(e);
         for (g, group) in groups.iter().enumerate() {
             let xs = self.compute_group(e, &mut operands, g, group)?;
-            let from = self.elem_of_expr(e);
             values.extend(group.iter().zip(xs).map(|(&v, x)| (v, self.wide_enough(x, from, tile.elem))));
         }
         self.set_computed(at, tile, &values)

@@ -117,8 +117,15 @@ impl Emit {
         self.here().push(item);
     }
 
-    pub(super) fn items(&mut self, items: Vec<Item>) {
-        self.here().extend(items);
+    /// Appends what a frame held. Fresh memory is what takes time here: of the two lists the longer one is kept.
+    pub(super) fn items(&mut self, mut items: Vec<Item>) {
+        let here = self.here();
+        if here.len() < items.len() {
+            items.splice(0..0, here.drain(..));
+            *here = items;
+        } else {
+            here.append(&mut items);
+        }
     }
 
     /// Appends to the frame at `depth`.
@@ -174,13 +181,13 @@ impl Emit {
     }
 
     /// An instruction at the current place.
-    pub(super) fn push(&mut self, op: Op, operands: Vec<Operand>) {
-        self.item(Item::Inst(Inst { op, guard: None, operands }));
+    pub(super) fn push(&mut self, op: Op, operands: impl Into<Vec<Operand>>) {
+        self.item(Item::Inst(Inst { op, guard: None, operands: operands.into() }));
     }
 
     /// A guarded instruction at the current place.
-    pub(super) fn push_if(&mut self, guard: Option<Guard>, op: Op, operands: Vec<Operand>) {
-        self.item(Item::Inst(Inst { op, guard, operands }));
+    pub(super) fn push_if(&mut self, guard: Option<Guard>, op: Op, operands: impl Into<Vec<Operand>>) {
+        self.item(Item::Inst(Inst { op, guard, operands: operands.into() }));
     }
 
     /// An instruction at the current place into a fresh register.

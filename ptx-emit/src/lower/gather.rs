@@ -56,7 +56,7 @@ fn stored(cx: &mut Lower<'_>, x: Reg, to: &Tile) -> Reg {
         return x;
     }
     let (low, high) = (cx.emit.reg(Class::B16), cx.emit.reg(Class::B16));
-    cx.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![low, high]), x.into()]);
+    cx.emit.push(P::UnpackB32B16, [Operand::Vec(vec![low, high]), x.into()]);
     low
 }
 

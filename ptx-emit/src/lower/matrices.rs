@@ -59,7 +59,7 @@ impl Lower<'_> {
         for outer in self.outer_matrices(src, &load, &tile.layout, &tile.dim_bits)? {
             let address = self.address(&mut access, outer)?;
             let regs: Vec<Reg> = load.words(outer).map(|v| tile.regs[v / tile.per_register]).collect();
-            self.emit.push(op, vec![Operand::Vec(regs), address]);
+            self.emit.push(op, [Operand::Vec(regs), address]);
         }
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Lower<'_> {
                 return Err(self.unsupported(dst, "`matrix` on registers that hold no pairs"));
             }
             let address = self.address(&mut access, outer)?;
-            self.emit.push(op, vec![address, Operand::Vec(words)]);
+            self.emit.push(op, [address, Operand::Vec(words)]);
         }
         Ok(())
     }

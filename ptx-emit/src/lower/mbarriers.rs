@@ -64,18 +64,18 @@ impl Lower<'_> {
             for i in 0..2 * slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
                 let count = i64::from(if i < slots { full } else { empty });
-                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(count)]);
+                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(count)]);
             }
         }
         self.ready_turns(guard);
-        self.emit.push_if(guard, P::FenceMbarrierInit, Vec::new());
+        self.emit.push_if(guard, P::FenceMbarrierInit, []);
         if self.blocks_meet() {
             // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
             // everything else that is on its way to memory.
-            self.emit.push(P::BarrierClusterArriveRelaxedAligned, Vec::new());
-            self.emit.push(P::BarrierClusterWaitAligned, Vec::new());
+            self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
+            self.emit.push(P::BarrierClusterWaitAligned, []);
         } else {
-            self.emit.push(P::BarSync, vec![Operand::Imm(0)]);
+            self.emit.push(P::BarSync, [Operand::Imm(0)]);
         }
         self.report.barriers += 1;
     }
@@ -87,9 +87,9 @@ impl Lower<'_> {
         let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
         let several = ring.several && op != ChannelOp::Publish;
         let start = self.barrier_address(if several { offset + (ring.slots - 1) * BARRIER_BYTES } else { offset });
-        self.emit.push(P::MovB32, vec![barrier.into(), start.into()]);
+        self.emit.push(P::MovB32, [barrier.into(), start.into()]);
         let ahead = i64::from(several || op == ChannelOp::Publish);
-        self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(ahead)]);
+        self.emit.push(P::MovB32, [parity.into(), Operand::Imm(ahead)]);
         Some(Turn { barrier, parity })
     }
 
@@ -98,18 +98,18 @@ impl Lower<'_> {
         let Barriers { offset, .. } = ring.barriers.filter(|_| ring.several)?;
         let oldest = self.emit.mutable(Class::B32);
         let start = self.barrier_address(offset);
-        self.emit.push(P::MovB32, vec![oldest.into(), start.into()]);
+        self.emit.push(P::MovB32, [oldest.into(), start.into()]);
         Some(oldest)
     }
 
     /// Moves that on, behind a release.
     pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
         let Barriers { offset, .. } = ring.known_barriers();
-        self.emit.push(P::AddS32, vec![oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
+        self.emit.push(P::AddS32, [oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
         let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
         let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [oldest.into(), end.into()]);
         let start = self.barrier_address(offset);
-        self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, vec![oldest.into(), start.into()]);
+        self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, [oldest.into(), start.into()]);
     }
 
     pub(super) fn barrier_address(&mut self, offset: u64) -> Reg {
@@ -126,10 +126,10 @@ impl Lower<'_> {
             return;
         };
         let step = Operand::Imm(BARRIER_BYTES as i64);
-        self.emit.push(P::AddS32, vec![turn.barrier.into(), turn.barrier.into(), step]);
+        self.emit.push(P::AddS32, [turn.barrier.into(), turn.barrier.into(), step]);
         let start = self.barrier_address(offset);
         let guard = Some(Guard { reg: wrap, negated: false });
-        self.emit.push_if(guard, P::MovB32, vec![turn.barrier.into(), start.into()]);
+        self.emit.push_if(guard, P::MovB32, [turn.barrier.into(), start.into()]);
         self.emit.push_if(guard, P::XorB32, flip);
     }
 
@@ -154,10 +154,10 @@ impl Lower<'_> {
                 if ring.fill.tensor {
                     let state = self.emit.reg(Class::B64);
                     let bytes = Operand::Imm(ring.filling as i64);
-                    self.emit.push_if(asks, P::MbarrierArriveExpectTx, vec![state.into(), full(), bytes]);
+                    self.emit.push_if(asks, P::MbarrierArriveExpectTx, [state.into(), full(), bytes]);
                 }
                 if ring.fill.asynchronous > 0 {
-                    self.emit.push(P::CpAsyncMbarrierArriveNoinc, vec![full()]);
+                    self.emit.push(P::CpAsyncMbarrierArriveNoinc, [full()]);
                 }
                 if ring.fill.stored + ring.fill.beside > 0 {
                     self.emit.def(Class::B64, P::MbarrierArrive, [full()]);
@@ -167,7 +167,7 @@ impl Lower<'_> {
                 let turn = ring.known_turn(ring.get_turn);
                 if ring.read {
                     // One lane arrives for all: the others have read.
-                    self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
+                    self.emit.push(P::BarWarpSync, [Operand::Imm(0xffff_ffff)]);
                 }
                 let barrier = ring.oldest.unwrap_or(turn.barrier);
                 if self.is_multicast(ring) {
@@ -176,7 +176,7 @@ impl Lower<'_> {
                     let lane = self.first_lane();
                     let state = self.emit.reg(Class::B64);
                     let guard = Some(Guard { reg: lane, negated: false });
-                    self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(barrier, empty)]);
+                    self.emit.push_if(guard, P::MbarrierArrive, [state.into(), Operand::at(barrier, empty)]);
                 }
                 if let Some(oldest) = ring.oldest {
                     self.next_oldest(ring, oldest);
@@ -190,6 +190,6 @@ impl Lower<'_> {
         let again = self.emit.label(&format!("wait_{what}"));
         self.emit.item(Item::Label(again));
         let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [barrier, parity.into()]);
-        self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, vec![again.into()]);
+        self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
     }
 }

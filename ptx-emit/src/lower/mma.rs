@@ -256,7 +256,7 @@ impl Lower<'_> {
                         }
                     };
                     let d = operand(c, vc, bits.2);
-                    self.emit.push(op, vec![d.clone(), operand(ia.0, va, bits.0), operand(ib.0, vb, bits.1), d]);
+                    self.emit.push(op, [d.clone(), operand(ia.0, va, bits.0), operand(ib.0, vb, bits.1), d]);
                     count += 1;
                 }
             }
@@ -304,7 +304,7 @@ impl Lower<'_> {
                         Elem::I32 => P::MadLoS32,
                         _ => return Err(self.unsupported(src, "this accumulator type")),
                     };
-                    self.emit.push(op, vec![d.into(), x.into(), y.into(), d.into()]);
+                    self.emit.push(op, [d.into(), x.into(), y.into(), d.into()]);
                 }
                 count += 1;
             }

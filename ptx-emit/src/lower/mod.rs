@@ -180,7 +180,7 @@ pub fn lower(
     cx.grid()?;
     cx.block(kernel.body)?;
     cx.leave_cluster();
-    cx.emit.push(P::Ret, Vec::new());
+    cx.emit.push(P::Ret, []);
     cx.emit.define_unwritten();
     cx.report.smem_bytes = cx.smem_bytes;
     cx.report.stages = cx.rings.iter().map(|r| r.slots as u32).max().unwrap_or(1);
@@ -373,7 +373,7 @@ impl Lower<'_> {
             self.emit.comment(format!(
                 "rasterisation: {group} neighbouring columns per row; blocks past the last column have nothing to do"
             ));
-            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::Ret, Vec::new());
+            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::Ret, []);
         }
         Ok(())
     }
@@ -389,9 +389,9 @@ impl Lower<'_> {
         if self.overlaps() {
             self.emit
                 .comment("the next launch may begin; what this one reads and writes waits for those in front of it");
-            self.emit.push(P::GriddepcontrolLaunchDependents, Vec::new());
+            self.emit.push(P::GriddepcontrolLaunchDependents, []);
             if !self.waits_in_roles() {
-                self.emit.push(P::GriddepcontrolWait, Vec::new());
+                self.emit.push(P::GriddepcontrolWait, []);
             }
         }
     }

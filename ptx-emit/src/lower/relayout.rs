@@ -134,7 +134,7 @@ pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P,
         Class::B64 | Class::F64 => {
             let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovB64F64, [x.into()]) } else { x };
             let (lo, hi) = (cx.emit.reg(Class::B32), cx.emit.reg(Class::B32));
-            cx.emit.push(P::UnpackB64B32, vec![Operand::Vec(vec![lo, hi]), bits.into()]);
+            cx.emit.push(P::UnpackB64B32, [Operand::Vec(vec![lo, hi]), bits.into()]);
             let (lo, hi) = (word(cx, lo), word(cx, hi));
             let joined = cx.emit.def(Class::B64, P::PackB64B32, [Operand::Vec(vec![lo, hi])]);
             if class == Class::F64 { cx.emit.def(Class::F64, P::MovF64B64, [joined.into()]) } else { joined }

@@ -59,7 +59,7 @@ impl Lower<'_> {
         for turns in self.turns.values() {
             for i in 0..u64::from(turns.replicas) {
                 let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
-                self.emit.push_if(guard, P::MbarrierInit, vec![at, Operand::Imm(i64::from(turns.arrivals))]);
+                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);
             }
         }
     }
@@ -107,7 +107,7 @@ impl Lower<'_> {
         let parts: Vec<Stmt> = turns(self.k).into_iter().filter(|t| t.role == role).map(|t| t.stmt).collect();
         for s in parts {
             let parity = self.emit.mutable(Class::B32);
-            self.emit.push(P::MovB32, vec![parity.into(), Operand::Imm(0)]);
+            self.emit.push(P::MovB32, [parity.into(), Operand::Imm(0)]);
             let turns =
                 self.turns.get_mut(&s).unwrap_or_else(|| panic!("bug: an `ordered` statement without barriers"));
             turns.parity = Some(parity);
@@ -124,7 +124,7 @@ impl Lower<'_> {
             self.hand_on(turns, part);
         }
         let items = self.emit.pop_frame();
-        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, [done.into()]);
         self.emit.items(items);
         self.emit.item(Item::Label(done));
     }
@@ -139,7 +139,7 @@ impl Lower<'_> {
         let own = self.replica(part);
         let at = self.of_replica(turns.offset, own);
         self.wait_for(Operand::at(at, 0), parity, "turn");
-        self.emit.push(P::XorB32, vec![parity.into(), parity.into(), Operand::Imm(1)]);
+        self.emit.push(P::XorB32, [parity.into(), parity.into(), Operand::Imm(1)]);
         for &(r, word) in &turns.places {
             self.take_place(r, word, own);
         }
@@ -174,11 +174,11 @@ impl Lower<'_> {
         }
         let at = self.of_replica(turns.offset, next);
         // One lane arrives for all that its warp has done.
-        self.emit.push(P::BarWarpSync, vec![Operand::Imm(0xffff_ffff)]);
+        self.emit.push(P::BarWarpSync, [Operand::Imm(0xffff_ffff)]);
         let lane = self.first_lane();
         let state = self.emit.reg(Class::B64);
         let guard = Some(Guard { reg: lane, negated: false });
-        self.emit.push_if(guard, P::MbarrierArrive, vec![state.into(), Operand::at(at, 0)]);
+        self.emit.push_if(guard, P::MbarrierArrive, [state.into(), Operand::at(at, 0)]);
     }
 
     /// Goes on behind the slot that the replica in front has waited for last. The same registers for all lanes: descriptors are made of them.
@@ -193,14 +193,14 @@ impl Lower<'_> {
         let operands: Vec<_> = std::iter::once(Operand::from(place)).chain(lanes).collect();
         let place = self.emit.def(Class::B32, P::ShflSyncIdxB32, operands);
         let one = Operand::Imm(1);
-        self.emit.push(P::AndB32, vec![turn.parity.into(), place.into(), one]);
-        self.emit.push(P::SubS32, vec![turn.barrier.into(), place.into(), turn.parity.into()]);
+        self.emit.push(P::AndB32, [turn.parity.into(), place.into(), one]);
+        self.emit.push(P::SubS32, [turn.barrier.into(), place.into(), turn.parity.into()]);
         let start = self.barrier_address(barriers.offset);
         let bytes = self.emit.def(Class::B32, P::SubS32, [turn.barrier.into(), start.into()]);
         let stride = Operand::Imm((ring.stride / BARRIER_BYTES) as i64);
-        self.emit.push(P::MulLoS32, vec![slot.into(), bytes.into(), stride]);
+        self.emit.push(P::MulLoS32, [slot.into(), bytes.into(), stride]);
         if let Some(oldest) = ring.oldest {
-            self.emit.push(P::MovB32, vec![oldest.into(), turn.barrier.into()]);
+            self.emit.push(P::MovB32, [oldest.into(), turn.barrier.into()]);
             self.next_oldest(&ring, oldest);
         }
     }

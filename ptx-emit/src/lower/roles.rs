@@ -187,7 +187,7 @@ impl Lower<'_> {
         (self.part, self.thread_bits) = outer;
         result?;
         for outside in [below, above].into_iter().flatten() {
-            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::BraUni, vec![done.into()]);
+            self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::BraUni, [done.into()]);
         }
         self.emit.items(items);
         self.emit.item(Item::Label(done));
@@ -205,27 +205,27 @@ impl Lower<'_> {
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
             let share = register_share(self.block_threads, self.emit.func.minnctapersm);
             let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };
-            self.emit.push(op, vec![Operand::Imm(count)]);
+            self.emit.push(op, [Operand::Imm(count)]);
         }
         if self.is_elected(role) {
             self.emit.comment("one lane asks for the copies");
             let other = self.emit.def(Class::Pred, P::SetpNeS32, [warp.into(), Operand::Imm(first)]);
-            self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+            self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, [done.into()]);
             let elected = self.emit.reg(Class::Pred);
-            self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
-            self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, vec![done.into()]);
+            self.emit.push(P::ElectSync, [Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+            self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, [done.into()]);
         }
         self.asks = None;
         if self.elects_for_copies(body) {
             self.emit.comment("one lane issues the TMA loads");
             let own = self.emit.def(Class::Pred, P::SetpEqS32, [warp.into(), Operand::Imm(first)]);
             let elected = self.emit.reg(Class::Pred);
-            self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+            self.emit.push(P::ElectSync, [Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
             let reg = self.emit.def(Class::Pred, P::AndPred, [own.into(), elected.into()]);
             self.asks = Some(Guard { reg, negated: false });
         }
         if self.waits_in_roles() {
-            self.emit.push(P::GriddepcontrolWait, Vec::new());
+            self.emit.push(P::GriddepcontrolWait, []);
         }
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
@@ -268,7 +268,7 @@ impl Lower<'_> {
     /// A barrier of the threads of the present role, or of the block.
     pub(super) fn barrier(&mut self, s: Stmt) -> Result<(), Reported> {
         match self.part {
-            None => self.emit.push(P::BarSync, vec![Operand::Imm(0)]),
+            None => self.emit.push(P::BarSync, [Operand::Imm(0)]),
             Some(part @ Part { barrier: Some(barrier), threads, .. }) => {
                 for i in 0..part.replicas {
                     let operands = vec![Operand::Imm(i64::from(barrier + i)), Operand::Imm(i64::from(threads))];

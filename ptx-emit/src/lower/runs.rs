@@ -113,7 +113,7 @@ impl Lower<'_> {
         w.rounded = true;
         let pointer = self.block_pointer(&mut w, &vec![0; tile.dim_bits.len()])?;
         let shift = w.shift.expect("the pointer has been rounded");
-        self.emit.push(P::MovB32, vec![runs.shift.into(), shift.into()]);
+        self.emit.push(P::MovB32, [runs.shift.into(), shift.into()]);
         let tail = std::mem::replace(&mut w.dims[dim].checked, false);
         let rows = self.bounds(from, &w, &tile.layout, &firsts, only)?;
         let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
@@ -122,7 +122,7 @@ impl Lower<'_> {
             let Some(count) = count.filter(|count| !counted.contains(count)) else { continue };
             let c = Int::constant(coordinate(&w, dim, v) as i64);
             let n = if tail { self.elements_inside(src, &w, dim, c, vec)? } else { Operand::Imm(i64::from(vec)) };
-            self.emit.push(P::MovB32, vec![count.into(), n]);
+            self.emit.push(P::MovB32, [count.into(), n]);
             counted.push(count);
         }
         let last: Vec<u64> =
@@ -146,9 +146,9 @@ impl Lower<'_> {
         self.emit.push_frame();
         self.load_elements(&runs, &loads);
         let narrow_items = self.emit.pop_frame();
-        self.emit.push_if(within.map(|reg| Guard { reg, negated: true }), P::BraUni, vec![narrow.into()]);
+        self.emit.push_if(within.map(|reg| Guard { reg, negated: true }), P::BraUni, [narrow.into()]);
         self.emit.items(wide_items);
-        self.emit.push(P::BraUni, vec![done.into()]);
+        self.emit.push(P::BraUni, [done.into()]);
         self.emit.item(crate::module::Item::Label(narrow));
         self.emit.items(narrow_items);
         self.emit.item(crate::module::Item::Label(done));
@@ -318,7 +318,7 @@ impl Lower<'_> {
             }
             for (i, half) in words.chunks(OUT).enumerate() {
                 let at = moved(address, i as i64 * WORD);
-                self.emit.push_if(guard(row), op, vec![vector(half.to_vec()), at]);
+                self.emit.push_if(guard(row), op, [vector(half.to_vec()), at]);
             }
         }
     }
@@ -365,12 +365,12 @@ impl Lower<'_> {
                         (op, part.into())
                     }
                 };
-                self.emit.push_if(guard(there), op, vec![dst, address]);
+                self.emit.push_if(guard(there), op, [dst, address]);
             }
             match runs.known {
                 2 => {
                     for (&r, halves) in out.iter().zip(parts.chunks(2)) {
-                        self.emit.push(P::PackB32B16, vec![r.into(), Operand::Vec(halves.to_vec())]);
+                        self.emit.push(P::PackB32B16, [r.into(), Operand::Vec(halves.to_vec())]);
                     }
                 }
                 1 => {
@@ -378,7 +378,7 @@ impl Lower<'_> {
                         for (i, &byte) in bytes.iter().enumerate() {
                             let up = Operand::Imm(8 * i as i64);
                             let byte = self.emit.def(Class::B32, P::ShlB32, [byte.into(), up]);
-                            self.emit.push(P::OrB32, vec![r.into(), r.into(), byte.into()]);
+                            self.emit.push(P::OrB32, [r.into(), r.into(), byte.into()]);
                         }
                     }
                 }
@@ -411,7 +411,7 @@ impl Lower<'_> {
                 .collect();
         }
         for (i, &r) in words.iter().enumerate() {
-            self.emit.push(P::MovB32, vec![r.into(), at(&parts, i)]);
+            self.emit.push(P::MovB32, [r.into(), at(&parts, i)]);
         }
     }
 
@@ -466,7 +466,7 @@ impl Lower<'_> {
             let words = self.emit.func.regs[regs[0]] == Class::B32;
             let out: Vec<Reg> = if words { regs } else { (0..OUT).map(|_| self.emit.mutable(Class::B32)).collect() };
             for (&to, &part) in out.iter().zip(&parts) {
-                self.emit.push(P::MovB32, vec![to.into(), part.into()]);
+                self.emit.push(P::MovB32, [to.into(), part.into()]);
             }
             settled.push(out);
         }
@@ -474,7 +474,7 @@ impl Lower<'_> {
         for (group, out) in runs.groups.iter().zip(&settled) {
             let regs = self.registers_of(&runs.tile, group).expect("asked when they were loaded");
             for (&to, &word) in regs.iter().zip(out).filter(|(to, word)| to != word) {
-                self.emit.push(P::MovF32B32, vec![to.into(), word.into()]);
+                self.emit.push(P::MovF32B32, [to.into(), word.into()]);
             }
         }
     }
@@ -495,7 +495,7 @@ impl Lower<'_> {
         let Some(all) = all else { return };
         let all = self.all_lanes(all);
         let done = self.emit.label("masked");
-        self.emit.push_if(guard(Some(all)), P::BraUni, vec![done.into()]);
+        self.emit.push_if(guard(Some(all)), P::BraUni, [done.into()]);
         self.emit.push_frame();
         for &n in &counts {
             let scale = Operand::Imm((8 * elem_bytes).ilog2().into());
@@ -508,7 +508,7 @@ impl Lower<'_> {
                 let outside = self.emit.def(Class::B32, P::ShlB32, [ones.into(), bits.into()]);
                 let kept = self.emit.def(Class::B32, P::NotB32, [outside.into()]);
                 for (out, _) in settled.iter().zip(&runs.inside).filter(|(_, inside)| **inside == Some(n)) {
-                    self.emit.push(P::AndB32, vec![out[i].into(), out[i].into(), kept.into()]);
+                    self.emit.push(P::AndB32, [out[i].into(), out[i].into(), kept.into()]);
                 }
             }
         }

@@ -78,10 +78,10 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         if self.part.is_none() && channels.iter().any(|&c| self.k.fills_asynchronously(c)) {
             match op {
-                ChannelOp::Publish => self.emit.push(P::CpAsyncCommitGroup, Vec::new()),
+                ChannelOp::Publish => self.emit.push(P::CpAsyncCommitGroup, []),
                 ChannelOp::Wait => {
                     let pending = Operand::Imm(i64::from(pending.unwrap_or(0)));
-                    self.emit.push(P::CpAsyncWaitGroup, vec![pending]);
+                    self.emit.push(P::CpAsyncWaitGroup, [pending]);
                 }
                 ChannelOp::Acquire | ChannelOp::Release => {}
             }
@@ -136,11 +136,11 @@ impl Lower<'_> {
         match at {
             Position::Reg(r) if turn.is_some() => {
                 let wrap = (ring.slots > 1).then(|| {
-                    self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
+                    self.emit.push(P::AddS32, [r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
                     let end = Operand::Imm((ring.slots * ring.stride) as i64);
                     let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [r.into(), end]);
                     let guard = Some(Guard { reg: wrap, negated: false });
-                    self.emit.push_if(guard, P::MovB32, vec![r.into(), Operand::Imm(0)]);
+                    self.emit.push_if(guard, P::MovB32, [r.into(), Operand::Imm(0)]);
                     wrap
                 });
                 if let Some(turn) = turn {
@@ -152,12 +152,12 @@ impl Lower<'_> {
             Position::Reg(r) => {
                 match ring.slots {
                     1 => {}
-                    2 => self.emit.push(P::XorB32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]),
+                    2 => self.emit.push(P::XorB32, [r.into(), r.into(), Operand::Imm(ring.stride as i64)]),
                     n => {
-                        self.emit.push(P::AddS32, vec![r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
+                        self.emit.push(P::AddS32, [r.into(), r.into(), Operand::Imm(ring.stride as i64)]);
                         let end = Operand::Imm((n * ring.stride) as i64);
                         let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [r.into(), end]);
-                        self.emit.push(P::SelpB32, vec![r.into(), Operand::Imm(0), r.into(), wrap.into()]);
+                        self.emit.push(P::SelpB32, [r.into(), Operand::Imm(0), r.into(), wrap.into()]);
                     }
                 }
                 Position::Reg(r)
@@ -190,7 +190,7 @@ impl Lower<'_> {
         match at {
             Position::Slot(i) => {
                 let reg = self.emit.mutable(Class::B32);
-                self.emit.push(P::MovB32, vec![reg.into(), Operand::Imm((i * ring.stride) as i64)]);
+                self.emit.push(P::MovB32, [reg.into(), Operand::Imm((i * ring.stride) as i64)]);
                 Position::Reg(reg)
             }
             reg => reg,

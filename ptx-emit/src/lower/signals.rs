@@ -30,12 +30,12 @@ impl Lower<'_> {
             SignalOp::Raise => {
                 self.barrier(s)?;
                 let up = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(1)]);
-                self.emit.push_if(guard, P::StReleaseGpuGlobalU32, vec![Operand::at(at, 0), up.into()]);
+                self.emit.push_if(guard, P::StReleaseGpuGlobalU32, [Operand::at(at, 0), up.into()]);
             }
             SignalOp::Await => {
                 let found = self.emit.label("signalled");
                 let others = Some(Guard { reg: first, negated: true });
-                self.emit.push_if(others, P::Bra, vec![found.into()]);
+                self.emit.push_if(others, P::Bra, [found.into()]);
                 self.look(at);
                 self.emit.item(Item::Label(found));
                 self.barrier(s)?;
@@ -62,9 +62,9 @@ impl Lower<'_> {
         self.emit.item(Item::Label(again));
         let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, [Operand::at(at, 0)]);
         let down = self.emit.def(Class::Pred, P::SetpEqS32, [up.into(), Operand::Imm(0)]);
-        self.emit.push_if(Some(Guard { reg: down, negated: false }), P::Bra, vec![again.into()]);
+        self.emit.push_if(Some(Guard { reg: down, negated: false }), P::Bra, [again.into()]);
         let zero = self.emit.def(Class::B32, P::MovB32, [Operand::Imm(0)]);
-        self.emit.push(P::StRelaxedGpuGlobalU32, vec![Operand::at(at, 0), zero.into()]);
+        self.emit.push(P::StRelaxedGpuGlobalU32, [Operand::at(at, 0), zero.into()]);
     }
 
     /// A loop that is `spread`: thread `i` awaits what its iteration `i` does, and that so many threads later.
@@ -101,7 +101,7 @@ impl Lower<'_> {
         self.emit.push_frame();
         let counter = self.emit.loop_carried(Class::B32, outer + 2);
         let first = self.as32(own);
-        self.emit.push(P::MovB32, vec![counter.into(), first]);
+        self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start: own, step: every, induced: Vec::new() });

@@ -106,7 +106,7 @@ impl Lower<'_> {
             StmtData::Channel { op, channels, pending } => self.channel_op(s, op, &channels, pending),
             StmtData::Barrier => self.barrier(s),
             StmtData::Fence => {
-                self.emit.push(P::FenceProxyAsyncSharedCta, Vec::new());
+                self.emit.push(P::FenceProxyAsyncSharedCta, []);
                 Ok(())
             }
             StmtData::Await { value, pending, after } => {
@@ -275,7 +275,7 @@ impl Lower<'_> {
         self.emit.push_frame();
         let counter = self.emit.loop_carried(Class::B32, outer + 2);
         let first = self.as32(start);
-        self.emit.push(P::MovB32, vec![counter.into(), first]);
+        self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
@@ -325,13 +325,13 @@ impl Lower<'_> {
         let Turns { counter, start, end, every, head, skip, uniform } = turns;
         let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
-            self.emit.push(P::AddS64, vec![reg.into(), reg.into(), advance]);
+            self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);
         }
-        self.emit.push(P::AddS32, vec![counter.into(), counter.into(), Operand::Imm(every)]);
+        self.emit.push(P::AddS32, [counter.into(), counter.into(), Operand::Imm(every)]);
         let limit = self.as32(end);
         let more = self.emit.reg(Class::Pred);
-        self.emit.push(P::SetpLtS32, vec![more.into(), counter.into(), limit]);
-        self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, vec![head.into()]);
+        self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
+        self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, [head.into()]);
         let inner = self.emit.pop_frame();
         self.emit.item(Item::Label(head));
         self.emit.item(Item::Pragma("nounroll"));
@@ -340,7 +340,7 @@ impl Lower<'_> {
         // After everything that the body had computed in front of the loop: later code may share it.
         if start.lo >= end.hi || start.hi >= end.lo {
             let none = self.int_compare(Op::Ge, start, end);
-            self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, vec![skip.into()]);
+            self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, [skip.into()]);
         }
         self.emit.items(whole);
         self.emit.item(Item::Label(skip));
@@ -368,7 +368,7 @@ impl Lower<'_> {
             else_items = self.emit.pop_frame();
         }
         // The branch comes after everything that both sides had computed in front of it: they and later code share it.
-        self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, vec![other.into()]);
+        self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, [other.into()]);
         self.emit.items(then_items);
         if otherwise.is_some() {
             self.emit.item(Item::Inst(Inst { op: P::BraUni, guard: None, operands: vec![end.into()] }));

@@ -80,7 +80,7 @@ impl Lower<'_> {
         }
         for i in 0..self.maps.len() {
             let map = self.map_address(self.maps[i].param);
-            self.emit.push(P::PrefetchTensormap, vec![Operand::Tensor { map, at: Vec::new() }]);
+            self.emit.push(P::PrefetchTensormap, [Operand::Tensor { map, at: Vec::new() }]);
         }
         Ok(())
     }

@@ -90,9 +90,9 @@ impl Lower<'_> {
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });
             for (to, from) in &boxes {
-                this.emit.push_if(guard, op, vec![to.clone(), from.clone()]);
+                this.emit.push_if(guard, op, [to.clone(), from.clone()]);
             }
-            this.emit.push_if(guard, P::CpAsyncBulkCommitGroup, Vec::new());
+            this.emit.push_if(guard, P::CpAsyncBulkCommitGroup, []);
         });
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Lower<'_> {
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });
             let pending = Operand::Imm(i64::from(pending.min(255)));
-            this.emit.push_if(guard, P::CpAsyncBulkWaitGroupRead, vec![pending]);
+            this.emit.push_if(guard, P::CpAsyncBulkWaitGroupRead, [pending]);
         });
     }
 
@@ -117,10 +117,10 @@ impl Lower<'_> {
         let done = self.emit.label("asked");
         self.emit.push_frame();
         let elected = self.emit.reg(Class::Pred);
-        self.emit.push(P::ElectSync, vec![Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
+        self.emit.push(P::ElectSync, [Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
         body(self, elected);
         let items = self.emit.pop_frame();
-        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, vec![done.into()]);
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, [done.into()]);
         self.emit.items(items);
         self.emit.item(Item::Label(done));
     }

@@ -141,7 +141,7 @@ impl Lower<'_> {
             Class::F64 => (P::MovF64, Operand::F64(f64::from_bits(all))),
             Class::Pred => unreachable!("elements are numbers"),
         };
-        self.emit.push(op, vec![r.into(), value]);
+        self.emit.push(op, [r.into(), value]);
     }
 
     pub(super) fn zero_reg(&mut self, r: Reg) {
@@ -153,7 +153,7 @@ impl Lower<'_> {
             Class::F64 => (P::MovF64, Operand::F64(0.0)),
             Class::Pred => return,
         };
-        self.emit.push(op, vec![r.into(), zero]);
+        self.emit.push(op, [r.into(), zero]);
     }
 
     /// The element `v`, as stored (16-bit elements in a 16-bit register, 8-bit elements in the low byte of a 32-bit one).
@@ -166,7 +166,7 @@ impl Lower<'_> {
             return self.byte(reg, byte);
         }
         let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), tile.regs[v / 2].into()]);
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), tile.regs[v / 2].into()]);
         if v.is_multiple_of(2) { lo } else { hi }
     }
 
@@ -189,7 +189,7 @@ impl Lower<'_> {
         let pair = self.emit.def(Class::B16, P::CvtU16U32, [raw.into()]);
         let pair = self.emit.def(Class::B32, op, [pair.into()]);
         let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), pair.into()]);
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), pair.into()]);
         lo
     }
 
@@ -201,7 +201,7 @@ impl Lower<'_> {
             let pair = tile.per_register == 2 && v.is_multiple_of(2) && tail.first() == Some(&(v + 1));
             if pair && tile.elem.bits() == 16 {
                 let (low, high) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-                self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![low, high]), tile.regs[v / 2].into()]);
+                self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![low, high]), tile.regs[v / 2].into()]);
                 out.extend([self.widen(low, tile.elem), self.widen(high, tile.elem)]);
                 rest = &tail[1..];
             } else {
@@ -406,7 +406,7 @@ impl Lower<'_> {
         }
         let rounded = self.round_upper(x, 16);
         let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
-        self.emit.push(P::UnpackB32B16, vec![Operand::Vec(vec![lo, hi]), rounded.into()]);
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), rounded.into()]);
         hi
     }
 
@@ -433,7 +433,7 @@ impl Lower<'_> {
             Class::F64 => P::MovF64,
             Class::Pred => P::MovPred,
         };
-        self.emit.push(op, vec![dst.into(), src.into()]);
+        self.emit.push(op, [dst.into(), src.into()]);
     }
 
     /// Sets elements to numbers of the computed form, rounded; two that share a register in one instruction where there is one.
@@ -483,7 +483,7 @@ impl Lower<'_> {
                 // A whole register: both of its pairs.
                 (Some(&high), 0) => {
                     let halves = Operand::Vec(vec![pair, high]);
-                    self.emit.push(P::PackB32B16, vec![tile.regs[v / tile.per_register].into(), halves]);
+                    self.emit.push(P::PackB32B16, [tile.regs[v / tile.per_register].into(), halves]);
                 }
                 (Some(_), _) => {}
                 (None, _) => {
@@ -525,16 +525,16 @@ impl Lower<'_> {
             let pair = given.or((!tile.held.has(v ^ 1)).then_some(r));
             match pair {
                 Some(other) if v.is_multiple_of(2) => {
-                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(vec![r, other])]);
+                    self.emit.push(P::PackB32B16, [tile.regs[v / 2].into(), Operand::Vec(vec![r, other])]);
                 }
                 Some(other) if given.is_none() => {
-                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(vec![other, r])]);
+                    self.emit.push(P::PackB32B16, [tile.regs[v / 2].into(), Operand::Vec(vec![other, r])]);
                 }
                 Some(_) => {}
                 None => {
                     let keep = self.raw(tile, v ^ 1);
                     let halves = if v.is_multiple_of(2) { vec![r, keep] } else { vec![keep, r] };
-                    self.emit.push(P::PackB32B16, vec![tile.regs[v / 2].into(), Operand::Vec(halves)]);
+                    self.emit.push(P::PackB32B16, [tile.regs[v / 2].into(), Operand::Vec(halves)]);
                 }
             }
         }

@@ -136,7 +136,7 @@ impl Lower<'_> {
         if a.steps() != b.steps.len() {
             return Err(self.unsupported(src, "operands of different depth"));
         }
-        self.emit.push(P::WgmmaFence, Vec::new());
+        self.emit.push(P::WgmmaFence, []);
         let always = self.always();
         let first = if empty { self.never() } else { always };
         let each = c.regs.len() / b.repeats.len();
@@ -161,7 +161,7 @@ impl Lower<'_> {
                 count += 1;
             }
         }
-        self.emit.push(P::WgmmaCommitGroup, Vec::new());
+        self.emit.push(P::WgmmaCommitGroup, []);
         Ok(count)
     }
 
@@ -268,12 +268,12 @@ impl Lower<'_> {
         // Of numbers nobody sleeps; where there is a NaN, for a moment.
         let unordered = self.emit.def(Class::Pred, P::SetpNeuF32, [sum.into(), sum.into()]);
         let guard = Some(Guard { reg: unordered, negated: false });
-        self.emit.push_if(guard, P::NanosleepU32, vec![Operand::Imm(1)]);
+        self.emit.push_if(guard, P::NanosleepU32, [Operand::Imm(1)]);
     }
 
     /// Waits until at most so many groups of products are pending.
     pub(super) fn await_products(&mut self, pending: u32) {
-        self.emit.push(P::WgmmaWaitGroup, vec![Operand::Imm(i64::from(pending.min(7)))]);
+        self.emit.push(P::WgmmaWaitGroup, [Operand::Imm(i64::from(pending.min(7)))]);
     }
 }
 

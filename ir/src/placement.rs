@@ -28,10 +28,12 @@ pub fn alignment(k: &Kernel) -> u64 {
 
 /// Whether products of a kernel read slots through the asynchronous proxy.
 pub fn multiplies_by_warpgroups(k: &Kernel) -> bool {
-    k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| match e {
+    let product = |e: &ExprData| match e {
         ExprData::Mma(mma) => mma.atom.is_some_and(|a| a.row().asynchronous()),
         _ => false,
-    })
+    };
+    // Most kernels have none, not even one that was taken out.
+    k.exprs.values().any(product) && k.expressions().into_iter().any(|e| product(&k.exprs[e]))
 }
 
 /// Whether a value is a buffer or a channel.

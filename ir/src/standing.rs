@@ -34,7 +34,7 @@ impl StmtData {
 impl Kernel {
     /// The statements of the program, in the order of the text.
     pub fn statements(&self) -> Vec<Stmt> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.stmts.len());
         self.walk(self.body, &mut |_, _, s| out.push(s));
         out
     }
@@ -46,8 +46,9 @@ impl Kernel {
 
     /// The expressions of the program's statements, with everything in them.
     pub fn expressions(&self) -> Vec<Expr> {
-        let mut out = Vec::new();
-        let mut stack: Vec<Expr> = self.statement_data().flat_map(StmtData::exprs).collect();
+        let mut out = Vec::with_capacity(self.exprs.len());
+        let mut stack: Vec<Expr> = Vec::with_capacity(self.exprs.len());
+        stack.extend(self.statement_data().flat_map(StmtData::exprs));
         while let Some(e) = stack.pop() {
             stack.extend(self.children(e));
             out.push(e);

@@ -225,9 +225,6 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
                         errors.push(format!("`{reg}` is read but written nowhere"));
                     }
                 };
-                if let Some(guard) = inst.guard {
-                    read(guard.reg, errors);
-                }
                 for (index, operand) in inst.operands.iter().enumerate() {
                     match operand {
                         Operand::Label(label) if func.labels.is_valid(*label) && bound[*label] == 0 => {
@@ -236,6 +233,9 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
                         src if index >= n_dsts => src.for_each_reg(|reg| read(reg, errors)),
                         _ => {}
                     }
+                }
+                if let Some(guard) = inst.guard {
+                    read(guard.reg, errors);
                 }
             }
             Item::Label(label) => match func.labels.get(*label) {

@@ -9,8 +9,8 @@ use crate::layout::RegLayout;
 use crate::ops::Op;
 use crate::space::Space;
 use crate::types::{Elem, ElemClass, ElemRef};
-use cranelift_entity::packed_option::PackedOption;
-use cranelift_entity::{EntitySet, SecondaryMap};
+use cranelift_entity::EntitySet;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The type of an expression.
@@ -155,9 +155,8 @@ impl std::error::Error for TypeError {}
 /// The types of a kernel's `let`s, computed once: ask here if there are many questions.
 pub struct Types<'k> {
     pub(super) k: &'k Kernel,
-    /// `None`: not (yet) declared.
-    lets: SecondaryMap<Value, Option<Result<Type, TypeError>>>,
-    pub(super) inits: SecondaryMap<Value, PackedOption<Expr>>,
+    /// Those that are declared so far, with their initialisers. As a rule a few: a map of all values would take longer to make.
+    lets: BTreeMap<Value, (Result<Type, TypeError>, Expr)>,
 }
 
 impl<'k> Types<'k> {
@@ -198,12 +197,11 @@ impl<'k> Types<'k> {
             Type::Tile(t) => Type::Tile(TileType { space: Space::Reg, ..t }),
             other => other,
         });
-        self.lets[value] = Some(ty);
-        self.inits[value] = init.into();
+        self.lets.insert(value, (ty, init));
     }
 
     fn without_lets(k: &'k Kernel) -> Types<'k> {
-        Types { k, lets: SecondaryMap::new(), inits: SecondaryMap::new() }
+        Types { k, lets: BTreeMap::new() }
     }
 
     /// The type of `e`.
@@ -257,9 +255,14 @@ impl<'k> Types<'k> {
         }
     }
 
+    /// The initialiser of a `let` that is declared.
+    pub(super) fn init(&self, value: Value) -> Option<Expr> {
+        self.lets.get(&value).map(|(_, init)| *init)
+    }
+
     /// The type of a `let`, if it has one.
     pub fn let_type(&self, value: Value) -> Option<&Type> {
-        self.lets[value].as_ref().and_then(|ty| ty.as_ref().ok())
+        self.lets.get(&value).and_then(|(ty, _)| ty.as_ref().ok())
     }
 
     /// The type of a reference to `v` at `e`.
@@ -285,8 +288,8 @@ impl<'k> Types<'k> {
                 .error(codes::NOT_A_VALUE, e, format!("table `{}` is not a value", k.values[v].name))
                 .with_note(format!("name an element, or one for each of a tile: `{}[x]`", k.values[v].name))
                 .into()),
-            ValueDef::Let => match &self.lets[v] {
-                Some(ty) => ty.clone(),
+            ValueDef::Let => match self.lets.get(&v) {
+                Some((ty, _)) => ty.clone(),
                 None => {
                     let message = format!("`{}` is used before it is declared", k.values[v].name);
                     Err(self.error(codes::OUT_OF_SCOPE, e, message).into())

@@ -97,7 +97,7 @@ pub fn resolve_view(k: &Kernel, e: Expr) -> Option<ResolvedView> {
 impl Types<'_> {
     /// [`resolve_view`], without searching the program for each `let`.
     pub fn resolve_view(&self, e: Expr) -> Option<ResolvedView> {
-        resolve(self.k, &|v| self.inits[v].expand(), e, MAX_ALIASES)
+        resolve(self.k, &|v| self.init(v), e, MAX_ALIASES)
     }
 }
 

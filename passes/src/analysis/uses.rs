@@ -69,7 +69,7 @@ pub(crate) fn place_of(k: &Kernel, s: Stmt) -> (Block, usize) {
 
 /// Every statement under `block`, in program order.
 pub fn all_stmts(k: &Kernel, block: Block) -> Vec<Stmt> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(k.stmts.len());
     k.walk(block, &mut |_, _, s| out.push(s));
     out
 }

@@ -13,6 +13,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
+use cranelift_entity::EntitySet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -116,12 +117,14 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
 
 /// 32-bit registers of the tiles of a thread. A tile that only takes over another's elements replaces it.
 fn tile_registers(k: &Kernel, threads: u64) -> u64 {
-    let taken_over = |v: Value| {
-        all_stmts(k, k.body).into_iter().any(|s| {
-            matches!(k.stmts[s], StmtData::Copy { src, dst, .. }
-                if plain_var(k, dst) == Some(v) && plain_var(k, src).is_some())
-        })
+    let taken = |s: &StmtData| match s {
+        StmtData::Copy { src, dst, .. } => plain_var(k, *dst).filter(|_| plain_var(k, *src).is_some()),
+        _ => None,
     };
+    let mut taken_over: EntitySet<Value> = EntitySet::new();
+    k.statement_data().filter_map(taken).for_each(|v| {
+        taken_over.insert(v);
+    });
     let mut sum = 0;
     for (v, data) in k.values.iter() {
         let ValueDef::Var(t) = &data.def else { continue };
@@ -129,7 +132,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             Some(l) => 1u64 << l.value_bits().min(32),
             None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),
         };
-        if !taken_over(v) {
+        if !taken_over.contains(v) {
             sum += (bits * u64::from(known_elem(k, v).bytes())).div_ceil(4);
         }
     }

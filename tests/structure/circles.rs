@@ -1,6 +1,6 @@
 //! Which file takes what from which, and the circles among files.
 
-use crate::modules::{Crate, Use};
+use crate::modules::{Crate, Impl, Use};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For every file the files from which it takes names, and those names.
@@ -13,8 +13,9 @@ enum Meaning {
     Item { file: String, name: String },
 }
 
-/// What the files of a crate take from one another. A name leads to the file that defines it, whoever hands it on.
-pub(crate) fn arrows(read: &Crate) -> Arrows {
+/// What the files of a crate take from one another. A name leads to the file that defines it, whoever hands it on; a method, where these
+/// count, to the file with the `impl` that has it.
+pub(crate) fn arrows(read: &Crate, methods: bool) -> Arrows {
     let mut arrows = Arrows::new();
     for (number, module) in read.modules.iter().enumerate() {
         let mut taken = BTreeSet::new();
@@ -34,7 +35,28 @@ pub(crate) fn arrows(read: &Crate) -> Arrows {
             }
         }
     }
+    for (from, to, name) in if methods { called(read) } else { Vec::new() } {
+        arrows.entry(from).or_default().entry(to).or_default().insert(name);
+    }
     arrows
+}
+
+/// Calls of `self.name(..)` where another file defines the method of the type: from which file, of which, and its name.
+fn called(read: &Crate) -> Vec<(String, String, String)> {
+    let mut impls: Vec<(Meaning, &str, &Impl)> = Vec::new();
+    for (number, module) in read.modules.iter().enumerate() {
+        for block in &module.impls {
+            impls.extend(resolve(read, number, &block.of, 0).into_iter().map(|of| (of, module.file.as_str(), block)));
+        }
+    }
+    let mut found = Vec::new();
+    for (of, from, block) in &impls {
+        for (_, to, other) in impls.iter().filter(|(other, to, _)| other == of && to != from) {
+            let names = block.calls.iter().filter(|&name| other.functions.contains(name));
+            found.extend(names.map(|name| ((*from).to_owned(), (*to).to_owned(), format!("`self.{name}(..)`"))));
+        }
+    }
+    found
 }
 
 /// Longer chains of `use` lines are none: they go round.

@@ -25,6 +25,18 @@ pub(crate) struct Module {
     pub(crate) uses: Vec<Use>,
     /// Paths of two names and more in the code, and of one name where it is a type's, a macro's or that of something called.
     pub(crate) named: Vec<Vec<String>>,
+    pub(crate) impls: Vec<Impl>,
+}
+
+/// An `impl` block.
+#[derive(Clone, Debug)]
+pub(crate) struct Impl {
+    /// The type's path, as it is written.
+    pub(crate) of: Vec<String>,
+    /// Functions of the type itself: none of a trait's.
+    pub(crate) functions: Vec<String>,
+    /// What is called as `self.name(..)`.
+    pub(crate) calls: Vec<String>,
 }
 
 /// The modules of a crate by number, the root first. Tests (`#[cfg(test)]`) are left out.
@@ -53,9 +65,9 @@ impl Crate {
     }
 
     fn add(&mut self, file: &Path, parent: Option<usize>) -> usize {
-        let (children, items, uses, named) = Default::default();
+        let (children, items, uses, named, impls) = Default::default();
         let file = file.strip_prefix(&self.base).unwrap_or(file).display().to_string();
-        self.modules.push(Module { file, parent, children, items, uses, named });
+        self.modules.push(Module { file, parent, children, items, uses, named, impls });
         self.modules.len() - 1
     }
 }
@@ -124,7 +136,10 @@ impl<'a> Reader<'a> {
                     attributes = Attributes::default();
                 }
                 (Kind::Name("macro_rules"), _, Kind::Name(name)) => read.modules[module].items.push(name.to_owned()),
-                (Kind::Name("impl"), ..) if depth == 0 => attributes = Attributes::default(),
+                (Kind::Name("impl"), ..) if depth == 0 => {
+                    read.modules[module].impls.push(self.implementation());
+                    attributes = Attributes::default();
+                }
                 (Kind::Name(_), ..) if self.at == 0 || !self.tokens[self.at - 1].is('.') => {
                     if let Some(path) = self.path() {
                         read.modules[module].named.push(path);
@@ -136,6 +151,50 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         Ok(())
+    }
+
+    /// The `impl` block that begins here; the reader stays where it is.
+    fn implementation(&self) -> Impl {
+        let mut found = Impl { of: Vec::new(), functions: Vec::new(), calls: Vec::new() };
+        let (mut angles, mut of_trait, mut bounds, mut at) = (0, false, false, self.at + 1);
+        while let Some(token) = self.tokens.get(at).filter(|token| !token.is('{')) {
+            match token.kind {
+                Kind::Mark('<') => angles += 1,
+                Kind::Mark('>') if !self.tokens[at - 1].is('-') => angles -= 1,
+                Kind::Name("where") => bounds = true,
+                Kind::Name("for") if angles == 0 => {
+                    of_trait = true;
+                    found.of.clear();
+                }
+                Kind::Name(name) if angles == 0 && !bounds => {
+                    if self.tokens[at - 1].kind != Kind::Path {
+                        found.of.clear();
+                    }
+                    found.of.push(name.to_owned());
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        let mut depth = 0;
+        for (i, token) in self.tokens.iter().enumerate().skip(at) {
+            let next = |ahead: usize| self.tokens.get(i + ahead).map_or(Kind::Other, |token| token.kind);
+            match (token.kind, next(1), next(2)) {
+                (Kind::Mark('{'), ..) => depth += 1,
+                (Kind::Mark('}'), ..) if depth == 1 => break,
+                (Kind::Mark('}'), ..) => depth -= 1,
+                (Kind::Name("fn"), Kind::Name(name), _) if depth == 1 && !of_trait => {
+                    found.functions.push(name.to_owned());
+                }
+                (Kind::Name("self"), Kind::Mark('.'), Kind::Name(name))
+                    if matches!(next(3), Kind::Mark('(') | Kind::Path) =>
+                {
+                    found.calls.push(name.to_owned());
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// A path of names; the reader goes behind it. One name alone counts where it may be a name from `use path::*`.

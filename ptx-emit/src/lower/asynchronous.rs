@@ -3,7 +3,7 @@
 //! Every thread copies the accesses that the thread layout gives it, and waits for its own: see `channel_op`. Elements that
 //! the bounds mask out are written as zeros, by an access that reads no bytes (`src-size` 0).
 
-use super::Lower;
+use super::state::Lower;
 use crate::inst::{Class, Guard, Operand};
 use crate::ops::Op as P;
 use tilec_ir::codes;

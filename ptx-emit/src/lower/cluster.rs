@@ -6,13 +6,12 @@
 //! `.shared::cluster`). Blocks begin together, and each ends when nobody has anything left to do in its memory: a block that had ended
 //! could not be written to.
 
-use super::Lower;
-use super::shared::Ring;
+use super::rings::Ring;
+use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::ops::Op as P;
 use tilec_ir::cluster;
 use tilec_ir::diag::Reported;
-use tilec_ir::kernel::ChannelOp;
 
 /// Most axes of a cluster.
 const AXES: usize = 3;
@@ -49,25 +48,6 @@ impl Lower<'_> {
     /// Whether blocks reach one another's memory, so that they begin and end together.
     pub(super) fn blocks_meet(&self) -> bool {
         self.cluster_blocks() > 1
-    }
-
-    /// Behind the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
-    /// memory ends with that: its own warps have waited for what was copied there.
-    pub(super) fn drain_multicasts(&mut self) {
-        for r in 0..self.rings.len() {
-            let ring = self.rings[r].clone();
-            if ring.put_turn.is_none() || ring.drained || !self.is_multicast(&ring) {
-                continue;
-            }
-            self.emit.comment("no block leaves while others may release slots of it");
-            for i in 0..ring.slots {
-                if i > 0 {
-                    self.rings[r].put = self.advance(&ring, self.rings[r].put, ring.put_turn);
-                }
-                self.operate(ChannelOp::Acquire, &ring, None);
-            }
-            self.rings[r].drained = true;
-        }
     }
 
     /// Behind all statements: nobody leaves while others may write to its memory.

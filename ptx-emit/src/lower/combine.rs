@@ -1,6 +1,6 @@
 //! Copies that combine: threads have memory add to an element, or take the smaller or the larger (`red`, PTX ISA 9.7.13.6).
 
-use super::Lower;
+use super::state::Lower;
 use crate::ops::Op as P;
 use tilec_ir::combining::{combination, combined_types};
 use tilec_ir::diag::Reported;

@@ -1,12 +1,13 @@
 //! The launch contract of a kernel.
 
-use super::index::{MAX_SIZE, MAX_STRIDE};
-use super::{Lower, MAX_BLOCKS_X, MAX_BLOCKS_YZ};
-use crate::launch::{Access, Launch, LaunchParam, ParamKind};
+use super::ints::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE};
+use super::state::Lower;
+use super::uses::{access, reads};
+use crate::launch::{Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::index::Interval;
 use tilec_ir::interp::Number;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef, View};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
@@ -115,47 +116,6 @@ impl Lower<'_> {
             }
         }
         self.k.tensor_ty(tensor).and_then(|t| t.align).map_or(align, |a| a.max(align))
-    }
-}
-
-/// Whether an expression has a window of the tensor in it, under a name or not.
-fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
-    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
-        match k.values[v].def {
-            ValueDef::Let => return k.let_init(v).is_some_and(|init| reads(k, init, tensor)),
-            // Indices are of no tensor.
-            _ => return v == tensor,
-        }
-    }
-    k.children(e).into_iter().any(|c| reads(k, c, tensor))
-}
-
-/// What a kernel does with a tensor.
-pub(super) struct Uses {
-    pub(super) read: bool,
-    pub(super) write: bool,
-}
-
-pub(super) fn uses(k: &Kernel, tensor: Value) -> Uses {
-    let (mut read, mut written) = (false, false);
-    k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
-        StmtData::Copy { src, dst, attrs } => {
-            read |= reads(k, *src, tensor) || (attrs.reduce.is_some() && reads(k, *dst, tensor));
-            written |= reads(k, *dst, tensor);
-        }
-        StmtData::Assign { src, .. } => read |= reads(k, *src, tensor),
-        StmtData::Var { init: Some(e), .. } => read |= reads(k, *e, tensor),
-        StmtData::Signal { signals, .. } if *signals == tensor => (read, written) = (true, true),
-        _ => {}
-    });
-    Uses { read, write: written }
-}
-
-fn access(k: &Kernel, tensor: Value) -> Access {
-    match uses(k, tensor) {
-        Uses { read: true, write: true } => Access::ReadWrite,
-        Uses { read: false, write: true } => Access::Write,
-        Uses { write: false, .. } => Access::Read,
     }
 }
 

@@ -5,13 +5,14 @@
 //! `ex2` the result is within 1.04 units in the last place; the 2 units of `ex2.approx` (PTX ISA 9.7.3.20) add at most half
 //! a unit. NaN stays NaN, since no comparison with it holds.
 
-use super::Lower;
+use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
 /// `(erf(x) - x) / x` in powers of `x^2`, highest first.
 const P_COEFFICIENTS: [f32; 7] =
     [7.875_875e-5, -0.000_801_686_43, 0.005_189_087, -0.026_854_211, 0.112_835_94, -0.376_126_26, 0.128_379_17];
+
 /// `log2(1 - erf(x))` in powers of `x`, highest first.
 const Q_COEFFICIENTS: [f32; 9] = [
     2.361_910_2e-6,

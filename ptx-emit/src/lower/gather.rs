@@ -6,9 +6,9 @@
 //! A register with several elements moves once for all of them, and as a whole where they stay together. Where lanes want bytes of different registers, but
 //! the same bytes of them, registers are selected as a whole, too, and the new ones put together from their bytes.
 
-use super::Lower;
-use super::relayout::shuffled;
-use super::tiles::Tile;
+use super::shuffles::shuffled;
+use super::state::Lower;
+use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;

@@ -10,8 +10,9 @@
 //! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
 //! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
 
-use super::Lower;
-use super::index::{Int, Repr, fits32};
+use super::ints::{Int, Repr, fits32};
+use super::state::Lower;
+use super::windows::{GlobalWindow, WORD, WindowDim, starts};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -24,68 +25,9 @@ use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
 
 /// Immediate offsets stay below this: the instruction holds 24 signed bits.
 const REACH: i64 = 1 << 22;
-/// Bytes of the words that unaligned accesses are made of.
-pub(super) const WORD: i64 = 16;
+
 /// Bytes of an address in an array of pointers.
 const ADDRESS_BYTES: i64 = 8;
-
-/// A window of a tensor as a thread sees it.
-pub(super) struct GlobalWindow {
-    view: ResolvedView,
-    /// Pointers to the thread's first element in a block, by the register coordinates' bits of [`WindowDim::blocks`].
-    pointers: Vec<(Vec<u64>, Reg)>,
-    /// Per kept dimension, in window order.
-    pub(super) dims: Vec<WindowDim>,
-    pub(super) bytes: i64,
-    /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
-    /// the pointer of its block.
-    chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
-    /// Pointers are rounded down to multiples of [`WORD`]. Rows of a thread must be multiples of it apart.
-    pub(super) rounded: bool,
-    /// By how much the last pointer was.
-    pub(super) shift: Option<Reg>,
-}
-
-pub(super) struct WindowDim {
-    /// The tensor's dimension.
-    pub(super) dim: usize,
-    /// Stride in elements; of several modes, that of the innermost.
-    pub(super) stride: Int,
-    /// Coordinate bits that number blocks within which the stride holds, and bits are those of threads or of registers; 0: that is everywhere.
-    blocks: u64,
-    /// Index of the thread's first element along the dimension.
-    pub(super) first: Int,
-    /// The coordinate bits that each bit of the thread's index sets.
-    cols: Vec<u64>,
-    /// Coordinate bits the thread part can set.
-    pub(super) reach: u64,
-    thread: Option<Reg>,
-    start: Int,
-    /// Exclusive upper bound, and whether it is checked.
-    pub(super) limit: Int,
-    pub(super) checked: bool,
-    pub(super) bits: u32,
-    pub(super) shift: u32,
-}
-
-/// A run-time loop that is being built.
-pub(super) struct LoopState {
-    pub(super) var: Value,
-    /// Depth of the loop's frame.
-    pub(super) depth: usize,
-    pub(super) start: Int,
-    pub(super) step: i64,
-    /// Pointers that move with the loop: key, register, bytes per iteration.
-    pub(super) induced: Vec<(String, Reg, Operand)>,
-}
-
-/// What a dimension's first element is the sum of.
-pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
-    match dim {
-        ViewDim::Fixed(e) => std::slice::from_ref(e),
-        ViewDim::From { starts, .. } => starts,
-    }
-}
 
 impl Lower<'_> {
     /// The stride of a tensor's dimension, in elements; of several modes, that of the innermost.
@@ -242,7 +184,7 @@ impl Lower<'_> {
         Ok(reg)
     }
 
-    fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
+    pub(super) fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
         match self.int_op(Op::Add, a, b) {
             Some(sum) => Ok(sum),
             None => {

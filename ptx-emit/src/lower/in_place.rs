@@ -11,8 +11,8 @@
 //!
 //! Everything else is not promised: it may be right all the same.
 
-use super::Lower;
-use super::contract::{Uses, uses};
+use super::state::Lower;
+use super::uses::{Uses, uses};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
@@ -110,7 +110,7 @@ impl Lower<'_> {
         for mover in movers {
             let mut moved = 0;
             for (dim, moves) in store.to.dims.iter().zip(&mut moves) {
-                let parts = super::global::starts(dim).iter().map(|&e| self.coefficient(e, mover.var));
+                let parts = super::windows::starts(dim).iter().map(|&e| self.coefficient(e, mover.var));
                 let Some(parts) = parts.collect::<Option<Vec<i64>>>() else { return false };
                 let distance = parts.iter().fold(0i64, |sum, c| sum.saturating_add(*c)).saturating_mul(mover.step);
                 if distance != 0 {

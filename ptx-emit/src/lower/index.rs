@@ -1,129 +1,18 @@
-//! Index arithmetic: exact integers, in 32 bits where their range proves that enough.
+//! Operations on integers, in 32 bits where their range proves that enough.
 //!
-//! Every value carries its range over all admissible launches (sizes up to [`MAX_SIZE`], strides up to [`MAX_STRIDE`]),
-//! so the width of each operation is a proof, not a guess. Divisions by powers of two of values that cannot be negative
-//! become shifts.
+//! The width of each operation is a proof, not a guess. Divisions by powers of two of values that cannot be negative become shifts.
 
-use super::Lower;
+use super::ints::{Int, Repr, fits32};
+use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::index::{self, Interval};
-use tilec_ir::kernel::{ExprData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Largest run-time extent: leaves room for a tile past the end in 31 bits.
-pub(super) const MAX_SIZE: i128 = (1 << 31) - (1 << 16);
-/// Largest run-time stride, in elements.
-pub(super) const MAX_STRIDE: i128 = 1 << 40;
-
-/// An integer known at compile time or held in a register.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Repr {
-    Const(i64),
-    R32(Reg),
-    R64(Reg),
-}
-
-/// An index value with its range.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Int {
-    pub(super) repr: Repr,
-    pub(super) lo: i128,
-    pub(super) hi: i128,
-}
-
-impl Int {
-    pub(super) fn constant(x: i64) -> Int {
-        Int { repr: Repr::Const(x), lo: i128::from(x), hi: i128::from(x) }
-    }
-
-    pub(super) fn r32(reg: Reg, lo: i128, hi: i128) -> Int {
-        Int { repr: Repr::R32(reg), lo, hi }
-    }
-
-    pub(super) fn interval(self) -> Interval {
-        Interval::new(self.lo, self.hi)
-    }
-
-    pub(super) fn as_const(self) -> Option<i64> {
-        match self.repr {
-            Repr::Const(x) => Some(x),
-            _ => None,
-        }
-    }
-}
-
-pub(super) fn fits32(lo: i128, hi: i128) -> bool {
-    lo >= i128::from(i32::MIN) && hi <= i128::from(i32::MAX)
-}
-
 impl Lower<'_> {
-    /// The value of an index expression.
-    pub(super) fn index(&mut self, e: Expr) -> Result<Int, Reported> {
-        match self.k.exprs[e].clone() {
-            ExprData::Int(x) => Ok(Int::constant(x)),
-            ExprData::Ref(v) => {
-                if let Some(int) = self.ints[v] {
-                    return Ok(int);
-                }
-                if let ValueDef::Let = self.k.values[v].def
-                    && let Some(init) = tilec_ir::typing::let_init(self.k, v)
-                {
-                    return self.index(init);
-                }
-                Err(self.unsupported(e, "this is not an index"))
-            }
-            ExprData::Op { op: Op::Select, args } => {
-                let holds = self.condition(args[0])?;
-                let (a, b) = (self.index(args[1])?, self.index(args[2])?);
-                let (lo, hi) = (a.lo.min(b.lo), a.hi.max(b.hi));
-                let narrow = fits32(lo, hi);
-                let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
-                let (class, op) = if narrow { (Class::B32, P::SelpB32) } else { (Class::B64, P::SelpB64) };
-                let reg = self.emit.pure(class, op, [x, y, holds.into()]);
-                Ok(Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi })
-            }
-            ExprData::Op { op, args } => {
-                let a = self.index(args[0])?;
-                if matches!(op, Op::Neg | Op::Abs) {
-                    let negative = self.int_op(Op::Sub, Int::constant(0), a);
-                    let value = match op {
-                        Op::Neg => negative,
-                        _ => negative.and_then(|negative| self.int_op(Op::Max, a, negative)),
-                    };
-                    return value.ok_or(()).map_err(|()| self.overflow(e, None));
-                }
-                let b = match args.get(1) {
-                    Some(&b) => self.index(b)?,
-                    None => return Err(self.unsupported(e, "this operator does not work on indices")),
-                };
-                if op == Op::Mul
-                    && let Some(bound) = self.bound_of_product(e)
-                {
-                    return Ok(self.bounded_product(a, b, bound));
-                }
-                match op {
-                    Op::Mul => match self.int_op(op, a, b) {
-                        Some(product) => Ok(product),
-                        None => self
-                            .promised_product(e, [(args[0], a), (args[1], b)])
-                            .ok_or(())
-                            .map_err(|()| self.overflow(e, None)),
-                    },
-                    Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
-                        let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
-                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e, divisor))
-                    }
-                    _ => Err(self.unsupported(e, "this operator does not work on indices")),
-                }
-            }
-            _ => Err(self.unsupported(e, "this is not an index")),
-        }
-    }
-
     /// What keeps an operation from being compiled: a divisor that may not be positive, or a result that may be too large.
     pub(super) fn overflow(&mut self, e: Expr, divisor: Option<Int>) -> Reported {
         let text = tilec_ir::print::print_expr(self.k, e);

@@ -58,6 +58,7 @@ struct Entry {
 
 /// No entry.
 const EMPTY: u32 = u32::MAX;
+
 /// Slots of a table at first, a power of two.
 const SLOTS: usize = 256;
 

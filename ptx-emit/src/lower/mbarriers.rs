@@ -8,45 +8,13 @@
 //!
 //! Where the barriers lie, and how many arrivals complete them, stands in the text: for each ring its `full` ones, then its `empty` ones.
 
-use super::Lower;
-use super::shared::Ring;
+use super::rings::{Barriers, Ring, Turn};
+use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
-
-/// Where a ring's barriers are.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Barriers {
-    /// The first `full` barrier; the `empty` ones follow.
-    pub(super) offset: u64,
-    /// Arrivals that complete a phase of a `full` barrier.
-    pub(super) full: u32,
-    /// Arrivals that complete a phase of an `empty` barrier.
-    pub(super) empty: u32,
-}
-
-/// Where one side of a ring stands, beside its slot.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Turn {
-    /// Address of the slot's `full` barrier.
-    pub(super) barrier: Reg,
-    /// Parity of the phase to wait for.
-    pub(super) parity: Reg,
-}
-
-impl Ring {
-    /// The barriers of a ring of which roles hand over slots.
-    pub(super) fn known_barriers(&self) -> Barriers {
-        self.barriers.unwrap_or_else(|| panic!("bug: a ring between roles without barriers"))
-    }
-
-    /// Where a side stands that operates the ring: its role has begun.
-    pub(super) fn known_turn(&self, turn: Option<Turn>) -> Turn {
-        turn.unwrap_or_else(|| panic!("bug: a ring is operated where nobody knows its place"))
-    }
-}
 
 impl Lower<'_> {
     /// Readies the barriers of all rings, by one thread, and shows them to the others.
@@ -191,5 +159,15 @@ impl Lower<'_> {
         self.emit.item(Item::Label(again));
         let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [barrier, parity.into()]);
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
+    }
+
+    /// Readies the barriers, where `guard` holds.
+    fn ready_turns(&mut self, guard: Option<Guard>) {
+        for turns in self.turns.values() {
+            for i in 0..u64::from(turns.replicas) {
+                let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
+                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);
+            }
+        }
     }
 }

@@ -4,8 +4,9 @@
 //! (or column) and reduction coordinate they hold. Instructions are issued slice by slice of the reduction, columns outer,
 //! rows inner and alternating in direction, so that neighbours share an operand.
 
-use super::Lower;
-use super::tiles::Tile;
+use super::inputs::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
+use super::state::Lower;
+use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::{Kind, Op as P};
 use crate::report::MmaReport;
@@ -78,16 +79,7 @@ fn opcode(row: &AtomRow, inputs: Inputs, acc: Elem, a: &str, b: &str) -> Option<
 /// Atom, inputs, accumulator, variants of A and B, instruction.
 type Opcode = (&'static str, Inputs, Elem, &'static str, &'static str, P);
 
-pub(super) const fn both(elem: Elem) -> Inputs {
-    Inputs::both(elem)
-}
-
 use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
-
-pub(super) const I8_U8: Inputs = Inputs { a: I8, b: U8 };
-pub(super) const U8_I8: Inputs = Inputs { a: U8, b: I8 };
-pub(super) const E4M3_E5M2: Inputs = Inputs { a: E4M3, b: E5M2 };
-pub(super) const E5M2_E4M3: Inputs = Inputs { a: E5M2, b: E4M3 };
 
 /// The instruction of every row of the atom table whose instruction sums several products.
 const OPCODES: &[Opcode] = &[
@@ -133,7 +125,7 @@ const OPCODES: &[Opcode] = &[
 
 impl Lower<'_> {
     /// The extent of the reduction, of a product's left operand.
-    fn depth(&self, a: Expr) -> Option<u64> {
+    pub(super) fn depth(&self, a: Expr) -> Option<u64> {
         fixed_shape(self.k, a)?.get(1).copied()
     }
 

@@ -1,84 +1,99 @@
 //! Lowering: from the tile IR, with every decision made, to typed PTX instructions.
 //!
-//! [`lower`] walks the kernel once. Index arithmetic (`index`) carries ranges and is value-numbered and hoisted while it
-//! is emitted (`emit`); register tiles (`tiles`) name the registers of their elements; `global` and `shared`
-//! compute addresses and bounds from layouts; `modes` does so along dimensions of several modes; `copy`, `elementwise`, `relayout`, `gather` and `mma` emit the work;
-//! `contract` writes down how to launch it.
+//! [`lower`] walks the kernel once. No files import one another in a circle, by their names or by the methods of [`Lower`] that they call:
+//!
+//! | level | files |
+//! |---|---|
+//! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, `extents`, and `emit` (instructions as they come: value-numbered, hoisted) |
+//! | state | `state`: what all share; `threads`: who a thread is |
+//! | arithmetic | `index` (on integers), `products`, `numbers`, `arithmetic`, `conversions`, `packing`, `tiles` (elements of register tiles) |
+//! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
+//! | memory | `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `access`, `load`, `bytes`, `matrices`, `runs` |
+//! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `roles`, `signals` |
+//! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.
 
+mod access;
+mod access_report;
 mod accesses;
+mod arithmetic;
 mod asynchronous;
 mod bytes;
 mod cluster;
 mod combine;
 mod contract;
+mod conversions;
 mod copy;
 mod counted;
 mod dims;
 mod elementwise;
 mod emit;
 mod erf;
+mod eval;
+mod extents;
 mod gather;
 mod global;
 mod in_place;
 mod index;
+mod inputs;
+mod ints;
+mod kinds;
 mod known;
+mod leaves;
+mod load;
+mod loops;
 mod matrices;
 mod mbarriers;
 mod mma;
 mod modes;
+mod numbers;
+mod operands;
+mod packing;
 mod placement;
+mod products;
 mod reduce;
 mod relayout;
 mod repeated;
 mod replicas;
+mod rings;
 mod roles;
 mod runs;
+mod scope;
 mod shared;
+mod shuffles;
 mod signals;
+mod state;
 mod stmt;
+mod store;
 mod tables;
 mod tensor;
 mod tensor_store;
+mod threads;
+mod tile;
 mod tiles;
+mod uses;
 mod warpgroup;
+mod windows;
 
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::launch::Launch;
-use crate::module::{Function, Item, Module, Param, ParamTy};
+use crate::module::{Function, Module, ParamTy};
 use crate::ops::Op as P;
 use crate::report::Report;
 use crate::target::Sm;
-use cranelift_entity::{EntitySet, SecondaryMap};
-use emit::Emit;
-use global::LoopState;
-use index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
-use shared::{Placed, Ring};
-use std::collections::BTreeMap;
-use tilec_ir::codes;
-use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::facts::Facts;
+use cranelift_entity::EntitySet;
+use ints::{Int, MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, Repr};
+use state::{Lines, Lower};
+use tile::Tile;
+use tilec_ir::diag::{Reported, Sink};
+use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{RegLayout, extent_bits};
+use tilec_ir::layout::extent_bits;
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
-use tilec_ir::types::{Elem, ElemRef, Partial};
-use tiles::Tile;
-
-/// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
-/// per Compute Capability").
-const MAX_BLOCKS_X: i128 = i32::MAX as i128;
-const MAX_BLOCKS_YZ: i128 = 65_535;
-
-/// Columns of blocks that are walked together; 1: none.
-fn raster(k: &Kernel) -> i64 {
-    let g = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1);
-    if k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
-}
+use tilec_ir::types::Elem;
 
 /// What lowering makes of a kernel.
 #[derive(Clone, Debug)]
@@ -89,58 +104,6 @@ pub struct Lowered {
     pub launch: Launch,
     /// What was done.
     pub report: Report,
-}
-
-/// State of lowering one kernel.
-pub(crate) struct Lower<'a> {
-    k: &'a Kernel,
-    target: Target,
-    sink: &'a mut Sink,
-    lines: Lines,
-    emit: Emit,
-    ints: SecondaryMap<Value, Option<Int>>,
-    facts: Facts,
-    /// Extents that are products.
-    extents: Vec<modes::Extent>,
-    /// Products that preconditions bound.
-    promised: Vec<modes::Extent>,
-    /// `let`s that are computed where they are stored.
-    deferred: Deferred,
-    kinds: SecondaryMap<Expr, Option<elementwise::Kind>>,
-    scalars: SecondaryMap<Value, Option<Reg>>,
-    pointers: SecondaryMap<Value, Option<Reg>>,
-    /// Tables in constant memory, by their index in the function.
-    tables: SecondaryMap<Value, Option<u32>>,
-    /// The layout in which threads hold what lies in scratch memory as registers do.
-    fragments: SecondaryMap<Value, Option<RegLayout>>,
-    tiles: SecondaryMap<Value, Option<Tile>>,
-    /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
-    empty: Option<Value>,
-    /// Register tiles that are loaded in words, and shifted into place where they are read.
-    runs: SecondaryMap<Value, Option<runs::Runs>>,
-    placed: SecondaryMap<Value, Option<Placed>>,
-    rings: Vec<Ring>,
-    loops: Vec<LoopState>,
-    /// Threads of the block.
-    block_threads: u32,
-    /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
-    thread_bits: u32,
-    /// The role whose statements these are.
-    part: Option<roles::Part>,
-    /// Where all threads of a role run: the lane that asks for its tensor copies.
-    asks: Option<crate::inst::Guard>,
-    /// Tensor maps, a parameter each.
-    maps: Vec<tensor::Map>,
-    /// What replicas of a role do in turns.
-    turns: BTreeMap<Stmt, replicas::Turns>,
-    /// A conversion of the current statement that the target has no instruction for.
-    unconverted: Option<Elem>,
-    /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
-    parts: Option<(Partial, Vec<Expr>)>,
-    smem_bytes: u64,
-    report: Report,
-    /// The report lists copies and accesses of shared memory.
-    report_accesses: bool,
 }
 
 /// A source text, and what it is called.
@@ -203,85 +166,7 @@ pub fn interface(kernel: &Kernel, target: Target) -> Launch {
     Lower::new(kernel, target, Lines::new(""), func, &mut nothing_said).described(1, |_| Vec::new())
 }
 
-impl<'a> Lower<'a> {
-    fn new(k: &'a Kernel, target: Target, lines: Lines, func: Function, sink: &'a mut Sink) -> Lower<'a> {
-        Lower {
-            k,
-            target,
-            sink,
-            lines,
-            emit: Emit::new(func),
-            ints: SecondaryMap::new(),
-            facts: Facts::new(k),
-            extents: modes::Extent::all(k),
-            promised: modes::Extent::promised(k),
-            deferred: Deferred::of(k),
-            kinds: SecondaryMap::new(),
-            scalars: SecondaryMap::new(),
-            pointers: SecondaryMap::new(),
-            tables: SecondaryMap::new(),
-            fragments: SecondaryMap::new(),
-            tiles: SecondaryMap::new(),
-            empty: None,
-            runs: SecondaryMap::new(),
-            placed: SecondaryMap::new(),
-            rings: Vec::new(),
-            loops: Vec::new(),
-            block_threads: 0,
-            thread_bits: 0,
-            part: None,
-            asks: None,
-            maps: Vec::new(),
-            turns: BTreeMap::new(),
-            unconverted: None,
-            parts: None,
-            smem_bytes: 0,
-            report: Report { stages: 1, ..Report::default() },
-            report_accesses: false,
-        }
-    }
-}
-
 impl Lower<'_> {
-    /// The element type of a place, tensor or scalar.
-    pub(crate) fn elem(&self, v: Value) -> Option<Elem> {
-        match self.k.values[v].def.elem()? {
-            ElemRef::Known(elem) => Some(elem),
-            ElemRef::Param(_) => None,
-        }
-    }
-
-    /// Refuses a construct that has no lowering.
-    pub(crate) fn unsupported(&mut self, e: Expr, what: &str) -> Reported {
-        let span = self.k.expr_spans[e];
-        self.unsupported_at(span, what)
-    }
-
-    pub(crate) fn unsupported_at(&mut self, span: Span, what: &str) -> Reported {
-        self.sink.report(
-            Diagnostic::error(
-                codes::NOT_LOWERED,
-                span,
-                format!("not compiled to PTX for {} yet: {what}", self.target.name()),
-            )
-            .with_note(
-                "the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled",
-            ),
-        )
-    }
-
-    pub(crate) fn too_long(&mut self, s: Stmt) -> Reported {
-        let span = self.k.stmt_spans[s];
-        self.sink.report(
-            Diagnostic::error(
-                codes::NOT_LOWERED,
-                span,
-                format!("the kernel would have more than {} instructions", stmt::MAX_INSTRUCTIONS),
-            )
-            .with_note("unroll less, or use smaller tiles"),
-        )
-    }
-
     /// Kernel parameters, in launch order: as written, then sizes, then strides.
     fn parameters(&mut self) -> Result<(), Reported> {
         for &v in &self.k.params {
@@ -331,11 +216,6 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn param(&mut self, name: String, ty: ParamTy, align: Option<u32>) -> u32 {
-        self.emit.func.params.push(Param { name, ty, align });
-        (self.emit.func.params.len() - 1) as u32
-    }
-
     /// Grid indices. With rasterisation the launch grid is `(axis 0 · g, axis 1 / g)`: consecutive blocks walk `g`
     /// neighbouring columns of one row before the next row, so that they share operands in the L2 cache.
     fn grid(&mut self) -> Result<(), Reported> {
@@ -378,11 +258,6 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Whether a launch may begin while the one in front of it ends.
-    pub(crate) fn overlaps(&self) -> bool {
-        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)) == Some(1)
-    }
-
     /// Lets the next grid begin, and waits for those in front of this one. Behind what needs no global memory, in front of
     /// everything that does.
     fn follow_other_grids(&mut self) {
@@ -393,28 +268,6 @@ impl Lower<'_> {
             if !self.waits_in_roles() {
                 self.emit.push(P::GriddepcontrolWait, []);
             }
-        }
-    }
-
-    /// Whether each role waits for the grids in front by itself: what roles compute beforehand, out of sizes, need not.
-    pub(crate) fn waits_in_roles(&self) -> bool {
-        let roles = &self.k.blocks[self.k.body];
-        let apart = |&s: &Stmt| matches!(self.k.stmts[s], StmtData::Role { .. } | StmtData::Alloc { .. });
-        self.overlaps() && roles.iter().all(apart)
-    }
-
-    /// Columns that are walked together; 1: none.
-    fn raster(&self) -> i64 {
-        raster(self.k)
-    }
-
-    /// A source position and a comment with the statement's text.
-    pub(crate) fn mark(&mut self, s: Stmt) {
-        let span = self.k.stmt_spans[s];
-        self.emit.comment(tilec_ir::print::print_head(self.k, s));
-        if !span.is_none() {
-            let (line, col) = self.lines.position(span.start);
-            self.emit.item(Item::Loc { file: 0, line, col });
         }
     }
 
@@ -440,23 +293,5 @@ impl Lower<'_> {
             .map(words)
             .sum();
         (tiles + 32).min(255)
-    }
-}
-
-/// Byte offsets of line starts.
-struct Lines(Vec<u32>);
-
-impl Lines {
-    fn new(source: &str) -> Lines {
-        let mut starts = vec![0];
-        starts.extend(source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        Lines(starts)
-    }
-
-    /// Line and column, from 1.
-    fn position(&self, offset: u32) -> (u32, u32) {
-        let line = self.0.partition_point(|&s| s <= offset);
-        let start = self.0.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        (line.max(1) as u32, offset - start + 1)
     }
 }

@@ -5,136 +5,16 @@
 //! computed once in front of everything, and one correction. Indices are below 2^31 where an element exists; elsewhere the
 //! result means nothing, and nothing is accessed.
 
-use super::index::{Int, MAX_SIZE, MAX_STRIDE, Repr};
-use super::{Lower, MAX_BLOCKS_X, MAX_BLOCKS_YZ, raster};
+use super::ints::{Int, MAX_STRIDE, Repr};
+use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{factors, positive};
-
-/// A product of which the launch contract demands that it is at most so much, and of which each factor is at least 1.
-pub(super) struct Extent {
-    literal: i128,
-    others: Vec<String>,
-    most: i128,
-}
-
-impl Extent {
-    fn of(k: &Kernel, e: Expr, most: i128) -> Extent {
-        let (literal, others) = factors(k, &[e]);
-        Extent { literal, others, most }
-    }
-
-    /// Every extent of a tensor that is computed from others.
-    pub(super) fn all(k: &Kernel) -> Vec<Extent> {
-        let shapes = k.params.iter().filter_map(|&v| k.tensor_ty(v)).flat_map(|t| t.shape.iter().copied());
-        let computed = shapes.filter(|&e| matches!(k.exprs[e], ExprData::Op { op: Op::Mul, .. }));
-        computed.map(|e| Extent::of(k, e, MAX_SIZE)).collect()
-    }
-
-    /// What the launch contract bounds: by preconditions (`where Z * H <= 65535`), and as extents of the grid, of which an axis counts columns in
-    /// groups of `raster`.
-    pub(super) fn promised(k: &Kernel) -> Vec<Extent> {
-        let columns = MAX_BLOCKS_YZ * i128::from(raster(k));
-        let blocks = k.grid.iter().map(|axis| axis.extent).zip([MAX_BLOCKS_X, columns, MAX_BLOCKS_YZ]);
-        let mut found: Vec<Extent> =
-            blocks.filter(|&(e, _)| positive(k, e)).map(|(e, most)| Extent::of(k, e, most)).collect();
-        let mut work = k.requires.clone();
-        while let Some(e) = work.pop() {
-            let ExprData::Op { op, args } = &k.exprs[e] else { continue };
-            let (product, most) = match (op, &args[..]) {
-                (Op::And, _) => {
-                    work.extend(args);
-                    continue;
-                }
-                (Op::Le, &[x, n]) => (x, k.as_int(n)),
-                (Op::Lt, &[x, n]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
-                (Op::Ge, &[n, x]) => (x, k.as_int(n)),
-                (Op::Gt, &[n, x]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
-                _ => continue,
-            };
-            if let Some(most) = most.filter(|_| positive(k, product)) {
-                found.push(Extent::of(k, product, i128::from(most)));
-            }
-        }
-        found
-    }
-
-    /// Whether a product of some of its factors is one of these: each of them is at least 1.
-    fn covers(&self, literal: i128, others: &[String]) -> bool {
-        let mut mine = self.others.iter();
-        // Both are sorted.
-        (0..=self.literal).contains(&literal) && others.iter().all(|o| mine.any(|m| m == o))
-    }
-}
-
-/// The least bound of a product of these factors.
-fn least(bounds: &[Extent], (literal, others): (i128, &[String])) -> Option<i128> {
-    bounds.iter().filter(|x| x.covers(literal, others)).map(|x| x.most).min()
-}
 
 impl Lower<'_> {
-    /// The largest value of a product of extents, and of indices below them, that together are one; `None` if that is not known
-    /// of this product.
-    pub(super) fn bound_of_product(&self, e: Expr) -> Option<i128> {
-        if self.extents.is_empty() {
-            return None;
-        }
-        // A grid index is less than its extent.
-        let (mut list, mut work) = (Vec::new(), vec![e]);
-        while let Some(e) = work.pop() {
-            match &self.k.exprs[e] {
-                ExprData::Op { op: Op::Mul, args } => work.extend(args),
-                ExprData::Ref(v) => list.push(self.k.grid.iter().find(|g| g.index == *v).map_or(e, |g| g.extent)),
-                _ => list.push(e),
-            }
-        }
-        let (literal, others) = factors(self.k, &list);
-        least(&self.extents, (literal, &others))
-    }
-
-    /// The largest value of a product of sizes by the preconditions, where they bound it.
-    fn promised(&self, e: Expr) -> Option<i128> {
-        let (literal, others) = factors(self.k, &[e]);
-        let of_sizes = !others.is_empty() && positive(self.k, e);
-        of_sizes.then(|| least(&self.promised, (literal, &others))).flatten()
-    }
-
-    /// The product `e` of two numbers, one of which, or which, fits 64 bits by a precondition alone.
-    pub(super) fn promised_product(&mut self, e: Expr, [a, b]: [(Expr, Int); 2]) -> Option<Int> {
-        if let Some(bound) = self.promised(e) {
-            return Some(self.bounded_product(a.1, b.1, bound));
-        }
-        let [a, b] = [a, b].map(|(e, x)| match self.promised(e) {
-            Some(most) => Int { lo: x.lo.min(most), hi: x.hi.min(most), ..x },
-            None => x,
-        });
-        self.int_op(Op::Mul, a, b)
-    }
-
-    /// `a * b` of numbers that are not below 0, of which it is known that it is at most `bound`.
-    pub(super) fn bounded_product(&mut self, a: Int, b: Int, bound: i128) -> Int {
-        let simple = |x: Int| x.as_const().is_some_and(|x| x == 0 || x == 1);
-        let known = a.as_const().is_some() && b.as_const().is_some();
-        if (known || simple(a) || simple(b))
-            && let Some(product) = self.int_op(Op::Mul, a, b)
-        {
-            return product;
-        }
-        let (a, b) = if a.as_const().is_some() { (b, a) } else { (a, b) };
-        let (lo, hi) = (a.lo.saturating_mul(b.lo).clamp(0, bound), a.hi.saturating_mul(b.hi).clamp(0, bound));
-        let narrow = [a.hi, b.hi, hi].iter().all(|&x| x <= i128::from(i32::MAX));
-        if narrow {
-            let (x, y) = (self.as32(a), self.as32(b));
-            return Int::r32(self.emit.pure(Class::B32, P::MulLoS32, [x, y]), lo, hi);
-        }
-        let (x, y) = (self.as64(a), self.as64(b));
-        Int { repr: Repr::R64(self.emit.pure(Class::B64, P::MulLoS64, [x, y])), lo, hi }
-    }
-
     /// A stride. The launch contract demands that it is at most [`MAX_STRIDE`].
     pub(super) fn stride_value(&mut self, e: Expr) -> Result<Int, Reported> {
         match self.k.exprs[e].clone() {

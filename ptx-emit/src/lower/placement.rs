@@ -1,8 +1,7 @@
 //! The block of shared memory: buffers and slots where the text says, the barriers of channels behind them.
 
-use super::Lower;
-use super::mbarriers::Barriers;
-use super::shared::{Placed, Position, Ring};
+use super::rings::{Barriers, Placed, Position, Ring};
+use super::state::Lower;
 use crate::report::TileReport;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::{Fill, ring};
@@ -71,7 +70,7 @@ impl Lower<'_> {
         }
     }
 
-    fn place(&self, v: Value) -> Place {
+    pub(super) fn place(&self, v: Value) -> Place {
         self.k.places[v].unwrap_or_else(|| panic!("bug: `{}` has no place in shared memory", self.k.values[v].name))
     }
 
@@ -90,7 +89,7 @@ impl Lower<'_> {
     }
 
     /// Bytes of a buffer or slot.
-    fn bytes(&self, v: Value) -> u64 {
+    pub(super) fn bytes(&self, v: Value) -> u64 {
         placement::tile_bytes(self.k, v).unwrap_or_else(|| panic!("bug: `{}` has no extents", self.k.values[v].name))
     }
 

@@ -6,8 +6,9 @@
 //! tells them apart trades places with a register bit first, two permutations of bytes a pair. All others are gathered (`gather.rs`).
 //! What crosses warps the text copies by way of shared memory (`assign-layouts`).
 
-use super::Lower;
-use super::tiles::Tile;
+use super::shuffles::shuffle;
+use super::state::Lower;
+use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -114,31 +115,42 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
     out
 }
 
-/// What the lane that differs in bit `l` of its number has in `x`.
-pub(super) fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
-    shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(1 << l)))
-}
+impl Lower<'_> {
+    /// Copies a register tile to another, of any layout that threads of a warp can exchange.
+    pub(super) fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        if from.same_shape(to) {
+            for i in to.registers() {
+                self.mov(to.regs[i], from.regs[i]);
+            }
+            return Ok(());
+        }
+        if from.elem == to.elem {
+            return super::relayout::exchange(self, dst, from, to);
+        }
+        if from.layout == to.layout {
+            return self.converted(dst, from, to);
+        }
+        // The narrower of the two types moves.
+        let first = from.elem.bits() <= to.elem.bits();
+        let (elem, layout) = if first { (from.elem, &to.layout) } else { (to.elem, &from.layout) };
+        let Some(between) = self.new_tile(elem, layout.clone(), to.dim_bits.clone(), true) else {
+            return Err(self.unsupported(dst, "elements of this type in registers"));
+        };
+        if first {
+            super::relayout::exchange(self, dst, from, &between)?;
+            return self.converted(dst, &between, to);
+        }
+        self.converted(dst, from, &between)?;
+        super::relayout::exchange(self, dst, &between, to)
+    }
 
-/// What another lane has in `x`: the one that the shuffle `op` finds by `lane`.
-pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P, Operand)) -> Reg {
-    let word = |cx: &mut Lower<'_>, r: Reg| {
-        let operands = vec![r.into(), lane.clone(), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
-        cx.emit.def(Class::B32, op, operands)
-    };
-    match class {
-        Class::F32 => {
-            let bits = cx.emit.def(Class::B32, P::MovB32F32, [x.into()]);
-            let moved = word(cx, bits);
-            cx.emit.def(Class::F32, P::MovF32B32, [moved.into()])
+    /// Fills `to` with the elements of `from`, which has the same layout, converted.
+    fn converted(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        let mut values = Vec::new();
+        for v in to.elements() {
+            let x = self.get(from, v);
+            values.push((v, self.wide_enough(x, Some(from.elem), to.elem)));
         }
-        Class::B64 | Class::F64 => {
-            let bits = if class == Class::F64 { cx.emit.def(Class::B64, P::MovB64F64, [x.into()]) } else { x };
-            let (lo, hi) = (cx.emit.reg(Class::B32), cx.emit.reg(Class::B32));
-            cx.emit.push(P::UnpackB64B32, [Operand::Vec(vec![lo, hi]), bits.into()]);
-            let (lo, hi) = (word(cx, lo), word(cx, hi));
-            let joined = cx.emit.def(Class::B64, P::PackB64B32, [Operand::Vec(vec![lo, hi])]);
-            if class == Class::F64 { cx.emit.def(Class::F64, P::MovF64B64, [joined.into()]) } else { joined }
-        }
-        Class::B32 | Class::B16 | Class::Pred => word(cx, x),
+        self.set_computed(dst, to, &values)
     }
 }

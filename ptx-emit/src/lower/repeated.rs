@@ -2,7 +2,7 @@
 //!
 //! In `o * (1.0 / l)`, with `l` one number a row, a thread divides once for each of its rows, not once for each element.
 
-use super::elementwise::Scope;
+use super::scope::Scope;
 use crate::inst::{Class, Reg};
 use std::collections::BTreeMap;
 use tilec_ir::entities::Expr;

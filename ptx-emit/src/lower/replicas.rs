@@ -8,35 +8,18 @@
 //! in a word of the next replica behind the barriers: the address of its `full` barrier, in whose lowest bit stands the parity. All warps of that
 //! have read it when they let the others in.
 
-use super::Lower;
-use super::index::Int;
-use super::roles::Part;
-use super::shared::{Position, Ring};
+use super::ints::Int;
+use super::rings::{Position, Ring, Turns};
+use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 use tilec_ir::placement::BARRIER_BYTES;
 use tilec_ir::roles::dealt_out;
-use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::turns::turns;
-
-/// What replicas need to do an `ordered` statement in turns.
-#[derive(Clone, Debug)]
-pub(super) struct Turns {
-    /// The barrier of the first replica; those of the others follow.
-    offset: u64,
-    replicas: u32,
-    /// Arrivals that complete a phase.
-    arrivals: u32,
-    /// The rings that the statement empties, each with the first replica's word for its place; those of the others follow.
-    places: Vec<(usize, u64)>,
-    /// Parity of the phase to wait for.
-    parity: Option<Reg>,
-}
 
 impl Lower<'_> {
     /// Finds what `ordered` statements need where the text says that it lies.
@@ -52,36 +35,6 @@ impl Lower<'_> {
             let turns = Turns { offset, replicas: turn.groups, arrivals, places, parity: None };
             self.turns.insert(turn.stmt, turns);
         }
-    }
-
-    /// Readies the barriers, where `guard` holds.
-    pub(super) fn ready_turns(&mut self, guard: Option<Guard>) {
-        for turns in self.turns.values() {
-            for i in 0..u64::from(turns.replicas) {
-                let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
-                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);
-            }
-        }
-    }
-
-    /// The number of the thread's warp in its replica.
-    pub(super) fn warp_in_replica(&mut self, part: Part) -> Reg {
-        let warp = self.warp_in_role(part);
-        let last = Operand::Imm(i64::from(part.threads / WARP) - 1);
-        self.emit.pure(Class::B32, P::AndB32, [warp.into(), last])
-    }
-
-    /// The number of the thread's replica; of a role without replicas, of its warpgroup.
-    pub(super) fn replica(&mut self, part: Part) -> Reg {
-        let warp = self.warp_in_role(part);
-        let warps = if part.replicas > 1 { part.threads / WARP } else { WARPGROUP };
-        let bits = Operand::Imm(i64::from(warps.max(1).ilog2()));
-        self.emit.pure(Class::B32, P::ShrU32, [warp.into(), bits])
-    }
-
-    fn warp_in_role(&mut self, part: Part) -> Reg {
-        let (warp, first) = (self.warp_index(), Operand::Imm(i64::from(part.first / WARP)));
-        self.emit.pure(Class::B32, P::SubS32, [warp.into(), first])
     }
 
     /// Where a replica starts in a loop, and its step: in the one whose iterations are dealt out it takes its own. `None`: beyond 64 bits.
@@ -129,10 +82,9 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// `ordered { .. }`: waits for the replica in front, and lets the next one in.
-    pub(super) fn ordered(&mut self, s: Stmt, body: Block) -> Result<(), Reported> {
-        // A role of one group has nobody to take turns with.
-        let Some(turns) = self.turns.get(&s).cloned() else { return self.block(body) };
+    /// Begins `ordered { .. }`: waits for the replica in front. `None`: a role of one group has nobody to take turns with.
+    pub(super) fn begin_ordered(&mut self, s: Stmt) -> Option<(Turns, Part)> {
+        let turns = self.turns.get(&s).cloned()?;
         let (Some(part), Some(parity)) = (self.part, turns.parity) else {
             panic!("bug: an `ordered` statement outside of its role")
         };
@@ -143,10 +95,13 @@ impl Lower<'_> {
         for &(r, word) in &turns.places {
             self.take_place(r, word, own);
         }
-        self.block(body)?;
+        Some((turns, part))
+    }
+
+    /// Ends it: lets the next replica in.
+    pub(super) fn end_ordered(&mut self, (turns, part): &(Turns, Part)) {
         self.emit.comment("the next one may begin");
-        self.hand_on(&turns, part);
-        Ok(())
+        self.hand_on(turns, *part);
     }
 
     /// The address of a replica's own among things of the size of a barrier.

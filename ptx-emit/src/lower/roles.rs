@@ -7,8 +7,8 @@
 //! A role that only issues TMA loads is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
 //! slots as well, all of them run, and tensor copies are the elected lane's.
 
-use super::Lower;
-use crate::inst::{Class, Guard, Operand, Reg};
+use super::state::{Lower, Part};
+use crate::inst::{Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use std::collections::BTreeSet;
@@ -20,30 +20,9 @@ use tilec_ir::layout::extent_bits;
 use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::types::Lanes;
-
-/// The role whose statements are being lowered.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Part {
-    /// Its first thread in the block.
-    pub(super) first: u32,
-    /// Its threads; those of one replica.
-    pub(super) threads: u32,
-    /// How many replicas it has.
-    pub(super) replicas: u32,
-    /// The hardware barrier of its threads, if there is one left; those of other replicas follow. Barrier 0 is for all threads of the block.
-    barrier: Option<u32>,
-}
 
 /// Hardware barriers of a block (PTX ISA 9.7.13.1).
 const BARRIERS: u32 = 16;
-
-impl Lower<'_> {
-    /// The first warp of the present role.
-    pub(super) fn role_first_warp(&self) -> u32 {
-        self.part.map_or(0, |p| p.first / WARP)
-    }
-}
 
 /// Threads of the block: those that the schedule names, or of all roles.
 pub(super) fn block_threads(k: &Kernel) -> u32 {
@@ -56,48 +35,18 @@ pub(super) fn block_threads(k: &Kernel) -> u32 {
     scheduled.expect("bug: a block without a number of threads").max(WARP)
 }
 
+/// A role that has begun.
+pub(super) struct Entered {
+    role: Stmt,
+    /// Predicates of threads that have no part in it: of warps below, and of warps above.
+    outside: [Option<Reg>; 2],
+    /// The label behind it.
+    done: Label,
+    /// The part and the bits of thread numbers around it.
+    outer: (Option<Part>, u32),
+}
+
 impl Lower<'_> {
-    /// The thread's index in the block, or in its role.
-    pub(crate) fn tid(&mut self) -> Reg {
-        let tid = self.block_tid();
-        match self.part {
-            Some(part) if part.replicas > 1 => {
-                let own = match part.first {
-                    0 => tid,
-                    first => self.emit.pure(Class::B32, P::SubS32, [tid.into(), Operand::Imm(i64::from(first))]),
-                };
-                let last = Operand::Imm(i64::from(part.threads) - 1);
-                self.emit.pure(Class::B32, P::AndB32, [own.into(), last])
-            }
-            Some(Part { first, .. }) if first > 0 => {
-                self.emit.pure(Class::B32, P::SubS32, [tid.into(), Operand::Imm(i64::from(first))])
-            }
-            _ => tid,
-        }
-    }
-
-    /// The thread's index in the block.
-    pub(super) fn block_tid(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(crate::inst::Special::TidX)])
-    }
-
-    /// The number of the thread's warp in the block, the same register for all lanes.
-    pub(super) fn warp_index(&mut self) -> Reg {
-        let tid = self.block_tid();
-        let warp = self.emit.pure(Class::B32, P::ShrU32, [tid.into(), Operand::Imm(5)]);
-        let all = [Operand::Imm(0), Operand::Imm(31), Operand::Imm(0xffff_ffff)];
-        let mut from = vec![warp.into()];
-        from.extend(all);
-        self.emit.pure(Class::B32, P::ShflSyncIdxB32, from)
-    }
-
-    /// A predicate: whether the thread is the first lane of its warp.
-    pub(super) fn first_lane(&mut self) -> Reg {
-        let tid = self.block_tid();
-        let lane = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(31)]);
-        self.emit.pure(Class::Pred, P::SetpEqS32, [lane.into(), Operand::Imm(0)])
-    }
-
     /// Refuses kernels whose roles would run without the synchronisation that they need.
     ///
     /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that issues TMA loads. Buffers belong
@@ -155,8 +104,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// One role; those that stand before it in the block's body have the lower warps.
-    pub(super) fn role(&mut self, s: Stmt, warps: Expr, registers: Option<Expr>, body: Block) -> Result<(), Reported> {
+    /// Begins a role; those that stand before it in the block's body have the lower warps. Its statements follow, and [`Lower::leave_role`].
+    pub(super) fn enter_role(
+        &mut self,
+        s: Stmt,
+        warps: Expr,
+        registers: Option<Expr>,
+        body: Block,
+    ) -> Result<Entered, Reported> {
         let k = self.k;
         let (StmtData::Role { name, .. }, Some(count)) = (&k.stmts[s], role_warps(k, s)) else {
             return Err(self.unsupported(warps, "a role without a number of warps"));
@@ -182,26 +137,29 @@ impl Lower<'_> {
         self.part = Some(Part { first: before * WARP, threads: count * WARP, replicas, barrier });
         self.thread_bits = extent_bits(u64::from(count * WARP));
         self.emit.push_role();
-        let result = self.role_body(s, (warp, first), registers, body, done);
+        let entered = Entered { role: s, outside: [below, above], done, outer };
+        self.begin_role(&entered, (warp, first), registers, body);
+        Ok(entered)
+    }
+
+    /// Ends a role behind its statements.
+    pub(super) fn leave_role(&mut self, entered: Entered) {
+        let Entered { role, outside, done, outer } = entered;
+        if self.is_elected(role) {
+            self.drain_multicasts();
+        }
         let items = self.emit.pop_role();
         (self.part, self.thread_bits) = outer;
-        result?;
-        for outside in [below, above].into_iter().flatten() {
+        for outside in outside.into_iter().flatten() {
             self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::BraUni, [done.into()]);
         }
         self.emit.items(items);
         self.emit.item(Item::Label(done));
-        Ok(())
     }
 
-    fn role_body(
-        &mut self,
-        role: Stmt,
-        (warp, first): (Reg, i64),
-        registers: Option<Expr>,
-        body: Block,
-        done: crate::inst::Label,
-    ) -> Result<(), Reported> {
+    /// What stands in front of the statements of a role.
+    fn begin_role(&mut self, entered: &Entered, (warp, first): (Reg, i64), registers: Option<Expr>, body: Block) {
+        let &Entered { role, done, .. } = entered;
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
             let share = register_share(self.block_threads, self.emit.func.minnctapersm);
             let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };
@@ -237,16 +195,6 @@ impl Lower<'_> {
         if let Some(part) = self.part {
             self.begin_turns(role, part);
         }
-        self.block(body)?;
-        if self.is_elected(role) {
-            self.drain_multicasts();
-        }
-        Ok(())
-    }
-
-    /// Whether one lane does a statement for all.
-    pub(super) fn is_elected(&self, s: Stmt) -> bool {
-        self.k.lanes[s] == Some(Lanes::Elected)
     }
 
     /// Whether a lane is elected for tensor copies into slots among the statements of a role.
@@ -257,50 +205,5 @@ impl Lower<'_> {
             asks |= fills && self.is_elected(s);
         });
         asks
-    }
-
-    /// Of what the elected lane of a role does beside the other threads: its guard; `None` where that lane runs the role.
-    pub(super) fn asking(&self, s: Stmt) -> Option<Guard> {
-        assert!(self.is_elected(s) == self.asks.is_some(), "bug: the text does not say which lane issues TMA loads");
-        self.asks
-    }
-
-    /// A barrier of the threads of the present role, or of the block.
-    pub(super) fn barrier(&mut self, s: Stmt) -> Result<(), Reported> {
-        match self.part {
-            None => self.emit.push(P::BarSync, [Operand::Imm(0)]),
-            Some(part @ Part { barrier: Some(barrier), threads, .. }) => {
-                for i in 0..part.replicas {
-                    let operands = vec![Operand::Imm(i64::from(barrier + i)), Operand::Imm(i64::from(threads))];
-                    let guard = (part.replicas > 1).then(|| {
-                        let replica = self.replica(part);
-                        let own = vec![replica.into(), Operand::Imm(i64::from(i))];
-                        Guard { reg: self.emit.pure(Class::Pred, P::SetpEqS32, own), negated: false }
-                    });
-                    self.emit.push_if(guard, P::BarSyncCount, operands);
-                }
-            }
-            Some(Part { barrier: None, .. }) => {
-                let what = "barriers of more than fifteen roles";
-                return Err(self.unsupported_at(self.k.stmt_spans[s], what));
-            }
-        }
-        self.report.barriers += 1;
-        if !self.loops.is_empty() {
-            self.report.barriers_in_loop += 1;
-        }
-        Ok(())
-    }
-
-    /// A predicate that never holds. `setp` takes one immediate; the assembler folds the other's move, and the instruction needs no vote.
-    pub(super) fn never(&mut self) -> Reg {
-        let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
-        self.emit.pure(Class::Pred, P::SetpNeS32, [zero.into(), Operand::Imm(0)])
-    }
-
-    /// A predicate that always holds.
-    pub(super) fn always(&mut self) -> Reg {
-        let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
-        self.emit.pure(Class::Pred, P::SetpEqS32, [zero.into(), Operand::Imm(0)])
     }
 }

@@ -11,12 +11,11 @@
 //! bounds along the contiguous dimension (the next row, or what lies between rows) is loaded with the rest, and masked where
 //! the tile is settled.
 
-use super::Lower;
 use super::accesses::{guard, load_op, vector};
-use super::copy::Access;
-use super::global::{GlobalWindow, WORD};
-use super::index::Int;
-use super::tiles::{Tile, groups};
+use super::ints::Int;
+use super::state::{Lower, Runs};
+use super::tile::{Tile, groups};
+use super::windows::{Access, GlobalWindow, WORD};
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -29,24 +28,6 @@ use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
 /// Registers of an access, and of the two words that cover it.
 const OUT: usize = 4;
 const RAW: usize = 2 * OUT;
-
-/// Words as they were loaded.
-#[derive(Clone, Debug)]
-pub(super) struct Runs {
-    tile: Tile,
-    /// Register indices of the elements of each access, in address order.
-    groups: Vec<Vec<usize>>,
-    /// The window's contiguous dimension.
-    dim: usize,
-    /// The words of each access.
-    words: Vec<Vec<Reg>>,
-    /// Bytes of the first word in front of the access.
-    shift: Reg,
-    /// Bytes that the shift is a multiple of.
-    known: u32,
-    /// Elements of each access that are inside the bounds along the contiguous dimension, 0 to all; `None`: all.
-    inside: Vec<Option<Reg>>,
-}
 
 /// How far to shift; `None`: never by that much.
 struct Amounts {

@@ -6,66 +6,22 @@
 //! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
 //! reach them, and xor'ed in where the swizzle mixes them.
 
-use super::Lower;
-use super::index::Int;
-use super::mbarriers::{Barriers, Turn};
+use super::ints::Int;
+use super::rings::{Position, Ring, Turn};
+use super::state::Lower;
+use super::windows::{Panels, SharedWindow, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::handover::Fill;
 use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, Slot};
-use tilec_ir::layout::{RegLayout, SmemLayout};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::placement::ROW_ALIGN;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
-
-/// Where a ring stands: bytes of its current slot's stage.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Position {
-    /// Known: in front of the main loop.
-    Slot(u64),
-    /// In a register, in bytes.
-    Reg(Reg),
-}
-
-/// Channels operated together.
-#[derive(Clone, Debug)]
-pub(super) struct Ring {
-    pub(super) channels: Vec<Value>,
-    pub(super) slots: u64,
-    /// Bytes from slot to slot.
-    pub(super) stride: u64,
-    pub(super) put: Position,
-    /// The slot waited for last. A `release` moves it on to the one that is waited for next; where several are held, the `wait` does.
-    pub(super) get: Position,
-    pub(super) several: bool,
-    /// Where several slots are held: the `full` barrier of the oldest, which is released next.
-    pub(super) oldest: Option<Reg>,
-    /// Its barriers, if roles hand its slots over.
-    pub(super) barriers: Option<Barriers>,
-    /// Who fills it, where roles do.
-    pub(super) fill: Fill,
-    /// Bytes that tensor copies bring to the slot that is being filled.
-    pub(super) filling: u64,
-    /// Whether threads have read the slot that is waited for themselves. Products of warpgroups have read theirs when they are awaited.
-    pub(super) read: bool,
-    /// Where producer and consumer stand, in their roles.
-    pub(super) put_turn: Option<Turn>,
-    /// Whether its last fills have been awaited, behind all others.
-    pub(super) drained: bool,
-    pub(super) get_turn: Option<Turn>,
-}
-
-/// A buffer's place.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
-    pub(super) offset: u64,
-    pub(super) ring: Option<usize>,
-}
 
 impl Lower<'_> {
     /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
@@ -132,7 +88,7 @@ impl Lower<'_> {
         Err(self.unsupported_at(span, "a slot whose tensor copies are asked for in some branches or iterations alone"))
     }
 
-    pub(super) fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
+    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
         match at {
             Position::Reg(r) if turn.is_some() => {
                 let wrap = (ring.slots > 1).then(|| {
@@ -311,7 +267,7 @@ impl Lower<'_> {
         let tile = i128::from(tile.expect("specialised")[d]);
         let extent = 1u64 << bits;
         let mut start = Int::constant(0);
-        for &e in super::global::starts(dim) {
+        for &e in super::windows::starts(dim) {
             let known = match self.index(e)?.as_const() {
                 Some(x) => x.unsigned_abs().is_multiple_of(extent),
                 None => self.facts.divisor(self.k, e).is_multiple_of(extent),
@@ -404,86 +360,23 @@ impl Lower<'_> {
         };
         Operand::at(reg, plain as i64)
     }
-}
 
-/// Addresses of one window.
-pub(super) struct SharedWindow {
-    root: Option<Reg>,
-    thread: Option<Reg>,
-    slot: Option<Reg>,
-    /// Address bits that the thread part can set.
-    reach: u64,
-    /// Byte contribution of each value bit.
-    value_cols: Vec<u64>,
-    /// Byte contribution of the window's start.
-    base: u64,
-    /// Where the buffer is.
-    offset: u64,
-    panels: Panels,
-    xored: Vec<(u64, Reg)>,
-    /// Log2 extents of the window.
-    bits: Vec<u32>,
-}
-
-impl SharedWindow {
-    /// Log2 extents of the window.
-    pub(super) fn bits(&self) -> &[u32] {
-        &self.bits
+    /// Behind the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
+    /// memory ends with that: its own warps have waited for what was copied there.
+    pub(super) fn drain_multicasts(&mut self) {
+        for r in 0..self.rings.len() {
+            let ring = self.rings[r].clone();
+            if ring.put_turn.is_none() || ring.drained || !self.is_multicast(&ring) {
+                continue;
+            }
+            self.emit.comment("no block leaves while others may release slots of it");
+            for i in 0..ring.slots {
+                if i > 0 {
+                    self.rings[r].put = self.advance(&ring, self.rings[r].put, ring.put_turn);
+                }
+                self.operate(ChannelOp::Acquire, &ring, None);
+            }
+            self.rings[r].drained = true;
+        }
     }
-}
-
-/// Panels of a buffer that follow one another at a distance that is no power of two: in bytes.
-#[derive(Copy, Clone)]
-struct Panels {
-    /// Address bits that count panels; none if addresses are linear in all of them.
-    counted: u64,
-    stride: u64,
-}
-
-impl Panels {
-    fn of(smem: &SmemLayout, bytes: u64) -> Panels {
-        let pitch = smem.pitch().map(|p| Panels { counted: !((bytes << p.bit) - 1), stride: p.stride * bytes });
-        pitch.unwrap_or(Panels { counted: 0, stride: 0 })
-    }
-
-    /// What columns of places add inside a panel.
-    fn inside(&self, columns: &[u64]) -> Vec<u64> {
-        columns.iter().map(|c| c & !self.counted).collect()
-    }
-
-    /// What they add to the panel's number.
-    fn numbers(&self, columns: &[u64]) -> Vec<u64> {
-        columns.iter().map(|c| self.number(c & self.counted)).collect()
-    }
-
-    fn number(&self, place: u64) -> u64 {
-        place.checked_shr(self.counted.trailing_zeros()).unwrap_or(0)
-    }
-
-    /// Where the panel of a place begins.
-    fn bytes(&self, place: u64) -> u64 {
-        self.number(place) * self.stride
-    }
-}
-
-/// The place of a column-major window index; `kept`: the buffer's dimension of each of the window's.
-fn place_of(smem: &SmemLayout, index: u64, window: &[u32], kept: &[usize]) -> u64 {
-    let mut coords = vec![0; smem.dim_bits().len()];
-    let mut rest = index;
-    for (&bits, &d) in window.iter().zip(kept) {
-        coords[d] = rest & ((1u64 << bits) - 1);
-        rest >>= bits;
-    }
-    smem.place(&coords)
-}
-
-/// Byte contributions of the five lane bits, for the report.
-pub(super) fn lane_bytes(
-    smem: &SmemLayout,
-    layout: &RegLayout,
-    window: &[u32],
-    kept: &[usize],
-    bytes: u64,
-) -> Vec<u64> {
-    (0..5).map(|i| place_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
 }

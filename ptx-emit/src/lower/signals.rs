@@ -6,9 +6,10 @@
 //! behind the end of this one. A loop that is `spread` has a thread look at each of them, all at a time: a look takes as long as a read of
 //! global memory.
 
-use super::index::{Int, Repr};
-use super::stmt::Turns;
-use super::{LoopState, Lower};
+use super::ints::{Int, Repr};
+use super::loops::Trips;
+use super::state::Lower;
+use super::windows::LoopState;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
@@ -111,7 +112,7 @@ impl Lower<'_> {
         self.ints[var] = None;
         let state = self.loops.pop();
         self.look(at?);
-        let turns = Turns { counter, start: own, end, every, head, skip, uniform: false };
+        let turns = Trips { counter, start: own, end, every, head, skip, uniform: false };
         self.close_loop(state, turns);
         self.barrier(s)
     }

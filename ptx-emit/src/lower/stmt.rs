@@ -1,10 +1,11 @@
 //! Statements: declarations, assignments, loops, branches, channel operations, barriers.
 
-use super::Lower;
 use super::dims::Dims;
-use super::global::LoopState;
-use super::index::{Int, Repr};
-use crate::inst::{Class, Guard, Inst, Label, Operand, Reg};
+use super::ints::{Int, Repr};
+use super::loops::Trips;
+use super::state::{Lower, MAX_INSTRUCTIONS};
+use super::windows::LoopState;
+use crate::inst::{Class, Guard, Inst};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -20,22 +21,6 @@ use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
 const MAX_UNROLL: i64 = 4096;
-/// Instructions a kernel may have; straight-line code beyond takes ptxas minutes.
-pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
-
-/// How a loop goes from one turn to the next.
-pub(super) struct Turns {
-    pub(super) counter: Reg,
-    pub(super) start: Int,
-    pub(super) end: Int,
-    /// What the counter grows by.
-    pub(super) every: i64,
-    /// Labels of the body, and behind the loop.
-    pub(super) head: Label,
-    pub(super) skip: Label,
-    /// Whether all threads take the same turns.
-    pub(super) uniform: bool,
-}
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
@@ -120,8 +105,18 @@ impl Lower<'_> {
                 Ok(())
             }
             StmtData::Signal { op, signals, index } => self.signal(s, op, signals, index),
-            StmtData::Ordered { body } => self.ordered(s, body),
-            StmtData::Role { warps, registers, body, .. } => self.role(s, warps, registers, body),
+            StmtData::Ordered { body } => {
+                let turn = self.begin_ordered(s);
+                self.block(body)?;
+                turn.iter().for_each(|turn| self.end_ordered(turn));
+                Ok(())
+            }
+            StmtData::Role { warps, registers, body, .. } => {
+                let entered = self.enter_role(s, warps, registers, body)?;
+                self.block(body)?;
+                self.leave_role(entered);
+                Ok(())
+            }
         }
     }
 
@@ -188,7 +183,7 @@ impl Lower<'_> {
                 };
                 let bits = Dims::of(&shape);
                 if layout.out_bits() != bits.iter().sum() {
-                    return Err(self.unsupported(init, super::copy::NO_WHOLE_TILE));
+                    return Err(self.unsupported(init, super::state::NO_WHOLE_TILE));
                 }
                 let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                     return Err(self.unsupported(init, "register tiles of this element type"));
@@ -300,7 +295,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "a loop that fills part of a slot"));
         }
         self.mark(s);
-        self.close_loop(state, Turns { counter, start, end, every: step, head, skip, uniform: true });
+        self.close_loop(state, Trips { counter, start, end, every: step, head, skip, uniform: true });
         if self.accumulators(body) > 1 {
             self.emit.forget();
         }
@@ -318,32 +313,6 @@ impl Lower<'_> {
             }
         });
         found.len()
-    }
-
-    /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
-    pub(super) fn close_loop(&mut self, state: Option<LoopState>, turns: Turns) {
-        let Turns { counter, start, end, every, head, skip, uniform } = turns;
-        let branch = if uniform { P::BraUni } else { P::Bra };
-        for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
-            self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);
-        }
-        self.emit.push(P::AddS32, [counter.into(), counter.into(), Operand::Imm(every)]);
-        let limit = self.as32(end);
-        let more = self.emit.reg(Class::Pred);
-        self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
-        self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, [head.into()]);
-        let inner = self.emit.pop_frame();
-        self.emit.item(Item::Label(head));
-        self.emit.item(Item::Pragma("nounroll"));
-        self.emit.items(inner);
-        let whole = self.emit.pop_frame();
-        // After everything that the body had computed in front of the loop: later code may share it.
-        if start.lo >= end.hi || start.hi >= end.lo {
-            let none = self.int_compare(Op::Ge, start, end);
-            self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, [skip.into()]);
-        }
-        self.emit.items(whole);
-        self.emit.item(Item::Label(skip));
     }
 
     fn branch(&mut self, s: Stmt, cond: Expr, then: Block, otherwise: Option<Block>) -> Result<(), Reported> {

@@ -3,8 +3,8 @@
 //! A table holds its elements as threads compute with them, in 32 or 64 bits, and a zero behind them: an index is cut off there, so that what is outside
 //! of the table reads as zero without a branch. Nobody writes it, so a load is as pure as arithmetic.
 
-use super::Lower;
-use super::tiles::compute_class;
+use super::state::Lower;
+use super::tile::compute_class;
 use crate::inst::{Class, Operand, Reg};
 use crate::module::ConstDecl;
 use crate::ops::Op as P;

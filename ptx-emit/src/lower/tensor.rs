@@ -4,15 +4,15 @@
 //! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane asks for as many boxes as
 //! the tile has; their bytes count at the `full` barrier of the slot. Stores are a group of that lane, which waits until the buffer is read.
 
-use super::Lower;
-use super::index::Int;
+use super::ints::Int;
+use super::state::{Lower, Map};
 use crate::inst::{Class, Operand, Reg};
 use crate::launch::TensorMap;
 use crate::module::ParamTy;
 use crate::ops::Op as P;
 use tilec_ir::cluster::Uniform;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{Boxes, boxes};
 use tilec_ir::tensor_store::tensor_store;
@@ -24,18 +24,6 @@ const MAP_ALIGN: u32 = 64;
 
 /// Rows of a box at least that a block of a cluster copies for all: the period in which rows exchange their pieces.
 const ROWS: u64 = 8;
-
-/// A tensor map of the kernel.
-#[derive(Clone, Debug)]
-pub(super) struct Map {
-    pub(super) tensor: Value,
-    /// Extents of a box along the tensor's dimensions, the contiguous one first.
-    extents: Vec<u64>,
-    /// The tensor's dimensions in that order.
-    pub(super) dims: Vec<usize>,
-    pub(super) boxes: Boxes,
-    param: u32,
-}
 
 /// The window of the tensor, and the tile, of a tensor copy.
 pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
@@ -172,7 +160,7 @@ impl Lower<'_> {
     }
 
     /// The map of a tensor copy.
-    pub(super) fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
+    fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
         let (dims, extents, boxes) = self.box_of(s, window, tile)?;
         // Copies of one tensor in boxes of one size share a map; how many boxes a tile has is its own affair.
         let map = self.maps.iter().find(|m| m.is(window.base, &dims, &extents, &boxes))?;
@@ -184,14 +172,14 @@ impl Lower<'_> {
         let mut starts = Vec::new();
         for dim in &window.dims {
             let mut sum = Int::constant(0);
-            for &e in super::global::starts(dim) {
+            for &e in super::windows::starts(dim) {
                 let x = self.index(e)?;
                 let Some(more) = self.int_op(tilec_ir::ops::Op::Add, sum, x) else {
                     return Err(self.unsupported(e, "a window that may begin beyond 63 bits"));
                 };
                 sum = more;
             }
-            if !super::index::fits32(sum.lo, sum.hi) {
+            if !super::ints::fits32(sum.lo, sum.hi) {
                 return Err(self.unsupported(src, "a tensor copy at coordinates beyond 31 bits"));
             }
             starts.push(sum);
@@ -214,20 +202,21 @@ impl Lower<'_> {
         Operand::Tensor { map, at }
     }
 
-    /// Asks for the boxes of a tile.
-    pub(super) fn copy_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
-        let StmtData::Copy { dst, ref attrs, .. } = self.k.stmts[s] else {
-            return Err(self.unsupported(src, "this tensor copy"));
-        };
+    /// The window of the tensor, the tile, and the map of a tensor copy.
+    pub(super) fn mapped_sides(&mut self, s: Stmt, src: Expr) -> Result<(ResolvedView, ResolvedView, Map), Reported> {
         let found = sides(self.k, s).and_then(|(from, to)| {
             let map = self.map_of(s, &from, &to)?;
             Some((from, to, map))
         });
-        let Some((from, to, map)) = found else { return Err(self.unsupported(src, "this tensor copy")) };
-        if tensor_store(self.k, s).is_some() {
-            assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
-            return self.store_tensor((src, attrs.reduce), &to, &from, &map);
-        }
+        found.ok_or_else(|| self.unsupported(src, "this tensor copy"))
+    }
+
+    /// Asks for the boxes of a tile.
+    pub(super) fn load_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
+        let StmtData::Copy { dst, .. } = self.k.stmts[s] else {
+            return Err(self.unsupported(src, "this tensor copy"));
+        };
+        let (from, to, map) = self.mapped_sides(s, src)?;
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
             return Err(self.unsupported(src, "a tensor copy into other than a slot"));
         };
@@ -240,8 +229,8 @@ impl Lower<'_> {
         self.rings[r].filling += map.boxes.bytes(elem.bytes());
         let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
-            super::shared::Position::Reg(r) => r,
-            super::shared::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
+            super::rings::Position::Reg(r) => r,
+            super::rings::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
         let mut root = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
@@ -254,7 +243,7 @@ impl Lower<'_> {
             let skip = self.emit.pure(Class::B32, P::MulLoS32, [rank.into(), Operand::Imm(rows * bytes)]);
             root = self.emit.def(Class::B32, P::AddS32, [root.into(), skip.into()]);
             let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
-            let first = super::index::Int { repr: super::index::Repr::R32(first), lo: 0, hi: last };
+            let first = super::ints::Int { repr: super::ints::Repr::R32(first), lo: 0, hi: last };
             let Some(sum) = self.int_op(tilec_ir::ops::Op::Add, starts[map.dims[1]], first) else {
                 return Err(self.unsupported(src, "a window that may begin beyond 63 bits"));
             };
@@ -304,11 +293,5 @@ impl Lower<'_> {
                 (name, map)
             })
             .collect()
-    }
-}
-
-impl Map {
-    fn is(&self, tensor: Value, dims: &[usize], extents: &[u64], boxes: &Boxes) -> bool {
-        self.tensor == tensor && self.dims == dims && self.extents == extents && self.boxes.exchange == boxes.exchange
     }
 }

@@ -3,16 +3,14 @@
 //! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
 //! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` stands behind it.
 
-use super::Lower;
-use super::tensor::Map;
+use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::target::MAX_TENSOR_RANK;
-use tilec_ir::typing::ResolvedView;
 
 /// Instructions for boxes of one to five dimensions: those that store, and those that combine.
 const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
@@ -60,17 +58,13 @@ const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
 
 impl Lower<'_> {
     /// Asks for the boxes of a buffer, which are stored or combined with what is there.
-    pub(super) fn store_tensor(
-        &mut self,
-        (src, combine): (Expr, Option<IrOp>),
-        tile: &ResolvedView,
-        window: &ResolvedView,
-        map: &Map,
-    ) -> Result<(), Reported> {
+    pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<IrOp>) -> Result<(), Reported> {
+        let (window, tile, map) = self.mapped_sides(s, src)?;
+        assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
             return Err(self.unsupported(src, "a tensor store out of other than a buffer"));
         };
-        let starts = self.tensor_starts(src, window)?;
+        let starts = self.tensor_starts(src, &window)?;
         // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
             return Err(self.unsupported(src, "a tensor store to coordinates that may be negative"));
@@ -81,7 +75,7 @@ impl Lower<'_> {
             .iter()
             .map(|(start, offset)| {
                 let from = Operand::shared(0, (placed.offset + offset) as i64);
-                (self.tensor_box(map, window, &starts, start), from)
+                (self.tensor_box(&map, &window, &starts, start), from)
             })
             .collect();
         let (_, ops) =

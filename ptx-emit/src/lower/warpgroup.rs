@@ -4,11 +4,13 @@
 //! descriptor of a slot is that of the first one plus the slot's offset; along the reduction a constant is added. The products of
 //! a statement are one group, which `await` waits for.
 
-use super::Lower;
-use super::shared::Position;
-use super::tiles::Tile;
+use super::inputs::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
+use super::rings::Position;
+use super::state::Lower;
+use super::tile::Tile;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
+use Elem::{BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8};
 use std::collections::BTreeMap;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::diag::Reported;
@@ -19,9 +21,6 @@ use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
 use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
-
-use super::mma::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
-use Elem::{BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8};
 
 /// Atom, inputs, sums; the instruction on shared memory and with A in registers.
 const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[

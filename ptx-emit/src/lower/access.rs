@@ -1,0 +1,160 @@
+//! Access to windows of memory: what one access covers, under which condition, and where.
+
+use super::dims::Dims;
+use super::ints::Int;
+use super::state::Lower;
+use super::tile::{Filled, groups};
+use super::windows::{Access, FragmentWindow, Window};
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::CopyAttrs;
+use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::ops::Op as IrOp;
+use tilec_ir::space::Space;
+use tilec_ir::types::Elem;
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Bytes of an access to scratch memory.
+pub(super) const FRAGMENT_BYTES: u32 = 16;
+
+impl Lower<'_> {
+    /// Prepares a window of memory for access with `vec` elements at a time. Where `only` does not hold, a thread does not
+    /// access global memory.
+    pub(super) fn access(
+        &mut self,
+        e: Expr,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        dim_bits: &Dims,
+        attrs: &CopyAttrs,
+        only: Option<Reg>,
+    ) -> Result<Access, Reported> {
+        let space = view.space(self.k);
+        if space.in_registers() {
+            return Err(self.unsupported(e, "a window of a register tile"));
+        }
+        let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
+        if view.kept().len() != dim_bits.len() {
+            return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
+        }
+        if attrs.is_fragment() && space.has_bounds() {
+            return self.fragment_access(e, view, layout, dim_bits, elem);
+        }
+        let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
+        let dim = self.contiguous(view).unwrap_or(0);
+        let Some(groups) = groups(layout, dim_bits, dim, log2) else {
+            return Err(self.unsupported(e, "an access wider than the run of elements that a thread owns"));
+        };
+        let (window, preds) = if space.has_bounds() {
+            let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
+            let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
+            let when = attrs.when.map(|cond| self.condition(cond)).transpose()?;
+            let when = self.emit.and(when, only);
+            let preds = self.bounds(view, &w, layout, &firsts, when)?;
+            (Window::Global(w), preds)
+        } else {
+            let w = self.shared_window(view, layout, dim_bits, elem)?;
+            (Window::Shared(w), vec![None; groups.len()])
+        };
+        let fill = match attrs.fill.filter(|_| space.has_bounds()) {
+            Some(fill) => match fill.bits(elem) {
+                Some(pattern) => Some(Filled { pattern, bits: elem.bits() }),
+                None => return Err(self.unsupported(e, "a number that the tensor's type does not have")),
+            },
+            None => None,
+        };
+        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds, fill })
+    }
+
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn address(&mut self, access: &mut Access, v: usize) -> Result<Operand, Reported> {
+        match &mut access.window {
+            Window::Global(w) => self.global_address(w, &access.layout, v),
+            Window::Shared(w) => Ok(self.shared_address(w, v)),
+            Window::Fragment(w) => {
+                // The access that covers it: their first elements go up.
+                let place = w.firsts.partition_point(|&first| first <= v).saturating_sub(1);
+                Ok(Operand::at(w.base, place as i64 * w.step))
+            }
+        }
+    }
+
+    /// Access to a tile of scratch memory, 16 bytes at a time.
+    fn fragment_access(
+        &mut self,
+        e: Expr,
+        view: &ResolvedView,
+        layout: &RegLayout,
+        dim_bits: &Dims,
+        elem: Elem,
+    ) -> Result<Access, Reported> {
+        let count = 1usize << layout.value_bits();
+        let width = count.min((FRAGMENT_BYTES / elem.bytes()) as usize);
+        let bytes = width as u64 * u64::from(elem.bytes());
+        let whole = self.thread_bits == layout.thread_bits() && self.replica_predicate(layout).is_none();
+        let known = self.fragments[view.base].get_or_insert_with(|| layout.clone()) == layout;
+        let Some(&ViewDim::Fixed(index)) = view.dims.first().filter(|_| whole && known && bytes >= 4) else {
+            return Err(self.unsupported(
+                e,
+                "a tile of scratch memory that threads hold in different layouts, or not all of them",
+            ));
+        };
+        let base = self.base(view)?;
+        let elements: u64 = dim_bits.extents().iter().product();
+        let tile = (elements * u64::from(elem.bytes())) as i64;
+        let index = self.index(index)?;
+        let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
+            return Err(self.unsupported(e, "so much scratch memory"));
+        };
+        let offset = self.as64(offset);
+        let at = self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]);
+        let tid = self.tid();
+        let own = self.emit.pure(Class::B32, P::ShlB32, [tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
+        let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
+        let base = self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]);
+        let Some(threads) = layout.threads(dim_bits.extents()) else {
+            return Err(self.unsupported(e, "a tile of scratch memory of which threads have different registers"));
+        };
+        let step = (bytes * threads) as i64;
+        let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
+        let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
+            return Err(self.unsupported(e, "accesses of 16 bytes to elements of which some are beyond the tile"));
+        };
+        let preds = vec![None; groups.len()];
+        let firsts = groups.iter().map(|g| g[0]).collect();
+        let window = Window::Fragment(FragmentWindow { base, firsts, step });
+        let (layout, dim_bits) = (layout.clone(), dim_bits.clone());
+        Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds, fill: None })
+    }
+
+    /// The dimension of a window along which its memory is contiguous.
+    pub(super) fn contiguous(&mut self, view: &ResolvedView) -> Option<usize> {
+        let kept = view.kept();
+        if let Some(layout) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
+            return kept.iter().position(|&d| layout.dim_cols(d).first() == Some(&1));
+        }
+        let rank = self.k.tensor_ty(view.base)?.shape.len();
+        let dim = (0..rank).rev().find(|&d| matches!(self.stride(view.base, d), Ok(s) if s.as_const() == Some(1)))?;
+        kept.iter().position(|&d| d == dim)
+    }
+
+    /// Of several threads that hold the same element one stores it.
+    pub(super) fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
+        let mut mask = 0i64;
+        for i in 0..layout.thread_bits() {
+            if layout.thread_col(i) == 0 {
+                mask |= 1 << i;
+            }
+        }
+        if mask == 0 {
+            return None;
+        }
+        let tid = self.tid();
+        let bits = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(mask)]);
+        Some(self.emit.pure(Class::Pred, P::SetpEqS32, [bits.into(), Operand::Imm(0)]))
+    }
+}

@@ -1,0 +1,99 @@
+//! The rows of the report on copies and accesses to shared memory.
+
+use super::state::Lower;
+use super::windows::{Access, Window};
+use crate::report::{CopyReport, SharedReport};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{CopyAttrs, StmtData};
+use tilec_ir::layout::wavefronts_by_rank;
+use tilec_ir::types::Elem;
+use tilec_ir::typing::ResolvedView;
+
+impl Lower<'_> {
+    #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
+    pub(super) fn report_copy(
+        &mut self,
+        s: Stmt,
+        e: Expr,
+        view: &ResolvedView,
+        access: &Access,
+        elem: Elem,
+        attrs: &CopyAttrs,
+        store: bool,
+    ) {
+        if !self.report_accesses {
+            return;
+        }
+        let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
+        let in_loop = !self.loops.is_empty();
+        let span = self.k.stmt_spans[s];
+        let global = access.space.has_bounds();
+        let (src, dst) = match self.k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                (tilec_ir::print::print_expr(self.k, src), tilec_ir::print::print_expr(self.k, dst))
+            }
+            _ => (tilec_ir::print::print_expr(self.k, e), String::new()),
+        };
+        let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
+        self.report.copies.push(CopyReport {
+            span,
+            src,
+            dst,
+            global_bytes: if global { bytes } else { 0 },
+            shared_bytes: if global { 0 } else { bytes },
+            accesses: access.groups.len() as u32,
+            sector_use,
+            why: String::new(),
+            in_loop,
+        });
+        if !global
+            && let Some(smem) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.clone())
+            && let Some(window) = self.window_bits(access, view)
+        {
+            let lanes =
+                super::windows::lane_bytes(&smem, &access.layout, &window, &view.kept(), u64::from(elem.bytes()));
+            let w = wavefronts_by_rank(&lanes, bytes);
+            self.report.shared.push(SharedReport {
+                span,
+                buffer: self.k.values[view.base].name.clone(),
+                store,
+                access_bytes: bytes,
+                ideal_wavefronts: w.phases,
+                wavefronts: w.wavefronts,
+                in_loop,
+            });
+        }
+    }
+
+    fn window_bits(&self, access: &Access, view: &ResolvedView) -> Option<Vec<u32>> {
+        match &access.window {
+            Window::Shared(w) => Some(w.bits().to_vec()),
+            Window::Global(_) | Window::Fragment(_) => {
+                let _ = view;
+                None
+            }
+        }
+    }
+
+    /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as
+    /// aligned runs.
+    fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> f64 {
+        let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / 32.0 };
+        let Some(elem) = self.elem(view.base) else { return 1.0 };
+        let Some(first) = access.groups.first() else { return 1.0 };
+        let shift: u32 = access.dim_bits[..dim].iter().sum();
+        let mask = (1u64 << access.dim_bits[dim]) - 1;
+        let mut sectors = std::collections::BTreeSet::new();
+        let mut touched = std::collections::BTreeSet::new();
+        for lane in 0..32u64 {
+            for &v in first {
+                let index = access.layout.at(lane, v as u64);
+                let along = (index >> shift & mask) * u64::from(elem.bytes());
+                let row = index & !(mask << shift);
+                sectors.insert((row, along / 32));
+                touched.insert((row, along));
+            }
+        }
+        (touched.len() as f64 * f64::from(elem.bytes())) / (sectors.len() as f64 * 32.0)
+    }
+}

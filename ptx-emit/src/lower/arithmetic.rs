@@ -1,0 +1,118 @@
+//! Operators on numbers as instructions.
+
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::ops::Op;
+
+/// The instruction that an operator on numbers is, where it is one on every target; words without signs differ from those with in some.
+pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
+    Some(match (op, class) {
+        (Op::Add, Class::F32) => P::AddF32,
+        (Op::Add, Class::F64) => P::AddF64,
+        (Op::Add, Class::B32) => P::AddS32,
+        (Op::Add, Class::B64) => P::AddS64,
+        (Op::Sub, Class::F32) => P::SubF32,
+        (Op::Sub, Class::F64) => P::SubF64,
+        (Op::Sub, Class::B32) => P::SubS32,
+        (Op::Sub, Class::B64) => P::SubS64,
+        (Op::Mul, Class::F32) => P::MulF32,
+        (Op::Mul, Class::F64) => P::MulF64,
+        (Op::Mul, Class::B32) => P::MulLoS32,
+        (Op::Mul, Class::B64) => P::MulLoS64,
+        (Op::Fma, Class::F32) => P::FmaRnF32,
+        (Op::Fma, Class::F64) => P::FmaRnF64,
+        (Op::Div, Class::F32) => P::DivRnF32,
+        (Op::Div, Class::F64) => P::DivRnF64,
+        (Op::Min, Class::F32) => P::MinF32,
+        (Op::Min, Class::F64) => P::MinF64,
+        (Op::Min, Class::B32) if unsigned => P::MinU32,
+        (Op::Min, Class::B32) => P::MinS32,
+        (Op::Min, Class::B64) => P::MinS64,
+        (Op::Max, Class::F32) => P::MaxF32,
+        (Op::Max, Class::F64) => P::MaxF64,
+        (Op::Max, Class::B32) if unsigned => P::MaxU32,
+        (Op::Max, Class::B32) => P::MaxS32,
+        (Op::Max, Class::B64) => P::MaxS64,
+        (Op::Neg, Class::F32) => P::NegF32,
+        (Op::Neg, Class::F64) => P::NegF64,
+        (Op::Neg, Class::B32) => P::NegS32,
+        (Op::Neg, Class::B64) => P::NegS64,
+        (Op::Abs, Class::F32) => P::AbsF32,
+        (Op::Abs, Class::F64) => P::AbsF64,
+        (Op::Abs, Class::B32) => P::AbsS32,
+        (Op::Abs, Class::B64) => P::AbsS64,
+        (Op::Exp2, Class::F32) => P::Ex2ApproxFtzF32,
+        (Op::Log2, Class::F32) => P::Lg2ApproxF32,
+        (Op::Sqrt, Class::F32) => P::SqrtRnF32,
+        (Op::Sqrt, Class::F64) => P::SqrtRnF64,
+        (Op::Rsqrt, Class::F32) => P::RsqrtApproxF32,
+        _ => return None,
+    })
+}
+
+pub(super) fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
+    Some(match (op, class) {
+        (Op::Eq, Class::F32) => P::SetpEqF32,
+        (Op::Ne, Class::F32) => P::SetpNeuF32,
+        (Op::Lt, Class::F32) => P::SetpLtF32,
+        (Op::Le, Class::F32) => P::SetpLeF32,
+        (Op::Gt, Class::F32) => P::SetpGtF32,
+        (Op::Ge, Class::F32) => P::SetpGeF32,
+        (Op::Eq, Class::F64) => P::SetpEqF64,
+        (Op::Ne, Class::F64) => P::SetpNeuF64,
+        (Op::Lt, Class::F64) => P::SetpLtF64,
+        (Op::Le, Class::F64) => P::SetpLeF64,
+        (Op::Gt, Class::F64) => P::SetpGtF64,
+        (Op::Ge, Class::F64) => P::SetpGeF64,
+        (Op::Lt, Class::B32) if unsigned => P::SetpLtU32,
+        (Op::Le, Class::B32) if unsigned => P::SetpLeU32,
+        (Op::Gt, Class::B32) if unsigned => P::SetpGtU32,
+        (Op::Ge, Class::B32) if unsigned => P::SetpGeU32,
+        (Op::Eq, Class::B32) => P::SetpEqS32,
+        (Op::Ne, Class::B32) => P::SetpNeS32,
+        (Op::Lt, Class::B32) => P::SetpLtS32,
+        (Op::Le, Class::B32) => P::SetpLeS32,
+        (Op::Gt, Class::B32) => P::SetpGtS32,
+        (Op::Ge, Class::B32) => P::SetpGeS32,
+        (Op::Eq, Class::B64) => P::SetpEqS64,
+        (Op::Ne, Class::B64) => P::SetpNeS64,
+        (Op::Lt, Class::B64) => P::SetpLtS64,
+        (Op::Le, Class::B64) => P::SetpLeS64,
+        (Op::Gt, Class::B64) => P::SetpGtS64,
+        (Op::Ge, Class::B64) => P::SetpGeS64,
+        _ => return None,
+    })
+}
+
+impl Lower<'_> {
+    pub(super) fn arithmetic(&mut self, op: Op, (class, unsigned): (Class, bool), xs: &[Reg]) -> Option<Reg> {
+        let srcs: Vec<Operand> = xs.iter().map(|&r| r.into()).collect();
+        let instr = match (op, class) {
+            (Op::Exp, Class::F32) => {
+                let log2e = self.literal(std::f64::consts::LOG2_E, class);
+                let scaled = self.emit.pure(class, P::MulF32, [xs[0].into(), log2e.into()]);
+                return Some(self.emit.pure(class, P::Ex2ApproxFtzF32, [scaled.into()]));
+            }
+            (Op::Log, Class::F32) => {
+                let ln2 = self.literal(std::f64::consts::LN_2, class);
+                let log2 = self.emit.pure(class, P::Lg2ApproxF32, srcs);
+                return Some(self.emit.pure(class, P::MulF32, [log2.into(), ln2.into()]));
+            }
+            (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
+            (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
+            (Op::Tanh | Op::FastTanh, Class::F32) => {
+                // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities. Where `.ftz` changes a power or a reciprocal the result is 1 or -1.
+                let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
+                let scaled = self.emit.pure(class, P::MulF32, [xs[0].into(), factor.into()]);
+                let power = self.emit.pure(class, P::Ex2ApproxFtzF32, [scaled.into()]);
+                let (one, twice) = (self.literal(1.0, class), self.literal(-2.0, class));
+                let below = self.emit.pure(class, P::AddF32, [power.into(), one.into()]);
+                let part = self.emit.pure(class, P::RcpApproxFtzF32, [below.into()]);
+                return Some(self.emit.pure(class, P::FmaRnF32, [part.into(), twice.into(), one.into()]));
+            }
+            _ => instruction(op, (class, unsigned))?,
+        };
+        Some(self.emit.pure(class, instr, srcs))
+    }
+}

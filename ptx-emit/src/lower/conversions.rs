@@ -1,0 +1,233 @@
+//! Numbers between the types that they are stored in and the classes that they are computed in. 16-bit floats are computed in f32 and
+//! rounded where they are stored or cast.
+
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::types::Elem;
+
+impl Lower<'_> {
+    /// From an 8-bit float in the low byte of a register to f16.
+    pub(super) fn half_of_fp8(&mut self, raw: Reg, elem: Elem) -> Reg {
+        self.need_fp8_conversions(elem);
+        let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
+        let pair = self.emit.def(Class::B16, P::CvtU16U32, [raw.into()]);
+        let pair = self.emit.def(Class::B32, op, [pair.into()]);
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), pair.into()]);
+        lo
+    }
+
+    /// From the stored form to the computed form.
+    pub(super) fn widen(&mut self, raw: Reg, elem: Elem) -> Reg {
+        match elem {
+            Elem::F16 => self.emit.def(Class::F32, P::CvtF32F16, [raw.into()]),
+            Elem::BF16 => {
+                // A bf16 is the upper half of an f32.
+                let zero = self.emit.pure(Class::B16, P::MovB16, [Operand::Imm(0)]);
+                self.emit.def(Class::F32, P::PackF32B16, [Operand::Vec(vec![zero, raw])])
+            }
+            Elem::TF32 => {
+                // The low 13 bits of a tf32 are not part of its value.
+                let bits = self.emit.def(Class::B32, P::AndB32, [raw.into(), Operand::Imm(0xffff_e000)]);
+                self.emit.def(Class::F32, P::MovF32B32, [bits.into()])
+            }
+            Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, [raw.into()]),
+            Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, [raw.into()]),
+            Elem::E4M3 | Elem::E5M2 => {
+                let half = self.half_of_fp8(raw, elem);
+                self.emit.def(Class::F32, P::CvtF32F16, [half.into()])
+            }
+            _ => raw,
+        }
+    }
+
+    /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
+    /// holds them all.
+    pub(super) fn wide_enough(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
+        if from != Some(Elem::U32) || matches!(to, Elem::I32 | Elem::U32) || self.emit.func.regs[x] != Class::B32 {
+            return x;
+        }
+        let wide = self.emit.def(Class::B64, P::CvtU64U32, [x.into()]);
+        match to {
+            // Exact, so that one rounding is left.
+            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => {
+                self.emit.def(Class::F64, P::CvtRnF64S64, [wide.into()])
+            }
+            _ => wide,
+        }
+    }
+
+    /// From the computed form `x` of type `from` to the stored form of `to`, rounded to nearest even.
+    pub(super) fn narrow(&mut self, x: Reg, to: Elem) -> Option<Reg> {
+        let class = self.emit.func.regs[x];
+        Some(match (class, to) {
+            (Class::F32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F32, [x.into()]),
+            (Class::F64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F64, [x.into()]),
+            (Class::F32, Elem::BF16) => self.round_bf16(x),
+            // By way of an f32 rounded to odd the second rounding is the only one that counts.
+            (Class::F64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let odd = self.round_to_odd(x);
+                return self.narrow(odd, to);
+            }
+            (Class::B32, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let exact = self.emit.def(Class::F64, P::CvtRnF64S32, [x.into()]);
+                return self.narrow(exact, to);
+            }
+            (Class::F32, Elem::TF32) => self.round_upper(x, 13),
+            (Class::F32, Elem::E4M3 | Elem::E5M2) => {
+                self.need_fp8_conversions(to);
+                let op = if to == Elem::E4M3 { P::CvtRnSatfiniteE4m3x2F32 } else { P::CvtRnSatfiniteE5m2x2F32 };
+                let zero = self.literal(0.0, Class::F32);
+                let pair = self.emit.def(Class::B16, op, [zero.into(), x.into()]);
+                self.emit.def(Class::B32, P::CvtU32U16, [pair.into()])
+            }
+            (Class::B32, Elem::I8) => self.emit.def(Class::B32, P::CvtSatS8S32, [x.into()]),
+            (Class::B32, Elem::U8) => self.emit.def(Class::B32, P::CvtSatU8S32, [x.into()]),
+            (Class::F32 | Class::F64, Elem::I8 | Elem::U8) => {
+                let round = if class == Class::F32 { P::CvtRniS32F32 } else { P::CvtRniS32F64 };
+                let whole = self.emit.def(Class::B32, round, [x.into()]);
+                let op = if to == Elem::I8 { P::CvtSatS8S32 } else { P::CvtSatU8S32 };
+                self.emit.def(Class::B32, op, [whole.into()])
+            }
+            (Class::F32, Elem::F32) | (Class::F64, Elem::F64) => x,
+            (Class::F64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32F64, [x.into()]),
+            (Class::F32, Elem::F64) => self.emit.def(Class::F64, P::CvtF64F32, [x.into()]),
+            (Class::B32, Elem::I32 | Elem::U32) | (Class::B64, Elem::I64) => x,
+            (Class::B32, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S32, [x.into()]),
+            (Class::B32, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S32, [x.into()]),
+            (Class::B32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S32, [x.into()]),
+            (Class::F32, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F32, [x.into()]),
+            (Class::F64, Elem::I32) => self.emit.def(Class::B32, P::CvtRniS32F64, [x.into()]),
+            (Class::F32, Elem::U32) => self.emit.def(Class::B32, P::CvtRniU32F32, [x.into()]),
+            (Class::F64, Elem::U32) => self.emit.def(Class::B32, P::CvtRniU32F64, [x.into()]),
+            (Class::F32, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F32, [x.into()]),
+            (Class::F64, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F64, [x.into()]),
+            (Class::B32, Elem::I64) => self.emit.def(Class::B64, P::CvtS64S32, [x.into()]),
+            (Class::B64, Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32) => {
+                let (low, high) = match to {
+                    Elem::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+                    Elem::U8 => (0, i64::from(u8::MAX)),
+                    Elem::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+                    _ => (0, i64::from(u32::MAX)),
+                };
+                let above = self.emit.def(Class::B64, P::MaxS64, [x.into(), Operand::Imm(low)]);
+                let clamped = self.emit.def(Class::B64, P::MinS64, [above.into(), Operand::Imm(high)]);
+                self.emit.def(Class::B32, P::CvtS32S64, [clamped.into()])
+            }
+            (Class::B64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S64, [x.into()]),
+            (Class::B64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+                let odd = self.round_to_odd(x);
+                return self.narrow(odd, to);
+            }
+            (Class::B64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S64, [x.into()]),
+            (Class::B64, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S64, [x.into()]),
+            _ => return None,
+        })
+    }
+
+    /// Two numbers of the computed form as a pair of 16-bit floats, `low` in the low half; `None`: in two conversions.
+    pub(super) fn narrow_pair(&mut self, low: Reg, high: Reg, to: Elem) -> Option<Reg> {
+        let floats = [low, high].iter().all(|&r| self.emit.func.regs[r] == Class::F32);
+        let op = match to {
+            Elem::F16 => P::CvtRnF16x2F32,
+            Elem::BF16 => P::CvtRnBf16x2F32,
+            _ => return None,
+        };
+        (floats && self.target.has_pair_conversions()).then(|| self.emit.def(Class::B32, op, [high.into(), low.into()]))
+    }
+
+    /// Numbers of type `from` in the stored form of `to`.
+    pub(super) fn narrow_all(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
+        let mut raw = Vec::new();
+        for x in computed {
+            let x = self.wide_enough(x, from, to);
+            match self.narrow(x, to) {
+                Some(r) => raw.push(r),
+                None => return Err(self.unsupported(at, "this conversion")),
+            }
+        }
+        Ok(raw)
+    }
+
+    /// [`narrow_all`](Lower::narrow_all), pairs of 16 bits in an instruction where there is one: these come packed.
+    pub(super) fn narrow_words(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
+        let pairs = computed.chunks(2).map(|pair| match *pair {
+            [low, high] => self.narrow_pair(low, high, to),
+            _ => None,
+        });
+        match pairs.collect() {
+            Some(words) => Ok(words),
+            None => self.narrow_all(at, computed, (from, to)),
+        }
+    }
+
+    /// Registers of 16 bits, two by two; others as they are.
+    pub(super) fn packed(&mut self, raw: Vec<Reg>) -> Vec<Reg> {
+        if raw.iter().any(|&r| self.emit.func.regs[r] != Class::B16) {
+            return raw;
+        }
+        let pack = |p: &[Reg]| self.emit.def(Class::B32, P::PackB32B16, [Operand::Vec(p.to_vec())]);
+        raw.chunks(2).map(pack).collect()
+    }
+
+    /// An f64 or i64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with
+    /// two fraction bits less rounds the number itself (Boldo and Melquiond, "When double rounding is odd", 2005).
+    fn round_to_odd(&mut self, x: Reg) -> Reg {
+        let wide = self.emit.func.regs[x];
+        let (cut, back, differs) = match wide {
+            Class::B64 => (P::CvtRzF32S64, P::CvtRziS64F32, P::SetpNeS64),
+            _ => (P::CvtRzF32F64, P::CvtF64F32, P::SetpNeuF64),
+        };
+        let cut = self.emit.def(Class::F32, cut, [x.into()]);
+        let back = self.emit.def(wide, back, [cut.into()]);
+        let inexact = self.emit.def(Class::Pred, differs, [back.into(), x.into()]);
+        let bits = self.emit.def(Class::B32, P::MovB32F32, [cut.into()]);
+        let sticky = self.emit.def(Class::B32, P::OrB32, [bits.into(), Operand::Imm(1)]);
+        let bits = self.emit.def(Class::B32, P::SelpB32, [sticky.into(), bits.into(), inexact.into()]);
+        self.emit.def(Class::F32, P::MovF32B32, [bits.into()])
+    }
+
+    /// Notes a conversion of 8-bit floats for a target without the instruction; the statement is refused once it is lowered.
+    pub(super) fn need_fp8_conversions(&mut self, elem: Elem) {
+        if !self.target.has_fp8_conversions() {
+            self.unconverted = Some(elem);
+        }
+    }
+
+    /// f32 to bf16, to nearest even; with integer instructions where the target has no conversion.
+    fn round_bf16(&mut self, x: Reg) -> Reg {
+        if self.target.has_bf16_conversions() {
+            return self.emit.def(Class::B16, P::CvtRnBf16F32, [x.into()]);
+        }
+        let rounded = self.round_upper(x, 16);
+        let (lo, hi) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
+        self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![lo, hi]), rounded.into()]);
+        hi
+    }
+
+    /// The bits of an f32 rounded to nearest even at bit `drop`; what is below is of no meaning.
+    fn round_upper(&mut self, x: Reg, drop: i64) -> Reg {
+        let bits = self.emit.def(Class::B32, P::MovB32F32, [x.into()]);
+        let shifted = self.emit.def(Class::B32, P::ShrU32, [bits.into(), Operand::Imm(drop)]);
+        let odd = self.emit.def(Class::B32, P::AndB32, [shifted.into(), Operand::Imm(1)]);
+        let biased = self.emit.def(Class::B32, P::AddS32, [bits.into(), Operand::Imm((1 << (drop - 1)) - 1)]);
+        let rounded = self.emit.def(Class::B32, P::AddS32, [biased.into(), odd.into()]);
+        // A NaN must stay a NaN: the addition may carry into the exponent.
+        let nan = self.emit.def(Class::Pred, P::SetpNeuF32, [x.into(), x.into()]);
+        let quiet = self.emit.def(Class::B32, P::OrB32, [bits.into(), Operand::Imm(0x0040_0000)]);
+        self.emit.def(Class::B32, P::SelpB32, [quiet.into(), rounded.into(), nan.into()])
+    }
+}

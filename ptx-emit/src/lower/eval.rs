@@ -1,0 +1,435 @@
+//! Expressions: indices, conditions, and elements of tiles.
+//!
+//! The three ask each other: an index may be a selection by a condition, a condition compares numbers, and an element may be an index. So they
+//! are in one file.
+
+use super::arithmetic::compare_op;
+use super::counted::Counted;
+use super::dims::Dims;
+use super::ints::{Int, Repr, fits32};
+use super::operands::{Operands, repeated_elements};
+use super::scope::{Kind, Scope};
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::{Domain, Op};
+use tilec_ir::types::{Elem, ElemRef};
+
+impl Lower<'_> {
+    pub(super) fn eval(
+        &mut self,
+        e: Expr,
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
+            return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
+        }
+        if let Some((_, tile)) = operands.tiles.iter().find(|(x, _)| *x == e) {
+            return Ok(group
+                .iter()
+                .map(|&v| {
+                    let x = self.get(tile, v);
+                    self.convert(x, class)
+                })
+                .collect());
+        }
+        match self.k.exprs[e].clone() {
+            ExprData::Int(_) => self.eval_index(e, group, class),
+            ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
+            ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
+            ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
+                let inner = self.class_of_expr(arg)?;
+                let xs = self.eval(arg, operands, group, inner)?;
+                let from = self.elem_of_expr(arg);
+                let mut out = Vec::new();
+                for x in xs {
+                    let x = self.wide_enough(x, from, elem);
+                    let Some(raw) = self.narrow(x, elem) else { return Err(self.unsupported(e, "this conversion")) };
+                    let wide = self.widen(raw, elem);
+                    out.push(self.convert(wide, class));
+                }
+                Ok(out)
+            }
+            ExprData::Iota { axis, .. } => {
+                let mut out = Vec::new();
+                for &v in group {
+                    let index = self.coordinate(&operands.scope, axis as usize, v);
+                    let r = self.in32(index);
+                    out.push(self.convert(r, class));
+                }
+                Ok(out)
+            }
+            ExprData::Lookup { table, index } => {
+                let own = match self.kind_of(index)? {
+                    Kind::Index => Class::B32,
+                    Kind::Number(class) => class,
+                };
+                let at = self.eval(index, operands, group, own)?;
+                let bytes = self.elem_of_expr(index).is_some_and(|elem| elem == Elem::U8);
+                let xs = at.into_iter().map(|at| self.element(table, at, bytes)).collect::<Vec<_>>();
+                Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
+            }
+            ExprData::Op { op, args } => match op.domain() {
+                Domain::Select => {
+                    let conds = self.eval_bool(args[0], operands, group)?;
+                    let (a, b) =
+                        (self.eval(args[1], operands, group, class)?, self.eval(args[2], operands, group, class)?);
+                    Ok((0..group.len()).map(|i| self.choose(conds[i], a[i], b[i])).collect())
+                }
+                Domain::Integer => self.eval_index(e, group, class),
+                Domain::Numeric | Domain::Float => self.eval_repeated(e, (op, &args), operands, group, class),
+                Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
+            },
+            ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
+            ExprData::Reduce { .. } => self.eval_reduced(e, operands, group, class),
+            ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
+            ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
+            ExprData::View(_) => Err(self.unsupported(e, "this window")),
+        }
+    }
+
+    /// A numeric operation; what is the same for several elements is computed once.
+    fn eval_repeated(
+        &mut self,
+        e: Expr,
+        (op, args): (Op, &[Expr]),
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        let places = operands.repeated.borrow_mut().places(self.k, e, &operands.scope, group);
+        let Some(places) = places else { return self.eval_numeric(e, (op, args), operands, group, class) };
+        let known = |place: u64| operands.repeated.borrow().get(e, place, class);
+        let mut missing: Vec<(u64, usize)> = Vec::new();
+        for (&place, &v) in places.iter().zip(group) {
+            if known(place).is_none() && missing.iter().all(|(p, _)| *p != place) {
+                missing.push((place, v));
+            }
+        }
+        let elements: Vec<usize> = missing.iter().map(|(_, v)| *v).collect();
+        if !elements.is_empty() {
+            let regs = self.eval_numeric(e, (op, args), operands, &elements, class)?;
+            for ((place, _), reg) in missing.into_iter().zip(regs) {
+                operands.repeated.borrow_mut().set(e, place, class, reg);
+            }
+        }
+        let found: Option<Vec<Reg>> = places.into_iter().map(known).collect();
+        Ok(found.unwrap_or_else(|| panic!("bug: a part of an expression was computed at no place")))
+    }
+
+    fn eval_numeric(
+        &mut self,
+        e: Expr,
+        (op, args): (Op, &[Expr]),
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if self.kind_of(e)? == Kind::Index {
+            return self.eval_index(e, group, class);
+        }
+        let mut parts = Vec::new();
+        for &a in args {
+            parts.push(self.eval(a, operands, group, class)?);
+        }
+        let unsigned = class == Class::B32 && self.elem_of_expr(e) == Some(Elem::U32);
+        let mut out = Vec::new();
+        for i in 0..group.len() {
+            let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
+            if unsigned && op == Op::Abs {
+                out.push(xs[0]);
+                continue;
+            }
+            match self.arithmetic(op, (class, unsigned), &xs) {
+                Some(r) => out.push(r),
+                None if class == Class::F64 => {
+                    let f = op.token();
+                    let way = format!("`{f}` of f64: f32 has it, `cast<f64>({f}(cast<f32>(x)))`");
+                    return Err(self.unsupported(e, &way));
+                }
+                None => return Err(self.unsupported(e, "this operator on elements of this type")),
+            }
+        }
+        Ok(out)
+    }
+
+    fn eval_ref(
+        &mut self,
+        e: Expr,
+        v: Value,
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if let Some(tile) = self.tiles[v].clone() {
+            if tile.dim_bits.is_empty() {
+                let x = self.get(&tile, 0);
+                let x = self.convert(x, class);
+                return Ok(vec![x; group.len()]);
+            }
+            if tile.layout != operands.scope.layout {
+                let Some(elements) = repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) else {
+                    return Err(self.different_layouts(e, v, &tile, operands));
+                };
+                return Ok(elements
+                    .into_iter()
+                    .map(|i| {
+                        let x = self.get(&tile, i);
+                        self.convert(x, class)
+                    })
+                    .collect());
+            }
+            return Ok(self.get_all(&tile, group).into_iter().map(|x| self.convert(x, class)).collect());
+        }
+        if let Some((_, regs)) = operands.named.iter().find(|(w, _)| *w == v) {
+            return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
+        }
+        if let Some(r) = self.scalars[v] {
+            let x = self.convert(r, class);
+            return Ok(vec![x; group.len()]);
+        }
+        if self.ints[v].is_some() {
+            return self.eval_index(e, group, class);
+        }
+        if let (ValueDef::Let, Some(init)) = (&self.k.values[v].def, tilec_ir::typing::let_init(self.k, v)) {
+            return self.eval(init, operands, group, class);
+        }
+        Err(self.unsupported(e, "this value"))
+    }
+
+    fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
+        let x = self.index(e)?;
+        let narrow = super::ints::fits32(x.lo, x.hi);
+        if class == Class::B32 && !narrow {
+            return Err(self.unsupported(e, "an index beyond 31 bits beside 32-bit elements"));
+        }
+        if let Some(c) = x.as_const() {
+            return Ok(vec![self.int_literal(c, class); group.len()]);
+        }
+        let r = if narrow { self.in32(x) } else { self.in64(x) };
+        let r = self.convert(r, class);
+        Ok(vec![r; group.len()])
+    }
+
+    /// Truth values of a group.
+    fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
+        if let Some(init) = self.deferred.named(self.k, e) {
+            return self.eval_bool(init, operands, group);
+        }
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
+            return Err(self.unsupported(e, "this condition"));
+        };
+        let mut out = Vec::new();
+        match op.domain() {
+            Domain::Logic => {
+                let mut parts = Vec::new();
+                for &a in &args {
+                    parts.push(self.eval_bool(a, operands, group)?);
+                }
+                for i in 0..group.len() {
+                    let srcs: Vec<Operand> = parts.iter().map(|p| p[i].into()).collect();
+                    let instr = match op {
+                        Op::And => P::AndPred,
+                        Op::Or => P::OrPred,
+                        _ => P::NotPred,
+                    };
+                    out.push(self.emit.pure(Class::Pred, instr, srcs));
+                }
+            }
+            Domain::Compare => {
+                if self.kind_of(args[0])? == Kind::Index && self.kind_of(args[1])? == Kind::Index {
+                    let (a, b) = (self.index(args[0])?, self.index(args[1])?);
+                    return Ok(vec![self.int_compare(op, a, b); group.len()]);
+                }
+                if let &[a, b] = &args[..]
+                    && let Some(found) = self.compare_counted(op, [a, b], &operands.scope, group)?
+                {
+                    return Ok(found);
+                }
+                let mut class = self.class_of_expr(args[0])?;
+                let other = self.class_of_expr(args[1])?;
+                if self.kind_of(args[0])? == Kind::Index {
+                    class = other;
+                }
+                let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
+                let unsigned = class == Class::B32 && args.iter().any(|&x| self.elem_of_expr(x) == Some(Elem::U32));
+                for i in 0..group.len() {
+                    match compare_op(op, (class, unsigned)) {
+                        Some(instr) => out.push(self.emit.pure(Class::Pred, instr, [a[i].into(), b[i].into()])),
+                        None => return Err(self.unsupported(e, "this comparison")),
+                    }
+                }
+            }
+            _ => return Err(self.unsupported(e, "this condition")),
+        }
+        Ok(out)
+    }
+
+    /// A condition that is the same in all threads.
+    pub(super) fn condition(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
+            return Err(self.unsupported(e, "this condition"));
+        };
+        let indices = op.domain() == Domain::Compare
+            && self.kind_of(args[0])? == Kind::Index
+            && self.kind_of(args[1])? == Kind::Index;
+        if indices {
+            let (a, b) = (self.index(args[0])?, self.index(args[1])?);
+            return Ok(self.int_compare(op, a, b));
+        }
+        if op.domain() == Domain::Logic {
+            let mut parts = Vec::new();
+            for &a in &args {
+                parts.push(Operand::Reg(self.condition(a)?));
+            }
+            let instr = match op {
+                Op::And => P::AndPred,
+                Op::Or => P::OrPred,
+                _ => P::NotPred,
+            };
+            return Ok(self.emit.pure(Class::Pred, instr, parts));
+        }
+        let scope = Scope {
+            layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
+            dim_bits: Dims::of(&[]),
+        };
+        let operands = Operands::new(scope);
+        Ok(self.eval_bool(e, &operands, &[0])?[0])
+    }
+
+    /// A scalar expression in its class.
+    pub(super) fn scalar(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let scope = Scope {
+            layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
+            dim_bits: Dims::of(&[]),
+        };
+        let operands = Operands::new(scope);
+        let class = self.class_of_expr(e)?;
+        Ok(self.eval(e, &operands, &[0], class)?[0])
+    }
+
+    /// The value of an index expression.
+    pub(super) fn index(&mut self, e: Expr) -> Result<Int, Reported> {
+        match self.k.exprs[e].clone() {
+            ExprData::Int(x) => Ok(Int::constant(x)),
+            ExprData::Ref(v) => {
+                if let Some(int) = self.ints[v] {
+                    return Ok(int);
+                }
+                if let ValueDef::Let = self.k.values[v].def
+                    && let Some(init) = tilec_ir::typing::let_init(self.k, v)
+                {
+                    return self.index(init);
+                }
+                Err(self.unsupported(e, "this is not an index"))
+            }
+            ExprData::Op { op: Op::Select, args } => {
+                let holds = self.condition(args[0])?;
+                let (a, b) = (self.index(args[1])?, self.index(args[2])?);
+                let (lo, hi) = (a.lo.min(b.lo), a.hi.max(b.hi));
+                let narrow = fits32(lo, hi);
+                let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
+                let (class, op) = if narrow { (Class::B32, P::SelpB32) } else { (Class::B64, P::SelpB64) };
+                let reg = self.emit.pure(class, op, [x, y, holds.into()]);
+                Ok(Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi })
+            }
+            ExprData::Op { op, args } => {
+                let a = self.index(args[0])?;
+                if matches!(op, Op::Neg | Op::Abs) {
+                    let negative = self.int_op(Op::Sub, Int::constant(0), a);
+                    let value = match op {
+                        Op::Neg => negative,
+                        _ => negative.and_then(|negative| self.int_op(Op::Max, a, negative)),
+                    };
+                    return value.ok_or(()).map_err(|()| self.overflow(e, None));
+                }
+                let b = match args.get(1) {
+                    Some(&b) => self.index(b)?,
+                    None => return Err(self.unsupported(e, "this operator does not work on indices")),
+                };
+                if op == Op::Mul
+                    && let Some(bound) = self.bound_of_product(e)
+                {
+                    return Ok(self.bounded_product(a, b, bound));
+                }
+                match op {
+                    Op::Mul => match self.int_op(op, a, b) {
+                        Some(product) => Ok(product),
+                        None => self
+                            .promised_product(e, [(args[0], a), (args[1], b)])
+                            .ok_or(())
+                            .map_err(|()| self.overflow(e, None)),
+                    },
+                    Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
+                        let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
+                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e, divisor))
+                    }
+                    _ => Err(self.unsupported(e, "this operator does not work on indices")),
+                }
+            }
+            _ => Err(self.unsupported(e, "this is not an index")),
+        }
+    }
+
+    /// The comparison of two sums of indices and coordinates, for each element; `None`: they are something else.
+    fn compare_counted(
+        &mut self,
+        op: Op,
+        [a, b]: [Expr; 2],
+        scope: &Scope,
+        group: &[usize],
+    ) -> Result<Option<Vec<Reg>>, Reported> {
+        if ![a, b].into_iter().any(|e| self.counts(e)) {
+            return Ok(None);
+        }
+        let Some(a) = self.counted(a, scope, group)? else { return Ok(None) };
+        let Some(b) = self.counted(b, scope, group)? else { return Ok(None) };
+        let mut found = Vec::new();
+        for i in 0..group.len() {
+            // Within 32 bits on both sides: then nothing wraps in the tile's arithmetic.
+            let fits = |own: Int, known: i64| fits32(own.lo + i128::from(known), own.hi + i128::from(known));
+            if !fits(a.own[i], a.known[i]) || !fits(b.own[i], b.known[i]) {
+                return Ok(None);
+            }
+            let Some(less) = self.int_op(Op::Sub, b.own[i], a.own[i]).filter(|d| fits32(d.lo, d.hi)) else {
+                return Ok(None);
+            };
+            found.push(self.int_compare(op, Int::constant(a.known[i] - b.known[i]), less));
+        }
+        Ok(Some(found))
+    }
+
+    fn counted(&mut self, e: Expr, scope: &Scope, group: &[usize]) -> Result<Option<Counted>, Reported> {
+        if self.kind_of(e)? == Kind::Index {
+            let index = self.index(e)?;
+            let known = index.as_const().unwrap_or(0);
+            let own = if index.as_const().is_some() { Int::constant(0) } else { index };
+            return Ok(Some(Counted { own: vec![own; group.len()], known: vec![known; group.len()] }));
+        }
+        if self.elem_of_expr(e) != Some(Elem::I32) {
+            return Ok(None);
+        }
+        match self.k.exprs[e].clone() {
+            ExprData::Iota { axis, .. } => Ok(self.coordinates(scope, axis as usize, group)),
+            ExprData::Op { op: op @ (Op::Add | Op::Sub), args } => {
+                let &[x, y] = &args[..] else { return Ok(None) };
+                let Some(x) = self.counted(x, scope, group)? else { return Ok(None) };
+                let Some(y) = self.counted(y, scope, group)? else { return Ok(None) };
+                let mut sum = Counted { own: Vec::new(), known: Vec::new() };
+                for i in 0..group.len() {
+                    let Some(own) = self.int_op(op, x.own[i], y.own[i]) else { return Ok(None) };
+                    sum.own.push(own);
+                    sum.known.push(if op == Op::Add { x.known[i] + y.known[i] } else { x.known[i] - y.known[i] });
+                }
+                Ok(Some(sum))
+            }
+            _ => Ok(None),
+        }
+    }
+}

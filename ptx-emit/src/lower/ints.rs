@@ -1,0 +1,64 @@
+//! Integers as lowering knows them: a number or a register, with the range of its values over all admissible launches
+//! (sizes up to [`MAX_SIZE`], strides up to [`MAX_STRIDE`]).
+
+use crate::inst::Reg;
+use tilec_ir::index::Interval;
+use tilec_ir::kernel::Kernel;
+
+/// Largest run-time extent: leaves room for a tile past the end in 31 bits.
+pub(super) const MAX_SIZE: i128 = (1 << 31) - (1 << 16);
+
+/// Largest run-time stride, in elements.
+pub(super) const MAX_STRIDE: i128 = 1 << 40;
+
+/// An integer known at compile time or held in a register.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Repr {
+    Const(i64),
+    R32(Reg),
+    R64(Reg),
+}
+
+/// An index value with its range.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Int {
+    pub(super) repr: Repr,
+    pub(super) lo: i128,
+    pub(super) hi: i128,
+}
+
+impl Int {
+    pub(super) fn constant(x: i64) -> Int {
+        Int { repr: Repr::Const(x), lo: i128::from(x), hi: i128::from(x) }
+    }
+
+    pub(super) fn r32(reg: Reg, lo: i128, hi: i128) -> Int {
+        Int { repr: Repr::R32(reg), lo, hi }
+    }
+
+    pub(super) fn interval(self) -> Interval {
+        Interval::new(self.lo, self.hi)
+    }
+
+    pub(super) fn as_const(self) -> Option<i64> {
+        match self.repr {
+            Repr::Const(x) => Some(x),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn fits32(lo: i128, hi: i128) -> bool {
+    lo >= i128::from(i32::MIN) && hi <= i128::from(i32::MAX)
+}
+
+/// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
+/// per Compute Capability").
+pub(super) const MAX_BLOCKS_X: i128 = i32::MAX as i128;
+pub(super) const MAX_BLOCKS_YZ: i128 = 65_535;
+
+/// Columns of blocks that are walked together; 1: none.
+pub(super) fn raster(k: &Kernel) -> i64 {
+    let g = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1);
+    if k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
+}

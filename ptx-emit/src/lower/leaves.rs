@@ -1,0 +1,49 @@
+//! Parts of an expression that are there already, and tiles that lie otherwise than what they are combined with.
+
+use super::operands::{Operands, repeated_elements};
+use super::state::Lower;
+use super::tile::Tile;
+use crate::inst::{Class, Reg};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Expr, Value};
+
+impl Lower<'_> {
+    /// A reduction's part of a group.
+    pub(super) fn eval_reduced(
+        &mut self,
+        e: Expr,
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        let found = operands.reduced.iter().find(|(x, _)| *x == e);
+        let regs: Option<Vec<Reg>> = found.and_then(|(_, r)| {
+            let elements = repeated_elements((&r.layout, &r.dim_bits), &operands.scope, group)?;
+            elements.into_iter().map(|i| *r.regs.get(i)?).collect()
+        });
+        match regs {
+            Some(regs) => Ok(regs.into_iter().map(|r| self.convert(r, class)).collect()),
+            None => {
+                Err(self.unsupported(e, "a reduction beside a tile of another layout than the one that is reduced"))
+            }
+        }
+    }
+
+    /// Refuses a tile that threads hold in another way than what it is combined with.
+    pub(super) fn different_layouts(&mut self, e: Expr, v: Value, tile: &Tile, operands: &Operands) -> Reported {
+        let name = &self.k.values[v].name;
+        let message = format!(
+            "not compiled to PTX for {} yet: `{name}` has the layout {}, and is combined with tiles in the layout {}",
+            self.target.name(),
+            tile.layout,
+            operands.scope.layout
+        );
+        let d = Diagnostic::error(codes::NOT_LOWERED, self.k.expr_spans[e], message)
+            .with_place(self.k.values[v].span, format!("`{name}` gets its layout here"))
+            .with_note(format!(
+                "copy it to a tile without a layout, which takes the other one: `var y = reg ..`, `copy {name} -> y`"
+            ));
+        self.sink.report(d)
+    }
+}

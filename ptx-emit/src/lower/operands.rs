@@ -1,0 +1,109 @@
+//! What an expression reads: windows of memory, reductions and deferred `let`s, element for element.
+
+use super::dims::Dims;
+use super::repeated::Repeated;
+use super::scope::Scope;
+use super::tile::Tile;
+use super::windows::Access;
+use crate::inst::Reg;
+use std::cell::RefCell;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::layout::{RegLayout, drop_dims};
+use tilec_ir::types::Elem;
+
+/// The result of a reduction, as the thread has it.
+pub(super) struct Reduced {
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Dims,
+    /// By value index, in the class that elements are computed in; none where there is no element.
+    pub(super) regs: Vec<Option<Reg>>,
+}
+
+/// The memory operands of an expression, and the distribution.
+pub(super) struct Operands {
+    pub(super) scope: Scope,
+    pub(super) windows: Vec<(Expr, Access, Elem)>,
+    /// The current group.
+    pub(super) group: Vec<usize>,
+    /// Elements of the current group of each window.
+    pub(super) loaded: Vec<(Expr, Vec<Reg>)>,
+    pub(super) preds: Vec<Vec<Option<Reg>>>,
+    /// Windows read as a whole before the first group.
+    pub(super) tiles: Vec<(Expr, Tile)>,
+    /// Reductions, computed before the first group.
+    pub(super) reduced: Vec<(Expr, Reduced)>,
+    /// Deferred `let`s, each after those that it names.
+    pub(super) deferred: Vec<(Value, Expr)>,
+    /// Elements of the current group of each of them.
+    pub(super) named: Vec<(Value, Vec<Reg>)>,
+    /// Parts that several elements take.
+    pub(super) repeated: RefCell<Repeated>,
+}
+
+impl Operands {
+    pub(super) fn new(scope: Scope) -> Operands {
+        Operands {
+            scope,
+            windows: Vec::new(),
+            group: Vec::new(),
+            loaded: Vec::new(),
+            preds: Vec::new(),
+            tiles: Vec::new(),
+            reduced: Vec::new(),
+            deferred: Vec::new(),
+            named: Vec::new(),
+            repeated: RefCell::default(),
+        }
+    }
+
+    /// Takes out the windows whose accesses cover other elements than those of the destination: of another order in memory.
+    pub(super) fn take_unlike(&mut self, groups: &[Vec<usize>]) -> Vec<(Expr, Elem)> {
+        let mut out = Vec::new();
+        for i in (0..self.windows.len()).rev().filter(|&i| self.windows[i].1.groups != groups).collect::<Vec<_>>() {
+            let (e, _, elem) = self.windows.remove(i);
+            self.preds.remove(i);
+            out.push((e, elem));
+        }
+        out
+    }
+
+    /// Of the registers of the current group those of some of its elements.
+    pub(super) fn of_group(&self, regs: &[Reg], elements: &[usize]) -> Vec<Reg> {
+        if elements == self.group {
+            return regs.to_vec();
+        }
+        let at = |v: &usize| self.group.iter().position(|w| w == v);
+        let own = elements.iter().filter_map(|v| regs.get(at(v)?).copied()).collect::<Vec<_>>();
+        assert!(own.len() == elements.len(), "bug: elements outside of their group");
+        own
+    }
+
+    /// Whether a window of memory is among them.
+    pub(super) fn reads_memory(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// Gives such a window's elements.
+    pub(super) fn provide(&mut self, e: Expr, tile: Tile) {
+        self.tiles.push((e, tile));
+    }
+}
+
+/// The register indices of the elements of a tile with extents of 1 that the elements of a group are combined with; `None` if
+/// the thread does not hold them.
+pub(super) fn repeated_elements(
+    (layout, bits): (&RegLayout, &[u32]),
+    scope: &Scope,
+    group: &[usize],
+) -> Option<Vec<usize>> {
+    if scope.layout.repeated(&scope.dim_bits, bits)?.thread() != layout.thread() {
+        return None;
+    }
+    group
+        .iter()
+        .map(|&v| {
+            let index = drop_dims(scope.layout.at(0, v as u64), &scope.dim_bits, bits)?;
+            (0..1usize << layout.value_bits()).find(|&i| layout.at(0, i as u64) == index)
+        })
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! Bytes of registers: taken out, and put together by `prmt`, which picks any four bytes of two registers. Four bytes of
+//! four registers take three of them, but the first two of a 4x4 transposition serve two results each ([`Pairs`]).
+
+use super::state::Lower;
+use super::tile::Tile;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+
+/// Registers already made of bytes `2h, 2h + 1` of two registers, interleaved: (first, second, `h`) and the result. Valid as
+/// long as the registers keep their values.
+#[derive(Default)]
+pub(super) struct Pairs(Vec<((Reg, Reg, usize), Reg)>);
+
+/// The selector of `prmt` that picks these bytes, lowest first; 0 to 3 are the first register's, 4 to 7 the second's.
+pub(super) fn selector(bytes: [usize; 4]) -> Operand {
+    Operand::Imm(bytes.iter().rev().fold(0, |a, &b| a << 4 | b as i64))
+}
+
+impl Lower<'_> {
+    /// A byte of a register, zeros above it.
+    pub(super) fn byte(&mut self, reg: Reg, byte: usize) -> Reg {
+        let operands = vec![reg.into(), Operand::Imm(8 * byte as i64), Operand::Imm(8)];
+        self.emit.def(Class::B32, P::BfeU32, operands)
+    }
+
+    /// A register of up to four bytes, each given by the register and the byte of it; what is left is of no meaning.
+    pub(super) fn assemble(&mut self, bytes: &[(Reg, usize)], pairs: &mut Pairs) -> Reg {
+        let at = |i: usize| bytes.get(i).or(bytes.first()).copied();
+        let (Some(b0), Some(b1), Some(b2), Some(b3)) = (at(0), at(1), at(2), at(3)) else {
+            return self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
+        };
+        let all = [b0, b1, b2, b3];
+        if all.iter().enumerate().all(|(i, &(r, b))| r == b0.0 && b == i) {
+            return b0.0;
+        }
+        let second = all.iter().map(|b| b.0).find(|&r| r != b0.0).unwrap_or(b0.0);
+        if all.iter().all(|b| b.0 == b0.0 || b.0 == second) {
+            let pick = all.map(|(r, b)| if r == b0.0 { b } else { b + 4 });
+            return self.permute(b0.0, second, pick);
+        }
+        let ((low, l), (high, h)) = (self.pair(b0, b1, pairs), self.pair(b2, b3, pairs));
+        self.permute(low, high, [l, l + 1, h + 4, h + 5])
+    }
+
+    /// A register with two bytes next to each other, and where the first is.
+    fn pair(&mut self, a: (Reg, usize), b: (Reg, usize), pairs: &mut Pairs) -> (Reg, usize) {
+        if a.1 != b.1 {
+            return (self.permute(a.0, b.0, [a.1, b.1 + 4, 0, 0]), 0);
+        }
+        let key = (a.0, b.0, a.1 / 2);
+        let at = a.1 % 2 * 2;
+        if let Some((_, reg)) = pairs.0.iter().find(|(k, _)| *k == key) {
+            return (*reg, at);
+        }
+        let first = a.1 / 2 * 2;
+        let reg = self.permute(a.0, b.0, [first, first + 4, first + 1, first + 5]);
+        pairs.0.push((key, reg));
+        (reg, at)
+    }
+
+    fn permute(&mut self, a: Reg, b: Reg, pick: [usize; 4]) -> Reg {
+        self.emit.def(Class::B32, P::PrmtB32, [a.into(), b.into(), selector(pick)])
+    }
+
+    /// Puts bytes, each given by its register and the byte of it, into a tile; the others stay.
+    pub(super) fn set_bytes(&mut self, tile: &Tile, bytes: &[(usize, (Reg, usize))]) {
+        let mut pairs = Pairs::default();
+        let mut source: Vec<Option<(Reg, usize)>> = vec![None; tile.len()];
+        for &(v, b) in bytes {
+            source[v] = Some(b);
+        }
+        for (i, part) in source.chunks(tile.per_register).enumerate() {
+            let Some(&any) = part.iter().flatten().next() else { continue };
+            // What is not there may be anything.
+            let others = |b: usize| if tile.held.has(i * tile.per_register + b) { (tile.regs[i], b) } else { any };
+            let whole: Vec<(Reg, usize)> = part.iter().enumerate().map(|(b, s)| s.unwrap_or(others(b))).collect();
+            let reg = self.assemble(&whole, &mut pairs);
+            self.mov(tile.regs[i], reg);
+        }
+    }
+}

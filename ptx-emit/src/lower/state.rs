@@ -1,0 +1,262 @@
+//! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
+
+use super::emit::Emit;
+use super::extents::Extent;
+use super::ints::{Int, raster};
+use super::rings::{Placed, Ring, Turns};
+use super::scope::Kind;
+use super::tile::Tile;
+use super::windows::LoopState;
+use crate::inst::Reg;
+use crate::module::{Function, Item, Param, ParamTy};
+use crate::report::Report;
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeMap;
+use tilec_ir::codes;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::facts::Facts;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::hardware::Boxes;
+use tilec_ir::target::Target;
+use tilec_ir::types::{Elem, ElemRef, Partial};
+
+/// State of lowering one kernel.
+pub(crate) struct Lower<'a> {
+    pub(super) k: &'a Kernel,
+    pub(super) target: Target,
+    pub(super) sink: &'a mut Sink,
+    pub(super) lines: Lines,
+    pub(super) emit: Emit,
+    pub(super) ints: SecondaryMap<Value, Option<Int>>,
+    pub(super) facts: Facts,
+    /// Extents that are products.
+    pub(super) extents: Vec<Extent>,
+    /// Products that preconditions bound.
+    pub(super) promised: Vec<Extent>,
+    /// `let`s that are computed where they are stored.
+    pub(super) deferred: Deferred,
+    pub(super) kinds: SecondaryMap<Expr, Option<Kind>>,
+    pub(super) scalars: SecondaryMap<Value, Option<Reg>>,
+    pub(super) pointers: SecondaryMap<Value, Option<Reg>>,
+    /// Tables in constant memory, by their index in the function.
+    pub(super) tables: SecondaryMap<Value, Option<u32>>,
+    /// The layout in which threads hold what lies in scratch memory as registers do.
+    pub(super) fragments: SecondaryMap<Value, Option<RegLayout>>,
+    pub(super) tiles: SecondaryMap<Value, Option<Tile>>,
+    /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
+    pub(super) empty: Option<Value>,
+    /// Register tiles that are loaded in words, and shifted into place where they are read.
+    pub(super) runs: SecondaryMap<Value, Option<Runs>>,
+    pub(super) placed: SecondaryMap<Value, Option<Placed>>,
+    pub(super) rings: Vec<Ring>,
+    pub(super) loops: Vec<LoopState>,
+    /// Threads of the block.
+    pub(super) block_threads: u32,
+    /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
+    pub(super) thread_bits: u32,
+    /// The role whose statements these are.
+    pub(super) part: Option<Part>,
+    /// Where all threads of a role run: the lane that asks for its tensor copies.
+    pub(super) asks: Option<crate::inst::Guard>,
+    /// Tensor maps, a parameter each.
+    pub(super) maps: Vec<Map>,
+    /// What replicas of a role do in turns.
+    pub(super) turns: BTreeMap<Stmt, Turns>,
+    /// A conversion of the current statement that the target has no instruction for.
+    pub(super) unconverted: Option<Elem>,
+    /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
+    pub(super) parts: Option<(Partial, Vec<Expr>)>,
+    pub(super) smem_bytes: u64,
+    pub(super) report: Report,
+    /// The report lists copies and accesses of shared memory.
+    pub(super) report_accesses: bool,
+}
+
+/// Byte offsets of line starts.
+pub(super) struct Lines(Vec<u32>);
+
+impl Lines {
+    pub(super) fn new(source: &str) -> Lines {
+        let mut starts = vec![0];
+        starts.extend(source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        Lines(starts)
+    }
+
+    /// Line and column, from 1.
+    pub(super) fn position(&self, offset: u32) -> (u32, u32) {
+        let line = self.0.partition_point(|&s| s <= offset);
+        let start = self.0.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (line.max(1) as u32, offset - start + 1)
+    }
+}
+
+impl<'a> Lower<'a> {
+    pub(super) fn new(k: &'a Kernel, target: Target, lines: Lines, func: Function, sink: &'a mut Sink) -> Lower<'a> {
+        Lower {
+            k,
+            target,
+            sink,
+            lines,
+            emit: Emit::new(func),
+            ints: SecondaryMap::new(),
+            facts: Facts::new(k),
+            extents: Extent::all(k),
+            promised: Extent::promised(k),
+            deferred: Deferred::of(k),
+            kinds: SecondaryMap::new(),
+            scalars: SecondaryMap::new(),
+            pointers: SecondaryMap::new(),
+            tables: SecondaryMap::new(),
+            fragments: SecondaryMap::new(),
+            tiles: SecondaryMap::new(),
+            empty: None,
+            runs: SecondaryMap::new(),
+            placed: SecondaryMap::new(),
+            rings: Vec::new(),
+            loops: Vec::new(),
+            block_threads: 0,
+            thread_bits: 0,
+            part: None,
+            asks: None,
+            maps: Vec::new(),
+            turns: BTreeMap::new(),
+            unconverted: None,
+            parts: None,
+            smem_bytes: 0,
+            report: Report { stages: 1, ..Report::default() },
+            report_accesses: false,
+        }
+    }
+}
+
+/// The role whose statements are being lowered.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Part {
+    /// Its first thread in the block.
+    pub(super) first: u32,
+    /// Its threads; those of one replica.
+    pub(super) threads: u32,
+    /// How many replicas it has.
+    pub(super) replicas: u32,
+    /// The hardware barrier of its threads, if there is one left; those of other replicas follow. Barrier 0 is for all threads of the block.
+    pub(super) barrier: Option<u32>,
+}
+
+/// A tensor map of the kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    pub(super) tensor: Value,
+    /// Extents of a box along the tensor's dimensions, the contiguous one first.
+    pub(super) extents: Vec<u64>,
+    /// The tensor's dimensions in that order.
+    pub(super) dims: Vec<usize>,
+    pub(super) boxes: Boxes,
+    pub(super) param: u32,
+}
+
+impl Map {
+    pub(super) fn is(&self, tensor: Value, dims: &[usize], extents: &[u64], boxes: &Boxes) -> bool {
+        self.tensor == tensor && self.dims == dims && self.extents == extents && self.boxes.exchange == boxes.exchange
+    }
+}
+
+/// Words as they were loaded.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    pub(super) tile: Tile,
+    /// Register indices of the elements of each access, in address order.
+    pub(super) groups: Vec<Vec<usize>>,
+    /// The window's contiguous dimension.
+    pub(super) dim: usize,
+    /// The words of each access.
+    pub(super) words: Vec<Vec<Reg>>,
+    /// Bytes of the first word in front of the access.
+    pub(super) shift: Reg,
+    /// Bytes that the shift is a multiple of.
+    pub(super) known: u32,
+    /// Elements of each access that are inside the bounds along the contiguous dimension, 0 to all; `None`: all.
+    pub(super) inside: Vec<Option<Reg>>,
+}
+
+/// Instructions a kernel may have; straight-line code beyond takes ptxas minutes.
+pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
+
+/// Of a row and a column that are combined neither says which thread has which element.
+pub(super) const NO_WHOLE_TILE: &str =
+    "a tile that meets no register tile of its extents; add it to one (`var t = reg ..`)";
+
+impl Lower<'_> {
+    /// The element type of a place, tensor or scalar.
+    pub(super) fn elem(&self, v: Value) -> Option<Elem> {
+        match self.k.values[v].def.elem()? {
+            ElemRef::Known(elem) => Some(elem),
+            ElemRef::Param(_) => None,
+        }
+    }
+
+    /// Refuses a construct that has no lowering.
+    pub(super) fn unsupported(&mut self, e: Expr, what: &str) -> Reported {
+        let span = self.k.expr_spans[e];
+        self.unsupported_at(span, what)
+    }
+
+    pub(super) fn unsupported_at(&mut self, span: Span, what: &str) -> Reported {
+        self.sink.report(
+            Diagnostic::error(
+                codes::NOT_LOWERED,
+                span,
+                format!("not compiled to PTX for {} yet: {what}", self.target.name()),
+            )
+            .with_note(
+                "the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled",
+            ),
+        )
+    }
+
+    pub(super) fn too_long(&mut self, s: Stmt) -> Reported {
+        let span = self.k.stmt_spans[s];
+        self.sink.report(
+            Diagnostic::error(
+                codes::NOT_LOWERED,
+                span,
+                format!("the kernel would have more than {} instructions", MAX_INSTRUCTIONS),
+            )
+            .with_note("unroll less, or use smaller tiles"),
+        )
+    }
+
+    pub(super) fn param(&mut self, name: String, ty: ParamTy, align: Option<u32>) -> u32 {
+        self.emit.func.params.push(Param { name, ty, align });
+        (self.emit.func.params.len() - 1) as u32
+    }
+
+    /// A source position and a comment with the statement's text.
+    pub(super) fn mark(&mut self, s: Stmt) {
+        let span = self.k.stmt_spans[s];
+        self.emit.comment(tilec_ir::print::print_head(self.k, s));
+        if !span.is_none() {
+            let (line, col) = self.lines.position(span.start);
+            self.emit.item(Item::Loc { file: 0, line, col });
+        }
+    }
+
+    /// Whether a launch may begin while the one in front of it ends.
+    pub(super) fn overlaps(&self) -> bool {
+        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)) == Some(1)
+    }
+
+    /// Whether each role waits for the grids in front by itself: what roles compute beforehand, out of sizes, need not.
+    pub(super) fn waits_in_roles(&self) -> bool {
+        let roles = &self.k.blocks[self.k.body];
+        let apart = |&s: &Stmt| matches!(self.k.stmts[s], StmtData::Role { .. } | StmtData::Alloc { .. });
+        self.overlaps() && roles.iter().all(apart)
+    }
+
+    /// Columns that are walked together; 1: none.
+    pub(super) fn raster(&self) -> i64 {
+        raster(self.k)
+    }
+}

@@ -1,0 +1,127 @@
+//! A register tile: which registers hold which elements of a thread.
+
+use super::dims::Dims;
+use crate::inst::{Class, Reg};
+use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::types::Elem;
+
+/// A register tile: `2^value_bits` elements per thread, but for those beyond its extents.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    pub(super) elem: Elem,
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Dims,
+    /// Registers of all of them: nobody touches those of elements that are not there.
+    pub(super) regs: Vec<Reg>,
+    pub(super) held: Held,
+    /// Elements per register: two of 16 bits, or four of 8 bits, which value bit 0 (and 1) tell apart, lowest first. 1 if
+    /// elements are wider, or a thread owns one. A thread that owns two of 8 bits has half a register of them.
+    pub(super) per_register: usize,
+}
+
+impl Tile {
+    /// Number of elements of a thread, with those that are not there.
+    pub(super) fn len(&self) -> usize {
+        1 << self.layout.value_bits()
+    }
+
+    /// The elements of a thread.
+    pub(super) fn elements(&self) -> Vec<usize> {
+        (0..self.len()).filter(|&v| self.held.has(v)).collect()
+    }
+
+    /// Whether there are elements in a register: in all of its parts, or in some.
+    pub(super) fn has_register(&self, i: usize) -> bool {
+        (0..self.per_register).any(|part| self.held.has(i * self.per_register + part))
+    }
+
+    /// The numbers of the registers that have elements.
+    pub(super) fn registers(&self) -> impl Iterator<Item = usize> {
+        (0..self.regs.len()).filter(|&i| self.has_register(i))
+    }
+
+    /// Whether registers hold several elements.
+    pub(super) fn packed(&self) -> bool {
+        self.per_register > 1
+    }
+
+    /// Where 8-bit element `v` is: a register, and a byte of it.
+    pub(super) fn byte_of(&self, v: usize) -> (Reg, usize) {
+        (self.regs[v / self.per_register], v % self.per_register)
+    }
+
+    /// The window of extents `shape` that begins at `starts`: some of the registers. `None` if threads have no whole part of it, or words are
+    /// taken apart.
+    pub(super) fn window(&self, starts: &[u64], shape: &[u64]) -> Option<Tile> {
+        let dim_bits = Dims::of(shape);
+        let (layout, registers) = self.layout.window(&self.dim_bits, starts, &dim_bits)?;
+        let per = self.per_register;
+        let whole = registers.chunks(per).all(|word| {
+            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
+        });
+        let held = Held::of(&layout, dim_bits.extents())?;
+        let regs = registers.chunks(per).map(|word| self.regs[word[0] / per]).collect();
+        whole.then_some(Tile { elem: self.elem, layout, dim_bits, held, regs, per_register: per })
+    }
+
+    /// The same registers as a tile of two dimensions seen transposed.
+    pub(super) fn transposed(self) -> Option<Tile> {
+        let &[rows, columns] = self.dim_bits.extents() else { return None };
+        let layout = self.layout.transposed(self.dim_bits[0])?;
+        let dim_bits = Dims::of(&[columns, rows]);
+        let held = Held::of(&layout, dim_bits.extents())?;
+        Some(Tile { layout, dim_bits, held, ..self })
+    }
+
+    /// Whether another tile holds its elements in the same places.
+    pub(super) fn same_shape(&self, other: &Tile) -> bool {
+        self.elem == other.elem && self.layout == other.layout
+    }
+}
+
+/// The register class of a single element; one of 8 bits is the low byte of a 32-bit register.
+pub(super) fn class_of(elem: Elem) -> Option<Class> {
+    match elem {
+        Elem::F16 | Elem::BF16 => Some(Class::B16),
+        Elem::F32 => Some(Class::F32),
+        Elem::F64 => Some(Class::F64),
+        Elem::I32 | Elem::U32 | Elem::TF32 => Some(Class::B32),
+        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 => Some(Class::B32),
+        Elem::I64 => Some(Class::B64),
+        Elem::Bool => None,
+    }
+}
+
+/// The class in which elements of a type are computed with.
+pub(super) fn compute_class(elem: Elem) -> Class {
+    match elem {
+        Elem::F64 => Class::F64,
+        Elem::I32 | Elem::U32 | Elem::I8 | Elem::U8 => Class::B32,
+        Elem::I64 => Class::B64,
+        _ => Class::F32,
+    }
+}
+
+/// The value-index groups that one access of `2^log2` neighbours along `dim` covers: element order inside each group is
+/// address order. `None` if there are none, or some of them would reach beyond the tile.
+pub(super) fn groups(layout: &RegLayout, dim_bits: &Dims, dim: usize, log2: u32) -> Option<Vec<Vec<usize>>> {
+    let base: u32 = dim_bits[..dim].iter().sum();
+    let mut inner = Vec::new();
+    for b in 0..log2 {
+        inner.push((0..layout.value_bits()).find(|&i| layout.value_col(i) == 1u64 << (base + b))?);
+    }
+    let outer: Vec<u32> = (0..layout.value_bits()).filter(|i| !inner.contains(i)).collect();
+    let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (j, &b)| a | ((x >> j & 1) << b));
+    let all = (0..1usize << outer.len())
+        .map(|o| (0..1usize << inner.len()).map(|i| spread(o, &outer) | spread(i, &inner)).collect())
+        .collect();
+    Held::of(layout, dim_bits.extents())?.groups(all)
+}
+
+/// An element outside the bounds.
+#[derive(Copy, Clone)]
+pub(super) struct Filled {
+    pub(super) pattern: u64,
+    /// Bits of the part of a register that it takes.
+    pub(super) bits: u32,
+}

@@ -1,0 +1,202 @@
+//! Windows of memory as a thread sees them: what their addresses are made of, and which elements an access covers.
+
+use super::dims::Dims;
+use super::ints::Int;
+use super::tile::{Filled, Tile};
+use crate::inst::{Operand, Reg};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::layout::{RegLayout, SmemLayout};
+use tilec_ir::space::Space;
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// Bytes of the words that unaligned accesses are made of.
+pub(super) const WORD: i64 = 16;
+
+/// A window of a tensor as a thread sees it.
+pub(super) struct GlobalWindow {
+    pub(super) view: ResolvedView,
+    /// Pointers to the thread's first element in a block, by the register coordinates' bits of [`WindowDim::blocks`].
+    pub(super) pointers: Vec<(Vec<u64>, Reg)>,
+    /// Per kept dimension, in window order.
+    pub(super) dims: Vec<WindowDim>,
+    pub(super) bytes: i64,
+    /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
+    /// the pointer of its block.
+    pub(super) chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
+    /// Pointers are rounded down to multiples of [`WORD`]. Rows of a thread must be multiples of it apart.
+    pub(super) rounded: bool,
+    /// By how much the last pointer was.
+    pub(super) shift: Option<Reg>,
+}
+
+pub(super) struct WindowDim {
+    /// The tensor's dimension.
+    pub(super) dim: usize,
+    /// Stride in elements; of several modes, that of the innermost.
+    pub(super) stride: Int,
+    /// Coordinate bits that number blocks within which the stride holds, and bits are those of threads or of registers; 0: that is everywhere.
+    pub(super) blocks: u64,
+    /// Index of the thread's first element along the dimension.
+    pub(super) first: Int,
+    /// The coordinate bits that each bit of the thread's index sets.
+    pub(super) cols: Vec<u64>,
+    /// Coordinate bits the thread part can set.
+    pub(super) reach: u64,
+    pub(super) thread: Option<Reg>,
+    pub(super) start: Int,
+    /// Exclusive upper bound, and whether it is checked.
+    pub(super) limit: Int,
+    pub(super) checked: bool,
+    pub(super) bits: u32,
+    pub(super) shift: u32,
+}
+
+/// A run-time loop that is being built.
+pub(super) struct LoopState {
+    pub(super) var: Value,
+    /// Depth of the loop's frame.
+    pub(super) depth: usize,
+    pub(super) start: Int,
+    pub(super) step: i64,
+    /// Pointers that move with the loop: key, register, bytes per iteration.
+    pub(super) induced: Vec<(String, Reg, Operand)>,
+}
+
+/// What a dimension's first element is the sum of.
+pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
+    match dim {
+        ViewDim::Fixed(e) => std::slice::from_ref(e),
+        ViewDim::From { starts, .. } => starts,
+    }
+}
+
+/// Addresses of one window.
+pub(super) struct SharedWindow {
+    pub(super) root: Option<Reg>,
+    pub(super) thread: Option<Reg>,
+    pub(super) slot: Option<Reg>,
+    /// Address bits that the thread part can set.
+    pub(super) reach: u64,
+    /// Byte contribution of each value bit.
+    pub(super) value_cols: Vec<u64>,
+    /// Byte contribution of the window's start.
+    pub(super) base: u64,
+    /// Where the buffer is.
+    pub(super) offset: u64,
+    pub(super) panels: Panels,
+    pub(super) xored: Vec<(u64, Reg)>,
+    /// Log2 extents of the window.
+    pub(super) bits: Vec<u32>,
+}
+
+impl SharedWindow {
+    /// Log2 extents of the window.
+    pub(super) fn bits(&self) -> &[u32] {
+        &self.bits
+    }
+}
+
+/// Panels of a buffer that follow one another at a distance that is no power of two: in bytes.
+#[derive(Copy, Clone)]
+pub(super) struct Panels {
+    /// Address bits that count panels; none if addresses are linear in all of them.
+    pub(super) counted: u64,
+    pub(super) stride: u64,
+}
+
+impl Panels {
+    pub(super) fn of(smem: &SmemLayout, bytes: u64) -> Panels {
+        let pitch = smem.pitch().map(|p| Panels { counted: !((bytes << p.bit) - 1), stride: p.stride * bytes });
+        pitch.unwrap_or(Panels { counted: 0, stride: 0 })
+    }
+
+    /// What columns of places add inside a panel.
+    pub(super) fn inside(&self, columns: &[u64]) -> Vec<u64> {
+        columns.iter().map(|c| c & !self.counted).collect()
+    }
+
+    /// What they add to the panel's number.
+    pub(super) fn numbers(&self, columns: &[u64]) -> Vec<u64> {
+        columns.iter().map(|c| self.number(c & self.counted)).collect()
+    }
+
+    pub(super) fn number(&self, place: u64) -> u64 {
+        place.checked_shr(self.counted.trailing_zeros()).unwrap_or(0)
+    }
+
+    /// Where the panel of a place begins.
+    pub(super) fn bytes(&self, place: u64) -> u64 {
+        self.number(place) * self.stride
+    }
+}
+
+/// The place of a column-major window index; `kept`: the buffer's dimension of each of the window's.
+pub(super) fn place_of(smem: &SmemLayout, index: u64, window: &[u32], kept: &[usize]) -> u64 {
+    let mut coords = vec![0; smem.dim_bits().len()];
+    let mut rest = index;
+    for (&bits, &d) in window.iter().zip(kept) {
+        coords[d] = rest & ((1u64 << bits) - 1);
+        rest >>= bits;
+    }
+    smem.place(&coords)
+}
+
+/// Byte contributions of the five lane bits, for the report.
+pub(super) fn lane_bytes(
+    smem: &SmemLayout,
+    layout: &RegLayout,
+    window: &[u32],
+    kept: &[usize],
+    bytes: u64,
+) -> Vec<u64> {
+    (0..5).map(|i| place_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
+}
+
+/// One side of a copy in memory, ready for access.
+pub(super) enum Window {
+    Global(GlobalWindow),
+    Shared(SharedWindow),
+    Fragment(FragmentWindow),
+}
+
+/// A tile of scratch memory whose elements lie as registers do: what each thread holds in the same ones stands together.
+pub(super) struct FragmentWindow {
+    /// Where the thread's first registers are.
+    pub(super) base: Reg,
+    /// The first element of each access, and bytes from one to the next.
+    pub(super) firsts: Vec<usize>,
+    pub(super) step: i64,
+}
+
+/// A memory window with the groups of register indices that one access covers.
+pub(super) struct Access {
+    pub(super) window: Window,
+    pub(super) space: Space,
+    pub(super) layout: RegLayout,
+    pub(super) dim_bits: Dims,
+    pub(super) groups: Vec<Vec<usize>>,
+    pub(super) preds: Vec<Option<Reg>>,
+    /// What elements outside the bounds read as; `None`: zero.
+    pub(super) fill: Option<Filled>,
+}
+
+impl Access {
+    /// An access to global memory whose predicates are somebody else's.
+    pub(super) fn global(w: GlobalWindow, tile: &Tile, groups: Vec<Vec<usize>>) -> Access {
+        let (layout, dim_bits) = (tile.layout.clone(), tile.dim_bits.clone());
+        Access {
+            window: Window::Global(w),
+            space: Space::Gmem,
+            layout,
+            dim_bits,
+            groups,
+            preds: Vec::new(),
+            fill: None,
+        }
+    }
+
+    /// The predicate of each group.
+    pub(super) fn predicates(&self) -> Vec<Option<Reg>> {
+        self.preds.clone()
+    }
+}

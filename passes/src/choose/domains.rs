@@ -40,11 +40,8 @@ impl Space<'_> {
         if let Some(way) = self.warpgroups {
             // Columns of the instruction need no power of two.
             let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
-            // Results leave in rows that divide them: of 64 bytes at least, if elements have two.
-            // (What is given may be narrower.)
-            // Of large tiles (of three warpgroups) any multiple of the instruction's, for these come out even where others do not.
-            let unit = |n: i64| if matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
-            let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
+            // Any multiple of 16 of them: these come out even where others do not.
+            let odd = (1..=256 / 16).rev().map(|n| 16 * n);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
             // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
             let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));

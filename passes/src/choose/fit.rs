@@ -151,6 +151,7 @@ fn fit_warpgroups() {
             &mut other.sustained,
             &mut other.power,
             &mut other.moving,
+            &mut other.fetching,
             &mut other.landing,
             &mut other.storing,
             &mut other.staging,
@@ -160,6 +161,7 @@ fn fit_warpgroups() {
             &mut other.alone,
             &mut other.crossing,
             &mut other.launch,
+            &mut other.outside,
             &mut other.turn,
             &mut other.resting,
             &mut other.several,
@@ -179,6 +181,7 @@ fn fit_warpgroups() {
         other.sustained = other.sustained.clamp(0.6, 0.95);
         other.alone = other.alone.clamp(1.25, 1.6);
         other.moving = other.moving.clamp(0.01, 0.6);
+        other.fetching = other.fetching.clamp(0.01, 0.5);
         other.power = other.power.clamp(0.05, 0.15);
         other.peak = other.peak.clamp(0.7, 1.0);
         other.read = other.read.clamp(0.6, 0.95);
@@ -192,7 +195,7 @@ fn fit_warpgroups() {
         other.supply.port = other.supply.port.clamp(36.0, 64.0);
         other.supply.cache = other.supply.cache.clamp(4000.0, 9000.0);
         other.supply.pair = other.supply.pair.clamp(24.0, 60.0);
-        other.supply.single = other.supply.single.clamp(40.0, 64.0);
+        other.supply.single = other.supply.single.clamp(40.0, 80.0);
         other.supply.again = other.supply.again.clamp(0.0, 1.0);
         other.supply.slower = other.supply.slower.clamp(0.4, 1.0);
         let now = score(&of(&other));

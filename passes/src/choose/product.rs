@@ -8,7 +8,6 @@ use crate::select_mma::tiles::{NoTile, Owners, Tiled, Unfit, Wanted};
 use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{USUAL, best_atom, slice_depth, transposes};
 use tilec_ir::atoms::Atom;
-use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
 use tilec_ir::types::MAX_ELEMENTS;
@@ -128,23 +127,15 @@ impl Setting<'_> {
             return Err(Illegal::Threads);
         }
         *threads = Some(needed);
-        self.measured(product, &wanted, &tiled)?;
+        self.measured(&wanted, &tiled)?;
         Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, way: tiled.way, sums: tiled.sums })
     }
 
     /// Leaves out what is legal, and what the model does not time as it was measured.
-    fn measured(&self, product: &Product, wanted: &Wanted<'_>, tiled: &Tiled) -> Result<(), Illegal> {
+    fn measured(&self, wanted: &Wanted<'_>, tiled: &Tiled) -> Result<(), Illegal> {
         let (rows, cols, _) = wanted.block;
-        let (own_rows, own_cols) = if tiled.way.swap { (cols, rows) } else { (rows, cols) };
+        let own_rows = if tiled.way.swap { cols } else { rows };
         let turned = tiled.way.swap != wanted.way.swap;
-        if self.gaps(product, wanted.block) {
-            return Err(Illegal::Extent);
-        }
-        // Of odd multiples of 16 panels reach further beyond the tile, and blocks of 128 rows are slower than the model says (1536x1536x1536
-        // with 128x144: 17.4 us on an H200, 15.2 with 192x96; 2560x2560x2560 64.8 with 128x208, 59.8 with 128x224).
-        if self.columns && !turned && uneven((own_rows, own_cols)) {
-            return Err(Illegal::Extent);
-        }
         if self.crowded {
             return Ok(());
         }
@@ -159,18 +150,6 @@ impl Setting<'_> {
         }
         Ok(())
     }
-
-    /// Whether an operand would lie in several panels of rows whose number is no power of two: they can, but the model knows no measurement of such tiles.
-    fn gaps(&self, product: &Product, (rows, cols, depth): (u64, u64, u64)) -> bool {
-        let several = depth * u64::from(product.inputs.bytes()) > Exchange::Bytes128.row_bytes();
-        let [a, b] = &product.operands;
-        several && (a.along && !rows.is_power_of_two() || b.along && !cols.is_power_of_two())
-    }
-}
-
-/// Whether a tile has many columns that are no multiple of 32, and rows for other than three warpgroups.
-fn uneven((rows, cols): (u64, u64)) -> bool {
-    cols > 128 && !cols.is_multiple_of(32) && rows.is_power_of_two()
 }
 
 /// How deep the fragments of a product are. Operands of scalar multiply-adds are never contiguous along the reduction.

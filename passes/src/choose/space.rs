@@ -165,7 +165,8 @@ impl<'a> Space<'a> {
     pub(super) fn launch(&self, env: &Env, bytes: f64) -> Launch {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
-        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes }
+        let whole = [0, 1].map(|i| self.divided(env, i).map_or(0.0, |n| n as f64));
+        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, whole }
     }
 
     /// The extent that an axis of the grid divides into tiles.

@@ -21,6 +21,8 @@ pub(in crate::choose) struct Launch {
     pub(in crate::choose) raster: f64,
     /// Bytes of all tensors, each read or written once.
     pub(in crate::choose) bytes: f64,
+    /// What the first two axes of the grid divide into tiles; 0 where they divide nothing.
+    pub(in crate::choose) whole: [f64; 2],
 }
 
 /// Terms of the time, in seconds; what they add up to may overlap.

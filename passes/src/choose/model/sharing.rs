@@ -11,8 +11,8 @@ pub(crate) const MOST: i64 = 4;
 
 /// Clocks that a block loses for handing on sums and waiting for others, and bytes of sums a clock, all passing through the second-level cache at one time
 /// (fitted with the constants of the model).
-const LOST: f64 = 5500.0;
-const HANDED_ON: f64 = 19.0;
+const LOST: f64 = 4800.0;
+const HANDED_ON: f64 = 12.0;
 /// Clocks of a step beside its products, or its way from the second-level cache.
 const STEP: f64 = 30.0;
 /// Share of the memory's bandwidth that tensor copies reach at best.

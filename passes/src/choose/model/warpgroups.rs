@@ -32,6 +32,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) power: f64,
     /// Of the clocks that tiles take from the second-level cache, the share that this takes from the power for products.
     pub(in crate::choose) moving: f64,
+    /// Of the clocks that operands take from memory, the share that this takes from the power for products.
+    pub(in crate::choose) fetching: f64,
     /// Share of the way from the second-level cache that products do not hide, where they take longer, or of products, where that does.
     pub(in crate::choose) overlap: f64,
     /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
@@ -54,6 +56,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) crossing: f64,
     /// Seconds of a launch beside its blocks.
     pub(in crate::choose) launch: f64,
+    /// Clocks of 128 bytes that a TMA load fills with zeros, because they are outside of the tensor.
+    pub(in crate::choose) outside: f64,
     /// Of the time from asking for a tile to the end of its products, the share that a slot is taken by it.
     pub(in crate::choose) turn: f64,
     /// What a multiprocessor gets from the second-level cache and from memory.
@@ -64,25 +68,27 @@ pub(in crate::choose) struct Constants {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 264.0,
-    alone: 1.25,
-    peak: 0.779,
-    sustained: 0.829,
-    several: 1.012,
-    power: 0.105,
-    moving: 0.161,
-    overlap: 0.017,
-    landing: 796.0,
-    storing: 0.83,
-    staging: 472.0,
-    piece: 0.08,
-    scattered: 0.5,
-    stored: 1.47,
-    read: 0.844,
-    crossing: 0.556,
-    launch: 0.808e-6,
-    turn: 0.8,
-    resting: 0.519,
+    drain: 222.2,
+    alone: 1.297,
+    peak: 0.807,
+    sustained: 0.851,
+    several: 1.048,
+    power: 0.075,
+    moving: 0.132,
+    fetching: 0.343,
+    overlap: 0.037,
+    landing: 545.5,
+    storing: 0.465,
+    staging: 800.0,
+    piece: 0.080,
+    scattered: 0.500,
+    stored: 1.735,
+    read: 0.840,
+    crossing: 0.562,
+    launch: 1.233e-6,
+    outside: 2.855,
+    turn: 0.913,
+    resting: 0.562,
     supply: SUPPLY,
 };
 
@@ -95,6 +101,10 @@ const SHARED_CROWDED: u64 = 128;
 /// Of the way from one step to the next, the share that is left where its products are pending while the next are issued, as promoted ones are
 /// (16x4096x4096 of e4m3 on an H200: 7.0 us with 16x64 tiles).
 const PENDING: f64 = 0.7;
+/// Rows of the shortest tiles: of those nothing was seen of what is outside (1x3456x5120 takes as long as 10x3456x5120).
+const SHORT: u64 = 16;
+/// Bytes of a row of a TMA load.
+const LINE: f64 = 128.0;
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
@@ -118,6 +128,8 @@ struct Setting<'a> {
     from_memory: f64,
     /// Clocks that a tile costs whose threads have no registers left to store it.
     spilled: f64,
+    /// Of the rows and columns of a tile, what is outside of the output.
+    outside: f64,
 }
 
 /// Clocks of a tile of the output.
@@ -134,8 +146,9 @@ struct Tile {
     behind: f64,
     /// What the power of the card allows.
     all: f64,
-    /// Bytes from memory.
+    /// Bytes from memory, and clocks for what is outside of tensors: nothing else is asked for meanwhile.
     loads: f64,
+    zeros: f64,
 }
 
 impl Tile {
@@ -153,14 +166,18 @@ impl Tile {
         // Additions of one warpgroup take from the rate of the others' products, too.
         let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
         let feed = passed(part, cost) / of.from_cache;
+        let zeros = c.outside * of.outside * per_row(part, cost) / LINE;
         let loaded = part.loads * of.from_memory;
         let landing = c.landing + feed.max(loaded / of.dram.min(c.supply.memory_rate(card, of.active)));
         self.loads += part.trips * loaded;
+        self.zeros += part.trips * zeros;
         let read = part.shared / SHARED;
         // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
         let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
-        let step = (multiply.max(feed) + c.overlap * multiply.min(feed)).max(landing / slots).max(turn).max(read);
-        self.all += part.trips * (product / c.sustained + c.power * read + c.moving * feed);
+        let arrive = feed + zeros;
+        let step = (multiply.max(arrive) + c.overlap * multiply.min(arrive)).max(landing / slots).max(turn).max(read);
+        self.all +=
+            part.trips * (product / c.sustained + c.power * read + c.moving * feed + c.fetching * loaded / of.dram);
         self.loops += part.trips * step;
         self.products += part.trips * multiply;
         self.shared += part.trips * read;
@@ -213,7 +230,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     let crowded = if shared.is_some() { SHARED_CROWDED } else { CROWDED };
     let spilled = if cost.block.tiles >= crowded { SPILLED } else { 0.0 };
-    let of = Setting { card, c, cost, tiles, places, groups, active, dram, from_cache, from_memory, spilled };
+    let outside = outside(cost, launch);
+    let of = Setting { card, c, cost, tiles, places, groups, active, dram, from_cache, from_memory, spilled, outside };
     let mut tile = Tile::default();
     for part in &cost.parts {
         if part.product > 0.0 { tile.multiply(&of, part) } else { tile.store(&of, part) }
@@ -232,6 +250,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         Some(s) => s.rounds * tile.loads / supply.memory_rate(card, s.busy),
         None => supply.rounds(card, tile.loads, taken, places),
     };
+    let supplied = supplied + rounds * tile.zeros;
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     // One warpgroup has half as many accesses on their way when sums are handed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
@@ -269,6 +288,24 @@ fn shared(card: &Card, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)
     };
     let shared = sharing::shared(card, &work, places / each);
     Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
+}
+
+/// Bytes of a trip that a row of the tile loads.
+fn per_row(part: &Part, cost: &Cost) -> f64 {
+    cost.tile.map_or(0.0, |(rows, cols)| part.loads / (rows + cols) as f64)
+}
+
+/// Rows and columns of a tile that are outside of the output, as far as they hold up the launch: those of the last tiles along an axis, in full where
+/// these are half of all or more. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
+/// 64x32 takes as long as 64x4032x3072.)
+fn outside(cost: &Cost, launch: &Launch) -> f64 {
+    let Some((rows, cols)) = cost.tile else { return 0.0 };
+    let of = |axis: usize, tile: u64| {
+        let tiles = launch.grid[axis].max(1.0);
+        let beyond = tiles * tile as f64 - launch.whole[axis];
+        if launch.whole[axis] > 0.0 && tile > SHORT { beyond.max(0.0) * (2.0 / tiles).min(1.0) } else { 0.0 }
+    };
+    of(0, rows) + of(1, cols)
 }
 
 /// Bytes of a trip that pass the second-level cache: blocks of a cluster share an operand. Where rows lie across lines, `loads` says so already.

@@ -25,8 +25,6 @@ pub(super) struct Setting<'a> {
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,
-    /// Whether the columns that warpgroups multiply are to be chosen.
-    pub(super) columns: bool,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,

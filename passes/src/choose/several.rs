@@ -25,16 +25,13 @@ use tilec_ir::target::{WARP, WARPGROUP};
 #[derive(Clone, Debug)]
 struct Candidate {
     values: Vec<(Value, i64)>,
+    /// Whether an extent of the output's tile is no power of two.
+    odd: bool,
     asked: Asked,
     time: Time,
 }
 
 impl Candidate {
-    /// Whether an extent is no power of two: few of these were measured, so they must gain something.
-    fn odd(&self) -> bool {
-        self.values.iter().any(|(_, x)| x.count_ones() > 1)
-    }
-
     /// Whether channels have as few slots as can be.
     fn few(&self) -> bool {
         self.asked.scheduled() && self.asked.slots < 3
@@ -42,15 +39,20 @@ impl Candidate {
 
     /// The seconds that count against others.
     fn counted(&self) -> f64 {
-        self.time.seconds * if self.odd() { 1.0 + ODD } else { 1.0 } * if self.few() { 1.0 + FEW } else { 1.0 }
+        let few = match (self.few(), self.asked.slots) {
+            (true, ..2) => ONE,
+            (true, _) => FEW,
+            (false, _) => 0.0,
+        };
+        self.time.seconds * if self.odd { 1.0 + ODD } else { 1.0 } * (1.0 + few)
     }
 
     /// What is held against it, and not against `taken`, beside its time, in words.
     fn rule(&self, taken: &Candidate) -> &'static str {
-        match (self.odd() && !taken.odd(), self.few() && !taken.few()) {
-            (true, true) => "extents of other than a power of two must gain 4%, two slots 2%",
-            (true, false) => "extents of other than a power of two must gain 4%",
-            (false, true) => "two slots must gain 2%",
+        match (self.odd && !taken.odd, self.few() && self.asked.slots < taken.asked.slots) {
+            (true, true) => "extents of other than a power of two, and few slots, must gain more",
+            (true, false) => "extents of other than a power of two must gain 6%",
+            (false, true) => "two slots must gain 2%, one 15%",
             (false, false) => SMALLER,
         }
     }
@@ -58,10 +60,13 @@ impl Candidate {
 
 /// Times that differ by less than this share count as equal: the smaller tile is taken.
 const TIE: f64 = 0.005;
-/// Share by which extents of other than a power of two must be faster: few were measured.
-const ODD: f64 = 0.02;
+/// Share by which tiles of the output with an extent of other than a power of two must be faster: few were measured, and those took longer than is
+/// predicted (SwiGLU, 512x14336x4096 on an H200: 204 us in tiles of 128x160, 192 in 128x64; causal attention in tiles of 192 rows: 1076 and 913).
+const ODD: f64 = 0.06;
 /// The same of two slots: they take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200).
 const FEW: f64 = 0.02;
+/// The same of one, which no load runs ahead of (attention, D 256, on an H200: 15 to 19 % slower with 128 keys in one slot than with 80 in two).
+const ONE: f64 = 0.15;
 /// Clocks by which a schedule may count a product for less than it takes: less than one for each warpgroup.
 const ROUNDED: f64 = 8.0;
 /// A warp tile that every instruction fits.
@@ -204,12 +209,17 @@ impl<'a> Several<'a> {
         listed
     }
 
+    /// Whether a product is as deep as a parameter says.
+    fn reduces(&self, p: Value) -> bool {
+        let mut products = self.space.work.regions.iter().flat_map(|r| &r.products);
+        products.any(|product| mentions(self.space.work.k, product.shape[2], p))
+    }
+
     /// The values that a parameter may have; what a reduction is deep is a power of two, or 80, for which slots of heads of 256 have room (attention on an
     /// H200: 4 to 8 % faster than 64).
     fn values_of(&self, p: Value, role: Role) -> Vec<i64> {
-        let k = self.space.work.k;
         let products = || self.space.work.regions.iter().flat_map(|r| &r.products);
-        let deep = products().any(|product| mentions(k, product.shape[2], p));
+        let deep = self.reduces(p);
         let wide = self.space.options.target.has_tensor_copies();
         let (deepest, bytes) = (128, products().next().map_or(2, |p| i64::from(p.inputs.bytes())));
         match role {
@@ -249,7 +259,8 @@ impl<'a> Several<'a> {
             false => model::time(self.space.card, &asked.cost, &launch),
             true => self.of_schedule(&asked, &launch),
         };
-        Candidate { values, asked, time }
+        let odd = values.iter().any(|&(p, x)| x.count_ones() > 1 && !self.reduces(p));
+        Candidate { values, odd, asked, time }
     }
 
     /// The time of blocks whose loops have a modulo schedule.

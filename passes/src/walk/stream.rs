@@ -45,7 +45,7 @@ use super::tiles::{Tiles, clusters};
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::width::elem_of;
-use crate::choose::sharing::{LEAST, MOST, Work, shared};
+use crate::choose::sharing::{HANDING, LEAST, MOST, Work, shared};
 use crate::rewrite::{Map, Subst};
 use crate::roles;
 use tilec_ir::codes;
@@ -508,7 +508,7 @@ fn gain(
         readers: down.min(across),
     };
     let card = cx.options.usual_card();
-    Some(shared(card, &work, groups as f64).gains)
+    Some(shared(card, &work, groups as f64, &HANDING).gains)
 }
 
 /// Bytes of an element of the operands.

@@ -9,10 +9,18 @@ pub(crate) const LEAST: i64 = 1024;
 /// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
 pub(crate) const MOST: i64 = 4;
 
-/// Clocks that a block loses for handing on sums and waiting for others, and bytes of sums a clock, all passing through the second-level cache at one time
-/// (fitted with the constants of the model).
-const LOST: f64 = 4800.0;
-const HANDED_ON: f64 = 12.0;
+/// What sharing tiles costs.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Handing {
+    /// Clocks that a block loses for handing on sums and waiting for others.
+    pub(crate) lost: f64,
+    /// Bytes of sums a clock, all passing through the second-level cache at one time.
+    pub(crate) rate: f64,
+}
+
+/// Found by `fit.rs` for the H200, and rounded.
+pub(crate) static HANDING: Handing = Handing { lost: 4470.2, rate: 16.063 };
+
 /// Clocks of a step beside its products, or its way from the second-level cache.
 const STEP: f64 = 30.0;
 /// Share of the memory's bandwidth that tensor copies reach at best.
@@ -52,14 +60,16 @@ pub(crate) struct Shared {
     pub(crate) gains: bool,
 }
 
-/// Clocks in which so many sums are handed on.
-pub(super) fn handed_on(sums: f64) -> f64 {
-    4.0 * sums / HANDED_ON
+impl Handing {
+    /// Clocks in which so many sums are handed on.
+    pub(super) fn clocks(&self, sums: f64) -> f64 {
+        4.0 * sums / self.rate
+    }
 }
 
 /// What blocks do that share tiles: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
 /// begin anywhere.
-pub(crate) fn shared(card: &Card, work: &Work, blocks: f64) -> Shared {
+pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), bytes, readers, .. } = work;
     let row_bytes = bytes / (rows + cols);
     let stretches = (steps / (LEAST as f64 / row_bytes).floor().max(1.0)).floor().min(MOST as f64);
@@ -75,7 +85,7 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64) -> Shared {
         let each = (blocks / rest.max(1.0)).floor().min(stretches);
         (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false)
     };
-    let lost = LOST + handed_on(rows * cols);
+    let lost = handing.lost + handing.clocks(rows * cols);
     let whole = work.clocks(card, (tiles.min(blocks), (tiles / blocks).ceil()), false, Some(blocks));
     let gains = tiles % blocks != 0.0 && work.clocks(card, (busy, rounds), apart, None) + lost < GAIN * whole;
     Shared { busy, rounds, apart, lost, gains }

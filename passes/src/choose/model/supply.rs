@@ -8,8 +8,9 @@ use crate::choose::cards::Card;
 /// The limits.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::choose) struct Supply {
-    /// From the second-level cache: one multiprocessor at most, and all together.
+    /// From the second-level cache: one multiprocessor at most, one whose neighbour rests, and all together.
     pub(in crate::choose) port: f64,
+    pub(in crate::choose) lone: f64,
     pub(in crate::choose) cache: f64,
     /// From memory: two neighbouring multiprocessors together, and one whose neighbour rests.
     pub(in crate::choose) pair: f64,
@@ -22,15 +23,18 @@ pub(in crate::choose) struct Supply {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static SUPPLY: Supply =
-    Supply { port: 64.000, cache: 8747.9, pair: 40.689, single: 44.650, again: 0.588, slower: 0.821 };
+    Supply { port: 56.902, lone: 62.766, cache: 7966.8, pair: 41.099, single: 56.835, again: 0.484, slower: 0.858 };
 
+/// Multiprocessors of which every other works where no more do (of an H200).
+const NEIGHBOURS: f64 = 66.0;
 /// Share of the second-level cache in which operands stay.
 const STAYS: f64 = 0.6;
 
 impl Supply {
     /// What one of `active` multiprocessors gets from the second-level cache. `apart`: they come past shared operands at different times.
     pub(in crate::choose) fn cache_rate(&self, active: f64, apart: bool) -> f64 {
-        self.port.min(self.cache / active.max(1.0)) * if apart { self.slower } else { 1.0 }
+        let most = if active > NEIGHBOURS { self.port } else { self.lone };
+        most.min(self.cache / active.max(1.0)) * if apart { self.slower } else { 1.0 }
     }
 
     /// What one of `active` multiprocessors gets from memory, as far as it limits that itself.

@@ -9,7 +9,7 @@
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose products take less power than the model says).
 
 use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
-use super::sharing::{self, Shared, Work};
+use super::sharing::{self, HANDING, Handing, Shared, Work};
 use super::supply::{SUPPLY, Supply};
 use crate::choose::cards::Card;
 use crate::choose::cost::{Cost, Part};
@@ -54,6 +54,8 @@ pub(in crate::choose) struct Constants {
     /// Of what several multiprocessors take from memory at once, the share by which each doubling of their number is like more of it:
     /// it crosses between the halves of the second-level cache.
     pub(in crate::choose) crossing: f64,
+    /// Of the time that tiles take from the second-level cache, the share that adds to the memory's.
+    pub(in crate::choose) passing: f64,
     /// Seconds of a launch beside its blocks.
     pub(in crate::choose) launch: f64,
     /// Clocks of 128 bytes that a TMA load fills with zeros, because they are outside of the tensor.
@@ -62,34 +64,38 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) turn: f64,
     /// What a multiprocessor gets from the second-level cache and from memory.
     pub(in crate::choose) supply: Supply,
+    /// What sharing tiles along the reduction costs.
+    pub(in crate::choose) handing: Handing,
     /// Of the time that multiprocessors rest behind their last tile, the share in which the others get no faster for it.
     pub(in crate::choose) resting: f64,
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 222.2,
-    alone: 1.297,
-    peak: 0.807,
-    sustained: 0.851,
-    several: 1.048,
-    power: 0.075,
-    moving: 0.132,
-    fetching: 0.343,
-    overlap: 0.037,
-    landing: 545.5,
-    storing: 0.465,
-    staging: 800.0,
+    drain: 239.2,
+    alone: 1.275,
+    peak: 0.797,
+    sustained: 0.830,
+    several: 1.041,
+    power: 0.054,
+    moving: 0.093,
+    fetching: 0.380,
+    overlap: 0.016,
+    landing: 516.2,
+    storing: 0.437,
+    staging: 650.0,
     piece: 0.080,
     scattered: 0.500,
-    stored: 1.735,
-    read: 0.840,
-    crossing: 0.562,
-    launch: 1.233e-6,
-    outside: 2.855,
-    turn: 0.913,
-    resting: 0.562,
+    stored: 1.759,
+    read: 0.950,
+    crossing: 0.443,
+    launch: 1.295e-6,
+    passing: 0.244,
+    outside: 2.368,
+    turn: 0.880,
+    resting: 0.523,
     supply: SUPPLY,
+    handing: HANDING,
 };
 
 /// Registers for tiles from which threads have none left to store them: the assembler (ptxas 13.0) spills 320 bytes of 128x192, and at most 24 of
@@ -214,7 +220,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     // Clusters are whole, whether there are tiles for all of their blocks or not.
     let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
-    let shared = shared(card, cost, launch, (taken, places));
+    let shared = shared(card, c, cost, launch, (taken, places));
     let active = shared.map_or(tiles.min(places), |s| s.busy);
     let rounds = shared.map_or((taken / places).ceil(), |s| s.rounds);
     let dram = card.dram * 1e9 / clock / active;
@@ -253,10 +259,11 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let supplied = supplied + rounds * tile.zeros;
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
+    let memory = memory + c.passing * rounds * tile.l2 / clock;
     // One warpgroup has half as many accesses on their way when sums are handed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
     // 64x128, 19.9 with two).
     let alone = shared.filter(|_| groups < 2.0).and(cost.tile);
-    let behind_all = alone.map_or(0.0, |(rows, cols)| sharing::handed_on((rows * cols) as f64)) / clock;
+    let behind_all = alone.map_or(0.0, |(rows, cols)| c.handing.clocks((rows * cols) as f64)) / clock;
     let seconds = c.launch + working.max(memory) + behind_all;
     let terms = Terms {
         products: (rounds * tile.products).max(tiles / places * tile.all) / clock,
@@ -272,7 +279,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
 }
 
 /// Where blocks share tiles along the reduction: those of a cluster share its tiles with those of others, as one. `taken`: tiles, in whole clusters.
-fn shared(card: &Card, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)) -> Option<Shared> {
+fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)) -> Option<Shared> {
     let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
     let [down, across, batch] = launch.grid;
@@ -286,7 +293,7 @@ fn shared(card: &Card, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)
         blocks: each,
         readers: down.min(across),
     };
-    let shared = sharing::shared(card, &work, places / each);
+    let shared = sharing::shared(card, &work, places / each, &c.handing);
     Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 

@@ -53,6 +53,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--define-if", action="append", default=[], metavar="D=256:NAME=VALUE,..", help="more of them for cases that have this value")
     add("--causal-define", metavar="NAME=VALUE,..", help="more of them for causal cases; says that the program has a causal form")
     add("--full-define", metavar="NAME=VALUE,..", help="more of them for the others")
+    add("--variant", action="append", default=[], metavar="NAME:BKV=64,..[,file=F][,option=--word]", help="another choice of ours, timed beside the first")
     add("--option", action="append", default=[], help="another option of tilec, such as --option=--for=L={L}")
     add("--kernel", help="which kernel of the file, where it has several")
     add("--tensor", action="append", default=[], metavar="Q=NAME", help="what the program calls Q, K, V or O; default: that, in either case of letters")
@@ -119,10 +120,30 @@ def compile_options(options: argparse.Namespace, case: Case) -> list[str]:
         if str(case.get(name)) == value:
             items += more.split(",")
     items += ((options.causal_define if case["causal"] else options.full_define) or "").split(",")
+    items += getattr(options, "last_define", [])
     places = {**{name: case[name] for name in "ZHLD"}, "T": options.type}
     defined = dict(item.format(**places).split("=", 1) for item in items if item)
     more_options = [text.format(**places) for text in options.option]
     return ["--target", options.target, *(word for name, value in defined.items() for word in ("-D", f"{name}={value}")), *more_options]
+
+
+def variants(options: argparse.Namespace) -> dict[str, argparse.Namespace]:
+    """Other choices of ours by their names, each as the options that it is compiled with."""
+    found = {}
+    for text in options.variant:
+        name, _, words = text.partition(":")
+        other = argparse.Namespace(**vars(options))
+        other.last_define, other.option = [], list(options.option)
+        for word in filter(None, words.split(",")):
+            key, _, value = word.partition("=")
+            if key == "file":
+                other.file, other.causal_file = value, None
+            elif key == "option":
+                other.option.append(value)
+            else:
+                other.last_define.append(word)
+        found[name] = other
+    return found
 
 
 def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFile, str]:
@@ -191,7 +212,7 @@ def dry(options: argparse.Namespace) -> int:
     ptxas, failed, done = find_ptxas(), 0, dict[tuple[str, str], str]()
     if ptxas is None:
         print("no ptxas: what tilec wrote is not assembled")
-    for case in cases(options):
+    for case, options in [(case, choice) for case in cases(options) for choice in [options, *variants(options).values()]]:
         try:
             kernels, words = compile_case(options, case)
             binding = Binding(options, kernels, case)
@@ -233,10 +254,16 @@ class Bench:
         inputs = self.inputs(case)
         contestants: dict[str, measure.Call] = {}
         try:
-            ours = self.ours(case, inputs, row)
-            contestants["ours"] = ours
+            contestants["ours"] = self.ours(self.options, case, inputs, row)
         except (host.CompileError, host.ContractError, ValueError) as error:
             row["note"] = str(error).splitlines()[0][:200]
+        first_results = self.results
+        for name, options in variants(self.options).items():
+            try:
+                contestants[name] = self.ours(options, case, inputs, {})
+            except (host.CompileError, host.ContractError, ValueError) as error:
+                row["note"] += f"{'; ' if row['note'] else ''}{name}: {str(error).splitlines()[0][:120]}"
+        self.results = first_results
         self.add_libraries(case, inputs, contestants, row)
         if not contestants:
             return row
@@ -269,32 +296,32 @@ class Bench:
 
         return [(tensor(), tensor(), values()) for _ in range(n_sets)]
 
-    def ours(self, case: Case, inputs: list[tuple[Any, Any, Any]], row: Case) -> measure.Call:
+    def ours(self, options: argparse.Namespace, case: Case, inputs: list[tuple[Any, Any, Any]], row: Case) -> measure.Call:
         """Compiled, launched from its contract on every set with NaN in the output, and right."""
         torch = self.torch
-        kernels, row["options"] = compile_case(self.options, case)
-        binding = Binding(self.options, kernels, case)
+        kernels, row["options"] = compile_case(options, case)
+        binding = Binding(options, kernels, case)
         dtype = getattr(torch, TORCH_TYPES[binding.output])
-        self.results = [torch.empty([case[n] for n in "ZHLD"], dtype=dtype, device=self.device) for _ in inputs]
+        self.results = results = [torch.empty([case[n] for n in "ZHLD"], dtype=dtype, device=self.device) for _ in inputs]
         self.poison()
         memory, bound, loaded = [], [], dict[str, host.LoadedKernel]()
-        for (q, k, v), o in zip(inputs, self.results, strict=True):
+        for (q, k, v), o in zip(inputs, results, strict=True):
             tensors = binding.arguments({role: t.data_ptr() for role, t in zip("QKVO", (q, k, v, o), strict=True)})
             for name, elem, shape, strides in binding.extras(tensors):
                 extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
                 memory.append(torch.zeros(extent * host.BITS[elem] // 8, dtype=torch.uint8, device=self.device))
                 tensors[name] = host.Tensor(memory[-1].data_ptr(), shape, strides, elem)
-            contract = kernels.choose(tensors, binding.sizes, binding.scalars, self.options.kernel)
+            contract = kernels.choose(tensors, binding.sizes, binding.scalars, options.kernel)
             if contract.entry not in loaded:
                 loaded[contract.entry] = host.LoadedKernel(self.driver, kernels.ptx, contract)
-            bound.append(loaded[contract.entry].bind(tensors, binding.sizes, binding.scalars, overlap=not self.options.no_overlap))
+            bound.append(loaded[contract.entry].bind(tensors, binding.sizes, binding.scalars, overlap=not options.no_overlap))
         row["contract"] = ",".join(str(k.contract.data.get("id", "")) for k in loaded.values())
         row["registers"] = ",".join(str(k.registers()) for k in loaded.values())
 
         def call(index: int) -> Any:
             assert memory is not None  # further results stay as long as the launches do
             bound[index].launch(torch.cuda.current_stream().cuda_stream)
-            return self.results[index]
+            return results[index]
 
         for i, given in enumerate(inputs):
             result = call(i)
@@ -331,9 +358,10 @@ def summary(case: Case, answer: Case) -> Case:
     """The row of a case: medians, rates, and the ratio to the fastest library."""
     row = {**case, **{key: answer[key] for key in answer if key in COLUMNS}}
     times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
-    for name, t in times.items():
+    for name in times.keys() & {"ours", *BACKENDS}:
+        t = times[name]
         row |= {f"{name}_us": t.median, f"{name}_spread": t.spread, f"{name}_tflops": operations(case) / t.median / 1e6}
-    others = {name: t for name, t in times.items() if name != "ours"}
+    others = {name: t for name, t in times.items() if name in BACKENDS}
     if others:
         row["best"] = min(others, key=lambda name: others[name].median)
         if "ours" in times:
@@ -384,6 +412,11 @@ def main() -> int:
         for name, times in answer.get("times", {}).items():
             for i, us in enumerate(times):
                 rounds.add({"tag": options.tag, "case": case["case"], "round": i, "contestant": name, "us": us})
+        times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
+        for name in variants(options):
+            if name in times and "ours" in times:
+                ratio = measure.Ratio.of(times["ours"], times[name])
+                print(f"{case['case']}: {name} {times[name].median:.1f} us, {ratio.median:.3f} of ours (least {ratio.least:.3f}, most {ratio.greatest:.3f})")
     print(f"{common.get('machine')}, driver {common.get('driver')}, torch {common.get('torch')}, cuDNN {common.get('cudnn')}, {common['date']}")
     print(short(rows))
     return int(any(isinstance(row.get("note"), str) and "WRONG" in row["note"] for row in rows))

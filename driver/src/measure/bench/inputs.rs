@@ -32,12 +32,18 @@ impl Contents {
     }
 }
 
-/// Encodings to draw from.
-fn table(elem: Elem, contents: Contents) -> Vec<u64> {
-    let mut random = Random::new(0, "table");
-    let unsigned = matches!(elem, Elem::U8 | Elem::U32 | Elem::Bool);
-    (0..ENTRIES)
-        .map(|i| {
+/// Encodings to draw elements from. It takes milliseconds to make, so that one is made for all tensors that hold the same.
+pub(super) struct Table {
+    elem: Elem,
+    /// In little-endian bytes.
+    encodings: Vec<[u8; 8]>,
+}
+
+impl Table {
+    pub(super) fn new(elem: Elem, contents: Contents) -> Table {
+        let mut random = Random::new(0, "table");
+        let unsigned = matches!(elem, Elem::U8 | Elem::U32 | Elem::Bool);
+        let encodings = (0..ENTRIES).map(|i| {
             let x = match contents {
                 Contents::Normal if elem.is_float() => random.number(Data::Normal, false),
                 Contents::Normal => {
@@ -49,42 +55,55 @@ fn table(elem: Elem, contents: Contents) -> Vec<u64> {
                     if nonzero { random.number(Data::Int { limit }, unsigned) } else { 0.0 }
                 }
             };
-            data::encode(elem, x)
-        })
-        .collect()
-}
+            data::encode(elem, x).to_le_bytes()
+        });
+        Table { elem, encodings: encodings.collect() }
+    }
 
-/// `count` elements of the stream of `seed` and `name`.
-pub(super) fn elements(elem: Elem, count: usize, seed: u64, name: &str, contents: Contents) -> Vec<u8> {
-    let width = usize::try_from(elem.bytes()).unwrap_or(1);
-    let table: Vec<[u8; 8]> = table(elem, contents).into_iter().map(u64::to_le_bytes).collect();
-    let mut bytes = vec![0u8; count * width];
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
-    let mut chunks: Vec<(usize, &mut [u8])> = bytes.chunks_mut(CHUNK).enumerate().collect();
-    let share = chunks.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        while !chunks.is_empty() {
-            let mine = chunks.split_off(chunks.len().saturating_sub(share));
-            let table = &table;
-            scope.spawn(move || {
-                for (i, chunk) in mine {
-                    let mut random = Random::new(seed.wrapping_add(i as u64), name);
-                    let mut bits = 0u64;
-                    for (n, element) in chunk.chunks_exact_mut(width).enumerate() {
-                        bits = if n % 4 == 0 { random.next_u64() } else { bits >> 16 };
-                        let entry = usize::try_from(bits & 0xFFFF).unwrap_or(0);
-                        element.copy_from_slice(&table[entry][..width]);
+    /// `count` elements of the stream of `seed` and `name`, and `spare` zero bytes behind them.
+    pub(super) fn elements(&self, count: usize, spare: usize, seed: u64, name: &str) -> Vec<u8> {
+        let width = usize::try_from(self.elem.bytes()).expect("an element has a few bytes");
+        let mut bytes = vec![0u8; count * width + spare];
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
+        let mut chunks: Vec<(usize, &mut [u8])> = bytes[..count * width].chunks_mut(CHUNK).enumerate().collect();
+        let share = chunks.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            while !chunks.is_empty() {
+                let mine = chunks.split_off(chunks.len().saturating_sub(share));
+                scope.spawn(move || {
+                    for (i, chunk) in mine {
+                        let random = Random::new(seed.wrapping_add(i as u64), name);
+                        match width {
+                            1 => self.fill::<1>(chunk, random),
+                            2 => self.fill::<2>(chunk, random),
+                            4 => self.fill::<4>(chunk, random),
+                            8 => self.fill::<8>(chunk, random),
+                            _ => panic!("bug: elements of {width} bytes"),
+                        }
                     }
-                }
-            });
+                });
+            }
+        });
+        bytes
+    }
+
+    fn fill<const WIDTH: usize>(&self, chunk: &mut [u8], mut random: Random) {
+        let mut bits = 0u64;
+        for (n, element) in chunk.chunks_exact_mut(WIDTH).enumerate() {
+            bits = if n % 4 == 0 { random.next_u64() } else { bits >> 16 };
+            let entry = usize::try_from(bits & 0xFFFF).expect("16 bits");
+            element.copy_from_slice(&self.encodings[entry][..WIDTH]);
         }
-    });
-    bytes
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn elements(elem: Elem, count: usize, seed: u64, name: &str, contents: Contents) -> Vec<u8> {
+        Table::new(elem, contents).elements(count, 0, seed, name)
+    }
 
     fn values(elem: Elem, contents: Contents) -> Vec<f64> {
         let bytes = elements(elem, 20_000, 1, "A", contents);

@@ -24,10 +24,23 @@ pub(super) struct Reference<'a> {
     pub(super) accuracy: SumAccuracy,
 }
 
+/// A sample of a result.
+#[derive(Copy, Clone)]
+pub(super) struct Sum {
+    /// Product of the batch, row, column.
+    at: (u64, u64, u64),
+    /// The element before it is rounded.
+    want: f64,
+    /// The sum of the magnitudes of what is added up.
+    magnitude: f64,
+    /// Where it is in the result.
+    offset: usize,
+}
+
 impl Reference<'_> {
     /// The function that says what element `(i, j)` of product `z` of a batch is before it is rounded, the sum of the magnitudes
     /// of what is added up, and where in the result it is.
-    fn element(&self) -> Option<impl Fn(u64, u64, u64) -> (f64, f64, usize)> {
+    fn element(&self) -> Option<impl Fn(u64, u64, u64) -> (f64, f64, usize) + Sync> {
         let find = |name: &str| self.tensors.iter().find(|(plan, _)| plan.name == name);
         let (a, a_bytes) = find(&self.product.a.tensor)?;
         let (b, b_bytes) = find(&self.product.b.tensor)?;
@@ -71,18 +84,41 @@ impl Reference<'_> {
         })
     }
 
-    /// Compares samples of the result in `after`: exactly, or within the bound.
-    pub(super) fn compare(&self, after: &[u8], exact: bool, check: &mut Check) -> Option<()> {
+    /// What the samples of the result are before they are rounded. Every core computes its share.
+    pub(super) fn sums(&self) -> Option<Vec<Sum>> {
         let element = self.element()?;
-        let (c, _) = self.tensors.iter().find(|(plan, _)| plan.name == self.product.c.tensor)?;
         let batches = self.extents.batches;
-        for (n, (i, j)) in samples(self.extents.m, self.extents.n).into_iter().enumerate() {
-            // The first, the last, and the others in turn.
-            let z = match n {
-                0 => batches - 1,
-                n => (n as u64 - 1) % batches,
-            };
-            let (want, magnitude, offset) = element(z, i, j);
+        let mut sums: Vec<Sum> = samples(self.extents.m, self.extents.n)
+            .into_iter()
+            .enumerate()
+            .map(|(n, (i, j))| {
+                // The first, the last, and the others in turn.
+                let z = match n {
+                    0 => batches - 1,
+                    n => (n as u64 - 1) % batches,
+                };
+                Sum { at: (z, i, j), want: 0.0, magnitude: 0.0, offset: 0 }
+            })
+            .collect();
+        let share = sums.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
+        std::thread::scope(|scope| {
+            for mine in sums.chunks_mut(share) {
+                let element = &element;
+                scope.spawn(move || {
+                    for sum in mine {
+                        let (z, i, j) = sum.at;
+                        (sum.want, sum.magnitude, sum.offset) = element(z, i, j);
+                    }
+                });
+            }
+        });
+        Some(sums)
+    }
+
+    /// Compares samples of the result in `after` with their sums: exactly, or within the bound.
+    pub(super) fn compare(&self, sums: &[Sum], after: &[u8], exact: bool, check: &mut Check) -> Option<()> {
+        let (c, _) = self.tensors.iter().find(|(plan, _)| plan.name == self.product.c.tensor)?;
+        for &Sum { at: (z, i, j), want, magnitude, offset } in sums {
             let rounded = decode(c.elem, encode(c.elem, want));
             let got = get(c.elem, after, offset);
             let bound = if exact || float_format(c.elem).is_none() {
@@ -101,7 +137,8 @@ impl Reference<'_> {
             if error.is_nan() || error > bound {
                 check.wrong += 1;
                 if check.shown.len() < SHOWN {
-                    let place = if batches > 1 { format!("[{z}, {i}, {j}]") } else { format!("[{i}, {j}]") };
+                    let place =
+                        if self.extents.batches > 1 { format!("[{z}, {i}, {j}]") } else { format!("[{i}, {j}]") };
                     check.shown.push(format!("{}{place} = {got}, expected {rounded} within {bound:.3e}", c.name));
                 }
             }
@@ -194,7 +231,9 @@ mod tests {
         });
         let check = |bytes: &[u8], exact: bool| {
             let mut check = Check::default();
-            reference.compare(bytes, exact, &mut check).expect("all tensors are there");
+            reference
+                .compare(&reference.sums().expect("all tensors are there"), bytes, exact, &mut check)
+                .expect("all tensors are there");
             check
         };
         let good = check(&right, true);

@@ -268,6 +268,9 @@ impl<'a> Several<'a> {
         let groups = (asked.cost.block.threads as f64 / f64::from(WARP * WARPGROUP)).max(1.0);
         let loops = asked.cost.parts.iter().enumerate().map(|(number, part)| {
             let length = asked.iterations.iter().find(|(n, _)| *n == number).map_or(0.0, |(_, length)| *length);
+            // Nothing waits between products of operands that are only loaded.
+            let computed = |p: &Product| p.operands.iter().any(|o| o.buffer.is_none());
+            let groups = if self.space.work.regions[number].products.iter().any(computed) { groups } else { 0.0 };
             Loop { trips: part.trips, length, groups, loads: part.loads, shared: part.shared }
         });
         scheduled::time(self.space.card, &self.tiles(launch, asked.ends), loops)

@@ -13,7 +13,7 @@ pub(in crate::choose) struct Loop {
     pub(in crate::choose) trips: f64,
     /// Clocks of an iteration, by the schedule; 0: it has none.
     pub(in crate::choose) length: f64,
-    /// Warpgroups that multiply.
+    /// Warpgroups that multiply what they compute in the iteration.
     pub(in crate::choose) groups: f64,
     /// Bytes that an iteration loads.
     pub(in crate::choose) loads: f64,

@@ -40,8 +40,10 @@ impl Space<'_> {
         if let Some(way) = self.warpgroups {
             // Columns of the instruction need no power of two.
             let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
-            // Any multiple of 16 of them: these come out even where others do not.
-            let odd = (1..=256 / 16).rev().map(|n| 16 * n);
+            // Any multiple of 16 of them: these come out even where others do not. Of small tiles only those of elements of 16 bits were measured.
+            let measured = product.is_some_and(|p| p.inputs.bytes() == 2);
+            let unit = |n: i64| if !measured && matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
+            let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
             // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
             let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));

@@ -156,6 +156,7 @@ fn fit_warpgroups() {
             &mut other.landing,
             &mut other.storing,
             &mut other.staging,
+            &mut other.written,
             &mut other.stored,
             &mut other.read,
             &mut other.peak,
@@ -187,6 +188,8 @@ fn fit_warpgroups() {
         other.moving = other.moving.clamp(0.01, 0.6);
         other.staging = other.staging.clamp(300.0, 650.0);
         other.passing = other.passing.clamp(0.02, 0.4);
+        other.written = other.written.clamp(24.0, 80.0);
+        other.staging = other.staging.clamp(300.0, 700.0);
         other.fetching = other.fetching.clamp(0.01, 0.5);
         other.power = other.power.clamp(0.05, 0.15);
         other.peak = other.peak.clamp(0.7, 1.0);

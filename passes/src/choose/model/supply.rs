@@ -23,7 +23,7 @@ pub(in crate::choose) struct Supply {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static SUPPLY: Supply =
-    Supply { port: 56.902, lone: 62.766, cache: 7966.8, pair: 41.099, single: 56.835, again: 0.484, slower: 0.858 };
+    Supply { port: 62.653, lone: 63.473, cache: 9000.0, pair: 39.621, single: 58.838, again: 0.629, slower: 0.777 };
 
 /// Multiprocessors of which every other works where no more do (of an H200).
 const NEIGHBOURS: f64 = 66.0;

@@ -40,6 +40,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) landing: f64,
     /// Clocks that storing a tile takes beside its bytes.
     pub(in crate::choose) storing: f64,
+    /// Bytes of results a clock that threads exchange and store.
+    pub(in crate::choose) written: f64,
     /// Clocks that a tile takes that the accelerator stores, out of a buffer, beside the filling of the buffer.
     pub(in crate::choose) staging: f64,
     /// Clocks of an element that threads store by itself: out of a buffer, where the lanes of a warp have neighbours in one row, and in the layout
@@ -72,28 +74,29 @@ pub(in crate::choose) struct Constants {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 239.2,
-    alone: 1.275,
-    peak: 0.797,
+    drain: 247.7,
+    alone: 1.250,
+    peak: 0.805,
     sustained: 0.830,
-    several: 1.041,
-    power: 0.054,
-    moving: 0.093,
-    fetching: 0.380,
-    overlap: 0.016,
-    landing: 516.2,
-    storing: 0.437,
+    several: 1.036,
+    power: 0.066,
+    moving: 0.102,
+    fetching: 0.311,
+    overlap: 0.012,
+    landing: 500.0,
+    storing: 0.310,
+    written: 80.0,
     staging: 650.0,
     piece: 0.080,
     scattered: 0.500,
-    stored: 1.759,
+    stored: 2.000,
     read: 0.950,
-    crossing: 0.443,
-    launch: 1.295e-6,
-    passing: 0.244,
-    outside: 2.368,
-    turn: 0.880,
-    resting: 0.523,
+    crossing: 0.350,
+    launch: 1.303e-6,
+    passing: 0.277,
+    outside: 2.736,
+    turn: 0.929,
+    resting: 0.540,
     supply: SUPPLY,
     handing: HANDING,
 };
@@ -206,7 +209,7 @@ impl Tile {
             self.store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
             self.behind += part.trips * memory;
         } else if bytes > 0.0 {
-            self.store += part.trips * (memory + c.storing) + spilled;
+            self.store += part.trips * (memory + c.storing + bytes / c.written) + spilled;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lowering: from the tile IR, with every decision made, to typed PTX instructions.
 //!
-//! [`lower`] walks the kernel once. No files import one another in a circle, by their names or by the methods of [`Lower`] that they call:
+//! [`lower`] walks the kernel once. No files import one another in a circle, by their names or by the methods of `Lower` that they call:
 //!
 //! | level | files |
 //! |---|---|

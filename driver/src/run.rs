@@ -215,10 +215,16 @@ fn execute(
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
         // What was chosen for `auto` parameters must not matter: the reference has other tiles.
         let others: Vec<_> = subject.kernels.iter().map(|k| k.tile.with_other_values()).collect();
-        let meant = subject.kernels.iter().zip(&others).map(|(k, other)| other.as_ref().unwrap_or(&k.tile.specialized));
+        let meant = subject
+            .kernels
+            .iter()
+            .zip(&others)
+            .map(|(k, other)| other.as_ref().map_or(&k.tile.specialized, |o| &o.kernel));
+        let rerounded = others.iter().flatten().any(|o| o.promised);
         let pairs: Vec<_> = subject.kernels.iter().map(|k| &k.contract).zip(meant).collect();
-        report.verdicts = reference::verify(&pairs, &all, &bound, &before, &after, accuracy, &mut report.notes)
-            .map_err(|d| fail(vec![*d]))?;
+        report.verdicts =
+            reference::verify(&pairs, &all, &bound, (&before, &after), (accuracy, rerounded), &mut report.notes)
+                .map_err(|d| fail(vec![*d]))?;
         report.verdicts.retain(|(name, _)| !gone(name));
     } else {
         for (plan, after) in bound.tensors.iter().zip(&after).filter(|(plan, _)| !gone(&plan.name)) {

@@ -63,7 +63,7 @@ fn int_format(elem: Elem) -> Option<IntFormat> {
     })
 }
 
-fn float_format(elem: Elem) -> Option<FloatFormat> {
+pub(crate) fn float_format(elem: Elem) -> Option<FloatFormat> {
     Some(match elem {
         Elem::F16 => FloatFormat::F16,
         Elem::BF16 => FloatFormat::BF16,

@@ -48,7 +48,7 @@ pub use cards::{CARDS, Card, Rates};
 pub use found::Ranked;
 pub use model::launch::Terms;
 pub(crate) use model::sharing;
-pub use other::with_other_values;
+pub use other::{Other, with_other_values};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
 pub use prediction::{Choice, Lost, Prediction, RunnerUp};

@@ -100,7 +100,7 @@ pub struct Unchosen {
 
 impl OptimizedKernel {
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones; `None` where there are none, or no others are legal.
-    pub fn with_other_values(&self) -> Option<Kernel> {
+    pub fn with_other_values(&self) -> Option<tilec_passes::choose::Other> {
         tilec_passes::choose::with_other_values(&self.unchosen.kernel, &self.unchosen.options, &self.parameters)
     }
 }

@@ -27,7 +27,7 @@ pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, D
     let all = facts.iter().fold(Facts::default(), Facts::and);
     let mut clock = Clock::new(options.timeout, options.sim.progress);
     let mut tensors = contents(&bound, &all, options, &mut clock).map_err(|d| fail(vec![*d]))?;
-    let result = reference::interpret(&pairs, &bound, &tensors, None).map_err(|d| fail(vec![*d]))?;
+    let result = reference::interpret(&pairs, &bound, &tensors, (None, false)).map_err(|d| fail(vec![*d]))?;
     for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(plan, _)| plan.access.writes()) {
         if let Some(tensor) = result.tensors.get(&plan.name) {
             plan.for_each(|_, offset| {

@@ -15,12 +15,11 @@ pub(super) fn verify(
     kernels: &[(&Contract, &Kernel)],
     facts: &Facts,
     bound: &BoundProgram,
-    before: &[Vec<u8>],
-    after: &[Vec<u8>],
-    accuracy: SumAccuracy,
+    (before, after): (&[Vec<u8>], &[Vec<u8>]),
+    (accuracy, rerounded): (SumAccuracy, bool),
     notes: &mut Vec<String>,
 ) -> Result<Vec<(String, Verdict)>, Box<Diagnostic>> {
-    let reference = interpret(kernels, bound, before, Some(accuracy))?;
+    let reference = interpret(kernels, bound, before, (Some(accuracy), rerounded))?;
     let (nothing, sure): (Numbers, &[f64]) = (Numbers::default(), &[]);
     let mut verdicts = Vec::new();
     for ((plan, before), after) in bound.tensors.iter().zip(before).zip(after) {
@@ -65,7 +64,7 @@ pub(super) fn interpret(
     kernels: &[(&Contract, &Kernel)],
     bound: &BoundProgram,
     before: &[Vec<u8>],
-    accuracy: Option<SumAccuracy>,
+    (accuracy, rerounded): (Option<SumAccuracy>, bool),
 ) -> Result<interp::Inputs, Box<Diagnostic>> {
     let mut inputs = interp::Inputs::default();
     for param in kernels.iter().flat_map(|(contract, _)| &contract.params) {
@@ -89,7 +88,7 @@ pub(super) fn interpret(
         let values = data::numbers(plan.elem, bytes, span);
         inputs.tensors.insert(plan.name.clone(), interp::Tensor { elem: plan.elem, data: values });
     }
-    let options = interp::Options { accuracy, ..interp::Options::default() };
+    let options = interp::Options { accuracy, rerounded, ..interp::Options::default() };
     for (_, kernel) in kernels {
         interp::run(kernel, &mut inputs, &options)?;
     }

@@ -108,7 +108,8 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
         let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
         let kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
         let pairs: Vec<_> = kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
-        let result = interpret(&pairs, &bound, &tensors, Some(accuracy("m8n8k4", false, 70, None))).expect("defined");
+        let result =
+            interpret(&pairs, &bound, &tensors, (Some(accuracy("m8n8k4", false, 70, None)), false)).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
             plan.for_each(|_, i| data::set_exact(plan.elem, bytes, i, result.tensors[&plan.name].data.get(i).unwrap()));
         }

@@ -14,6 +14,8 @@ use crate::index::{self, Scalar};
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range, ValueDef};
+use crate::literal::float_format;
+use crate::numerics::FloatFormat;
 use crate::ops::{Op, ReduceOp};
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -109,7 +111,16 @@ impl Machine<'_> {
                 let elem = self.elem(*elem, span)?;
                 let mut t = self.tile(*arg, want)?;
                 self.work(t.data.len(), span)?;
-                Rc::make_mut(&mut t).convert(elem);
+                let tile = Rc::make_mut(&mut t);
+                // Of formats with fewer bits than f32; sums and what is computed with them are rounded to f32 in one way only.
+                let narrower = float_format(elem).is_some_and(|to| {
+                    let wider = |from: FloatFormat| to.mantissa_bits < from.mantissa_bits;
+                    tile.elem.is_float() && float_format(tile.elem).is_none_or(wider)
+                });
+                tile.convert(elem);
+                if narrower && self.opts.rerounded && self.opts.accuracy.is_some() {
+                    tile.rounded_apart();
+                }
                 Ok(Val::Tile(t))
             }
             ExprData::Reduce { op, axis, arg } => {

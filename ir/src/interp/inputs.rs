@@ -52,10 +52,13 @@ pub struct Options {
     pub memory: usize,
     /// Fill [`Inputs::errors`], for a device that sums so; about twice the time.
     pub accuracy: Option<SumAccuracy>,
+    /// The device computes with other values of parameters whose author promises that they do not matter ([`crate::kernel::ConstValue::Auto`]): what is cast to fewer
+    /// bits may be other numbers there, such as weights that are relative to the largest of another tile, so that both sides round by themselves.
+    pub rerounded: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: 1 << 38, memory: 1 << 27, accuracy: None }
+        Options { fuel: 1 << 38, memory: 1 << 27, accuracy: None, rerounded: false }
     }
 }

@@ -7,6 +7,7 @@
 use super::bounds::{Bound, spread_of};
 use super::numbers::moved;
 use super::{Number, Numbers};
+use crate::literal::float_format;
 use crate::numerics::cast;
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
@@ -86,6 +87,17 @@ impl Tile {
             }
         }
         (self.elem, self.exact, self.weak) = (elem, true, false);
+    }
+
+    /// Says that the device rounded its own numbers to this type: half a unit of the last place on either side.
+    pub(super) fn rounded_apart(&mut self) {
+        let Some(format) = float_format(self.elem) else { return };
+        let least = 2f64.powi(format.q_min());
+        let unit = |x: &f64| (x.abs() * 2f64.powi(-(format.mantissa_bits.cast_signed()))).max(least);
+        let units: Vec<f64> = self.data.floats().iter().map(unit).collect();
+        let mut bound = self.bound.take().map_or_else(|| Bound::none(self.data.len()), |b| b.settled());
+        bound.error.iter_mut().zip(units).for_each(|(error, unit)| *error += unit);
+        self.bound = bound.kept();
     }
 
     /// Makes literals and indices elements of type `elem`, as exact as these are computed.

@@ -91,7 +91,7 @@ impl FloatFormat {
     }
 
     /// Exponent of the smallest quantum: the least positive value is `2^q_min`.
-    const fn q_min(&self) -> i32 {
+    pub(crate) const fn q_min(&self) -> i32 {
         1 - self.bias - self.mantissa_bits as i32
     }
 

@@ -12,9 +12,17 @@ use tilec_ir::kernel::{ConstValue, Kernel, Schedule};
 /// Extents that are tried for all tiles, each parameter's chosen value excepted; and which of them comes first for it.
 const EXTENTS: [i64; 6] = [32, 16, 64, 128, 8, 256];
 
+/// What a kernel means with other values.
+pub struct Other {
+    /// The kernel, specialised.
+    pub kernel: Kernel,
+    /// Its author promises of a value that is another one that it does not matter.
+    pub promised: bool,
+}
+
 /// `k` specialised with other extents of tiles than `chosen` (by name) where parameters are `auto`; `None` where there is nothing to choose, or the kernel
 /// allows no other extents.
-pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, ConstValue)]) -> Option<Kernel> {
+pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, ConstValue)]) -> Option<Other> {
     let mut sink = Sink::new();
     let mut cx = Cx { options, enabled: true, pass: "specialize", sink: &mut sink };
     let mut k = k.clone();
@@ -37,6 +45,7 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
     if extents.is_empty() {
         return None;
     }
+    let promised = autos.iter().any(|a| a.promised);
     (0..EXTENTS.len()).find_map(|first| {
         let mut k = k.clone();
         for auto in &autos {
@@ -50,6 +59,6 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
         let options = Options { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
         let mut sink = Sink::new();
         let mut cx = Cx { options: &options, enabled: true, pass: "specialize", sink: &mut sink };
-        specialize::run(&mut k, &mut cx).ok().map(|()| k)
+        specialize::run(&mut k, &mut cx).ok().map(|()| Other { kernel: k, promised })
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     if problem.tensors.iter().map(|t| t.data.len()).sum::<usize>() > ELEMENTS {
         return Ok("compiled, large");
     }
-    let options = interp::Options { fuel: FUEL, memory: 1 << 22, accuracy: None };
+    let options = interp::Options { fuel: FUEL, memory: 1 << 22, accuracy: None, rerounded: false };
     let interpret = |kernel: &Kernel, options| problem.interpret_with(std::slice::from_ref(kernel), &[], options);
     // What has no meaning may become anything.
     let Ok(before) = guarded(|| interpret(&kernel.tile.specialized, &options))? else {
@@ -52,7 +52,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     if before.iter().any(|t| t.addresses().any(|at| !t.data[at].is_finite())) {
         return Ok("compiled, inexact");
     }
-    let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, accuracy: None };
+    let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, accuracy: None, rerounded: false };
     match guarded(|| interpret(&kernel.tile.kernel, &more))? {
         Err(e) if e.contains("[E0707]") || e.contains("[E0701]") => return Ok("compiled, not admitted"),
         Err(e) => return Err(failure(format!("the end: {}", &e[..12.min(e.len())]), e)),

@@ -76,6 +76,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--out", default="attention", help="path of the CSV files, without suffix")
     add("--dry", action="store_true", help="without a GPU: compile, assemble, check the launches")
     add("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.set_defaults(last_define=[])
     options = parser.parse_args(words)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -120,7 +121,7 @@ def compile_options(options: argparse.Namespace, case: Case) -> list[str]:
         if str(case.get(name)) == value:
             items += more.split(",")
     items += ((options.causal_define if case["causal"] else options.full_define) or "").split(",")
-    items += getattr(options, "last_define", [])
+    items += options.last_define
     places = {**{name: case[name] for name in "ZHLD"}, "T": options.type}
     defined = dict(item.format(**places).split("=", 1) for item in items if item)
     more_options = [text.format(**places) for text in options.option]

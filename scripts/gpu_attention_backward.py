@@ -63,6 +63,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--out", default="attention_backward", help="path of the CSV files, without suffix")
     add("--dry", action="store_true", help="without a GPU: compile, assemble, check the launches")
     add("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.set_defaults(last_define=[])
     options = parser.parse_args(words)
     options.define = options.define or ["T={T}", "D={D}", "BLOCK=128", "TILE=64"]
     options.causal_file = None

@@ -5,6 +5,7 @@
 """
 
 import csv
+import math
 import pathlib
 import sys
 
@@ -45,12 +46,30 @@ def fused(path: pathlib.Path) -> None:
         print(f"| {row['case']} | {number(row['fused_us'])} | {rates} | {number(row['of_plain'], 2)} | {between} | {number(row['over_separate'], 2)} |")
 
 
+def sweep(folder: pathlib.Path) -> None:
+    """Ratios to cuBLAS of the whole sweep, and of the shapes that were measured again with the refitted model."""
+    print("| shapes | launches | geometric mean | 5th percentile | least | greatest |\n|---|---|---|---|---|---|")
+    whole, again = (rows(folder / f"{name}.csv") for name in ("sweep", "sweep_refitted"))
+    shape = lambda row: (row["M"], row["N"], row["K"])  # noqa: E731
+    second = {shape(row) for row in again if row["ratio"]}
+    groups = [("model before", whole), ("model before", [row for row in whole if shape(row) in second]), ("model refitted once", again)]
+    for name, results in groups:
+        for kind, words in (("overlap", "overlapping"), ("plain", "one behind the other")):
+            ratios = sorted(float(row["ratio"]) for row in results if row["kind"] == kind and row["ratio"])
+            at = 0.05 * (len(ratios) - 1)
+            low, high = ratios[math.floor(at)], ratios[math.ceil(at)]
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"| {len(ratios)}, {name} | {words} | {mean:.3f} | {low + (high - low) * (at - math.floor(at)):.3f} | {ratios[0]:.3f} | {ratios[-1]:.2f} |")
+
+
 def main() -> None:
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results/h200"
     for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", attention), ("swiglu", fused), ("back_to_back", fused)]:
         first = rows(folder / f"{name}.csv")[0]
         print(f"\n{name}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, cuDNN {first['cudnn']}, {first['date']}\n\n    {first['command']}\n")
         table(folder / f"{name}.csv")
+    print("\nsweep\n")
+    sweep(folder)
 
 
 if __name__ == "__main__":

@@ -217,6 +217,23 @@ def processor_as_device() -> Any:
         yield torch
 
 
+class Variants(unittest.TestCase):
+    def test_a_variant_has_the_last_word(self) -> None:
+        import gpu_attention
+
+        words = ["--define", "BKV=64", "--define-if", "D=256:BKV=32", "--variant", "wide:BKV=80,option=--remarks", "--variant", "other:file=x.tile"]
+        options = gpu_attention.arguments(words)
+        case = gpu_attention.parse_case("Z=1,H=1,L=64,D=256")
+        self.assertIn("BKV=32", gpu_attention.compile_options(options, case))
+        others = gpu_attention.variants(options)
+        said = gpu_attention.compile_options(others["wide"], case)
+        self.assertIn("BKV=80", said)
+        self.assertNotIn("BKV=32", said)
+        self.assertEqual(said[-1], "--remarks")
+        self.assertEqual((others["other"].file, others["wide"].file), ("x.tile", options.file))
+        self.assertEqual(options.option, [])
+
+
 @needs_tilec
 @needs_torch
 class Attention(unittest.TestCase):

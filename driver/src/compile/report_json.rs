@@ -115,7 +115,7 @@ pub struct RunnerUp {
     /// How much longer it is predicted to take, as a share; below 0 where a rule decided.
     pub slower: f64,
     /// What decided: the term that grew most, or the rule.
-    pub by: &'static str,
+    pub by: String,
 }
 
 /// Where a buffer or a channel lies in shared memory.
@@ -332,7 +332,7 @@ impl KernelReport {
             runner_up: choice.and_then(|c| c.runner_up.as_ref()).map(|r| RunnerUp {
                 parameters: r.values.iter().cloned().collect(),
                 slower: r.slower,
-                by: r.by.words(),
+                by: r.by.words().to_owned(),
             }),
         });
         self

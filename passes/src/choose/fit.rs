@@ -100,6 +100,11 @@ fn score(e: &Error) -> f64 {
     e.spread + 20.0 * e.regret.values().map(|r| r * r).sum::<f64>() / e.regret.len() as f64
 }
 
+/// What the model may lose of a problem; and those where it is known to lose more, each of less than 30 us.
+const MOST_LOST: f64 = 0.12;
+const LOST: [(&str, f64); 3] =
+    [("LB=col 2x2048x3584", 0.165), ("LB=col 110x5120x640", 0.155), ("LB=col 512x1280x8192", 0.145)];
+
 /// As docs/performance.md says: within a few percent where it matters, and what it takes for the fastest of the measured kernels is
 /// nearly the fastest.
 #[test]
@@ -111,7 +116,8 @@ fn the_model_is_near_what_was_measured() {
         let most = if of_warpgroups { 0.09 } else { 0.08 };
         assert!(e.spread < most, "{:.3}", e.spread);
         for (problem, regret) in &e.regret {
-            assert!(*regret < 0.17, "{problem}: {:.1} % lost", regret * 100.0);
+            let known = LOST.iter().find(|(known, _)| problem.ends_with(known)).map_or(MOST_LOST, |(_, most)| *most);
+            assert!(*regret < known, "{problem}: {:.1} % lost", regret * 100.0);
         }
     }
 }

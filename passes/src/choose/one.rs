@@ -119,7 +119,7 @@ impl<'a> One<'a> {
         let Some((_, least)) = fastest(&mut timed.iter().copied()) else {
             return Err(Failed::NoneLegal(Illegal::Extent));
         };
-        // Of candidates as good as equal that of the lowest rank, and of these the first, is taken; but for products of warpgroups rather one with more
+        // Of candidates as good as equal that of the lowest rank, and of these the first, is taken; but for wgmma rather one with more
         // than two slots: two of twice the depth take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200: 94.3 us, 92.7 with four).
         let few = |c: &Candidate| self.space.warpgroups.is_some() && (1..=2).contains(&c.stages);
         let near = timed.iter().copied().filter(|(_, seconds)| *seconds <= least * (1.0 + TIE));
@@ -133,7 +133,8 @@ impl<'a> One<'a> {
             let (values, other) = self.prediction(candidate, &mut env);
             let rule =
                 if few(&candidate) { "two slots count for less where times are as good as equal" } else { SMALLER };
-            RunnerUp::new(self.space.named(&values), slower / seconds - 1.0, (&other.terms, &prediction.terms), rule)
+            let terms = (&other.terms, &prediction.terms);
+            RunnerUp::new(self.space.named(&values), slower / seconds - 1.0, terms, rule.to_owned())
         });
         let choice = Choice { values: self.space.named(&values), prediction, candidates: timed.len(), runner_up };
         Ok(Found { values, choice: Some(choice), crowded: self.space.crowded })

@@ -16,7 +16,7 @@ const EXTENTS: [i64; 6] = [32, 16, 64, 128, 8, 256];
 pub struct Other {
     /// The kernel, specialised.
     pub kernel: Kernel,
-    /// Its author promises of a value that is another one that it does not matter.
+    /// An extent that is another one is `auto promised`: results are the same but for how they are rounded.
     pub promised: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
     if extents.is_empty() {
         return None;
     }
-    let promised = autos.iter().any(|a| a.promised);
+    let promised = autos.iter().any(|a| a.promised && extents.iter().any(|(p, _)| *p == a.value));
     (0..EXTENTS.len()).find_map(|first| {
         let mut k = k.clone();
         for auto in &autos {

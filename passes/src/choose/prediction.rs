@@ -59,12 +59,12 @@ pub struct RunnerUp {
 }
 
 /// What decided against a candidate.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// Its time: the term that grew most.
     Time(&'static str),
     /// A rule: by the model alone it would have won.
-    Rule(&'static str),
+    Rule(String),
 }
 
 impl RunnerUp {
@@ -74,7 +74,7 @@ impl RunnerUp {
         values: Vec<(String, i64)>,
         slower: f64,
         (own, taken): (&Terms, &Terms),
-        rule: &'static str,
+        rule: String,
     ) -> RunnerUp {
         let worse = own.list().into_iter().zip(taken.list());
         let grew = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
@@ -84,9 +84,10 @@ impl RunnerUp {
 
 impl Lost {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn words(&self) -> &str {
         match self {
-            Lost::Time(words) | Lost::Rule(words) => words,
+            Lost::Time(words) => words,
+            Lost::Rule(words) => words,
         }
     }
 }
@@ -137,7 +138,7 @@ impl Choice {
         match &self.runner_up {
             None => format!("the only legal one of its kind, of {count}"),
             Some(next) => {
-                let why = match next.by {
+                let why = match &next.by {
                     _ if next.slower.abs() < SAME => "as fast".to_owned(),
                     Lost::Time(term) => format!("{:+.1}%, by {term}", next.slower * 100.0),
                     Lost::Rule(rule) => format!("{:.1}% faster by the model, but {rule}", next.slower * -100.0),

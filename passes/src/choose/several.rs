@@ -32,28 +32,30 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether channels have as few slots as can be.
-    fn few(&self) -> bool {
-        self.asked.scheduled() && self.asked.slots < 3
-    }
-
     /// The seconds that count against others.
     fn counted(&self) -> f64 {
-        let few = match (self.few(), self.asked.slots) {
+        self.time.seconds * if self.odd { 1.0 + ODD } else { 1.0 } * (1.0 + self.slots_cost())
+    }
+
+    /// By what share it must be faster because of its slots.
+    fn slots_cost(&self) -> f64 {
+        match (self.asked.scheduled(), self.asked.slots) {
             (true, ..2) => ONE,
-            (true, _) => FEW,
-            (false, _) => 0.0,
-        };
-        self.time.seconds * if self.odd { 1.0 + ODD } else { 1.0 } * (1.0 + few)
+            (true, 2) => FEW,
+            _ => 0.0,
+        }
     }
 
     /// What is held against it, and not against `taken`, beside its time, in words.
-    fn rule(&self, taken: &Candidate) -> &'static str {
-        match (self.odd && !taken.odd, self.few() && self.asked.slots < taken.asked.slots) {
-            (true, true) => "extents of other than a power of two, and few slots, must gain more",
-            (true, false) => "extents of other than a power of two must gain 6%",
-            (false, true) => "two slots must gain 2%, one 15%",
-            (false, false) => SMALLER,
+    fn rule(&self, taken: &Candidate) -> String {
+        let percent = |share: f64| (100.0 * share).round();
+        let odd = format!("extents of other than a power of two must gain {}%", percent(ODD));
+        let few = format!("{} slot(s) must gain {}%", self.asked.slots, percent(self.slots_cost()));
+        match (self.odd && !taken.odd, self.slots_cost() > taken.slots_cost()) {
+            (true, true) => format!("{odd}, {few}"),
+            (true, false) => odd,
+            (false, true) => few,
+            (false, false) => SMALLER.to_owned(),
         }
     }
 }

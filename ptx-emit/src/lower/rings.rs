@@ -30,9 +30,9 @@ pub(super) struct Ring {
     pub(super) barriers: Option<Barriers>,
     /// Who fills it, where roles do.
     pub(super) fill: Fill,
-    /// Bytes that tensor copies bring to the slot that is being filled.
+    /// Bytes that TMA loads bring to the slot that is being filled.
     pub(super) filling: u64,
-    /// Whether threads have read the slot that is waited for themselves. Products of warpgroups have read theirs when they are awaited.
+    /// Whether threads have read the slot that is waited for themselves. wgmma has read its slot when it is awaited.
     pub(super) read: bool,
     /// Where producer and consumer stand, in their roles.
     pub(super) put_turn: Option<Turn>,

@@ -59,7 +59,7 @@ pub(crate) struct Lower<'a> {
     pub(super) thread_bits: u32,
     /// The role whose statements these are.
     pub(super) part: Option<Part>,
-    /// Where all threads of a role run: the lane that asks for its tensor copies.
+    /// Where all threads of a role run: the lane that issues its TMA loads.
     pub(super) asks: Option<crate::inst::Guard>,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,

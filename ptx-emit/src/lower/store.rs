@@ -22,6 +22,16 @@ pub(super) enum Source<'a> {
     Elementwise(Expr, &'a Scope),
 }
 
+impl Source<'_> {
+    /// Which thread holds which element.
+    fn scope(&self) -> Scope {
+        match self {
+            Source::Tile(t) => Scope { layout: t.layout.clone(), dim_bits: t.dim_bits.clone() },
+            Source::Elementwise(_, scope) => (*scope).clone(),
+        }
+    }
+}
+
 /// The same, ready to be computed group by group.
 enum Values<'a> {
     Held(&'a Tile),
@@ -46,10 +56,7 @@ impl Lower<'_> {
             return self.store_matrices(s, dst, to, source, attrs);
         }
         let combine = attrs.reduce.map(|op| self.combining(dst, op, elem)).transpose()?;
-        let (layout, dim_bits) = match source {
-            Source::Tile(t) => (t.layout.clone(), t.dim_bits.clone()),
-            Source::Elementwise(_, scope) => (scope.layout.clone(), scope.dim_bits.clone()),
-        };
+        let Scope { layout, dim_bits } = source.scope();
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
         let replicas = self.replica_predicate(&layout);
@@ -172,10 +179,7 @@ impl Lower<'_> {
             let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
             return Err(self.sink.report(d.with_note("without `matrix` each thread stores its own elements")));
         }
-        let scope = match source {
-            Source::Tile(t) => Scope { layout: t.layout.clone(), dim_bits: t.dim_bits.clone() },
-            Source::Elementwise(_, scope) => (*scope).clone(),
-        };
+        let scope = source.scope();
         let elem = self.elem(to.base).filter(|e| e.bits() == 16);
         let store = self.contiguous(to).and_then(|dim| {
             let base: u32 = scope.dim_bits.get(..dim)?.iter().sum();

@@ -25,21 +25,24 @@ pub(in crate::choose) struct Supply {
 pub(in crate::choose) static SUPPLY: Supply =
     Supply { port: 62.653, lone: 63.473, cache: 9000.0, pair: 39.621, single: 58.838, again: 0.629, slower: 0.777 };
 
-/// Multiprocessors of which every other works where no more do (of an H200).
-const NEIGHBOURS: f64 = 66.0;
 /// Share of the second-level cache in which operands stay.
 const STAYS: f64 = 0.6;
 
+/// Whether of so many multiprocessors that work some are neighbours, which share what is on its way.
+fn have_neighbours(card: &Card, active: f64) -> bool {
+    active > f64::from(card.sms) / 2.0
+}
+
 impl Supply {
     /// What one of `active` multiprocessors gets from the second-level cache. `apart`: they come past shared operands at different times.
-    pub(in crate::choose) fn cache_rate(&self, active: f64, apart: bool) -> f64 {
-        let most = if active > NEIGHBOURS { self.port } else { self.lone };
+    pub(in crate::choose) fn cache_rate(&self, card: &Card, active: f64, apart: bool) -> f64 {
+        let most = if have_neighbours(card, active) { self.port } else { self.lone };
         most.min(self.cache / active.max(1.0)) * if apart { self.slower } else { 1.0 }
     }
 
     /// What one of `active` multiprocessors gets from memory, as far as it limits that itself.
     pub(in crate::choose) fn memory_rate(&self, card: &Card, active: f64) -> f64 {
-        if active > f64::from(card.sms) / 2.0 { self.pair / 2.0 } else { self.single }
+        if have_neighbours(card, active) { self.pair / 2.0 } else { self.single }
     }
 
     /// Bytes from memory where `readers` blocks load each operand at different times; `once`: bytes if they did so together, of `operands` in all.

@@ -229,7 +229,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let dram = card.dram * 1e9 / clock / active;
     let supply = &c.supply;
     let apart = shared.is_some_and(|s| s.apart);
-    let from_cache = supply.cache_rate(active, apart);
+    let from_cache = supply.cache_rate(card, active, apart);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
     if apart {

@@ -34,6 +34,7 @@ pub mod print;
 #[cfg(test)]
 mod random_tests;
 pub mod roles;
+pub mod rounding;
 pub mod same;
 pub mod space;
 pub mod spelling;

@@ -1,6 +1,6 @@
 //! Numbers of the text that become elements: what is outside the bounds reads as one (`fill -inf`), and tables are made of them.
 
-use crate::numerics::{FloatFormat, IntFormat};
+use crate::numerics::{IntFormat, float_format};
 use crate::types::Elem;
 
 /// A number that is written.
@@ -59,17 +59,6 @@ fn int_format(elem: Elem) -> Option<IntFormat> {
         Elem::I32 => IntFormat::S32,
         Elem::U32 => IntFormat::U32,
         Elem::I64 => IntFormat::S64,
-        _ => return None,
-    })
-}
-
-pub(crate) fn float_format(elem: Elem) -> Option<FloatFormat> {
-    Some(match elem {
-        Elem::F16 => FloatFormat::F16,
-        Elem::BF16 => FloatFormat::BF16,
-        Elem::TF32 => FloatFormat::TF32,
-        Elem::E4M3 => FloatFormat::E4M3,
-        Elem::E5M2 => FloatFormat::E5M2,
         _ => return None,
     })
 }

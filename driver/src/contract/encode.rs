@@ -2,22 +2,8 @@
 
 use crate::contract::number::{Number, int_format};
 use tilec_ir::interp;
-use tilec_ir::numerics::FloatFormat;
+use tilec_ir::numerics::float_format;
 use tilec_ir::types::Elem;
-
-/// The floating-point format of an element type; `None` for integers.
-pub fn float_format(elem: Elem) -> Option<FloatFormat> {
-    match elem {
-        Elem::F16 => Some(FloatFormat::F16),
-        Elem::BF16 => Some(FloatFormat::BF16),
-        Elem::TF32 => Some(FloatFormat::TF32),
-        Elem::F32 => Some(FloatFormat::F32),
-        Elem::F64 => Some(FloatFormat::F64),
-        Elem::E4M3 => Some(FloatFormat::E4M3),
-        Elem::E5M2 => Some(FloatFormat::E5M2),
-        Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
-    }
-}
 
 /// The value of `elem` nearest to `x`, as bits.
 pub fn encode(elem: Elem, x: f64) -> u64 {

@@ -7,10 +7,11 @@
 //! of a step.
 
 use crate::run::bind::TensorPlan;
-use crate::run::data::{POISON, float_format, get_exact};
+use crate::run::data::{POISON, get_exact};
 use std::fmt::Write as _;
 use tilec_ir::atoms::{Atom, ShortSums};
 use tilec_ir::interp::{Number, Numbers, PartAccuracy, SumAccuracy};
+use tilec_ir::numerics::float_format;
 use tilec_ir::types::Elem;
 
 /// Mismatches that are shown.

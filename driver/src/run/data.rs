@@ -3,9 +3,7 @@
 use crate::console::clock::Clock;
 pub(crate) use crate::contract::encode::numbers;
 use crate::contract::encode::width;
-pub use crate::contract::encode::{
-    decode, element, encode, encode_number, float_format, get, get_exact, set, set_exact,
-};
+pub use crate::contract::encode::{decode, element, encode, encode_number, get, get_exact, set, set_exact};
 use crate::run::bind::TensorPlan;
 use tilec_ir::types::Elem;
 

@@ -14,8 +14,7 @@ use crate::index::{self, Scalar};
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range, ValueDef};
-use crate::literal::float_format;
-use crate::numerics::FloatFormat;
+use crate::numerics::{FloatFormat, float_format};
 use crate::ops::{Op, ReduceOp};
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -111,16 +110,7 @@ impl Machine<'_> {
                 let elem = self.elem(*elem, span)?;
                 let mut t = self.tile(*arg, want)?;
                 self.work(t.data.len(), span)?;
-                let tile = Rc::make_mut(&mut t);
-                // Of formats with fewer bits than f32; sums and what is computed with them are rounded to f32 in one way only.
-                let narrower = float_format(elem).is_some_and(|to| {
-                    let wider = |from: FloatFormat| to.mantissa_bits < from.mantissa_bits;
-                    tile.elem.is_float() && float_format(tile.elem).is_none_or(wider)
-                });
-                tile.convert(elem);
-                if narrower && self.opts.rerounded && self.opts.accuracy.is_some() {
-                    tile.rounded_apart();
-                }
+                self.round(Rc::make_mut(&mut t), elem);
                 Ok(Val::Tile(t))
             }
             ExprData::Reduce { op, axis, arg } => {
@@ -154,6 +144,20 @@ impl Machine<'_> {
                 let c = self.tile(m.c, shapes.c.as_deref())?;
                 self.mma(&a, &b, c, span).map(Val::Tile)
             }
+        }
+    }
+
+    /// Rounds elements to a type, as a `cast` does and what has a name.
+    pub(super) fn round(&self, tile: &mut Tile, elem: Elem) {
+        // Of formats with fewer bits than f32; sums and what is computed with them are rounded to f32 in one way only.
+        let narrower = float_format(elem).is_some_and(|to| {
+            let wider = |from: FloatFormat| to.mantissa_bits < from.mantissa_bits;
+            let loses = !tile.exact || float_format(tile.elem).is_some_and(wider);
+            to.mantissa_bits < FloatFormat::F32.mantissa_bits && tile.elem.is_float() && loses
+        });
+        tile.convert(elem);
+        if narrower && self.opts.rerounded && self.opts.accuracy.is_some() {
+            tile.rounded_apart();
         }
     }
 

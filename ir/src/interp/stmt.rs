@@ -114,7 +114,14 @@ impl Machine<'_> {
         }
         let binding = match self.eval(init, None)? {
             Val::Index(x) => Binding::Index(x),
-            Val::Tile(t) => Binding::Tile(t),
+            Val::Tile(mut t) => {
+                // Literals by themselves have no type.
+                if !t.weak && !t.exact && rounds_in_registers(t.elem) {
+                    let elem = t.elem;
+                    self.round(Rc::make_mut(&mut t), elem);
+                }
+                Binding::Tile(t)
+            }
         };
         self.set(value, binding);
         Ok(())

@@ -7,8 +7,7 @@
 use super::bounds::{Bound, spread_of};
 use super::numbers::moved;
 use super::{Number, Numbers};
-use crate::literal::float_format;
-use crate::numerics::cast;
+use crate::numerics::{cast, float_format};
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
 

@@ -12,6 +12,8 @@
 //! so does a round-up to the next power of two. Magnitudes are therefore ordered as their bits
 //! are, and overflow is one comparison with the bits of the largest finite value.
 
+use crate::types::Elem;
+
 /// How a format spends the encodings whose exponent field is all ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Specials {
@@ -253,4 +255,18 @@ fn shift_right_rne(n: u64, shift: u32) -> u64 {
 /// `2^k` for every exponent a `f64` has, subnormal ones included; `k` in `-1074..=1023`.
 fn exp2(k: i32) -> f64 {
     if k >= -1022 { f64::from_bits(((k + 1023) as u64) << 52) } else { f64::from_bits(1 << (k + 1074)) }
+}
+
+/// The format of a float type; `None` for integers and truth values.
+pub fn float_format(elem: Elem) -> Option<FloatFormat> {
+    match elem {
+        Elem::F16 => Some(FloatFormat::F16),
+        Elem::BF16 => Some(FloatFormat::BF16),
+        Elem::TF32 => Some(FloatFormat::TF32),
+        Elem::F32 => Some(FloatFormat::F32),
+        Elem::F64 => Some(FloatFormat::F64),
+        Elem::E4M3 => Some(FloatFormat::E4M3),
+        Elem::E5M2 => Some(FloatFormat::E5M2),
+        Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
+    }
 }

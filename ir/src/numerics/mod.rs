@@ -17,5 +17,5 @@ mod int;
 mod tests;
 
 pub use erf::erf;
-pub use float::{FloatFormat, Overflow, Specials};
+pub use float::{FloatFormat, Overflow, Specials, float_format};
 pub use int::IntFormat;

@@ -22,6 +22,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::rounding::{computed_in, is_rounded};
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{resolve_view, type_of};
 
@@ -113,8 +114,8 @@ impl Work<'_> {
     }
 
     /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.
-    fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> Value {
-        let (v, to, moved) = own_tile(k, at, e, shape, layout, what);
+    fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> Value {
+        let (v, to, moved) = own_tile(k, at, e, own);
         self.moved.push(Moved { from: at, to, e: moved });
         v
     }
@@ -149,7 +150,9 @@ impl Work<'_> {
             },
             (Relation::Reduction, Some(leaf)) => {
                 let at = self.stands_in(k, edge.at, leaf);
-                self.own_tile(k, at, leaf, &reduced_shape(b), from.clone(), "reduced");
+                let shape = &reduced_shape(b);
+                let elem = unrounded(k, leaf);
+                self.own_tile(k, at, leaf, Own { elem, shape, layout: from.clone(), what: "reduced" });
                 let source = self.source(k, leaf, reduced_shape(b), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }
@@ -304,7 +307,8 @@ impl Work<'_> {
                 }
                 What::Source(_) | What::Reduced(_) => {
                     let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
-                    self.own_tile(k, at, e, &node.shape, layout, "tile");
+                    let elem = unrounded(k, e);
+                    self.own_tile(k, at, e, Own { elem, shape: &node.shape, layout, what: "tile" });
                 }
                 What::Tile(_) => {}
             }
@@ -317,7 +321,9 @@ impl Work<'_> {
             return self.result_of_copy(k, cx, edge, (from, to));
         };
         let shape = self.graph.nodes[edge.b].shape.clone();
-        let value = self.own_tile(k, edge.at, src, &shape, from.clone(), "computed");
+        let elem = k.tile_ty(dst).expect("a register tile").elem;
+        let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed" };
+        let value = self.own_tile(k, edge.at, src, own);
         let span = k.stmt_spans[edge.at];
         let into = k.value_ref(dst, span);
         let copy = StmtData::Copy { src, dst: into, attrs: CopyAttrs::default() };
@@ -339,12 +345,16 @@ impl Work<'_> {
     }
 
     fn result_of_copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
-        let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
+        let StmtData::Copy { src, dst, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
         let shape = self.graph.nodes[edge.b].shape.clone();
         // A name is copied as it is, as an exchange of it is written.
         let value = match k.exprs[src] {
             ExprData::Ref(v) => v,
-            _ => self.own_tile(k, edge.at, src, &shape, from.clone(), "computed"),
+            _ => {
+                let elem = type_of(k, dst).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+                let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed" };
+                self.own_tile(k, edge.at, src, own)
+            }
         };
         self.by_memory(k, cx, edge.at, value, (&from, &to), edge);
     }
@@ -407,11 +417,35 @@ fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> boo
     from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))
 }
 
+/// The type of a tile that holds what an expression has without a name: as it is computed.
+fn unrounded(k: &Kernel, e: Expr) -> ElemRef {
+    match type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type") {
+        ElemRef::Known(elem) if !is_rounded(k, e) => ElemRef::Known(computed_in(elem)),
+        elem => elem,
+    }
+}
+
+/// A tile that an expression moves into.
+struct Own<'a> {
+    elem: ElemRef,
+    shape: &'a [u64],
+    layout: RegLayout,
+    what: &'a str,
+}
+
 /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
 /// and the expression there.
-fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout, what: &str) -> (Value, Stmt, Expr) {
+fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
+    let Own { mut elem, shape, layout, what } = own;
     let span = k.expr_spans[e];
-    let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+    // A name has the type of what it stands for.
+    let named = match k.stmts[at] {
+        StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| (init, elem)),
+        _ => None,
+    };
+    if let Some((_, of)) = named.filter(|&(init, _)| init == e) {
+        elem = of;
+    }
     let ty = tile(k, at, elem, shape, Some(layout));
     let moved = k.exprs[e].clone();
     let moved = k.expr(moved, span);
@@ -423,6 +457,13 @@ fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, shape: &[u64], layout: RegLayout,
     };
     let v = k.value(&name, span, ValueDef::Var(ty));
     k.exprs[e] = ExprData::Ref(v);
+    if let Some((init, of)) = named
+        && type_of(k, init).ok().and_then(|t| t.elem()) != Some(of)
+    {
+        let whole = k.exprs[init].clone();
+        let arg = k.expr(whole, k.expr_spans[init]);
+        k.exprs[init] = ExprData::Cast { elem: of, arg };
+    }
     let memory = !crate::analysis::views::memory_views(k, moved).is_empty();
     let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
     let (mut stmts, mut computes) = (vec![decl], decl);

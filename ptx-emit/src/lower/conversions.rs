@@ -4,6 +4,7 @@
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::types::Elem;
@@ -62,6 +63,9 @@ impl Lower<'_> {
 
     /// From the computed form `x` of type `from` to the stored form of `to`, rounded to nearest even.
     pub(super) fn narrow(&mut self, x: Reg, to: Elem) -> Option<Reg> {
+        if let Some([raw]) = self.as_stored([x], to) {
+            return Some(raw);
+        }
         let class = self.emit.func.regs[x];
         Some(match (class, to) {
             (Class::F32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F32, [x.into()]),
@@ -128,6 +132,46 @@ impl Lower<'_> {
         })
     }
 
+    /// Numbers of type `from` rounded to the type `to`, in the computed form: what repeats once, and two in one instruction where there is one.
+    pub(super) fn rounded(
+        &mut self,
+        at: Expr,
+        computed: Vec<Reg>,
+        (from, to): (Option<Elem>, Elem),
+    ) -> Result<Vec<Reg>, Reported> {
+        let mut seen = BTreeSet::new();
+        let unlike: Vec<Reg> = computed.iter().copied().filter(|&x| seen.insert(x)).collect();
+        let mut known = BTreeMap::new();
+        for pair in unlike.chunks(2) {
+            let wide: Vec<Reg> = pair.iter().map(|&x| self.wide_enough(x, from, to)).collect();
+            let word = match wide[..] {
+                [low, high] => self.narrow_pair(low, high, to),
+                _ => None,
+            };
+            let raw = match word {
+                Some(word) => {
+                    let halves = [self.emit.reg(Class::B16), self.emit.reg(Class::B16)];
+                    self.emit.push(P::UnpackB32B16, [Operand::Vec(halves.to_vec()), word.into()]);
+                    halves.to_vec()
+                }
+                None => self.narrow_all(at, wide, (None, to))?,
+            };
+            for (&x, raw) in pair.iter().zip(raw) {
+                let wide = self.widen(raw, to);
+                self.rounded.insert(wide, (to, raw));
+                known.insert(x, wide);
+            }
+        }
+        Ok(computed.iter().map(|x| known[x]).collect())
+    }
+
+    /// The stored form of numbers that were rounded to this type.
+    fn as_stored<const N: usize>(&self, numbers: [Reg; N], elem: Elem) -> Option<[Reg; N]> {
+        let raw: Option<Vec<Reg>> =
+            numbers.iter().map(|x| self.rounded.get(x).filter(|(of, _)| *of == elem).map(|&(_, raw)| raw)).collect();
+        raw?.try_into().ok()
+    }
+
     /// Two numbers of the computed form as a pair of 16-bit floats, `low` in the low half; `None`: in two conversions.
     pub(super) fn narrow_pair(&mut self, low: Reg, high: Reg, to: Elem) -> Option<Reg> {
         let floats = [low, high].iter().all(|&r| self.emit.func.regs[r] == Class::F32);
@@ -136,7 +180,13 @@ impl Lower<'_> {
             Elem::BF16 => P::CvtRnBf16x2F32,
             _ => return None,
         };
-        (floats && self.target.has_pair_conversions()).then(|| self.emit.def(Class::B32, op, [high.into(), low.into()]))
+        if !(floats && self.target.has_pair_conversions()) {
+            return None;
+        }
+        Some(match self.as_stored([low, high], to) {
+            Some(halves) => self.emit.def(Class::B32, P::PackB32B16, [Operand::Vec(halves.to_vec())]),
+            None => self.emit.def(Class::B32, op, [high.into(), low.into()]),
+        })
     }
 
     /// Numbers of type `from` in the stored form of `to`.

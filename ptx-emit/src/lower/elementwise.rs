@@ -12,6 +12,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
+use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
 
@@ -56,10 +57,11 @@ impl Lower<'_> {
         }
         if let ExprData::Ref(v) = self.k.exprs[e]
             && let Some(init) = self.deferred.init(v)
-            && out.deferred.iter().all(|(w, _)| *w != v)
+            && out.deferred.iter().all(|(w, ..)| *w != v)
         {
             self.find_windows(init, attrs, only, out)?;
-            out.deferred.push((v, init));
+            let rounded = if is_rounded(self.k, init) { None } else { self.elem_of_expr(init) };
+            out.deferred.push((v, init, rounded));
         }
         for child in self.k.children(e) {
             self.find_windows(child, attrs, only, out)?;
@@ -91,12 +93,15 @@ impl Lower<'_> {
         }
         operands.named.clear();
         for i in 0..operands.deferred.len() {
-            let (v, init) = operands.deferred[i];
+            let (v, init, rounded) = operands.deferred[i];
             if matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.elem == ElemRef::Known(Elem::Bool)) {
                 continue;
             }
             let class = self.class_of_expr(init)?;
-            let regs = self.eval(init, operands, group, class)?;
+            let mut regs = self.eval(init, operands, group, class)?;
+            if let Some(elem) = rounded {
+                regs = self.rounded(init, regs, (Some(elem), elem))?;
+            }
             operands.named.push((v, regs));
         }
         let class = self.class_of_expr(e)?;

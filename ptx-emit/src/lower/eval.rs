@@ -47,14 +47,8 @@ impl Lower<'_> {
                 let inner = self.class_of_expr(arg)?;
                 let xs = self.eval(arg, operands, group, inner)?;
                 let from = self.elem_of_expr(arg);
-                let mut out = Vec::new();
-                for x in xs {
-                    let x = self.wide_enough(x, from, elem);
-                    let Some(raw) = self.narrow(x, elem) else { return Err(self.unsupported(e, "this conversion")) };
-                    let wide = self.widen(raw, elem);
-                    out.push(self.convert(wide, class));
-                }
-                Ok(out)
+                let xs = self.rounded(e, xs, (from, elem))?;
+                Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
             }
             ExprData::Iota { axis, .. } => {
                 let mut out = Vec::new();

@@ -32,8 +32,8 @@ pub(super) struct Operands {
     pub(super) tiles: Vec<(Expr, Tile)>,
     /// Reductions, computed before the first group.
     pub(super) reduced: Vec<(Expr, Reduced)>,
-    /// Deferred `let`s, each after those that it names.
-    pub(super) deferred: Vec<(Value, Expr)>,
+    /// Deferred `let`s, each after those that it names, and the type that their elements are rounded to.
+    pub(super) deferred: Vec<(Value, Expr, Option<Elem>)>,
     /// Elements of the current group of each of them.
     pub(super) named: Vec<(Value, Vec<Reg>)>,
     /// Parts that several elements take.

@@ -65,6 +65,8 @@ pub(crate) struct Lower<'a> {
     pub(super) maps: Vec<Map>,
     /// What replicas of a role do in turns.
     pub(super) turns: BTreeMap<Stmt, Turns>,
+    /// Numbers of the computed form that were rounded to a type: the stored form that they come of.
+    pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
     /// A conversion of the current statement that the target has no instruction for.
     pub(super) unconverted: Option<Elem>,
     /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
@@ -106,6 +108,7 @@ impl<'a> Lower<'a> {
             extents: Extent::all(k),
             promised: Extent::promised(k),
             deferred: Deferred::of(k),
+            rounded: BTreeMap::new(),
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
             pointers: SecondaryMap::new(),

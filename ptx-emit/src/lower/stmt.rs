@@ -15,6 +15,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::layout::Held;
 use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
+use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::Lanes;
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
@@ -166,7 +167,10 @@ impl Lower<'_> {
                 Ok(())
             }
             Ok(Type::Scalar(_) | Type::Float) => {
-                let r = self.scalar(init)?;
+                let mut r = self.scalar(init)?;
+                if let Some(elem) = self.elem_of_expr(init).filter(|_| !is_rounded(self.k, init)) {
+                    r = self.rounded(init, vec![r], (Some(elem), elem))?[0];
+                }
                 self.scalars[value] = Some(r);
                 Ok(())
             }

@@ -5,8 +5,9 @@ use super::product::{Extents, Operand, Product};
 use super::wire::Check;
 use crate::run::bind::TensorPlan;
 use crate::run::check::tolerance;
-use crate::run::data::{Random, decode, encode, float_format, get};
+use crate::run::data::{Random, decode, encode, get};
 use tilec_ir::interp::SumAccuracy;
+use tilec_ir::numerics::float_format;
 
 /// Elements of a result that are compared, at least this many where there are as many.
 const SAMPLES: usize = 2048;

@@ -35,6 +35,7 @@ mod swizzle;
 mod table;
 mod tensor_copies;
 mod thread_fills;
+mod turns;
 mod unaligned;
 mod vectorize;
 mod walk;

@@ -16,12 +16,12 @@ use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::schedule_loops::modulo::is_index;
+use crate::turns::{declared_apart, ordered};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::types::TileTy;
-use tilec_ir::typing::{layout_of, let_init};
+use tilec_ir::typing::let_init;
 
 /// A loop that is being expanded.
 struct Body {
@@ -176,39 +176,18 @@ fn hoisted(k: &mut Kernel, declared: Vec<Stmt>, body: &Body) -> Vec<Stmt> {
     let mut out = declared;
     let touches: Vec<(u32, Accesses)> = body.order.iter().map(|&(s, stage)| (stage, Accesses::of(k, s))).collect();
     for &(s, stage) in &body.order {
-        let span = k.stmt_spans[s];
-        match k.stmts[s] {
-            StmtData::Var { value, init: Some(init) } => {
-                k.stmts[s] = StmtData::Assign { dst: value, src: init };
-                out.push(k.stmt(StmtData::Var { value, init: None }, span));
+        let apart = match k.stmts[s] {
+            StmtData::Var { .. } => true,
+            StmtData::Let { value, .. } => {
+                touches.iter().any(|(other, a)| *other != stage && a.get(value).is_some_and(|t| t.reads))
             }
-            StmtData::Let { value, init } => {
-                let crosses = touches.iter().any(|(other, a)| *other != stage && a.get(value).is_some_and(|t| t.reads));
-                if !crosses {
-                    continue;
-                }
-                let tile = tile_of(k, init).unwrap_or_else(|| {
-                    panic!("bug: `{}` is no tile, and lives from stage to stage", k.values[value].name)
-                });
-                k.values[value].def = ValueDef::Var(tile);
-                k.stmts[s] = StmtData::Assign { dst: value, src: init };
-                out.push(k.stmt(StmtData::Var { value, init: None }, span));
-            }
-            _ => {}
+            _ => false,
+        };
+        if apart {
+            out.extend(declared_apart(k, s));
         }
     }
     out
-}
-
-/// The type of a register tile that holds the value of `e`, in the layout in which it is computed.
-fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
-    let tilec_ir::typing::Type::Tile(ty) = tilec_ir::typing::type_of(k, e).ok()? else { return None };
-    let elem = ty.elem;
-    let shape = tilec_ir::typing::fixed_shape(k, e)?;
-    let layout = layout_of(k, e);
-    let span = k.expr_spans[e];
-    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    Some(TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None })
 }
 
 /// Prologue, steady state and drain. `turns`: tiles of which there are two.
@@ -366,8 +345,7 @@ fn iteration(k: &mut Kernel, body: &Body, stages: &[(u32, Expr)], turned: &[(u32
 fn in_turns(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
     let Some(&first) = turn.first() else { return };
     let span = k.stmt_spans[first];
-    let body = k.block(std::mem::take(turn));
-    out.push(k.stmt(StmtData::Ordered { body }, span));
+    out.extend(ordered(k, std::mem::take(turn), None, span));
 }
 
 /// The names that statements of a stage need, with those that these need.

@@ -21,6 +21,7 @@
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::roles::ping_pong as asked;
+use crate::turns::ordered;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt};
@@ -57,18 +58,14 @@ pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let (Some(first), Some(last)) = (list.iter().position(uses_slots), list.iter().rposition(uses_slots)) else {
         unreachable!("a tile has products on slots")
     };
-    let (mut out, mut steps, rest) = (list[..first].to_vec(), list[first..=last].to_vec(), list[last + 1..].to_vec());
-    // Declarations are for what follows, too.
-    let declares = |s: &Stmt| matches!(k.stmts[*s], StmtData::Var { .. });
-    out.extend(steps.iter().copied().filter(|s| declares(s)).collect::<Vec<_>>());
-    steps.retain(|s| !declares(s));
-    out.extend(in_turns(k, steps, span));
+    let (mut out, steps, rest) = (list[..first].to_vec(), list[first..=last].to_vec(), list[last + 1..].to_vec());
+    out.extend(in_turns(k, steps, &rest, span));
     out.extend(stored_in_turns(k, rest, span));
     out
 }
 
 /// The steps of a tile in the order of tiles, but for waiting for the last products.
-pub(crate) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: Span) -> Vec<Stmt> {
     let settles = |s: Stmt| match &k.stmts[s] {
         StmtData::Await { .. } => true,
         StmtData::Channel { op, .. } => *op == ChannelOp::Release,
@@ -76,13 +73,14 @@ pub(crate) fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, span: Span) -> Vec<
     };
     let last = steps.iter().rposition(|&s| !settles(s)).map_or(0, |i| i + 1);
     let settled = steps.split_off(last);
-    let mut out = vec![ordered(k, steps, span)];
+    let behind: Vec<Stmt> = settled.iter().chain(rest).copied().collect();
+    let mut out = ordered(k, steps, Some(&behind), span);
     out.extend(settled);
     out
 }
 
 /// What is done with the sums of a tile: in the order of tiles from the first use of a buffer on.
-pub(crate) fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let uses = |s: Stmt| {
         let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
         std::iter::once(s).chain(inner).any(|s| match &k.stmts[s] {
@@ -92,11 +90,6 @@ pub(crate) fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -
     };
     let Some(first) = rest.iter().position(|&s| uses(s)) else { return rest };
     let stored = rest.split_off(first);
-    rest.push(ordered(k, stored, span));
+    rest.extend(ordered(k, stored, Some(&[]), span));
     rest
-}
-
-fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, span: Span) -> Stmt {
-    let body = k.block(stmts);
-    k.stmt(StmtData::Ordered { body }, span)
 }

@@ -1,0 +1,77 @@
+//! Statements that are done in turns: an `ordered` block, with what they declare in front of it.
+//!
+//! Names inside a block are its own, and what is declared among the statements may be read behind them. So declarations move out: whole where nothing that
+//! the value is made of is written among the statements before it or lies in memory, which is used in turns; else without their value, which is assigned where it was
+//! computed.
+
+use crate::graph::accesses::Accesses;
+use crate::schedule_loops::modulo::is_index;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::types::TileTy;
+use tilec_ir::typing::{Type, fixed_shape, layout_of, resolve_view, type_of};
+
+/// The statements in turns, as a block, behind the declarations of what is read behind them: of all, if nobody knows what stands there.
+pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>, span: Span) -> Vec<Stmt> {
+    let read = behind.map(|stmts| stmts.iter().flat_map(|&s| Accesses::of(k, s).touches).map(|t| t.value));
+    let read: Option<Vec<Value>> = read.map(Iterator::collect);
+    let (mut front, mut body, mut written) = (Vec::new(), Vec::new(), Vec::<Value>::new());
+    for s in stmts {
+        let accesses = Accesses::of(k, s);
+        let declares = accesses.touches.iter().find(|t| t.declares).map(|t| t.value);
+        let inside = declares.zip(read.as_ref()).is_some_and(|(v, read)| !read.contains(&v));
+        let moved = match k.stmts[s] {
+            _ if inside => false,
+            StmtData::Let { init, .. } if is_index(k, init) || resolve_view(k, init).is_some() => true,
+            StmtData::Let { .. } | StmtData::Var { .. } => {
+                let reads = accesses.touches.iter().filter(|t| t.reads);
+                reads.map(|t| t.value).all(|v| !k.values[v].def.space().is_of_block() && !written.contains(&v))
+            }
+            StmtData::Alloc { ref over, .. } => over.is_empty(),
+            _ => false,
+        };
+        if moved {
+            front.push(s);
+            continue;
+        }
+        written.extend(accesses.touches.iter().filter(|t| t.writes).map(|t| t.value));
+        if !inside {
+            front.extend(declared_apart(k, s));
+        }
+        body.push(s);
+    }
+    let body = k.block(body);
+    front.push(k.stmt(StmtData::Ordered { body }, span));
+    front
+}
+
+/// Makes the declaration of a register tile an assignment. Returns the declaration without a value.
+pub(crate) fn declared_apart(k: &mut Kernel, s: Stmt) -> Option<Stmt> {
+    let span = k.stmt_spans[s];
+    let (value, init) = match k.stmts[s] {
+        StmtData::Var { value, init: Some(init) } => (value, init),
+        StmtData::Let { value, init } => {
+            let tile = tile_of(k, init)
+                .unwrap_or_else(|| panic!("bug: `{}` is no tile, and is read in another place", k.values[value].name));
+            k.values[value].def = ValueDef::Var(tile);
+            (value, init)
+        }
+        _ => return None,
+    };
+    k.stmts[s] = StmtData::Assign { dst: value, src: init };
+    Some(k.stmt(StmtData::Var { value, init: None }, span))
+}
+
+/// The type of a register tile, or of a scalar in a register, that holds the value of `e`, in the layout in which it is computed.
+fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
+    let (elem, shape) = match type_of(k, e).ok()? {
+        Type::Tile(ty) => (ty.elem, fixed_shape(k, e)?),
+        Type::Scalar(elem) => (elem, Vec::new()),
+        _ => return None,
+    };
+    let layout = layout_of(k, e);
+    let span = k.expr_spans[e];
+    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    Some(TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None })
+}

@@ -3,6 +3,7 @@
 //!
 //! The crate does no I/O and knows no pass and no PTX.
 
+mod accumulators;
 pub mod atoms;
 mod attributes;
 pub mod cluster;

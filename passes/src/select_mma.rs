@@ -39,7 +39,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
 use crate::rewrite::inherit_stages;
-use crate::select_mma::operands::{acc_shape, known, not_in_place, operand, operand_name, stored_column_major};
+use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
@@ -168,9 +168,7 @@ fn select(
     shares: &mut Shares,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
-    if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
-        return Err(not_in_place(k, cx, src, acc));
-    }
+    assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (Some(shape), Some(acc_elem)) = (acc_shape(k, acc), known(k.tile_ty(acc).map(|t| t.elem))) else {
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
     };

@@ -1,11 +1,12 @@
 //! Kernel headers: compile-time parameters, parameters, `where`, `grid`, `schedule`.
 
+use crate::accumulators;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
 use crate::lexer::{Tok, clip};
-use crate::loop_ends::write_out;
+use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::target::Target;
 use crate::types::{Elem, TableTy};
@@ -51,7 +52,8 @@ impl<'s> Parser<'s, '_> {
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
         if self.sink.error_count() == before {
-            write_out(&mut self.kernel);
+            loop_ends::write_out(&mut self.kernel);
+            accumulators::write_out(&mut self.kernel);
         }
         Ok(())
     }

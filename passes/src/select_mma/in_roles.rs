@@ -268,9 +268,7 @@ pub(super) fn product(
     mma: Mma,
     (registers, reduced): (Option<bool>, &Reduced),
 ) -> Result<Result<Product, String>, Reported> {
-    if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == acc) {
-        return Err(crate::select_mma::operands::not_in_place(k, cx, src, acc));
-    }
+    assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
     Ok(way(k, cx, acc, &mma, (&a, &b), (registers, reduced)).map(|(atom, way, shape, tile)| Product {
         s,

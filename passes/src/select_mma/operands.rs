@@ -27,12 +27,6 @@ pub(crate) struct Operand {
     pub(super) k_contiguous: bool,
 }
 
-pub(crate) fn not_in_place(k: &Kernel, cx: &mut Cx<'_>, src: Expr, acc: Value) -> Reported {
-    cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], "a product must accumulate in place").with_note(
-        format!("write `{0} = mma(a, b, {0})` and combine the result in a statement of its own", k.values[acc].name),
-    ))
-}
-
 /// The warp tile of the schedule; inside, `None` where it is not constant.
 pub(crate) fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
     let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());

@@ -1,0 +1,136 @@
+//! Where products add up.
+//!
+//! A product adds to a register tile, in place. What is written otherwise means the same with that tile filled in front: `o = mma(p, v, o * a)` is `o = o * a`, then
+//! `o = mma(p, v, o)`; a `let` of a product is such a variable; and a product inside an expression has a tile of its own. The parser writes it out, so everything else sees
+//! products that add to what they are assigned to.
+
+use crate::diag::Span;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use crate::types::TileTy;
+use crate::typing::{Extent, Type, resolve_view, type_of};
+
+/// Has every product of a kernel add to the tile that it is assigned to.
+pub(crate) fn write_out(k: &mut Kernel) {
+    if k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
+        block(k, k.body);
+    }
+}
+
+fn block(k: &mut Kernel, b: Block) {
+    let mut out = Vec::new();
+    for s in k.blocks[b].clone() {
+        for inner in k.sub_blocks(s) {
+            block(k, inner);
+        }
+        let from = out.len();
+        let behind = statement(k, s, &mut out);
+        for &new in out[from..].iter().chain(&behind) {
+            k.plans[new] = k.plans[s];
+        }
+        out.push(s);
+        out.extend(behind);
+    }
+    k.blocks[b] = out;
+}
+
+/// What stands in front of a statement goes to `front`; returns what stands behind it.
+fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
+    let span = k.stmt_spans[s];
+    let (dst, src) = match k.stmts[s] {
+        StmtData::Assign { dst, src } => (Some(dst), src),
+        StmtData::Let { value, init } | StmtData::Var { value, init: Some(init) } => (Some(value), init),
+        StmtData::Copy { src, .. } => (None, src),
+        _ => return Vec::new(),
+    };
+    for child in k.children(src) {
+        inside(k, child, span, front);
+    }
+    let ExprData::Mma(m) = k.exprs[src] else { return Vec::new() };
+    let Some(dst) = dst.filter(|&dst| takes(k, s, dst, &m)) else {
+        inside(k, src, span, front);
+        return Vec::new();
+    };
+    if k.exprs[m.c] == ExprData::Ref(dst) {
+        return Vec::new();
+    }
+    let mut behind = Vec::new();
+    if let StmtData::Assign { .. } = k.stmts[s] {
+        front.push(filled(k, dst, m.c, span));
+    } else {
+        if matches!(k.values[dst].def, ValueDef::Let) {
+            k.values[dst].def = ValueDef::Var(tile(k, m.c).expect("a product that a name takes has a type"));
+        }
+        k.stmts[s] = StmtData::Var { value: dst, init: None };
+        behind.push(filled(k, dst, m.c, span));
+        behind.push(k.stmt(StmtData::Assign { dst, src }, span));
+    }
+    k.exprs[src] = adding(k, m, dst);
+    behind
+}
+
+/// Whether a product can add to `dst`, to which the statement `s` gives it: a tile of the type of its sums, which is no operand beside.
+fn takes(k: &Kernel, s: Stmt, dst: Value, m: &Mma) -> bool {
+    let Ok(Type::Tile(sums)) = type_of(k, m.c) else { return false };
+    match k.stmts[s] {
+        StmtData::Let { .. } => true,
+        _ => {
+            k.tile_ty(dst).is_some_and(|own| own.elem == sums.elem) && ![m.a, m.b].iter().any(|&e| mentions(k, e, dst))
+        }
+    }
+}
+
+/// Gives products inside an expression tiles of their own.
+fn inside(k: &mut Kernel, e: Expr, span: Span, front: &mut Vec<Stmt>) {
+    for child in k.children(e) {
+        inside(k, child, span, front);
+    }
+    let ExprData::Mma(m) = k.exprs[e] else { return };
+    // What has no type is for the verifier to say.
+    let Some(own) = tile(k, m.c) else { return };
+    let acc = k.value("product", k.expr_spans[e], ValueDef::Var(own));
+    front.push(k.stmt(StmtData::Var { value: acc, init: None }, span));
+    front.push(filled(k, acc, m.c, span));
+    let src = adding(k, m, acc);
+    let src = k.expr(src, k.expr_spans[e]);
+    front.push(k.stmt(StmtData::Assign { dst: acc, src }, span));
+    k.exprs[e] = ExprData::Ref(acc);
+}
+
+/// A product that adds to `acc`.
+fn adding(k: &mut Kernel, m: Mma, acc: Value) -> ExprData {
+    let c = k.value_ref(acc, k.expr_spans[m.c]);
+    ExprData::Mma(Mma { c, ..m })
+}
+
+/// The statement that puts into `acc` what a product adds to.
+fn filled(k: &mut Kernel, acc: Value, e: Expr, span: Span) -> Stmt {
+    let data = match resolve_view(k, e) {
+        Some(_) if !matches!(k.exprs[e], ExprData::Ref(_)) => {
+            StmtData::Copy { src: e, dst: k.value_ref(acc, span), attrs: CopyAttrs::default() }
+        }
+        _ => StmtData::Assign { dst: acc, src: e },
+    };
+    k.stmt(data, span)
+}
+
+/// The type of a register tile that holds what an expression is.
+fn tile(k: &mut Kernel, e: Expr) -> Option<TileTy> {
+    let Ok(Type::Tile(ty)) = type_of(k, e) else { return None };
+    let span = k.expr_spans[e];
+    let extent = |&extent: &Extent| match extent {
+        Extent::Known(n) => k.int(n.cast_signed(), span),
+        Extent::Sym(e) => k.clone_expr(e, &mut |_, _| None),
+    };
+    let shape = ty.shape.iter().map(extent).collect();
+    Some(TileTy { elem: ty.elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None })
+}
+
+fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Ref(w) => *w == v,
+        ExprData::View(view) => view.base == v,
+        _ => false,
+    };
+    own || k.children(e).into_iter().any(|child| mentions(k, child, v))
+}

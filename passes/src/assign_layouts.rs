@@ -29,6 +29,7 @@ mod fragments;
 mod graph;
 mod in_windows;
 mod infer;
+mod own;
 mod scattered;
 mod spent;
 pub(crate) mod threads;

@@ -4,7 +4,7 @@
 //! folded bottom-up, preconditions that hold are dropped and preconditions that cannot hold are errors.
 //!
 //! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, ends of windows only where they
-//! cut something off, a target in the schedule.
+//! cut something off, `transpose` of register tiles in copies between them and in products alone, a target in the schedule.
 
 mod bind;
 mod coalesce;
@@ -12,6 +12,7 @@ mod ends;
 mod promises;
 mod repeats;
 mod steps;
+mod transposed;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
@@ -53,6 +54,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     drop_idle(k);
     drop_zero_fills(k);
     repeats::check(k, cx);
+    transposed::settle(k);
     // Rules over extents and layouts hold or not only now that the parameters have values.
     cx.verify(k)
 }

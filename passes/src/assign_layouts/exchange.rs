@@ -11,6 +11,7 @@
 use super::cost;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
 use super::infer::{self, given, goes_with, wanted};
+use super::own::{Own, own_tile, tile, unrounded};
 use super::spent;
 use super::threads::Threads;
 use crate::Cx;
@@ -22,9 +23,12 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::rounding::{computed_in, is_rounded};
-use tilec_ir::types::{ElemRef, Order, TileTy};
+use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
+
+/// Operands before what is computed of them, and that before where it goes.
+const ORDER: [Relation; 6] =
+    [Relation::Operand, Relation::Extents, Relation::Reduction, Relation::Result, Relation::Copy, Relation::Transposed];
 
 /// Inserts the exchanges of a kernel.
 pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Result<(), Reported> {
@@ -33,8 +37,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
     let mut work =
         Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new(), moved: Vec::new() };
     let mut result = Ok(());
-    // Operands before what is computed of them, and that before where it goes.
-    for relation in [Relation::Operand, Relation::Extents, Relation::Reduction, Relation::Result, Relation::Copy] {
+    for relation in ORDER {
         for edge in graph.edges.iter().filter(|e| e.relation == relation) {
             result = result.and(work.settle(k, cx, edge));
         }
@@ -157,7 +160,7 @@ impl Work<'_> {
                 self.operand(k, cx, edge, leaf, source, to);
             }
             (Relation::Result, _) => self.result(k, cx, edge, (to, from)),
-            (Relation::Copy, _) => self.copy(k, cx, edge, (&to, &from)),
+            (Relation::Copy | Relation::Transposed, _) => self.copy(k, cx, edge, (&to, &from)),
             (_, None) => unreachable!("an operand has an expression"),
         }
         Ok(())
@@ -361,7 +364,7 @@ impl Work<'_> {
 
     fn copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (&RegLayout, &RegLayout)) {
         let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a copy of a tile to another") };
-        let ExprData::Ref(value) = k.exprs[src] else { unreachable!("a tile is copied as a whole") };
+        let ExprData::Ref(value) = k.exprs[untransposed(k, src)] else { unreachable!("a tile is copied as a whole") };
         self.by_memory(k, cx, edge.at, value, (from, to), edge);
     }
 
@@ -376,11 +379,15 @@ impl Work<'_> {
         edge: &Edge,
     ) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[at].clone() else { unreachable!("a copy between tiles") };
-        let node = &self.graph.nodes[edge.b];
+        let whole = untransposed(k, src);
+        let node = &self.graph.nodes[if whole == src { edge.b } else { edge.a }];
         let elem = type_of(k, src).ok().and_then(|t| t.elem()).expect("a tile has an element type");
         let source = Source { value, elem, shape: node.shape.clone(), layout: from.clone() };
         let place = place_of(k, at);
-        let Some((before, buffer)) = self.fill(k, place, at, src, &source, to) else { return };
+        let Some((before, mut buffer)) = self.fill(k, place, at, whole, &source, to) else { return };
+        if whole != src {
+            buffer = k.expr(ExprData::Transpose(buffer), k.expr_spans[src]);
+        }
         k.stmts[at] = StmtData::Copy { src: buffer, dst, attrs };
         k.blocks[place.0].splice(place.1..place.1, before);
         let message = format!("`{}` is exchanged between warps, by way of shared memory", k.values[value].name);
@@ -417,75 +424,15 @@ fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> boo
     from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))
 }
 
-/// The type of a tile that holds what an expression has without a name: as it is computed.
-fn unrounded(k: &Kernel, e: Expr) -> ElemRef {
-    match type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type") {
-        ElemRef::Known(elem) if !is_rounded(k, e) => ElemRef::Known(computed_in(elem)),
-        elem => elem,
+/// The tile that a copy moves, as it is or transposed.
+fn untransposed(k: &Kernel, src: Expr) -> Expr {
+    match k.exprs[src] {
+        ExprData::Transpose(arg) => arg,
+        _ => src,
     }
-}
-
-/// A tile that an expression moves into.
-struct Own<'a> {
-    elem: ElemRef,
-    shape: &'a [u64],
-    layout: RegLayout,
-    what: &'a str,
-}
-
-/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
-/// and the expression there.
-fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
-    let Own { mut elem, shape, layout, what } = own;
-    let span = k.expr_spans[e];
-    // A name has the type of what it stands for.
-    let named = match k.stmts[at] {
-        StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| (init, elem)),
-        _ => None,
-    };
-    if let Some((_, of)) = named.filter(|&(init, _)| init == e) {
-        elem = of;
-    }
-    let ty = tile(k, at, elem, shape, Some(layout));
-    let moved = k.exprs[e].clone();
-    let moved = k.expr(moved, span);
-    let name = match k.stmts[at] {
-        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Assign { dst: value, .. } => {
-            format!("{}_{what}", k.values[value].name)
-        }
-        _ => what.to_owned(),
-    };
-    let v = k.value(&name, span, ValueDef::Var(ty));
-    k.exprs[e] = ExprData::Ref(v);
-    if let Some((init, of)) = named
-        && type_of(k, init).ok().and_then(|t| t.elem()) != Some(of)
-    {
-        let whole = k.exprs[init].clone();
-        let arg = k.expr(whole, k.expr_spans[init]);
-        k.exprs[init] = ExprData::Cast { elem: of, arg };
-    }
-    let memory = !crate::analysis::views::memory_views(k, moved).is_empty();
-    let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
-    let (mut stmts, mut computes) = (vec![decl], decl);
-    if memory {
-        // Copies read memory as wide as they can.
-        let dst = k.value_ref(v, span);
-        computes = k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span);
-        stmts.push(computes);
-    }
-    let (block, index) = place_of(k, at);
-    k.blocks[block].splice(index..index, stmts);
-    (v, computes, moved)
 }
 
 /// Whether an expression is in another one.
 fn within(k: &Kernel, whole: Expr, e: Expr) -> bool {
     whole == e || k.children(whole).into_iter().any(|c| within(k, c, e))
-}
-
-/// The type of a tile.
-fn tile(k: &mut Kernel, at: Stmt, elem: ElemRef, shape: &[u64], layout: Option<RegLayout>) -> TileTy {
-    let span = k.stmt_spans[at];
-    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None }
 }

@@ -86,6 +86,8 @@ pub(super) enum Relation {
     Result,
     /// The tile `a` is copied to the tile `b`, whatever their layouts.
     Copy,
+    /// The same, transposed.
+    Transposed,
 }
 
 /// See [`Relation`].
@@ -140,7 +142,7 @@ impl Graph {
         self.edges.iter().filter(|e| e.a == context).any(|e| match e.relation {
             Relation::Operand | Relation::Extents => self.nodes[e.b].shape == *shape,
             Relation::Reduction => reduced_shape(&self.nodes[e.b]) == *shape,
-            Relation::Result | Relation::Copy => false,
+            Relation::Result | Relation::Copy | Relation::Transposed => false,
         })
     }
 }
@@ -243,9 +245,9 @@ impl Builder<'_> {
             if let Some(view) = from {
                 let shape = self.graph.nodes[to].shape.clone();
                 self.access(to, &view, &shape, true, true);
-            } else if let Some(from) = crate::analysis::views::plain_var(self.k, src).and_then(|v| self.of_tile(v)) {
+            } else if let Some((from, relation)) = self.copied(src) {
                 let weight = self.weight();
-                self.graph.edges.push(Edge { a: from, b: to, relation: Relation::Copy, weight, at: s, leaf: None });
+                self.graph.edges.push(Edge { a: from, b: to, relation, weight, at: s, leaf: None });
             } else {
                 let plain = !attrs.keep && attrs.when.is_none() && attrs.vec.is_none() && attrs.check.is_none();
                 self.computed(s, to, src, plain);
@@ -276,6 +278,16 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
+    }
+
+    /// The tile that is copied as a whole, and how.
+    fn copied(&mut self, src: Expr) -> Option<(NodeId, Relation)> {
+        let (tile, relation) = match self.k.exprs[src] {
+            ExprData::Transpose(arg) => (arg, Relation::Transposed),
+            _ => (src, Relation::Copy),
+        };
+        let node = self.of_tile(crate::analysis::views::plain_var(self.k, tile)?)?;
+        Some((node, relation))
     }
 
     /// The deferred `let`s that an expression names, and those that these name.

@@ -53,6 +53,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
         Relation::Operand | Relation::Extents => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&b.shape)),
         Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
         Relation::Result | Relation::Copy => Some(of_a.clone()),
+        Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
     }
 }
 
@@ -80,10 +81,11 @@ pub(super) fn coalesced_for(
     threads: Threads,
 ) -> Option<RegLayout> {
     let of = |contiguous: usize, chunk: u32| {
-        let layout = threads.share_out(shape, &|part: &[u64], threads: u32| match log2_shape(part)[..] {
-            [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
-            ref bits => coalesced_within(bits, contiguous, chunk, threads, within),
-        });
+        let layout =
+            threads.share_out_within(shape, within, &|part: &[u64], threads: u32| match log2_shape(part)[..] {
+                [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
+                ref bits => coalesced_within(bits, contiguous, chunk, threads, within),
+            });
         layout.filter(|l| l.is_even(shape))
     };
     if within.is_empty() {
@@ -279,6 +281,7 @@ impl<'a> Search<'a> {
             (Relation::Reduction, true) => None,
             (_, true) => wanted(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
+            (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
             (_, false) => (a.shape == b.shape).then(|| layout.clone()),
         }
     }
@@ -307,7 +310,7 @@ impl<'a> Search<'a> {
             // Another operand says what the extents are, if there is one.
             Some(_) if edge.relation == Relation::Extents => 1,
             Some((wanted, given)) => {
-                let forth = matches!(edge.relation, Relation::Result | Relation::Copy);
+                let forth = matches!(edge.relation, Relation::Result | Relation::Copy | Relation::Transposed);
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
                 1 + edge.weight * cost::exchange(from, to, b.bytes)
             }

@@ -51,6 +51,16 @@ impl Threads {
     /// The layout of a tile that `make` finds for tiles and a power of two of threads. Several groups share out an extent of as many units;
     /// where there is none all of them have the same elements.
     pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {
+        self.share_out_within(shape, &[], make)
+    }
+
+    /// The same, with elements along the dimensions `within` in one group.
+    pub(crate) fn share_out_within(
+        self,
+        shape: &[u64],
+        within: &[usize],
+        make: &dyn Fn(&[u64], u32) -> Option<RegLayout>,
+    ) -> Option<RegLayout> {
         if self.groups == 1 {
             // Of an extent that is no power of two the last threads may get nothing: then they repeat what others have.
             let mut bits = self.bits;
@@ -62,7 +72,8 @@ impl Threads {
             return repeated(layout, self.bits - bits + self.idle);
         }
         let numbers = extent_bits(self.groups);
-        let Some(dim) = shape.iter().position(|n| n >> n.trailing_zeros() == self.groups) else {
+        let units = |&d: &usize| !within.contains(&d) && shape[d] >> shape[d].trailing_zeros() == self.groups;
+        let Some(dim) = (0..shape.len()).find(units) else {
             return repeated(make(shape, self.bits)?, numbers);
         };
         let mut part = shape.to_vec();

@@ -1,0 +1,77 @@
+//! Expressions that get register tiles of their own.
+
+use crate::analysis::uses::place_of;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::RegLayout;
+use tilec_ir::rounding::{computed_in, is_rounded};
+use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::typing::type_of;
+
+/// The type of a tile that holds what an expression has without a name: as it is computed.
+pub(super) fn unrounded(k: &Kernel, e: Expr) -> ElemRef {
+    match type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type") {
+        ElemRef::Known(elem) if !is_rounded(k, e) => ElemRef::Known(computed_in(elem)),
+        elem => elem,
+    }
+}
+
+/// A tile that an expression moves into.
+pub(super) struct Own<'a> {
+    pub(super) elem: ElemRef,
+    pub(super) shape: &'a [u64],
+    pub(super) layout: RegLayout,
+    pub(super) what: &'a str,
+}
+
+/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
+/// and the expression there.
+pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
+    let Own { mut elem, shape, layout, what } = own;
+    let span = k.expr_spans[e];
+    // A name has the type of what it stands for.
+    let named = match k.stmts[at] {
+        StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| (init, elem)),
+        _ => None,
+    };
+    if let Some((_, of)) = named.filter(|&(init, _)| init == e) {
+        elem = of;
+    }
+    let ty = tile(k, at, elem, shape, Some(layout));
+    let moved = k.exprs[e].clone();
+    let moved = k.expr(moved, span);
+    let name = match k.stmts[at] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Assign { dst: value, .. } => {
+            format!("{}_{what}", k.values[value].name)
+        }
+        _ => what.to_owned(),
+    };
+    let v = k.value(&name, span, ValueDef::Var(ty));
+    k.exprs[e] = ExprData::Ref(v);
+    if let Some((init, of)) = named
+        && type_of(k, init).ok().and_then(|t| t.elem()) != Some(of)
+    {
+        let whole = k.exprs[init].clone();
+        let arg = k.expr(whole, k.expr_spans[init]);
+        k.exprs[init] = ExprData::Cast { elem: of, arg };
+    }
+    let memory = !crate::analysis::views::memory_views(k, moved).is_empty();
+    let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
+    let (mut stmts, mut computes) = (vec![decl], decl);
+    if memory {
+        // Copies read memory as wide as they can.
+        let dst = k.value_ref(v, span);
+        computes = k.stmt(StmtData::Copy { src: moved, dst, attrs: CopyAttrs::default() }, span);
+        stmts.push(computes);
+    }
+    let (block, index) = place_of(k, at);
+    k.blocks[block].splice(index..index, stmts);
+    (v, computes, moved)
+}
+
+/// The type of a tile.
+pub(super) fn tile(k: &mut Kernel, at: Stmt, elem: ElemRef, shape: &[u64], layout: Option<RegLayout>) -> TileTy {
+    let span = k.stmt_spans[at];
+    let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
+    TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None }
+}

@@ -1,0 +1,221 @@
+//! Register tiles that are transposed inside expressions.
+//!
+//! `transpose` moves to the tiles of an expression: what is computed element by element, reduced or counted along can as well be made of transposed tiles, and a window of
+//! memory transposed is another window. What is stored in global memory goes to the window transposed where that leaves fewer tiles (`copy transpose(x) -> C[..]` is
+//! `copy x -> C_transposed`). A tile that is left is copied in front, `copy transpose(x) -> x_transposed`: the same registers in a layout with its dimensions exchanged, or an
+//! exchange between threads (`assign-layouts`). Operands of products stay as they are; their instructions read either order.
+
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::types::TileTy;
+use tilec_ir::typing::{Extent, Type, resolve_view, type_of};
+
+/// Has nothing but copies between register tiles, and products, transpose one.
+pub(super) fn settle(k: &mut Kernel) {
+    let any = k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e));
+    if any {
+        block(k, k.body);
+    }
+}
+
+fn block(k: &mut Kernel, b: Block) {
+    let mut out = Vec::new();
+    for s in k.blocks[b].clone() {
+        for inner in k.sub_blocks(s) {
+            block(k, inner);
+        }
+        let from = out.len();
+        statement(k, s, &mut out);
+        for &new in &out[from..] {
+            k.plans[new] = k.plans[s];
+        }
+    }
+    k.blocks[b] = out;
+}
+
+/// Puts a statement, and what it needs in front and behind, to `out`.
+fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
+    let span = k.stmt_spans[s];
+    let e = match k.stmts[s] {
+        StmtData::Let { init: e, .. }
+        | StmtData::Var { init: Some(e), .. }
+        | StmtData::Assign { src: e, .. }
+        | StmtData::Copy { src: e, .. } => e,
+        _ => return out.push(s),
+    };
+    if matches!(k.exprs[e], ExprData::Mma(_)) || of_memory(k, e) || !transposes(k, e) {
+        return out.push(s);
+    }
+    let mut new = pushed(k, e, false);
+    if let StmtData::Copy { dst, ref attrs, .. } = k.stmts[s]
+        && *attrs == (CopyAttrs { reduce: attrs.reduce, ..CopyAttrs::default() })
+        && resolve_view(k, dst).is_some_and(|view| view.space(k).has_bounds())
+    {
+        let other = pushed(k, e, true);
+        if moved(k, other) < moved(k, new) {
+            new = other;
+            to_transposed(k, s, dst, span, out);
+        }
+    }
+    set(k, s, new);
+    if let Some((declared, copy)) = as_copy(k, s, new, span) {
+        out.extend(declared);
+        out.push(copy);
+        return;
+    }
+    tiles(k, new, span, out);
+    out.push(s);
+}
+
+/// Whether it looks at memory: a window of it transposed is another window.
+fn of_memory(k: &Kernel, e: Expr) -> bool {
+    resolve_view(k, e).is_some_and(|view| view.space(k).is_memory())
+}
+
+/// Whether something but memory is transposed in an expression.
+fn transposes(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        _ if of_memory(k, e) => false,
+        ExprData::Transpose(_) => true,
+        _ => k.children(e).into_iter().any(|child| transposes(k, child)),
+    }
+}
+
+/// The expression, or it transposed (`flip`), with names of tiles and windows transposed alone.
+fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
+    let span = k.expr_spans[e];
+    let axis_of = |axis| if flip { 1 - axis } else { axis };
+    let data = match k.exprs[e].clone() {
+        ExprData::Transpose(arg) => return pushed(k, arg, !flip),
+        ExprData::Int(_) | ExprData::Float(_) => return e,
+        ExprData::Ref(_) | ExprData::View(_) | ExprData::Mma(_) => match type_of(k, e) {
+            Ok(ty) if ty.rank() == 2 && flip => ExprData::Transpose(e),
+            _ => return e,
+        },
+        ExprData::Op { op, args } => {
+            ExprData::Op { op, args: args.into_iter().map(|arg| pushed(k, arg, flip)).collect() }
+        }
+        ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: pushed(k, arg, flip) },
+        ExprData::Lookup { table, index } => ExprData::Lookup { table, index: pushed(k, index, flip) },
+        ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis: axis_of(axis), arg: pushed(k, arg, flip) },
+        ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },
+    };
+    k.expr(data, span)
+}
+
+/// How many register tiles an expression transposes.
+fn moved(k: &Kernel, e: Expr) -> usize {
+    let own = matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e);
+    usize::from(own) + k.children(e).into_iter().map(|child| moved(k, child)).sum::<usize>()
+}
+
+/// Has a copy go to its window transposed.
+fn to_transposed(k: &mut Kernel, s: Stmt, dst: Expr, span: Span, out: &mut Vec<Stmt>) {
+    let base = resolve_view(k, dst).expect("a copy goes to a window").base;
+    let init = match k.exprs[dst] {
+        ExprData::Transpose(arg) => arg,
+        _ => k.expr(ExprData::Transpose(dst), k.expr_spans[dst]),
+    };
+    let name = format!("{}_transposed", k.values[base].name);
+    let window = k.value(&name, k.expr_spans[dst], ValueDef::Let);
+    out.push(k.stmt(StmtData::Let { value: window, init }, span));
+    let to = k.value_ref(window, k.expr_spans[dst]);
+    if let StmtData::Copy { dst, .. } = &mut k.stmts[s] {
+        *dst = to;
+    }
+}
+
+fn set(k: &mut Kernel, s: Stmt, e: Expr) {
+    match &mut k.stmts[s] {
+        StmtData::Let { init: own, .. }
+        | StmtData::Var { init: Some(own), .. }
+        | StmtData::Assign { src: own, .. }
+        | StmtData::Copy { src: own, .. } => *own = e,
+        _ => unreachable!("a statement with an expression"),
+    }
+}
+
+/// A statement that does nothing but transpose a tile, as a copy of it, behind the declaration of where it goes. `None`: it does more, or it also converts.
+fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>, Stmt)> {
+    let ExprData::Transpose(arg) = k.exprs[e] else { return None };
+    let elem = type_of(k, arg).ok()?.elem()?;
+    match k.stmts[s] {
+        StmtData::Copy { dst, .. } => {
+            let view = resolve_view(k, dst)?;
+            let alike = k.tile_ty(view.base).is_some_and(|tile| tile.elem == elem) && view.space(k).in_registers();
+            settled(k, arg, alike)?;
+            Some((None, s))
+        }
+        StmtData::Assign { dst, .. } => {
+            let alike = k.tile_ty(dst).is_some_and(|tile| tile.elem == elem);
+            settled(k, arg, alike)?;
+            let to = k.value_ref(dst, span);
+            k.stmts[s] = StmtData::Copy { src: e, dst: to, attrs: CopyAttrs::default() };
+            Some((None, s))
+        }
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } => {
+            let own = match &k.values[value].def {
+                ValueDef::Var(tile) => tile.elem == elem,
+                _ => true,
+            };
+            settled(k, arg, own)?;
+            if matches!(k.values[value].def, ValueDef::Let) {
+                k.values[value].def = ValueDef::Var(tile(k, e));
+            }
+            k.stmts[s] = StmtData::Var { value, init: None };
+            let to = k.value_ref(value, span);
+            let copy = k.stmt(StmtData::Copy { src: e, dst: to, attrs: CopyAttrs::default() }, span);
+            Some((Some(s), copy))
+        }
+        _ => None,
+    }
+}
+
+/// Makes what is transposed a variable, if it is a name; nothing if `alike` does not hold.
+fn settled(k: &mut Kernel, arg: Expr, alike: bool) -> Option<()> {
+    alike.then(|| variable(k, arg))
+}
+
+/// Gives each register tile that an expression transposes a tile of its own, filled in front.
+fn tiles(k: &mut Kernel, e: Expr, span: Span, out: &mut Vec<Stmt>) {
+    if of_memory(k, e) {
+        return;
+    }
+    let ExprData::Transpose(arg) = k.exprs[e] else {
+        return k.children(e).into_iter().for_each(|child| tiles(k, child, span, out));
+    };
+    variable(k, arg);
+    let base = resolve_view(k, arg).expect("names and windows are transposed").base;
+    let own = tile(k, e);
+    let name = format!("{}_transposed", k.values[base].name);
+    let value = k.value(&name, k.expr_spans[e], ValueDef::Var(own));
+    out.push(k.stmt(StmtData::Var { value, init: None }, span));
+    let (src, dst) = (k.expr(ExprData::Transpose(arg), k.expr_spans[e]), k.value_ref(value, span));
+    out.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
+    k.exprs[e] = ExprData::Ref(value);
+}
+
+/// Makes a `let` of a register tile a variable, which copies may name.
+fn variable(k: &mut Kernel, e: Expr) {
+    let ExprData::Ref(value) = k.exprs[e] else { return };
+    if !matches!(k.values[value].def, ValueDef::Let) {
+        return;
+    }
+    let found =
+        k.statements().into_iter().find(|&s| matches!(k.stmts[s], StmtData::Let { value: v, .. } if v == value));
+    let s = found.expect("a name is declared");
+    let StmtData::Let { init, .. } = k.stmts[s] else { unreachable!("it is a `let`") };
+    k.values[value].def = ValueDef::Var(tile(k, init));
+    k.stmts[s] = StmtData::Var { value, init: Some(init) };
+}
+
+/// The type of a register tile that holds what an expression is.
+fn tile(k: &mut Kernel, e: Expr) -> TileTy {
+    let Ok(Type::Tile(ty)) = type_of(k, e) else { unreachable!("a register tile is transposed") };
+    assert!(ty.space.in_registers(), "bug: a tile in memory is a window");
+    let span = k.expr_spans[e];
+    let known = |extent: &Extent| extent.known().expect("extents are bound").cast_signed();
+    let shape = ty.shape.iter().map(|extent| k.int(known(extent), span)).collect();
+    TileTy { elem: ty.elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None }
+}

@@ -19,6 +19,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::overlay::Overlays;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
+use tilec_ir::tensor_store::is_stored;
 
 /// Slots of a channel in a loop at most, where the schedule names none.
 const SLOTS: u64 = 8;
@@ -193,10 +194,13 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let limit = slots_limit(k, cx.options.target);
     // The producer fills one channel while the consumer reads another: all of them live all the time.
     let needs = Needs::of(k, cx.options);
+    // What tensor stores read is awaited when the next tile is there.
+    let stored = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_)) && is_stored(k, v));
+    let stored: Vec<Supposed> = stored.map(|value| Supposed { value, slots: 1, within: None }).collect();
     let needed = |once: u64, looped: u64| {
         let supposed =
             |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
-        needs.bytes(limit, &channels.iter().map(supposed).collect::<Vec<_>>())
+        needs.bytes(limit, &channels.iter().map(supposed).chain(stored.iter().copied()).collect::<Vec<_>>())
     };
     let overlays = Overlays::of(k);
     let apart = channels.iter().filter(|&&(v, _)| overlays.over(v).is_empty());

@@ -342,7 +342,7 @@ pub(crate) fn tile(
     });
     // Otherwise what is reduced is exchanged between warps first (`assign-layouts`), if threads can share out the tile in another way.
     found.or_else(|| {
-        let exchanged = !reduced.is_empty() && bm.is_power_of_two() && bn.is_power_of_two();
+        let exchanged = !reduced.is_empty();
         exchanged.then(|| tile(atom, scheduled, (bm, bn, depth), way, (acc, sums), &[])).flatten()
     })
 }

@@ -71,6 +71,8 @@ pub struct Verdict {
     pub largest_bound: f64,
     /// The bound was larger than one missing product would have been somewhere: a mistake may have gone unseen.
     pub weak: bool,
+    /// Elements that differ, and whose bound is no number: whatever the device computes is within it.
+    pub unbounded: u64,
     /// Bytes between the elements that were written.
     pub stray_bytes: u64,
     /// Elements of a tensor that is only written which are still the poison that they were (of floats, where that is no number), and
@@ -83,7 +85,12 @@ pub struct Verdict {
 impl Verdict {
     /// Whether everything is as it must be.
     pub fn ok(&self) -> bool {
-        self.wrong == 0 && self.stray_bytes == 0
+        self.wrong == 0 && self.stray_bytes == 0 && !self.compares_nothing()
+    }
+
+    /// Whether no element was compared: all of them may be anything.
+    pub fn compares_nothing(&self) -> bool {
+        self.elements > 0 && self.unbounded == self.elements
     }
 }
 
@@ -119,8 +126,9 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
         let want = expected.values.get(offset).unwrap_or(Number::Float(f64::NAN));
         let bound = expected.errors.get(offset).copied().unwrap_or(0.0);
         verdict.largest_bound = verdict.largest_bound.max(bound);
-        verdict.weak |= !bound.is_finite();
         let error = difference(got, want);
+        verdict.unbounded += u64::from(!bound.is_finite() && error != 0.0);
+        verdict.weak |= !bound.is_finite();
         verdict.largest_error = if error.is_nan() { f64::INFINITY } else { verdict.largest_error.max(error) };
         // An error that is not a number is too large.
         if error.is_nan() || error > bound || (got.to_f64().is_nan() && !want.to_f64().is_nan()) {
@@ -263,6 +271,20 @@ mod tests {
         let expected = Expected { values: &values, errors: &[f64::INFINITY; 5], drowned: false };
         let verdict = compare(&plan(), &[POISON; 20], &memory([f64::NAN, 2.0, 3.0, 4.0]), &expected);
         assert!(!verdict.ok() && verdict.weak);
+    }
+
+    #[test]
+    fn what_may_be_anything_is_not_compared() {
+        let (values, before) = (want(), [POISON; 20]);
+        let of = |bound: f64, got: [f64; 4]| {
+            compare(&plan(), &before, &memory(got), &Expected { values: &values, errors: &[bound; 5], drowned: false })
+        };
+        for bound in [f64::INFINITY, f64::NAN] {
+            let all = of(bound, [9.0; 4]);
+            assert!(!all.ok() && all.compares_nothing() && all.wrong == 0, "{all:?}");
+            let some = of(bound, [1.0, 2.0, 3.0, 9.0]);
+            assert!(some.ok() && some.unbounded == 1, "{some:?}");
+        }
     }
 
     #[test]

@@ -121,6 +121,11 @@ impl fmt::Display for RunReport {
             if let (count @ 1.., Some(first)) = &v.unwritten {
                 writeln!(f, "    warning: nothing writes {count} of them, of which `{name}[{first}]` is the first")?;
             }
+            if v.unbounded > 0 {
+                let what = if v.compares_nothing() { "nothing was compared" } else { "these were not compared" };
+                let (count, all) = (v.unbounded, v.elements);
+                writeln!(f, "    {count} of {all} elements differ, and their bound is no finite number: {what}")?;
+            }
             if v.stray_bytes > 0 {
                 writeln!(f, "    {} bytes outside the elements of `{name}` were written", v.stray_bytes)?;
             }

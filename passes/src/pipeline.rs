@@ -22,6 +22,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::pipeline::planned::Plan;
 use build::{Build, Lane};
+use plan::Declined;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -48,7 +49,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             match plan::plan(k, cx, s) {
                 Ok(Some(plan)) => apply(k, cx, &plan),
                 Ok(None) => {}
-                Err(why) => cx.remark(k.stmt_spans[s], format!("loop not pipelined: {why}")),
+                Err(Declined::For(why)) => cx.remark(k.stmt_spans[s], format!("loop not pipelined: {why}")),
+                Err(Declined::Wrong(d)) => return Err(cx.report(d)),
             }
         }
     }

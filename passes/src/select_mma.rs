@@ -65,14 +65,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     written_threads(k);
     in_roles::select(k, cx)?;
-    general::select(k, cx)?;
+    let several = general::select(k, cx)?;
     let cut = sliced::cut(k, cx)?;
-    let mut shares = Shares::default();
+    let mut given = Given { cut, shares: Shares::default(), several };
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
-            None => select(k, cx, s, (dst, src, mma), &cut, &mut shares)?,
+            None => select(k, cx, s, (dst, src, mma), &mut given)?,
             // Its operands are slots or registers already: nothing is left to decide.
             Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {
                 // Of a scheduled kernel `expand` makes the roles.
@@ -85,9 +85,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Some(atom) if atom.row().asynchronous() && general::fed(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
-                select(k, cx, s, (dst, src, mma), &cut, &mut shares)?;
+                select(k, cx, s, (dst, src, mma), &mut given)?;
             }
-            Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut shares)?,
+            Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut given.shares)?,
         }
     }
     inherit_stages(k);
@@ -158,14 +158,21 @@ fn check_written(
     Ok(())
 }
 
-/// `cut`: accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
+/// What is known of a kernel's products in front of any of them.
+struct Given {
+    /// Accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
+    cut: Vec<(Value, Value)>,
+    shares: Shares,
+    /// Why products of a kernel with several are none of warpgroups.
+    several: Option<String>,
+}
+
 fn select(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     s: Stmt,
     (acc, src, mut mma): (Value, Expr, Mma),
-    cut: &[(Value, Value)],
-    shares: &mut Shares,
+    given: &mut Given,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
@@ -183,14 +190,14 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b))? {
+    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.several.as_deref())? {
         return asynchronous::product(k, cx, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
-    let share = shares.of(k, cx, acc, span)?;
+    let share = given.shares.of(k, cx, acc, span)?;
     let (wm, wn) = share.tile;
     let inputs = Inputs { a: a.elem, b: b.elem };
     let tile = (wm, wn, sliced::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
-    let cut = cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
+    let cut = given.cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
     let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
     let types = (inputs, acc_elem);
     let (atom, swap) = match mma.atom {

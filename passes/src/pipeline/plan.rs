@@ -8,6 +8,8 @@ use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
 use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::rewrite::{Map, Subst, clone_stmt};
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -24,8 +26,22 @@ pub(super) const DIRECT_SLOTS: u64 = 4;
 /// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
 const MAX_SLICES: i64 = 128;
 
-/// `Ok(None)`: the loop fills no buffer, there is nothing to say. `Err`: why it is not pipelined.
-pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, String> {
+/// Why a loop is not pipelined.
+pub(super) enum Declined {
+    /// It cannot be, or is better left alone.
+    For(String),
+    /// The schedule asks for something that there is not.
+    Wrong(Diagnostic),
+}
+
+impl From<String> for Declined {
+    fn from(why: String) -> Declined {
+        Declined::For(why)
+    }
+}
+
+/// `Ok(None)`: the loop fills no buffer, there is nothing to say.
+pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
     let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
     let mut fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
@@ -34,14 +50,14 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     }
     if fills.is_empty() {
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
-            Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name)),
+            Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name).into()),
             None => Ok(None),
         };
     }
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
         let name = &k.values[fill.buffer].name;
-        return Err(format!("what is outside the bounds is not zero in `{name}` (`fill`)"));
+        return Err(format!("what is outside the bounds is not zero in `{name}` (`fill`)").into());
     }
     let mut rest = general::used_names(k, &names, &stmts[fills.len()..]);
     rest.extend(&stmts[fills.len()..]);
@@ -55,27 +71,20 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         true => general::SLOTS,
         false => STAGED_SLOTS,
     };
-    let stages = k.schedule.stages.and_then(|e| k.as_int(e)).map_or(Ok(default), u64::try_from);
-    let mut stages = stages.map_err(|_| "the number of stages is negative".to_owned())?.max(1);
-    if stages == 1 {
-        return Err("the schedule says `stages 1`".into());
-    }
-    if stages > MAX_SLOTS {
-        return Err(format!("{stages} stages; at most {MAX_SLOTS} are supported"));
-    }
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();
-    if k.schedule.stages.is_none() {
-        let limit = cx.options.target.smem_per_block();
-        let needs = Needs::of(k, cx.options);
-        while stages > 1 && with_slots(&needs, &fills, (stages, limit), at) > limit {
-            stages -= 1;
-        }
-        if stages == 1 {
-            return Err(format!(
-                "two slots of {per_slot} bytes, and what lives beside them, exceed the {limit} bytes of shared memory"
-            ));
-        }
-    }
+    let stages = match scheduled(k, cx, &fills, at)? {
+        Some(stages) => stages,
+        None => match fitting(k, cx, &fills, (default, at)) {
+            1 => {
+                let limit = cx.options.target.smem_per_block();
+                let beside = "and what lives beside them, exceed";
+                return Err(
+                    format!("two slots of {per_slot} bytes, {beside} the {limit} bytes of shared memory").into()
+                );
+            }
+            stages => stages,
+        },
+    };
     // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself, unless a person wrote which bounds are tested.
     let zero_based = k.as_int(start) == Some(0);
     let whole = zero_based && at_least_one(k, end) && fills.iter().all(|f| f.attrs.check.is_none());
@@ -108,6 +117,30 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         bytes: per_slot * stages,
         end: (!whole).then_some(end),
     }))
+}
+
+/// The stages that the schedule asks for.
+fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
+    let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
+    match u64::try_from(asked) {
+        Ok(1) => Err("the schedule says `stages 1`".to_owned().into()),
+        Ok(n) if (2..=MAX_SLOTS).contains(&n) => Ok(Some(n)),
+        _ => {
+            let most = fitting(k, cx, fills, (MAX_SLOTS, at));
+            let message = format!("{asked} stages: a loop has 1 to {MAX_SLOTS}");
+            let names: Vec<String> = fills.iter().map(|f| format!("`{}`", k.values[f.buffer].name)).collect();
+            let note =
+                format!("shared memory has room for {most} slot(s) of {}: write `stages {most}`", names.join(", "));
+            Err(Declined::Wrong(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note)))
+        }
+    }
+}
+
+/// The largest number of slots up to `most` for which there is shared memory; at least one.
+fn fitting(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], (most, at): (u64, Stmt)) -> u64 {
+    let limit = cx.options.target.smem_per_block();
+    let needs = Needs::of(k, cx.options);
+    (2..=most).rev().find(|&n| with_slots(&needs, fills, (n, limit), at) <= limit).unwrap_or(1)
 }
 
 /// Whether an index is a size, or a product of sizes and positive literals.

@@ -77,7 +77,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
     let lag = lag::wanted(k, cx, body, &sole, place)?;
     let l = Loop::new(k, cx, body);
-    let binds = l.binds();
+    let (most, binds) = l.binds();
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
         // The order of the text is always one.
@@ -104,8 +104,10 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
         0 => "no product lags behind".to_owned(),
         n => format!("{n} product(s) run beside the next iteration"),
     };
-    cx.remark(span, format!("an iteration takes some {} clocks of a warpgroup ({binds}): {what}", found.length));
-    Ok(Some(found.length))
+    // No order is faster than what binds it.
+    let length = found.length.max(most);
+    cx.remark(span, format!("an iteration takes some {length} clocks of a warpgroup ({binds}): {what}"));
+    Ok(Some(length))
 }
 
 /// Everything in the order of the text.
@@ -129,9 +131,12 @@ impl Loop<'_> {
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 
-    /// What an iteration takes of each resource, the one that binds first.
-    fn binds(&self) -> String {
-        let sum = |of: fn(&Cost) -> u64| self.costs.iter().map(of).sum::<u64>();
+    /// What an iteration takes of the resource that it takes most of, and of each in words.
+    fn binds(&self) -> (u64, String) {
+        // The producer's statements are those of other warps, and what is free is computed elsewhere.
+        let own = |&(kind, _): &(&Kind, &Cost)| !matches!(kind, Kind::Producer | Kind::Free);
+        let costs: Vec<&Cost> = self.kinds.iter().zip(&self.costs).filter(own).map(|(_, cost)| cost).collect();
+        let sum = |of: fn(&Cost) -> u64| costs.iter().map(|&cost| of(cost)).sum::<u64>();
         // Warpgroups have issue slots of their own, and share the other units.
         let mut all = [
             (sum(|c| c.tensor) * self.groups, "tensor cores"),
@@ -141,7 +146,7 @@ impl Loop<'_> {
         all.sort_by_key(|&(clocks, _)| std::cmp::Reverse(clocks));
         let [(most, first), rest @ ..] = all;
         let rest = rest.map(|(clocks, unit)| format!("{unit} {clocks}"));
-        format!("{first} bind it with {most}; {}", rest.join(", "))
+        (most, format!("{first} bind it with {most}; {}", rest.join(", ")))
     }
 
     fn best(&self) -> Option<Schedule> {

@@ -76,7 +76,8 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     result
 }
 
-/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count.
+/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count. `several`: why the products of a kernel with
+/// several are none (`general`), which is said already.
 pub(super) fn choose(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
@@ -84,6 +85,7 @@ pub(super) fn choose(
     acc: Value,
     mma: &Mma,
     operands: (&Operand, &Operand),
+    several: Option<&str>,
 ) -> Result<Option<(Atom, Way)>, Reported> {
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
@@ -95,10 +97,8 @@ pub(super) fn choose(
     if mma.atom.is_none() && super::in_roles::in_role(k, s) {
         return Ok(None);
     }
-    if mma.atom.is_none() && several(k) {
-        let why = "the kernel has several products, and warps have roles for one of them";
+    if let (None, Some(why)) = (mma.atom, several) {
         refuse_odd_extents(k, cx, why)?;
-        cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
@@ -215,13 +215,6 @@ fn say(
     let converted = !warpgroup::reads_registers(a.elem) || a.k_contiguous && b.k_contiguous;
     let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
     cx.remark(span, format!("{message}{transposed}: `{name}` comes from registers, for {why}"));
-}
-
-/// Whether a kernel has more than one product.
-fn several(k: &Kernel) -> bool {
-    let product =
-        |&s: &Stmt| matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)));
-    all_stmts(k, k.body).iter().filter(|s| product(s)).count() > 1
 }
 
 /// Whether both operands are slots of channels, or buffers that the threads of a role fill which multiplies them, or the instruction's A is a register tile.

@@ -44,21 +44,22 @@ struct Site {
     registers: Option<bool>,
 }
 
-/// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them.
-pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+/// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them. Gives back why the products of a kernel that has
+/// several are none, which a remark says; of a single one `asynchronous` finds out.
+pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, Reported> {
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
-        return Ok(());
+        return Ok(None);
     }
     let stmts = all_stmts(k, k.body);
-    if stmts.iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. })) {
-        return Ok(());
-    }
     let products: Vec<(Stmt, Expr, Value, Mma)> = stmts.iter().filter_map(|&s| product_of(k, s)).collect();
-    let none_written = products.iter().all(|(.., m)| m.atom.is_none());
+    let several = products.len() > 1;
+    if let Some(refused) = by_hand(k, &stmts, &products) {
+        return Ok(several.then(|| none(cx, refused)));
+    }
     // Of a loop that copies and multiplies, and nothing else, `asynchronous` finds the tile of a warpgroup.
     let one_loop = products.len() == 1 && warpgroup::of_kernel(k, cx.options).is_some();
-    if products.is_empty() || !none_written || one_loop {
-        return Ok(());
+    if products.is_empty() || one_loop {
+        return Ok(None);
     }
     let products: Vec<(Stmt, Expr, Value, Mma)> = products
         .into_iter()
@@ -89,19 +90,36 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     "where they get long, sum into a tile of its own and add that to another",
                 );
             }
-            Ok(())
+            Ok(None)
         }
         // Of one product an operand may come from registers, or be converted there.
         Err(_) if warpgroup::of_one_product(k, cx.options).is_some() => {
             (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            Ok(())
+            Ok(None)
         }
         Err(refused) => {
             (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));
-            Ok(())
+            let why = none(cx, refused);
+            Ok(several.then_some(why))
         }
     }
+}
+
+/// Says why a kernel has no wgmma.
+fn none(cx: &mut Cx<'_>, refused: Refused) -> String {
+    cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));
+    refused.why
+}
+
+/// What of a kernel's roles, channels and instructions a person wrote: nothing is chosen beside that.
+fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[(Stmt, Expr, Value, Mma)]) -> Option<Refused> {
+    let at = |s: Stmt, why: &str| Some(Refused { span: k.stmt_spans[s], why: why.to_owned() });
+    let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
+    if let Some(&s) = operation {
+        return at(s, "roles and channels are written, and a product outside of the roles is not theirs");
+    }
+    let (s, name) = products.iter().find_map(|&(s, .., m)| Some((s, m.atom?.row().name)))?;
+    at(s, &format!("`{name}` is written for this one, and wgmma is chosen for all products or none"))
 }
 
 fn product_of(k: &Kernel, s: Stmt) -> Option<(Stmt, Expr, Value, Mma)> {
@@ -288,7 +306,9 @@ fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
     if tiles + BESIDE <= own {
         return Ok(());
     }
-    let why = format!("a thread of {groups} warpgroup(s) would hold {tiles} registers of tiles, and has {own}");
+    let why = format!(
+        "a thread of {groups} warpgroup(s) would hold {tiles} registers of tiles and {BESIDE} beside them, and has {own}"
+    );
     Err(Refused { span, why })
 }
 

@@ -183,7 +183,7 @@ for T in f16 bf16; do
         check attention --target $target -D T=$T Z=2 H=2 L=520 scale_log2=0.0625
         check attention --target $target -D T=$T,D=64,CAUSAL=1,WINDOW=200,G=2,CAP=1 Z=1 H=4 L=777 scale_log2=0.0625
     done
-    check attention --target sm_80 -D T=$T,D=80,DT=128,CAUSAL=1 Z=1 H=2 L=301 scale_log2=0.0625
+    check attention --target sm_80 -D T=$T,D=80,CAUSAL=1 Z=1 H=2 L=301 scale_log2=0.0625
     check attention_lse --target sm_80 -D T=$T Z=1 H=2 L=301 scale_log2=0.0625
 done
 for target in sm_75 sm_80 sm_90a; do

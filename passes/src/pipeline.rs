@@ -50,7 +50,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 Ok(Some(plan)) => apply(k, cx, &plan),
                 Ok(None) => {}
                 Err(Declined::For(why)) => cx.remark(k.stmt_spans[s], format!("loop not pipelined: {why}")),
-                Err(Declined::Wrong(d)) => return Err(cx.report(d)),
+                Err(Declined::Wrong(d)) => return Err(cx.report(*d)),
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The roles of a kernel on sm_90a: how many warps and registers producer and consumer have, and what of shared memory is theirs.
 
+use crate::analysis::wgmma::is_scheduled;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::roles::PRODUCER_WARPS;
-use tilec_ir::target::{Target, WARP, register_share};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP, register_share};
 
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
@@ -101,3 +102,18 @@ pub(crate) const ACCUMULATORS: u64 = 192;
 
 /// Registers that addresses and counters take beside accumulators.
 pub(crate) const BESIDE: u64 = 24;
+
+/// Registers of a thread that the arithmetic of an epilogue takes beside those, for the elements that are computed at once.
+const EPILOGUE: u64 = 32;
+
+/// Registers of a thread for the tiles that its stores read: of wgmma's warps what their role has, else what so many threads leave it.
+pub(crate) fn epilogue_registers(k: &Kernel, threads: u64) -> u64 {
+    let has = match is_scheduled(k) {
+        true => {
+            let warps = u32::try_from(threads / u64::from(WARP)).expect("a block has few warps");
+            u64::try_from(consumer_registers(k, warps)).expect("a count of registers")
+        }
+        false => u64::from(REGISTERS_PER_SM) / threads.max(1) / 8 * 8,
+    };
+    has.min(u64::from(REGISTERS_PER_THREAD)).saturating_sub(BESIDE + EPILOGUE)
+}

@@ -42,6 +42,7 @@ use crate::rewrite::inherit_stages;
 use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
+use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
 use atoms::{choose_atom, fits, transposed};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
@@ -65,9 +66,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     written_threads(k);
     in_roles::select(k, cx)?;
-    let several = general::select(k, cx)?;
+    let none = general::select(k, cx)?;
+    if asynchronous::several(k) && none.is_some() || !products(k) {
+        pad::extents(k, cx);
+    }
     let cut = sliced::cut(k, cx)?;
-    let mut given = Given { cut, shares: Shares::default(), several };
+    let mut given = Given { cut, shares: Shares::default(), none };
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
@@ -103,6 +107,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     // Layouts in the text may be for another number of threads than the one chosen here.
     if scheduled { Ok(()) } else { cx.verify(k) }
+}
+
+/// Whether a kernel multiplies.
+fn products(k: &Kernel) -> bool {
+    let product = |s: &StmtData| matches!(s, StmtData::Assign { src, .. } if matches!(k.exprs[*src], ExprData::Mma(_)));
+    k.statement_data().any(product)
 }
 
 /// A product whose instruction is written: if layouts are still to be found, the warp tile must allow them.
@@ -163,8 +173,8 @@ struct Given {
     /// Accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
     cut: Vec<(Value, Value)>,
     shares: Shares,
-    /// Why products of a kernel with several are none of warpgroups.
-    several: Option<String>,
+    /// Why products of the kernel are none of warpgroups.
+    none: Option<String>,
 }
 
 fn select(
@@ -190,7 +200,7 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.several.as_deref())? {
+    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.none.as_deref())? {
         return asynchronous::product(k, cx, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
     let share = given.shares.of(k, cx, acc, span)?;

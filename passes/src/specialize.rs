@@ -9,6 +9,7 @@
 mod bind;
 mod coalesce;
 mod ends;
+pub(crate) mod pad;
 mod promises;
 mod repeats;
 mod steps;
@@ -340,10 +341,15 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits. Columns of products of
 /// warpgroups may be others; `select-mma` refuses them where it finds none.
-fn check_extents(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
+    // Of what warpgroups may multiply `select-mma` sees whether they do.
+    let stay = if cx.options.target.has_tensor_copies() { None } else { pad::extents(k, cx) };
     for d in bad_extents(k, cx.options.target) {
-        result = Err(cx.report(d));
+        result = Err(cx.report(match &stay {
+            Some(why) => d.with_note(format!("it is not made larger by the compiler: {why}")),
+            None => d,
+        }));
     }
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };

@@ -70,6 +70,14 @@ pub(crate) fn declared(k: &Kernel, deferred: &Deferred, v: Value, s: Stmt) -> Op
     found.filter(|(shape, _)| !shape.is_empty()).map(|(shape, bytes)| Tile { shape, bytes })
 }
 
+/// A variable that is a tile with extents that are known.
+pub(crate) fn tile_of(k: &Kernel, v: Value) -> Option<Tile> {
+    let t = k.tile_ty(v)?;
+    let ElemRef::Known(elem) = t.elem else { return None };
+    let shape = k.const_shape(&t.shape).filter(|shape| !shape.is_empty())?;
+    Some(Tile { shape, bytes: u64::from(elem.bytes()) })
+}
+
 /// From where to where in the text a tile lives.
 pub(crate) struct Range {
     pub(crate) value: Value,
@@ -101,6 +109,12 @@ pub(crate) fn tiles(k: &Kernel) -> Vec<Vec<Tile>> {
         at[range.from..range.to.max(range.from + 1)].iter_mut().for_each(|tiles| tiles.push(range.tile.clone()));
     }
     at
+}
+
+/// Registers of a thread of so many warpgroups that tiles take where most live at once.
+pub(crate) fn most_of_warpgroups(k: &Kernel, groups: u64) -> u64 {
+    let at = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.of_warpgroups(groups)).sum::<u64>();
+    tiles(k).iter().map(at).max().unwrap_or(0)
 }
 
 /// Where each register tile lives.

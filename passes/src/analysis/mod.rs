@@ -4,6 +4,7 @@ pub(crate) mod bounds;
 pub(crate) mod conditions;
 pub(crate) mod distribution;
 pub mod fold;
+pub(crate) mod functions;
 pub(crate) mod live;
 pub(crate) mod order;
 pub(crate) mod reduction;

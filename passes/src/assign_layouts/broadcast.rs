@@ -13,10 +13,12 @@ use super::{infer, log2_shape};
 use crate::Cx;
 use crate::analysis::distribution::copy_layout;
 use crate::analysis::facts::repeats;
+use crate::analysis::live::{self, Tile};
 use crate::analysis::uses::{all_stmts, mentions, place_of};
-use crate::analysis::views::copy_shape;
+use crate::analysis::views::{copy_shape, for_each_tile};
 use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
+use crate::roles;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -128,9 +130,12 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>) {
             if done.contains(&e) || !alike {
                 continue;
             }
-            if let Some(small) = repeated_shape(k, store, e) {
-                replace(k, cx, store, e, at, &small);
-                done.push(e);
+            let Some(small) = repeated_shape(k, store, e) else { continue };
+            done.push(e);
+            let readers = stores.iter().filter(|s| s.leaves.iter().any(|&(leaf, _)| leaf == e));
+            match readers.filter_map(|reader| crowded(k, reader, e, &small)).next() {
+                None => replace(k, cx, store, e, at, &small),
+                Some(why) => cx.remark(k.expr_spans[e], why),
             }
         }
     }
@@ -162,6 +167,33 @@ fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
         small[w] = 1;
     }
     (small != store.shape).then_some(small)
+}
+
+/// Why a thread has no registers for what does not repeat of a window, beside the tiles that the store reads.
+fn crowded(k: &Kernel, store: &Store, e: Expr, small: &[u64]) -> Option<String> {
+    let StmtData::Copy { src, .. } = k.stmts[store.stmt] else { unreachable!("a store is a copy") };
+    let threads = Threads::of(k).count();
+    let mut tiles = Vec::new();
+    for_each_tile(k, &Deferred::of(k), src, &mut |v| {
+        if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) && !tiles.contains(&v) {
+            tiles.push(v);
+        }
+    });
+    let held = |&v: &Value| {
+        let tile = Tile { shape: k.const_shape(&k.tile_ty(v)?.shape)?, bytes: known_elem(k, v).bytes().into() };
+        Some(live::registers(k, v, &tile, threads))
+    };
+    let sums: u64 = tiles.iter().filter_map(held).sum();
+    let base = resolve_view(k, e).expect("what repeats is a window").base;
+    let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small))?;
+    let own = (live::held(&layout, small) * u64::from(known_elem(k, base).bytes())).div_ceil(4);
+    let has = roles::epilogue_registers(k, threads);
+    (sums + own > has).then(|| {
+        format!(
+            "`{}` repeats, and is read again for each row: its {own} elements, and {sums} registers of tiles, exceed the {has} that a thread has for them",
+            k.values[base].name
+        )
+    })
 }
 
 fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<Value>, small: &[u64]) {

@@ -9,16 +9,18 @@ use super::cost::{Cost, Part};
 use super::model::launch::SCHEDULERS;
 use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, STAGED_ACCESS};
 use super::work::{Env, Product, Region, Work};
+use crate::analysis::live;
+use crate::analysis::views::plain_var;
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::schedule::occupancy;
 use crate::schedule_loops::{self, issue_clocks};
 use crate::select_mma::{self, Sharing, best_atom};
-use crate::{Cx, Options, pipeline, place_shared, runs, specialize};
+use crate::{Cx, Options, pipeline, place_shared, roles, runs, specialize};
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{ConstValue, Kernel, StmtData, ValueDef};
-use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
 /// Registers of a thread that the assembler takes beside those that are estimated (ptxas 13: 3 to 47 of `attention.tile` for sm_80, heads of 64
 /// and 128, 64 or 128 queries, 32 to 128 keys).
@@ -113,6 +115,7 @@ pub(super) fn ask(
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
         return reader.of_warps(&sharing, crowded);
     }
+    reader.has_room(crowded)?;
     let (parts, shared) = (reader.parts(), reader.shared(&|_| pipeline::usual_slots(true, false)));
     let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut k, cx))?;
     Ok(Reader { work, card, options, env, k: &k, threads }.of_warpgroups(parts, shared, &iterations))
@@ -181,8 +184,15 @@ impl Reader<'_> {
 
     /// Products of warps, by `mma.sync` or scalar.
     fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
-        let whole =
-            occupancy::Block { threads: sharing.threads, tiles: 0, shared: 0, wide: true, mixed: 0, lone: false };
+        let whole = occupancy::Block {
+            threads: sharing.threads,
+            tiles: 0,
+            shared: 0,
+            wide: true,
+            mixed: 0,
+            lone: false,
+            beside: 0,
+        };
         let (has, registers) = (whole.cap(1), sharing.registers + self.staged(sharing.threads));
         if registers > has && !crowded {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
@@ -279,6 +289,33 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a thread of the warpgroups has registers for what its functions take beside the tiles: `select-mma` has seen to these.
+    fn has_room(&self, crowded: bool) -> Result<(), String> {
+        let functions = self.work.functions;
+        if functions == 0 || crowded {
+            return Ok(());
+        }
+        let warps = u32::try_from(self.threads / u64::from(WARP)).expect("a block has few warps");
+        let groups = u64::from(warps / WARPGROUP);
+        // An operand that one iteration hands to the next lives beside the sums of both.
+        let handed = |s: &StmtData| match s {
+            StmtData::Assign { src, .. } => match self.k.exprs[*src] {
+                ExprData::Mma(mma) => {
+                    [mma.a, mma.b].into_iter().find_map(|e| live::tile_of(self.k, plain_var(self.k, e)?))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let handed: u64 = self.k.statement_data().filter_map(handed).map(|tile| tile.of_warpgroups(groups)).sum();
+        let tiles = live::most_of_warpgroups(self.k, groups) + handed;
+        let has = u64::try_from(roles::consumer_registers(self.k, warps)).expect("a count of registers");
+        if tiles + roles::BESIDE + functions <= has {
+            return Ok(());
+        }
+        Err(format!("a thread would hold {tiles} registers of tiles and {functions} of functions, and has {has}"))
+    }
+
     /// The parts of all regions without their products.
     fn parts(&self) -> Vec<Part> {
         self.work.regions.iter().map(|region| self.part(region)).collect()
@@ -302,7 +339,8 @@ impl Reader<'_> {
             }
         }
         let atom = Atom::all().find(|a| a.row().asynchronous());
-        let block = occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false };
+        let block =
+            occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false, beside: 0 };
         let cost = self.cost(parts, block, 1, atom);
         Asked { cost, iterations: clocks, ends, slots: slots(self.k) }
     }

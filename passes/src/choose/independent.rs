@@ -1,10 +1,10 @@
 //! What is wrong whatever is chosen: types, extents that are given, products that the target lacks. Said before the search, in
 //! terms of the names; the search knows rules of the machine only.
 
-use super::parameters::Auto;
+use super::parameters::{Auto, set};
 use crate::Cx;
 use crate::select_mma::{available, best_atom};
-use crate::specialize::{bad_extents, fold, substitute};
+use crate::specialize::{bad_extents, fold, pad, substitute};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
@@ -44,14 +44,28 @@ fn bound(k: &Kernel) -> Kernel {
 
 /// Reports what is wrong whatever values are chosen.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
+    let larger = made_larger(k, cx, autos);
     let k = bound(k);
     debug_assert!(!autos.is_empty(), "there is something to choose");
     cx.verify(&k)?;
     let mut result = Ok(());
-    for d in bad_extents(&k, cx.options.target).into_iter().chain(no_product(&k, cx)) {
+    let extents = if larger { Vec::new() } else { bad_extents(&k, cx.options.target) };
+    for d in extents.into_iter().chain(no_product(&k, cx)) {
         result = Err(cx.report(d));
     }
     result
+}
+
+/// Whether extents that no tile can have become larger ones, whatever is chosen.
+fn made_larger(k: &Kernel, cx: &Cx<'_>, autos: &[Auto]) -> bool {
+    if cx.options.target.has_tensor_copies() {
+        return false;
+    }
+    let mut whole = k.clone();
+    for auto in autos {
+        set(&mut whole, auto.value, ConstValue::Int(auto.role.plain()));
+    }
+    pad::enlarge(&mut bound(&whole)).is_ok()
 }
 
 /// Products that no instruction of the target computes.

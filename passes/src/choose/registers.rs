@@ -4,7 +4,8 @@ use super::cost::Part;
 use super::illegal::Illegal;
 use super::product::{Shape, slice};
 use super::setting::Setting;
-use super::work::{Env, Move, Tile};
+use super::work::{Env, Move, Product, Tile};
+use crate::roles;
 use crate::schedule::occupancy;
 use crate::select_mma::{accumulator_registers, warpgroup};
 use tilec_ir::atoms::Bit;
@@ -16,6 +17,19 @@ const ADDRESSES: u64 = 24;
 const ADDRESSES_STAGED: u64 = 80;
 /// The same where several tiles wait in registers to be shifted into place.
 const ADDRESSES_CARRIED: u64 = 56;
+/// Registers that warpgroups take beside their sums: 34 where lanes exchange results before they store them (ptxas 13, `conv.tile` with NCHW=1).
+const BESIDE_SUMS: u64 = 40;
+/// And where an operand comes from registers, of which the instruction wants more, and each row of results has an address: these, and a share of the sums (ptxas
+/// 13, `gemm.tile` of tf32 with B by rows: 46 beside 80 of tiles, 94 beside 144).
+const LOADED: u64 = 16;
+const LOADED_SHARE: u64 = 2;
+/// And where sums are halves, which the epilogue takes apart (51).
+const UNPACKED: u64 = 16;
+
+/// Registers beside these for each tensor that repeats, such as a bias (`gemm_fused.tile`: 53 beside sums and a residual, with two of them).
+const REPEATED: u64 = 12;
+/// Registers that warps take in their main loop beside its tiles (ptxas 13 for sm_80: 40 of `gemm.tile`).
+const BESIDE_LOOP: u64 = 40;
 
 impl Setting<'_> {
     /// What decides how many blocks are resident, if the tiles leave a thread registers for addresses.
@@ -36,6 +50,7 @@ impl Setting<'_> {
                 && self.moves().filter(|m| shifted(m)).count() < 2,
             mixed: self.products().flat_map(|p| p.operands).filter(|o| o.along).count() as u64,
             lone: true,
+            beside: self.work.functions,
         };
         let pieces = !block.wide || self.moves().any(|m| m.bytes < 4 && self.transposed(m, shapes));
         let staged = parts.iter().any(|p| p.staged);
@@ -44,7 +59,13 @@ impl Setting<'_> {
             true => ADDRESSES_CARRIED,
             false => ADDRESSES + self.more_addresses(env, shapes, threads).min(ADDRESSES),
         };
-        let room = block.cap(1).saturating_sub(addresses);
+        let addresses = match self.warpgroups {
+            Some(_) => self.beside_sums(shapes) + self.loaded_beside(env, &block),
+            // What the main loop takes beside its tiles, and what functions do.
+            None if self.work.functions > 0 => addresses.max(BESIDE_LOOP + self.work.functions),
+            None => addresses,
+        };
+        let room = self.has(&block).saturating_sub(addresses);
         // What a thread of a single warp transposes is estimated too low.
         let alone = pieces && staged && threads == u64::from(WARP);
         // Aligned words that cover unaligned rows are twice as many as those of the tile.
@@ -54,6 +75,46 @@ impl Setting<'_> {
         }
         block.tiles = block.tiles.min(room);
         Ok(block)
+    }
+
+    /// Registers of a thread that multiplies.
+    fn has(&self, block: &occupancy::Block) -> u64 {
+        if self.warpgroups.is_none() {
+            return block.cap(1);
+        }
+        // Where threads fill slots the producer keeps more.
+        let filling = self.moves().any(|m| m.load && m.buffer.is_some() && m.modes);
+        let warps = u32::try_from(block.threads / u64::from(WARP)).unwrap_or(u32::MAX);
+        let (_, registers) = roles::registers(self.work.k, warps, filling);
+        u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).unwrap_or(0)
+    }
+
+    /// Registers that warpgroups take beside their sums.
+    fn beside_sums(&self, shapes: &[Shape]) -> u64 {
+        let one = |(product, shape): (&Product, &Shape)| {
+            let sums = warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums));
+            let loaded = if shape.way.registers { LOADED + sums / LOADED_SHARE } else { 0 };
+            let unpacked = if product.acc.bytes() < 4 { UNPACKED } else { 0 };
+            BESIDE_SUMS + loaded + unpacked
+        };
+        self.products().zip(shapes).map(one).max().unwrap_or(BESIDE_SUMS)
+    }
+
+    /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all, and of what it takes to combine
+    /// results with what repeats.
+    fn loaded_beside(&self, env: &Env, block: &occupancy::Block) -> u64 {
+        // Bytes are taken apart on their way into registers.
+        let words = |m: &Move| self.work.elements(env, &m.shape).unwrap_or(0) * m.bytes.max(2) / (4 * block.threads);
+        let of = |moves: &mut dyn Iterator<Item = &Move>| {
+            moves.filter(|m| m.load && m.buffer.is_none()).map(words).sum::<u64>()
+        };
+        let loaded = of(&mut self.moves()).max(of(&mut self.work.rare.moves.iter()));
+        let fits = self.stage_stores && block.tiles + loaded + roles::BESIDE <= self.has(block);
+        match fits && loaded > 0 {
+            true => loaded + REPEATED * self.work.repeated,
+            false if self.warpgroups.is_some_and(|way| way.registers) => REPEATED * self.work.repeated,
+            false => 0,
+        }
     }
 
     /// Addresses of asynchronous copies beyond the usual four of a thread and tile.

@@ -6,7 +6,9 @@
 //! share entity numbers, so that an extent is an expression of the kernel as it is written.
 
 use crate::analysis::facts::{Facts, repeats};
+use crate::analysis::functions::function_registers;
 use crate::analysis::order::smem_contiguous;
+use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use cranelift_entity::SecondaryMap;
@@ -106,6 +108,12 @@ pub(super) struct Work<'k> {
     pub(super) tiles: Vec<Tile>,
     /// Shapes of the tensors, and the bytes of an element; not of those that repeat.
     pub(super) tensors: Vec<(Vec<Expr>, u64)>,
+    /// What the other branches move: it takes no time as a rule, and registers.
+    pub(super) rare: Region,
+    /// Tensors that repeat.
+    pub(super) repeated: u64,
+    /// Registers that the functions of the kernel take beside their operands.
+    pub(super) functions: u64,
     /// Initialisers of scalars.
     lets: Vec<(Value, Expr)>,
 }
@@ -123,13 +131,22 @@ impl<'k> Work<'k> {
         // What is wrong with promises is for `specialize` to say.
         let _ = specialize::assume(&mut sketch);
         let facts = Facts::new(&sketch);
+        let once = |v: Value, rank: usize| (0..rank).any(|d| repeats(&sketch, v, d));
         let tensors = k.params.iter().filter_map(|&v| {
             let shape = k.tensor_ty(v)?.shape.clone();
-            let once = (0..shape.len()).any(|d| repeats(&sketch, v, d));
-            (!once).then_some((shape, u64::from(elem_of(&sketch, v)?.bytes())))
+            (!once(v, shape.len())).then_some((shape, u64::from(elem_of(&sketch, v)?.bytes())))
         });
-        let regions = vec![Region::default()];
-        let mut work = Work { k, regions, tiles: Vec::new(), tensors: tensors.collect(), lets: Vec::new() };
+        let repeated = k.params.iter().filter(|&&v| k.tensor_ty(v).is_some_and(|t| once(v, t.shape.len()))).count();
+        let mut work = Work {
+            k,
+            regions: vec![Region::default()],
+            tiles: Vec::new(),
+            tensors: tensors.collect(),
+            rare: Region::default(),
+            repeated: repeated as u64,
+            functions: function_registers(&sketch),
+            lets: Vec::new(),
+        };
         let reader = Reader { k, sketch: &sketch, facts: &facts };
         reader.block(sketch.body, 0, &mut work)?;
         for tile in &mut work.tiles {
@@ -261,7 +278,11 @@ impl Reader<'_> {
                     self.block(body, work.regions.len() - 1, work)?;
                 }
                 // One of the branches runs; as a rule the first is the common one.
-                StmtData::If { then, .. } => self.block(then, region, work)?,
+                StmtData::If { then, otherwise, .. } => {
+                    self.block(then, region, work)?;
+                    let others = otherwise.map_or_else(Vec::new, |block| all_stmts(self.sketch, block));
+                    others.into_iter().for_each(|s| self.copy(s, &mut work.rare));
+                }
                 StmtData::Role { body, .. } | StmtData::Ordered { body } => self.block(body, region, work)?,
                 StmtData::Assign { dst, src } => {
                     if let ExprData::Mma(_) = self.sketch.exprs[src] {

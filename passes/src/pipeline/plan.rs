@@ -31,7 +31,7 @@ pub(super) enum Declined {
     /// It cannot be, or is better left alone.
     For(String),
     /// The schedule asks for something that there is not.
-    Wrong(Diagnostic),
+    Wrong(Box<Diagnostic>),
 }
 
 impl From<String> for Declined {
@@ -49,6 +49,13 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         fill.src = general::written_out(k, fill.src, &names);
     }
     if fills.is_empty() {
+        if let Some(v) = stmts.first().and_then(|&s| converted(k, s)) {
+            let name = &k.values[v].name;
+            return Err(format!(
+                "`{name}` is computed on its way into shared memory, by threads that wait for what they load"
+            )
+            .into());
+        }
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
             Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name).into()),
             None => Ok(None),
@@ -131,7 +138,8 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
             let names: Vec<String> = fills.iter().map(|f| format!("`{}`", k.values[f.buffer].name)).collect();
             let note =
                 format!("shared memory has room for {most} slot(s) of {}: write `stages {most}`", names.join(", "));
-            Err(Declined::Wrong(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note)))
+            let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+            Err(Declined::Wrong(Box::new(d.with_note(note))))
         }
     }
 }
@@ -172,6 +180,14 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     k.tensor_ty(view.base)?;
     let direct = direct(k, cx, &view, buffer, attrs);
     Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct })
+}
+
+/// The buffer that a copy fills with what it computes of windows of global memory.
+fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+    let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
+    let computes = resolve_view(k, src).is_none() && matches!(k.values[buffer].def, ValueDef::Smem(_));
+    computes.then_some(buffer)
 }
 
 /// Whether `cp.async` can do the copy: accesses of its widths, elements as they are, in the order they have.

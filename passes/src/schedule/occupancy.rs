@@ -8,6 +8,8 @@
 //! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
 
 use crate::Cx;
+use crate::analysis::functions::function_registers;
+use crate::analysis::live::{self, Tile};
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
@@ -45,6 +47,8 @@ pub(crate) struct Block {
     pub(crate) mixed: u64,
     /// Whether the kernel is the loop of one product: for others a tight fit was not measured.
     pub(crate) lone: bool,
+    /// Registers that it takes beside tiles and addresses.
+    pub(crate) beside: u64,
 }
 
 impl Block {
@@ -60,8 +64,8 @@ impl Block {
     pub(crate) fn resident(&self, target: Target) -> u64 {
         let limit = self.limit(target);
         let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
-        let blocks = self.with_registers(self.tiles + comfort, target);
-        let tight = self.tiles + TIGHT * self.mixed.max(1);
+        let blocks = self.with_registers(self.tiles + self.beside + comfort, target);
+        let tight = self.tiles + self.beside + TIGHT * self.mixed.max(1);
         let one_more = self.lone && self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
         blocks + u64::from(one_more)
     }
@@ -97,6 +101,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: lone_product(k),
+        beside: function_registers(k) + apart(k, Threads::of(k).count()),
     };
     let blocks = block.resident(cx.options.target);
     if blocks < 2 {
@@ -155,6 +160,24 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
         sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
     }
     sum
+}
+
+/// Registers of elements of less than 32 bits that are loaded one by one into a tile: each has one of its own until two are put together. Beside products
+/// that happens a slice at a time.
+fn apart(k: &Kernel, threads: u64) -> u64 {
+    if k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Mma(_))) {
+        return 0;
+    }
+    let more = |s: &StmtData| {
+        let StmtData::Copy { src, dst, attrs } = s else { return None };
+        let tile = plain_var(k, *dst)?;
+        let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some())?;
+        let (bytes, shape) = (known_elem(k, from.base).bytes(), k.const_shape(&k.tile_ty(tile)?.shape)?);
+        let own = Tile { shape, bytes: 4 };
+        let each = live::registers(k, tile, &own, threads);
+        (attrs.vec.unwrap_or(1) * bytes < 4).then(|| each - each * u64::from(bytes) / 4)
+    };
+    k.statement_data().filter_map(more).max().unwrap_or(0)
 }
 
 /// Bytes of an element of an expression.
@@ -235,7 +258,7 @@ mod tests {
     #[test]
     fn the_most_blocks_are_those_whose_cap_suffices() {
         for threads in [32, 64, 128, 256, 512, 1024] {
-            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0, lone: true };
+            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0, lone: true, beside: 0 };
             for registers in 1..=300 {
                 let limit = block.limit(Target::Sm80);
                 let searched = (1..=limit).rev().find(|&b| block.cap(b) >= registers).unwrap_or(1);

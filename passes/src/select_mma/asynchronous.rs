@@ -76,8 +76,8 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     result
 }
 
-/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count. `several`: why the products of a kernel with
-/// several are none (`general`), which is said already.
+/// The instruction of warpgroups for a product, if it is one; sets the warp tile and the thread count. `none`: why the products of the kernel are none
+/// (`general`), which is said already where there are several.
 pub(super) fn choose(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
@@ -85,7 +85,7 @@ pub(super) fn choose(
     acc: Value,
     mma: &Mma,
     operands: (&Operand, &Operand),
-    several: Option<&str>,
+    none: Option<&str>,
 ) -> Result<Option<(Atom, Way)>, Reported> {
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
@@ -97,7 +97,7 @@ pub(super) fn choose(
     if mma.atom.is_none() && super::in_roles::in_role(k, s) {
         return Ok(None);
     }
-    if let (None, Some(why)) = (mma.atom, several) {
+    if let (None, Some(why), true) = (mma.atom, none, several(k)) {
         refuse_odd_extents(k, cx, why)?;
         return Ok(None);
     }
@@ -114,6 +114,9 @@ pub(super) fn choose(
             ));
         }
         Err(why) => {
+            // Whole buffers are asked for in a loop that does nothing else; what else an operand may be `general` has tried.
+            let whole = [mma.a, mma.b].into_iter().all(|e| warpgroup::whole_buffer(k, e).is_ok());
+            let why = none.filter(|_| !whole).map_or(why, str::to_owned);
             refuse_odd_extents(k, cx, &why)?;
             cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
             return Ok(None);
@@ -215,6 +218,13 @@ fn say(
     let converted = !warpgroup::reads_registers(a.elem) || a.k_contiguous && b.k_contiguous;
     let why = if converted { "it is converted" } else { "it is not contiguous along the reduction" };
     cx.remark(span, format!("{message}{transposed}: `{name}` comes from registers, for {why}"));
+}
+
+/// Whether a kernel has more than one product.
+pub(super) fn several(k: &Kernel) -> bool {
+    let product =
+        |&s: &Stmt| matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)));
+    all_stmts(k, k.body).iter().filter(|s| product(s)).count() > 1
 }
 
 /// Whether both operands are slots of channels, or buffers that the threads of a role fill which multiplies them, or the instruction's A is a register tile.

@@ -44,14 +44,17 @@ struct Site {
     registers: Option<bool>,
 }
 
-/// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them. Gives back why the products of a kernel that has
-/// several are none, which a remark says; of a single one `asynchronous` finds out.
+/// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them. Gives back why there is none: of several products a remark
+/// has said it, of a single one `asynchronous` may know better.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, Reported> {
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
         return Ok(None);
     }
     let stmts = all_stmts(k, k.body);
-    let products: Vec<(Stmt, Expr, Value, Mma)> = stmts.iter().filter_map(|&s| product_of(k, s)).collect();
+    // Of products in roles `in_roles` has seen already.
+    let outside = |s: &&Stmt| !in_roles::in_role(k, **s);
+    let products: Vec<(Stmt, Expr, Value, Mma)> =
+        stmts.iter().filter(outside).filter_map(|&s| product_of(k, s)).collect();
     let several = products.len() > 1;
     if let Some(refused) = by_hand(k, &stmts, &products) {
         return Ok(several.then(|| none(cx, refused)));
@@ -99,8 +102,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, 
         }
         Err(refused) => {
             (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            let why = none(cx, refused);
-            Ok(several.then_some(why))
+            Ok(Some(if several { none(cx, refused) } else { refused.why }))
         }
     }
 }
@@ -300,8 +302,7 @@ fn all_of(
 
 /// Whether a thread of so many warpgroups has registers for the tiles that live at the same time.
 fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
-    let at = |tiles: &Vec<live::Tile>| tiles.iter().map(|t| t.of_warpgroups(u64::from(groups))).sum::<u64>();
-    let tiles = live::tiles(k).iter().map(at).max().unwrap_or(0);
+    let tiles = live::most_of_warpgroups(k, u64::from(groups));
     let own = u64::try_from(consumer_registers(k, groups * WARPGROUP)).unwrap_or(0);
     if tiles + BESIDE <= own {
         return Ok(());

@@ -170,7 +170,7 @@ fn in_order(mma: &Mma, (a, b): (&Operand, &Operand), preferred: bool) -> Result<
     Ok(way)
 }
 
-fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, String> {
+pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, String> {
     match k.exprs[e] {
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => match k.tile_ty(v) {
             Some(tile) if tile.smem_layout.is_some() => Err(format!("the layout of `{}` is written", k.values[v].name)),

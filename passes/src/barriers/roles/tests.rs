@@ -170,10 +170,44 @@ fn behind_a_loop_there_may_have_been_no_iteration() {
     one(&producer, &consumer, "released while products read it");
     let [producer, consumer] = peeled(&step, LAST);
     assert_eq!(said(&producer, &consumer), Vec::<String>::new());
-    // Those of two accumulators take turns, an odd number of times.
+    // Behind the loop the last product adds to one accumulator or to the other: awaiting all but none awaits either.
     let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
-    let [producer, consumer] = peeled(&step, LAST);
-    one(&producer, &format!("var other = reg f32[64, 64] = 0\n{consumer}"), "other products pending");
+    let of = |last: &str| {
+        let [producer, consumer] = peeled(&step, last);
+        (producer, format!("var other = reg f32[64, 64] = 0\n{consumer}"))
+    };
+    let (producer, consumer) = of(LAST);
+    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    for used in ["acc = acc + 1.0", "other = other + 1.0"] {
+        let (producer, consumer) = of(&format!("{used}\n{LAST}"));
+        one(&producer, &consumer, "while products that add to it are pending");
+    }
+}
+
+#[test]
+fn sides_of_a_branch_may_leave_other_products_pending() {
+    let product = "acc = mma<m64k16>(a.get, b.get, acc)";
+    let sides = |then: &str, otherwise: &str, behind: &str| {
+        looped(&USE.replace(
+            &format!("{product}\nawait acc, 0"),
+            &format!("if k < 128 {{\n{then}\n}} else {{\n{otherwise}\n}}\n{behind}"),
+        ))
+    };
+    let other = "var other = reg f32[64, 64] = 0\n";
+    let turned = "other = mma<m64k16>(b.get, a.get, other)";
+    for otherwise in ["", "acc = mma<m64k16>(b.get, a.get, acc)", turned] {
+        assert_eq!(
+            said(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "await acc, 0"))),
+            Vec::<String>::new()
+        );
+        // The product of either side reads the slot.
+        one(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "")), "released while products read it");
+    }
+    one(
+        &looped(FILL),
+        &format!("{other}{}", sides(product, turned, "other = other + 1.0\nawait acc, 0")),
+        "`other` is used while products that add to it are pending",
+    );
 }
 
 #[test]

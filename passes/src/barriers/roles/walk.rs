@@ -21,7 +21,7 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
         let message = format!("a slot of {} is {} and never given back", walk.name(value), took(slot));
         walk.say(s, message);
     }
-    if let Some(product) = pending.front() {
+    if let Some(product) = pending.iter().flatten().next() {
         walk.say(product.stmt, "products are still pending at the end of the role".to_owned());
     }
     walk.counts
@@ -53,8 +53,9 @@ pub(super) type Counts = BTreeMap<(Value, Slot), usize>;
 struct State {
     /// Slots that it has taken, and where, oldest first; at least one of each that is named.
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
-    /// Products, oldest first.
-    pending: VecDeque<Pending>,
+    /// Products, oldest first: behind each a known number was issued, which is all that `await` asks. On different ways to a statement others may
+    /// have been, or none.
+    pending: VecDeque<Vec<Pending>>,
     /// Tensor copies and asynchronous ones into the slot that is being filled, of each channel that has any.
     copied: BTreeMap<Value, Vec<Stmt>>,
 }
@@ -62,6 +63,24 @@ struct State {
 impl State {
     fn counts(&self) -> Counts {
         self.held.iter().map(|(&of, held)| (of, held.len())).collect()
+    }
+
+    /// Adds what is pending, or copied, on another way to the same statement.
+    fn meet(&mut self, other: State) {
+        while self.pending.len() < other.pending.len() {
+            self.pending.push_front(Vec::new());
+        }
+        for (own, others) in self.pending.iter_mut().rev().zip(other.pending.into_iter().rev()) {
+            for product in others {
+                if !own.iter().any(|p| p.alike(&product)) {
+                    own.push(product);
+                }
+            }
+        }
+        for (v, stmts) in other.copied {
+            let copied = self.copied.entry(v).or_default();
+            copied.extend(stmts.into_iter().filter(|s| !copied.contains(s)).collect::<Vec<_>>());
+        }
     }
 }
 
@@ -118,49 +137,36 @@ impl Walk<'_> {
                 if let Some(b) = otherwise {
                     self.block(*b);
                 }
-                for (&v, stmts) in &after.copied {
-                    let copied = self.state.copied.entry(v).or_default();
-                    copied.extend(stmts.iter().filter(|s| !copied.contains(s)).copied().collect::<Vec<_>>());
+                if after.counts() != self.state.counts() {
+                    self.say(s, "the branches leave channels in different states".to_owned());
                 }
-                if after.counts() != self.state.counts() || after.pending != self.state.pending {
-                    self.say(s, "the branches leave channels or products in different states".to_owned());
-                }
+                self.state.meet(after);
             }
             _ => self.uses(s),
         }
     }
 
-    /// The body of a loop, twice: the second time begins as every later one does.
+    /// The body of a loop, until one more iteration begins with nothing else than those before. Behind it there may have been no iteration.
     fn repeat(&mut self, s: Stmt, body: Block) {
-        let entry = self.state.clone();
-        self.block(body);
-        let once = self.state.clone();
-        if once.counts() != entry.counts() {
-            self.say(
-                s,
-                "an iteration takes slots that it does not give back, or gives back more than it takes".to_owned(),
-            );
-            return;
-        }
-        // A slot that was taken in front of the loop is filled by every iteration.
-        let refilled = once.copied.keys().any(|v| !entry.copied.contains_key(v));
-        if once.pending != entry.pending || refilled {
+        let mut once = None;
+        loop {
+            let entry = self.state.clone();
             self.block(body);
-            if self.state.pending != once.pending {
-                self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
+            if self.state.counts() != entry.counts() {
+                let message = "an iteration takes slots that it does not give back, or gives back more than it takes";
+                return self.say(s, message.to_owned());
+            }
+            let mut met = entry.clone();
+            met.meet(std::mem::take(&mut self.state));
+            // Which slots were taken first matters to nobody.
+            self.state = met;
+            if self.state.pending == entry.pending && self.state.copied == entry.copied {
                 return;
             }
-        }
-        // Behind the loop there may have been no iteration. What is pending then is the end of what is pending otherwise, or the other way round: the
-        // longer list stands for both.
-        let ends_with = |long: &VecDeque<Pending>, short: &VecDeque<Pending>| {
-            long.len() >= short.len() && long.iter().rev().zip(short.iter().rev()).all(|(a, b)| a.alike(b))
-        };
-        if ends_with(&self.state.pending, &entry.pending) {
-        } else if ends_with(&entry.pending, &self.state.pending) {
-            self.state.pending = entry.pending;
-        } else {
-            self.say(s, "iterations leave other products pending than they find".to_owned());
+            let pending = *once.get_or_insert(self.state.pending.len());
+            if self.state.pending.len() > pending {
+                return self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
+            }
         }
     }
 
@@ -200,7 +206,7 @@ impl Walk<'_> {
                     Some(_) => {}
                 }
                 let mut reader = None;
-                for product in &mut self.state.pending {
+                for product in self.state.pending.iter_mut().flatten() {
                     for (_, older) in product.slots.iter_mut().filter(|(of, _)| slot == Slot::Get && *of == v) {
                         match older.checked_sub(1) {
                             Some(less) => *older = less,
@@ -243,7 +249,7 @@ impl Walk<'_> {
         let own = product.as_ref().map(|p| p.acc);
         let shared = product.as_ref().and_then(|p| p.fragment);
         let mut early = None;
-        for p in &self.state.pending {
+        for p in self.state.pending.iter().flatten() {
             if touched.contains(&p.acc) && own != Some(p.acc) {
                 early = early.or(Some((p.acc, "products that add to it")));
             }
@@ -254,7 +260,7 @@ impl Walk<'_> {
         if let Some((v, which)) = early {
             self.say(s, format!("{} is used while {which} are pending", self.name(v)));
         }
-        self.state.pending.extend(product);
+        self.state.pending.extend(product.map(|p| vec![p]));
     }
 
     /// That a slot is copied into once by tensor copies or asynchronous ones, and not used by who fills it while they are on their way: nothing tells

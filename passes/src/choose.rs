@@ -76,8 +76,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// # Errors
 /// `Err` means that the sink holds at least one error.
 pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Option<Choice>, Reported> {
-    let enabled = options.is_on(NAME);
-    decide(k, &mut Cx { options, enabled, pass: NAME, sink })
+    decide(k, &mut Cx::new(options, NAME, sink))
 }
 
 /// A copy of a kernel with stand-ins for what is to be chosen, specialised: what it does not depend on what is chosen is true of it.
@@ -87,12 +86,11 @@ pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Optio
 pub(crate) fn sketch(k: &Kernel, options: &Options) -> Result<Kernel, Reported> {
     let mut sink = Sink::new();
     let options = Options { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
-    let mut cx = Cx { options: &options, enabled: true, pass: "specialize", sink: &mut sink };
     let mut k = k.clone();
-    for auto in autos(&k, &mut cx)? {
+    for auto in autos(&k, &mut Cx::new(&options, NAME, &mut sink))? {
         set(&mut k, auto.value, ConstValue::Int(auto.role.plain()));
     }
-    crate::specialize::run(&mut k, &mut cx)?;
+    crate::specialize::quietly(&mut k, &options)?;
     Ok(k)
 }
 

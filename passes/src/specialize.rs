@@ -19,13 +19,13 @@ pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
 pub(crate) use promises::assume;
 
-use crate::Cx;
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
 use crate::analysis::wgmma::{COLUMN_COUNTS, is_columns};
+use crate::{Cx, Options};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -35,6 +35,15 @@ use tilec_ir::types::{DimStride, Strides};
 use tilec_ir::typing::resolve_view;
 
 pub(crate) const NAME: &str = "specialize";
+
+/// What the pass makes of a kernel that another one wonders about: nobody hears what it says.
+///
+/// # Errors
+/// It refuses it.
+pub(crate) fn quietly(k: &mut Kernel, options: &Options) -> Result<(), Reported> {
+    let mut sink = Sink::new();
+    run(k, &mut Cx::new(options, NAME, &mut sink))
+}
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let bindings = bind::bind(k, cx)?;

@@ -194,7 +194,12 @@ impl Reader<'_> {
             beside: 0,
         };
         let (has, registers) = (whole.cap(1), sharing.registers + self.staged(sharing.threads));
-        if registers > has && !crowded {
+        // What functions take comes on top of what code takes beside its tiles as a rule.
+        let functions = match self.work.functions {
+            0 => 0,
+            n => BESIDE + n,
+        };
+        if registers + functions > has && !crowded {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
         }
         let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));

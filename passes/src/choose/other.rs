@@ -3,7 +3,7 @@
 //! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program specialised with others gives the same
 //! result, and a program whose result depends on what was chosen is found out.
 
-use super::parameters::{Role, autos, set};
+use super::parameters::{NAME, Role, autos, set};
 use crate::specialize::{self, given};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
@@ -24,7 +24,7 @@ pub struct Other {
 /// allows no other extents.
 pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, ConstValue)]) -> Option<Other> {
     let mut sink = Sink::new();
-    let mut cx = Cx { options, enabled: true, pass: "specialize", sink: &mut sink };
+    let mut cx = Cx::new(options, NAME, &mut sink);
     let mut k = k.clone();
     for p in k.const_params.clone() {
         if let Some(value) = given(&k, &cx, p) {
@@ -57,8 +57,6 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
             set(&mut k, p, other);
         }
         let options = Options { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
-        let mut sink = Sink::new();
-        let mut cx = Cx { options: &options, enabled: true, pass: "specialize", sink: &mut sink };
-        specialize::run(&mut k, &mut cx).ok().map(|()| Other { kernel: k, promised })
+        specialize::quietly(&mut k, &options).ok().map(|()| Other { kernel: k, promised })
     })
 }

@@ -11,8 +11,7 @@ use super::sizes::assumed;
 use super::work::{Env, Work};
 use crate::assign_layouts::reduced_axes;
 use crate::select_mma::warpgroup::{Way, of_kernel};
-use crate::{Cx, Options, select_mma, specialize};
-use tilec_ir::diag::Sink;
+use crate::{Options, select_mma, specialize};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::ops::Op;
@@ -61,9 +60,7 @@ fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) 
             param.default = Some(value);
         }
     }
-    let mut sink = Sink::new();
-    let mut cx = Cx { options, enabled: true, pass: specialize::NAME, sink: &mut sink };
-    specialize::run(&mut k, &mut cx).ok()?;
+    specialize::quietly(&mut k, options).ok()?;
     of_kernel(&k, options)
 }
 

@@ -31,8 +31,9 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::partial::{accumulated, is_zero};
+use tilec_ir::rounding::computed_in;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
-use tilec_ir::types::Partial;
+use tilec_ir::types::{ElemRef, Partial};
 use tilec_ir::typing::{fixed_shape, layout_of, let_init};
 
 pub(crate) const NAME: &str = "defer-reductions";
@@ -136,6 +137,11 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
         }
     }
     let op = changes.iter().find_map(|&(_, src)| reduction(k, src))?;
+    // A sum in a type narrower than it is computed in is rounded, or saturates, in every iteration: parts would be so apart.
+    let narrow = matches!(tile.elem, ElemRef::Known(elem) if elem != computed_in(elem));
+    if narrow && op == ReduceOp::Sum {
+        return None;
+    }
     let mut lanes: Option<Vec<u32>> = None;
     let mut reduced = Vec::new();
     for &(s, src) in &changes {

@@ -17,6 +17,7 @@
 
 mod apart;
 mod fences;
+mod global;
 mod place;
 mod proof;
 mod prove;
@@ -47,8 +48,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         _ => {}
     });
     let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
-    let repeated = || k.values.iter().any(|(v, d)| matches!(d.def, ValueDef::Tensor(_)) && place::stored_by_one(k, v));
-    if role.is_some() && !buffers && !repeated() {
+    if role.is_some() && !buffers && !global::any_loaded_and_stored(k) {
         return proved(k, cx);
     }
     let placement = place::place(k);

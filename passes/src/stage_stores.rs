@@ -112,7 +112,8 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other.store, other.tensor, "one buffer is staged, and that is for another tensor");
         staged.retain(|s| s.tensor == tensor);
     }
-    if let Some(other) = stores.iter().copied().find(|&s| in_the_way(k, s, tensor, &staged)) {
+    // Of blocks that stay, what stands in front of the loop comes behind the stores of the tile before.
+    if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
@@ -281,12 +282,12 @@ fn narrow(bytes: u64) -> bool {
 }
 
 /// Whether a statement does something else to the tensor, and on a way on which it is staged.
-fn in_the_way(k: &Kernel, s: Stmt, tensor: Value, staged: &[Staged]) -> bool {
+fn in_the_way(k: &Kernel, deferred: &Deferred, s: Stmt, (tensor, staged): (Value, &[Staged])) -> bool {
     let touches = |s: Stmt| {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
         [src, dst].into_iter().any(|e| {
             let mut found = memory_views(k, e).iter().any(|v| v.base == tensor);
-            for_each_tile(k, &Deferred::of(k), e, &mut |v| {
+            for_each_tile(k, deferred, e, &mut |v| {
                 found |= v == tensor
                     || tilec_ir::typing::let_init(k, v)
                         .and_then(|e| resolve_view(k, e))

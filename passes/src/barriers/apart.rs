@@ -14,9 +14,11 @@ mod windows;
 
 use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::views::{accessed_views, memory_views, moved_shape};
 use forms::Forms;
 use tilec_ir::codes;
 use tilec_ir::combining::commute;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
@@ -161,6 +163,36 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
         && x.get(parting - 1).is_some_and(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. }))
         && branches(&x) != branches(&y);
     Some(a == b || sides || all.beside(&outer, [p, q]))
+}
+
+/// Whether a statement may come to an element of a tensor that another one has touched before, or itself in an iteration before.
+pub(super) fn comes_back(k: &Kernel, first: Stmt, later: Stmt, tensor: Value) -> bool {
+    let (x, y) = (path_to(k, first), path_to(k, later));
+    if first != later && exclusive(k, &x, &y) {
+        return false;
+    }
+    let parting = x.iter().zip(&y).position(|(p, q)| p != q).unwrap_or(x.len());
+    // Of two sides of a branch one is done in an iteration, and a statement once.
+    let in_front = x.get(parting).zip(y.get(parting)).is_some_and(|(p, q)| p.0 == q.0 && p.1 < q.1);
+    let mut all = Windows::new(k, None);
+    let windows = touched(&mut all, first, tensor).zip(touched(&mut all, later, tensor));
+    let Some((before, behind)) = windows else { return true };
+    let common = loops(k, &x[..parting]);
+    before.iter().any(|p| {
+        behind.iter().any(|q| {
+            let apart = (0..common.len()).all(|i| all.differ_in(common[i], &common[..i], [p, q]));
+            !apart || in_front && !all.beside(&common, [p, q])
+        })
+    })
+}
+
+/// The windows of a tensor that a copy touches; `None`: another statement does, or one that is not known.
+fn touched(all: &mut Windows<'_>, s: Stmt, tensor: Value) -> Option<Vec<Window>> {
+    let k = all.k();
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+    let shape = moved_shape(k, src, dst);
+    let views = [accessed_views(k, &Deferred::of(k), src), memory_views(k, dst)].concat();
+    views.iter().filter(|view| view.base == tensor).map(|view| all.of(view, &shape)).collect()
 }
 
 /// Whether all waits for a channel under a loop are in front of a statement.

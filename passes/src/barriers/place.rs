@@ -17,10 +17,10 @@
 //!
 //! Keeps: barriers already there.
 
+use super::global::{loaded_and_stored, meets, stores_where_loaded};
 use crate::analysis::uses::stmt_exprs;
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
-use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -29,7 +29,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
 use tilec_ir::turns::of_warpgroups;
-use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
+use tilec_ir::typing::resolve_view;
 
 /// What a barrier resolves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -110,7 +110,7 @@ pub(super) fn place(k: &Kernel) -> Placement {
 enum Scope {
     /// All threads of the block.
     Block,
-    /// Those of a role: its buffers, and tensors that it writes by tensor stores. Slots have barriers of their own.
+    /// Those of a role: its buffers, and tensors that are loaded and stored. Slots have barriers of their own.
     Role,
 }
 
@@ -283,8 +283,10 @@ impl State {
         let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
         out.retain(|h| match h.kind {
             _ if !global(h.value) => true,
-            Kind::ReadAfterWrite => true,
-            Kind::WriteAfterRead => !stores_where_loaded(k, s, h.value),
+            Kind::ReadAfterWrite => scope == Scope::Block || meets(k, s, h.value, true),
+            Kind::WriteAfterRead => {
+                !stores_where_loaded(k, s, h.value) && (scope == Scope::Block || meets(k, s, h.value, false))
+            }
             Kind::WriteAfterWrite => false,
         });
         if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
@@ -429,36 +431,6 @@ impl State {
     }
 }
 
-/// Whether every thread that stores elements of a tensor by statement `s` is the one that loads them anywhere else: the same window,
-/// dealt out to the threads in the same way. What `s` itself reads it stores to. Of threads that hold the same element one stores it, and
-/// all of them load it.
-fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
-    let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { unreachable!("what stores a tensor is a copy") };
-    let (Some(to), Some(stored)) = (resolve_view(k, *dst), layout_of(k, *src)) else { return false };
-    let alone = !stored.is_replicated();
-    let loads_elsewhere =
-        |t: Stmt| t != s && accesses(k, Scope::Block, t).iter().any(|a| a.value == tensor && !a.write);
-    crate::analysis::uses::all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
-        let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
-        let loaded = crate::analysis::views::plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
-        alone
-            && resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to))
-            && loaded.as_ref() == Some(&stored)
-    })
-}
-
-fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView) -> bool {
-    let same = |x: &[Expr], y: &[Expr]| x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_expr(k, x, y));
-    let dims = a.dims.iter().zip(&b.dims).all(|(x, y)| match (x, y) {
-        (ViewDim::Fixed(x), ViewDim::Fixed(y)) => same_expr(k, *x, *y),
-        (ViewDim::From { starts: x, end: p }, ViewDim::From { starts: y, end: q }) => {
-            same(x, y) && same(p.as_slice(), q.as_slice())
-        }
-        _ => false,
-    });
-    a.base == b.base && a.transposed == b.transposed && a.dims.len() == b.dims.len() && dims
-}
-
 /// A use of shared memory.
 #[derive(Copy, Clone, Debug)]
 struct Access {
@@ -498,25 +470,13 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         }
     }
     if scope == Scope::Role {
-        let stored = |v| k.statements().into_iter().any(|s| tensor_store(k, s).is_some_and(|(_, tensor)| tensor == v));
         out.retain(|a| match k.values[a.value].def {
             ValueDef::Smem(_) => true,
-            ValueDef::Tensor(_) => stored(a.value) || stored_by_one(k, a.value),
+            ValueDef::Tensor(_) => loaded_and_stored(k, a.value),
             _ => false,
         });
     }
     out
-}
-
-/// Whether elements of a tensor that several threads hold are stored, which one of them does.
-pub(super) fn stored_by_one(k: &Kernel, tensor: Value) -> bool {
-    k.statement_data().any(|s| match *s {
-        StmtData::Copy { src, dst, .. } => {
-            resolve_view(k, dst).is_some_and(|to| to.base == tensor)
-                && layout_of(k, src).is_some_and(|l| l.is_replicated())
-        }
-        _ => false,
-    })
 }
 
 /// Whether a statement only gives a window a name.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// Along each dimension of the tensor where it begins, and its extent.
 #[derive(Clone, Debug)]
@@ -48,6 +48,11 @@ impl<'k> Windows<'k> {
     /// The window that a view of a tensor is, for tiles of these extents.
     pub(super) fn window(&mut self, view: Expr, shape: &[u64]) -> Option<Window> {
         let view = resolve_view(self.forms.k, view)?;
+        self.of(&view, shape)
+    }
+
+    /// The same of a view that is known.
+    pub(super) fn of(&mut self, view: &ResolvedView, shape: &[u64]) -> Option<Window> {
         let kept = view.kept();
         let mut dims = Vec::new();
         for (d, dim) in view.dims.iter().enumerate() {

@@ -88,13 +88,13 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
 
 /// What a statement itself does to tensors in global memory.
 #[derive(Default)]
-pub(super) struct Touches {
-    pub(super) loads: Vec<Value>,
-    pub(super) stores: Vec<Value>,
+pub(crate) struct Touches {
+    pub(crate) loads: Vec<Value>,
+    pub(crate) stores: Vec<Value>,
 }
 
 /// The tensors that a statement itself loads from and stores to, under a name or not.
-pub(super) fn tensors(k: &Kernel, s: Stmt) -> Touches {
+pub(crate) fn tensors(k: &Kernel, s: Stmt) -> Touches {
     let mut touches = Touches::default();
     match &k.stmts[s] {
         StmtData::Copy { src, dst, attrs } => {

@@ -5,7 +5,8 @@
 //! and across iterations. Where the target has asynchronous copies (`cp.async`) that can do what a fill does, it goes
 //! straight into its slot ([`rolling`]); without any such fill tiles pass through registers ([`staged`]).
 //!
-//! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]).
+//! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]). Loops that use one buffer
+//! each get their own ([`separate`]).
 //!
 //! Needs: layouts and widths. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
 //! where the slots do not fit. Switched off: nothing.
@@ -15,6 +16,7 @@ mod general;
 mod plan;
 mod planned;
 mod rolling;
+mod separate;
 mod staged;
 mod wanted;
 
@@ -46,6 +48,26 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     for s in all_stmts(k, k.body) {
         if let StmtData::For { unroll: false, .. } = k.stmts[s] {
+            // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
+            let shared = separate::shared(k, s);
+            if !shared.is_empty() {
+                let mut own = k.clone();
+                let others: Vec<Value> = shared.iter().map(|&v| separate::separate(&mut own, s, v)).collect();
+                if let Ok(Some(plan)) = plan::plan(&mut own, cx, s) {
+                    *k = own;
+                    let names = |list: &[Value]| {
+                        list.iter().map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>().join(", ")
+                    };
+                    let message = format!(
+                        "this loop has buffers of its own, {}, for {}, which other statements use",
+                        names(&others),
+                        names(&shared)
+                    );
+                    cx.remark(k.stmt_spans[s], message);
+                    apply(k, cx, &plan);
+                    continue;
+                }
+            }
             match plan::plan(k, cx, s) {
                 Ok(Some(plan)) => apply(k, cx, &plan),
                 Ok(None) => {}

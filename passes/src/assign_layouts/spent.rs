@@ -27,7 +27,17 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
         StmtData::Alloc { value, over } if k.blocks[block].contains(&s) && over.is_empty() => Some(*value),
         _ => None,
     });
-    let mut free: Vec<Value> = declared.filter(|v| !used_behind.contains(v)).collect();
+    // Nor is the memory free that a buffer in front has taken over, and still holds something in.
+    let held: Vec<Value> = before
+        .iter()
+        .flatten()
+        .filter_map(|&s| match &k.stmts[s] {
+            StmtData::Alloc { value, over } if used_behind.contains(value) => Some(over.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let mut free: Vec<Value> = declared.filter(|v| !used_behind.contains(v) && !held.contains(v)).collect();
     // What is used together is pipelined together, and taken over together.
     loop {
         let torn = before.iter().map(|part| buffers_of(k, part)).find(|used| {

@@ -58,7 +58,10 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         }
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
             Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name).into()),
-            None => Ok(None),
+            None => match branched(k, cx, &stmts) {
+                Some(fill) => Err(format!("`{}` is filled on one side of a branch", k.values[fill.buffer].name).into()),
+                None => Ok(None),
+            },
         };
     }
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
@@ -149,6 +152,16 @@ fn fitting(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], (most, at): (u64, Stmt)) -> 
     let limit = cx.options.target.smem_per_block();
     let needs = Needs::of(k, cx.options);
     (2..=most).rev().find(|&n| with_slots(&needs, fills, (n, limit), at) <= limit).unwrap_or(1)
+}
+
+/// A copy that would fill a buffer, on a side of a branch among these statements.
+fn branched(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> Option<Fill> {
+    stmts.iter().filter(|&&s| matches!(k.stmts[s], StmtData::If { .. })).find_map(|&s| {
+        k.sub_blocks(s).into_iter().find_map(|b| {
+            let inside = &k.blocks[b];
+            inside.iter().find_map(|&s| fill(k, cx, s)).or_else(|| branched(k, cx, inside))
+        })
+    })
 }
 
 /// Whether an index is a size, or a product of sizes and positive literals.

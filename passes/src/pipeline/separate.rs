@@ -1,0 +1,139 @@
+//! Buffers that several loops use become one for each.
+//!
+//! Two loops that fill the same buffer have nothing to do with each other where each fills it before it reads it, and nothing behind reads what the
+//! last iteration left. A buffer of its own can become a channel. Buffers that do not live together share bytes (`place-shared`).
+
+use crate::analysis::uses::{all_stmts, loop_body, mentions, path_to, place_of, stmt_exprs};
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+
+/// The buffers that a loop fills and that are used outside of it, too, of which it could as well have its own.
+pub(super) fn shared(k: &Kernel, at: Stmt) -> Vec<Value> {
+    let Some(body) = loop_body(k, at) else { return Vec::new() };
+    let inside = all_stmts(k, body);
+    let mut found: Vec<Value> = Vec::new();
+    for &s in &k.blocks[body] {
+        if let StmtData::Copy { dst, .. } = k.stmts[s]
+            && let ExprData::Ref(v) = k.exprs[dst]
+            && matches!(k.values[v].def, ValueDef::Smem(_))
+            && !found.contains(&v)
+            && of_its_own(k, at, &inside, v)
+        {
+            found.push(v);
+        }
+    }
+    found
+}
+
+/// Whether a buffer is used outside of a loop, and what it holds passes neither into the loop nor out of it.
+fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
+    let body = loop_body(k, at).expect("it is a loop");
+    let used = |s: &Stmt| stmt_exprs(k, *s).into_iter().any(|e| mentions(k, e, v));
+    let outside = all_stmts(k, k.body).into_iter().any(|s| !inside.contains(&s) && used(&s));
+    let bound = k.places[v].is_some()
+        || inside.iter().any(|&s| match &k.stmts[s] {
+            StmtData::Alloc { value, over } => *value == v || over.contains(&v),
+            StmtData::Await { value, .. } => *value == v,
+            _ => false,
+        })
+        || k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == v && !over.is_empty()));
+    outside && !bound && fate(k, &k.blocks[body], v) == Fate::Overwritten && !read_behind(k, at, v)
+}
+
+/// What becomes of what a buffer holds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Fate {
+    /// Some way reads it.
+    Read,
+    /// Every way overwrites it.
+    Overwritten,
+    /// Some way may lead past.
+    Left,
+}
+
+fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
+    stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != Fate::Left).unwrap_or(Fate::Left)
+}
+
+fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
+    match &k.stmts[s] {
+        // There may be no iteration.
+        StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
+            Fate::Read => Fate::Read,
+            _ => Fate::Left,
+        },
+        StmtData::If { then, otherwise, .. } => {
+            let sides = [Some(*then), *otherwise].map(|b| b.map_or(Fate::Left, |b| fate(k, &k.blocks[b], v)));
+            match sides {
+                _ if sides.contains(&Fate::Read) => Fate::Read,
+                [Fate::Overwritten, Fate::Overwritten] => Fate::Overwritten,
+                _ => Fate::Left,
+            }
+        }
+        StmtData::Ordered { body } | StmtData::Role { body, .. } => fate(k, &k.blocks[*body], v),
+        StmtData::Alloc { value, over } if *value == v || over.contains(&v) => Fate::Overwritten,
+        StmtData::Await { value, .. } if *value == v => Fate::Read,
+        StmtData::Copy { src, dst, attrs } => {
+            let whole = matches!(k.exprs[*dst], ExprData::Ref(w) if w == v);
+            let kept = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
+            match whole && !kept && !mentions(k, *src, v) {
+                true => Fate::Overwritten,
+                false if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
+                false => Fate::Left,
+            }
+        }
+        _ if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
+        _ => Fate::Left,
+    }
+}
+
+/// Whether something behind a loop, in an iteration around it or a later one, reads what the loop leaves in a buffer.
+fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
+    let path = path_to(k, at);
+    for (depth, &(block, index)) in path.iter().enumerate().rev() {
+        match fate(k, &k.blocks[block][index + 1..], v) {
+            Fate::Read => return true,
+            Fate::Overwritten => return false,
+            Fate::Left => {}
+        }
+        let around = depth.checked_sub(1).map(|d| k.blocks[path[d].0][path[d].1]);
+        let again = around.is_some_and(|s| matches!(k.stmts[s], StmtData::For { .. }));
+        if again && fate(k, &k.blocks[block][..index], v) == Fate::Read {
+            return true;
+        }
+    }
+    false
+}
+
+/// Has a loop use another buffer in the place of `v`, declared beside it: what takes the memory of `v` takes that of both. Returns the buffer.
+pub(super) fn separate(k: &mut Kernel, at: Stmt, v: Value) -> Value {
+    let inside = loop_body(k, at).map_or_else(Vec::new, |body| all_stmts(k, body));
+    let span = k.stmt_spans[at];
+    let (name, def) = (k.values[v].name.clone(), k.values[v].def.clone());
+    let own = k.value(&name, k.values[v].span, def);
+    for s in inside {
+        let mut stack = stmt_exprs(k, s);
+        while let Some(e) = stack.pop() {
+            stack.extend(k.children(e));
+            match &mut k.exprs[e] {
+                ExprData::Ref(w) if *w == v => *w = own,
+                ExprData::View(view) if view.base == v => view.base = own,
+                _ => {}
+            }
+        }
+    }
+    let mut declaration = None;
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Alloc { value, over } = &mut k.stmts[s] {
+            declaration = declaration.or((*value == v).then_some(s));
+            if over.contains(&v) {
+                over.push(own);
+            }
+        }
+    }
+    let declaration = declaration.unwrap_or_else(|| panic!("bug: `{name}` is not declared"));
+    let declared = k.stmt(StmtData::Alloc { value: own, over: Vec::new() }, span);
+    let (block, index) = place_of(k, declaration);
+    k.blocks[block].insert(index + 1, declared);
+    own
+}

@@ -262,9 +262,15 @@ impl Work<'_> {
 
     /// A buffer of this type that another exchange in the same block, in front of `place`, went through.
     fn buffer(&self, k: &Kernel, (block, index): Place, source: &Source) -> Option<Value> {
+        // In front of the place, and no other has taken over its memory since.
         let declared = |v: Value| {
-            let before = &k.blocks[block][..index];
-            before.iter().any(|&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v))
+            let allocs = k.blocks[block][..index].iter().filter_map(|&s| match &k.stmts[s] {
+                StmtData::Alloc { value, over } => Some((*value, over)),
+                _ => None,
+            });
+            let mut since = allocs.skip_while(|&(value, _)| value != v);
+            let Some((_, own)) = since.next() else { return false };
+            since.all(|(_, over)| !over.iter().any(|w| *w == v || own.contains(w)))
         };
         let alike = |v: Value| {
             k.tile_ty(v)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The tables of docs/performance.md about attention and fused products, from the committed results in docs/results.
+"""The tables of docs/performance.md about attention, fused products, shapes of models and Hopper code, from the committed results in docs/results.
 
     scripts/gpu_tables.py [FOLDER]        # default: docs/results/h200
 """
 
 import csv
+import json
 import math
 import pathlib
 import sys
@@ -46,30 +47,63 @@ def fused(path: pathlib.Path) -> None:
         print(f"| {row['case']} | {number(row['fused_us'])} | {rates} | {number(row['of_plain'], 2)} | {between} | {number(row['over_separate'], 2)} |")
 
 
-def sweep(folder: pathlib.Path) -> None:
-    """Ratios to cuBLAS of the whole sweep, and of the shapes that were measured again with the refitted model."""
-    print("| shapes | launches | geometric mean | 5th percentile | least | greatest |\n|---|---|---|---|---|---|")
-    whole, again = (rows(folder / f"{name}.csv") for name in ("sweep", "sweep_refitted"))
-    shape = lambda row: (row["M"], row["N"], row["K"])  # noqa: E731
-    second = {shape(row) for row in again if row["ratio"]}
-    groups = [("model before", whole), ("model before", [row for row in whole if shape(row) in second]), ("model refitted once", again)]
-    for name, results in groups:
-        for kind, words in (("overlap", "overlapping"), ("plain", "one behind the other")):
-            ratios = sorted(float(row["ratio"]) for row in results if row["kind"] == kind and row["ratio"])
-            at = 0.05 * (len(ratios) - 1)
-            low, high = ratios[math.floor(at)], ratios[math.ceil(at)]
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"| {len(ratios)}, {name} | {words} | {mean:.3f} | {low + (high - low) * (at - math.floor(at)):.3f} | {ratios[0]:.3f} | {ratios[-1]:.2f} |")
+def summary(results: list[dict[str, str]]) -> list[str]:
+    """Number, geometric mean, 5th percentile, least and greatest of the ratios."""
+    ratios = sorted(float(row["ratio"]) for row in results if row["ratio"])
+    at = 0.05 * (len(ratios) - 1)
+    low, high = ratios[math.floor(at)], ratios[math.ceil(at)]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return [str(len(ratios)), f"{mean:.3f}", f"{low + (high - low) * (at - math.floor(at)):.3f}", f"{ratios[0]:.3f}", f"{ratios[-1]:.2f}"]
+
+
+def sweep(path: pathlib.Path) -> None:
+    """Ratios to cuBLAS of the whole sweep, by rows of A, and its worst shapes."""
+    results = rows(path)
+    print("| launches | M | shapes | geometric mean | 5th percentile | least | greatest |\n|---|---|---|---|---|---|---|")
+    for kind, words in (("overlap", "overlapping"), ("plain", "one behind the other")):
+        for least, most in ((1, 8192), (1, 16), (17, 128), (129, 512), (513, 2048), (2049, 8192)):
+            found = summary([row for row in results if row["kind"] == kind and least <= int(row["M"]) <= most])
+            print(f"| {words} | {least} to {most} | " + " | ".join(found) + " |")
+    print("\n| overlapping, the worst | us | cuBLAS us | ratio | chosen |\n|---|---|---|---|---|")
+    for row in sorted((row for row in results if row["kind"] == "overlap" and row["ratio"]), key=lambda row: float(row["ratio"]))[:8]:
+        chosen = dict(word.split("=") for word in row["chosen"].split())
+        tile = f"{chosen['BM']}x{chosen['BN']}, {chosen['STAGES']} slots of {chosen['BK']}"
+        print(f"| {row['M']}x{row['N']}x{row['K']} | {number(row['us'], 1)} | {number(row['cublas_us'], 1)} | {number(row['ratio'], 3)} | {tile} |")
+
+
+def products(path: pathlib.Path) -> None:
+    """`tilec bench --format json` of one type: a row a size."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    variants = len(report["problems"][0]["rows"])
+    names = ["us", "ratio", "least, most"] + ["one behind the other us", "ratio"] * (variants > 1)
+    print("| size | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))
+    logs = []
+    for problem in report["problems"]:
+        m, n, k = (problem["args"][name] for name in "MNK")
+        cells = [f"{m}³" if m == n == k else f"{m}x{n}x{k}"]
+        for i, row in enumerate(sorted(problem["rows"], key=lambda row: row["variant"])):
+            us, ratio = row["time"]["median"], row.get("ratio")
+            cells += [f"{us:.{1 if us >= 10 else 2}f}", f"{ratio['median']:.3f}" if ratio else ""]
+            if i == 0:
+                cells.append(f"{ratio['min']:.2f}, {ratio['max']:.2f}" if ratio else "")
+                logs += [math.log(ratio["median"])] if ratio else []
+        print("| " + " | ".join(cells) + " |")
+    if logs:
+        print(f"\nGeometric mean {math.exp(sum(logs) / len(logs)):.3f}.")
 
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/results/h200"
-    for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", attention), ("swiglu", fused), ("back_to_back", fused)]:
+    for name, table in [("attention", attention), ("attention_sm80", attention), ("attention_e4m3", attention), ("attention_backward", attention), ("attention_backward_stored", attention), ("swiglu", fused), ("back_to_back", fused)]:
         first = rows(folder / f"{name}.csv")[0]
         print(f"\n{name}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, cuDNN {first['cudnn']}, {first['date']}\n\n    {first['command']}\n")
         table(folder / f"{name}.csv")
-    print("\nsweep\n")
-    sweep(folder)
+    first = rows(folder / "sweep.csv")[0]
+    print(f"\nsweep: {first['machine']}, driver {first['driver']}, {first['date']}\n\n    {first['command']}\n")
+    sweep(folder / "sweep.csv")
+    for path in sorted(folder.glob("hopper_*.json")):
+        print(f"\n{path.stem}\n")
+        products(path)
 
 
 if __name__ == "__main__":

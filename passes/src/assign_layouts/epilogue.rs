@@ -19,8 +19,8 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::types::TileTy;
-use tilec_ir::typing::{fixed_shape, let_init, resolve_view};
+use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::typing::{fixed_shape, layout_of, let_init, resolve_view};
 
 /// Inserts re-layouts where they make stores wider. Tiles that are stored with the one that is exchanged, only loaded and `open` to any layout,
 /// lose theirs, to be found anew.
@@ -53,17 +53,18 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
                 vars.push(v);
             }
         });
-        // One tile is re-laid-out; those that are loaded beside it can as well be loaded in its new layout. Others would have to agree.
+        // One tile is re-laid-out; those that are loaded beside it can as well be loaded in its new layout. Of several what is computed of them is.
         let (loaded, computed): (Vec<Value>, Vec<Value>) =
             vars.iter().partition(|&&v| open.contains(&v) && only_loaded(k, v));
         let (var, loaded) = match (&computed[..], &vars[..]) {
-            (&[var], _) => (var, loaded),
-            (_, &[var]) => (var, Vec::new()),
+            (&[var], _) if !named => (var, loaded),
+            (_, &[var]) if !named => (var, Vec::new()),
+            (&[_, ..], _) => {
+                whole(k, cx, s, &wanted);
+                continue;
+            }
             _ => continue,
         };
-        if named {
-            continue;
-        }
         let Some(layout) = k.tile_ty(var).and_then(|t| t.reg_layout.clone()) else { continue };
         let Some(better) = exchange(&layout, &shape, &wanted).filter(|_| !stores_lines(k, dst, &layout, &shape)) else {
             continue;
@@ -94,6 +95,40 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
             }
         }
     }
+}
+
+/// Exchanges what a store computes of several tiles, where these have one layout: the value in the type that is stored, right in front of the store.
+fn whole(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt, wanted: &(usize, Vec<u64>)) {
+    let StmtData::Copy { src, dst, .. } = k.stmts[at] else { unreachable!("it is a store") };
+    let Some((shape, layout)) = fixed_shape(k, src).zip(layout_of(k, src)) else { return };
+    let Some(better) = exchange(&layout, &shape, wanted).filter(|_| !stores_lines(k, dst, &layout, &shape)) else {
+        return;
+    };
+    let Some(elem) = resolve_view(k, dst).and_then(|view| elem_of(k, view.base)) else { return };
+    let span = k.stmt_spans[at];
+    let name = match &k.exprs[src] {
+        ExprData::Ref(v) => format!("{}_out", k.values[*v].name),
+        _ => "stored".to_owned(),
+    };
+    let extents = shape.iter().map(|&extent| k.int(extent as i64, span)).collect();
+    let tile = TileTy {
+        elem: ElemRef::Known(elem),
+        shape: extents,
+        order: None,
+        reg_layout: Some(better),
+        partial: None,
+        smem_layout: None,
+    };
+    let out = k.value(&name, span, ValueDef::Var(tile));
+    let decl = k.stmt(StmtData::Var { value: out, init: None }, span);
+    let to = k.value_ref(out, span);
+    let fill = k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span);
+    let stored = k.value_ref(out, span);
+    let StmtData::Copy { src, .. } = &mut k.stmts[at] else { unreachable!("it is a store") };
+    *src = stored;
+    let &(block, index) = path_to(k, at).last().expect("a path ends at its statement");
+    k.blocks[block].splice(index..index, [decl, fill]);
+    cx.remark(span, format!("`{name}` is exchanged between lanes so that stores are wide"));
 }
 
 /// The column-major index bits that one wide access to the destination should own, lowest first, then the next ones.

@@ -29,9 +29,9 @@ struct Row {
 }
 
 /// The rows of targets that `wanted` takes.
-fn rows(wanted: impl Fn(&str) -> bool) -> Vec<Row> {
+fn rows(measured: &'static str, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut out = Vec::new();
-    for line in MEASURED.lines().filter(|l| !l.starts_with('#') && wanted(l)) {
+    for line in measured.lines().filter(|l| !l.starts_with('#') && wanted(l)) {
         let [target, defines, m, n, k, us] = line.split(';').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let mut options = Options::new(Target::from_name(target).expect("a target"));
         options.card = Card::from_name("H200");
@@ -100,10 +100,9 @@ fn score(e: &Error) -> f64 {
     e.spread + 20.0 * e.regret.values().map(|r| r * r).sum::<f64>() / e.regret.len() as f64
 }
 
-/// What the model may lose of a problem; and those where it is known to lose more, each of less than 30 us.
+/// What the model may lose of a problem; and those where it is known to lose more. Of 512x512x512 times are from when eight stages took longer to begin with.
 const MOST_LOST: f64 = 0.12;
-const LOST: [(&str, f64); 3] =
-    [("LB=col 2x2048x3584", 0.165), ("LB=col 110x5120x640", 0.155), ("LB=col 512x1280x8192", 0.145)];
+const LOST: [(&str, f64); 2] = [("Out=f16 512x512x512", 0.175), ("LB=col 256x2560x9728", 0.152)];
 
 /// As docs/performance.md says: within a few percent where it matters, and what it takes for the fastest of the measured kernels is
 /// nearly the fastest.
@@ -111,7 +110,7 @@ const LOST: [(&str, f64); 3] =
 fn the_model_is_near_what_was_measured() {
     let card = Card::from_name("H200").expect("a card");
     for of_warpgroups in [false, true] {
-        let rows = rows(|line| line.starts_with("sm_90a") == of_warpgroups);
+        let rows = rows(MEASURED, |line| line.starts_with("sm_90a") == of_warpgroups);
         let e = error(&rows, &|row| time(card, &row.cost, &row.launch).seconds);
         let most = if of_warpgroups { 0.09 } else { 0.08 };
         assert!(e.spread < most, "{:.3}", e.spread);
@@ -139,16 +138,45 @@ fn random() -> impl FnMut() -> f64 {
     }
 }
 
+/// Prints what the model takes for the fastest tiles of the problems in `TILEC_SIZES` (`MxNxK,..`), each with its prediction: what is worth a measurement.
+#[test]
+#[ignore = "a tool, not a test"]
+fn list_candidates() {
+    for size in std::env::var("TILEC_SIZES").expect("TILEC_SIZES").split(',') {
+        let mut options = Options::new(Target::from_name("sm_90a").expect("a target"));
+        options.card = Card::from_name("H200");
+        let extents = size.split('x').map(|x| x.parse().expect("a size"));
+        options.sizes = ["M", "N", "K"].map(str::to_owned).into_iter().zip(extents).collect();
+        options.defines = [("T", "bf16"), ("Out", "bf16"), ("LB", "col")].map(|(n, v)| (n.into(), v.into())).to_vec();
+        let mut sink = Sink::new();
+        let kernel = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
+        let found = super::candidates(&kernel, &options, 1.6, &mut sink).expect("it chooses").expect("some are auto");
+        for one in &found.ranked {
+            let values: Vec<String> = one.values.iter().map(|(name, x)| format!("{name}={x}")).collect();
+            println!("{size};{:.2};{}", one.seconds * 1e6, values.join(","));
+        }
+    }
+}
+
 #[test]
 #[ignore = "a tool, not a test"]
 fn fit_warpgroups() {
-    let rows = rows(|line| line.starts_with("sm_90a"));
+    // Rows that are not in the repository yet.
+    let measured = std::env::var("TILEC_MEASURED").ok().map(|path| &*std::fs::read_to_string(path).expect("rows").leak());
+    let rows = rows(measured.unwrap_or(MEASURED), |line| line.starts_with("sm_90a"));
+    if std::env::var("TILEC_DUMP").is_ok() {
+        for row in &rows {
+            println!("{}|{}|{:?}|{:?}", row.line, row.seconds, row.cost, row.launch);
+        }
+        return;
+    }
     let card = Card::from_name("H200").expect("a card");
     let of = |c: &warpgroups::Constants| error(&rows, &|row| warpgroups::time(card, c, &row.cost, &row.launch).seconds);
     let mut constants = warpgroups::FITTED;
     show(&of(&constants));
     let (mut random, mut least) = (random(), score(&of(&constants)));
-    for turn in 0..60_000 {
+    let turns = std::env::var("TILEC_TURNS").map_or(60_000, |turns| turns.parse().expect("a number"));
+    for turn in 0..turns {
         let mut other = constants;
         let step = if turn % 2 == 0 { 0.3 } else { 0.05 };
         let fields = [
@@ -233,7 +261,7 @@ fn fit_warpgroups() {
 #[test]
 #[ignore = "a tool, not a test"]
 fn fit() {
-    let rows = rows(|line| !line.starts_with("sm_90a"));
+    let rows = rows(MEASURED, |line| !line.starts_with("sm_90a"));
     let (mut card, mut constants) = (*Card::from_name("H200").expect("a card"), FITTED);
     let of = |card: &Card, c: &Constants| error(&rows, &|row| time_with(card, c, &row.cost, &row.launch).seconds);
     show(&of(&card, &constants));

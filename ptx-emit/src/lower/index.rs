@@ -1,6 +1,6 @@
 //! Operations on integers, in 32 bits where their range proves that enough.
 //!
-//! The width of each operation is a proof, not a guess. Divisions by powers of two of values that cannot be negative become shifts.
+//! The width of each operation is a proof, not a guess. Divisions of values that cannot be negative become shifts, or are in `divide.rs`.
 
 use super::ints::{Int, Repr, fits32};
 use super::state::Lower;
@@ -59,6 +59,11 @@ impl Lower<'_> {
         if matches!(op, Op::Div | Op::Rem) && shift.is_none() && a.lo < 0 {
             return Some(self.floored(op, (a, b), (lo, hi), narrow));
         }
+        if matches!(op, Op::Div | Op::Rem) && shift.is_none() && narrow {
+            let (quotient, remainder) = self.divide32(a, b);
+            let reg = if op == Op::Div { quotient } else { remainder };
+            return Some(Int { repr: Repr::R32(reg), lo, hi });
+        }
         let class = if narrow { Class::B32 } else { Class::B64 };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let pick = |n: P, w: P| if narrow { n } else { w };
@@ -70,8 +75,8 @@ impl Lower<'_> {
             (Op::Sub, _) => (pick(P::SubS32, P::SubS64), y),
             (Op::Mul, _) => (pick(P::MulLoS32, P::MulLoS64), y),
             // Truncation is flooring where nothing is negative.
-            (Op::Div, _) => (pick(P::DivU32, P::DivU64), y),
-            (Op::Rem, _) => (pick(P::RemU32, P::RemU64), y),
+            (Op::Div, _) => (P::DivU64, y),
+            (Op::Rem, _) => (P::RemU64, y),
             (Op::Min, _) => (pick(P::MinS32, P::MinS64), y),
             (Op::Max, _) => (pick(P::MaxS32, P::MaxS64), y),
             _ => return None,

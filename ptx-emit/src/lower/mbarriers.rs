@@ -17,26 +17,42 @@ use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
 
 impl Lower<'_> {
-    /// Readies the barriers of all rings, by one thread, and shows them to the others.
+    /// What one thread readies for all: it asks for the descriptors of tensors and makes the barriers of all rings, which are then shown to the others.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
-        if rings.is_empty() && self.turns.is_empty() {
+        let barriers = !rings.is_empty() || !self.turns.is_empty();
+        if !barriers && self.maps.is_empty() {
+            return;
+        }
+        if !self.maps.is_empty() {
+            self.emit.comment("descriptors of the tensors, made by the host");
+        }
+        let maps = self.map_addresses();
+        let tid = self.block_tid();
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
+        // One branch around all of them: of guarded instructions the assembler (ptxas 13.0) makes as many branches, each with a fence and the base address
+        // of shared memory anew, and the first TMA load waits for that.
+        let ready = self.emit.label("ready");
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::Bra, [ready.into()]);
+        for map in maps {
+            self.emit.push(P::PrefetchTensormap, [Operand::Tensor { map, at: Vec::new() }]);
+        }
+        if !barriers {
+            self.emit.item(Item::Label(ready));
             return;
         }
         self.emit
             .comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
-        let tid = self.block_tid();
-        let first = self.emit.pure(Class::Pred, P::SetpEqS32, [tid.into(), Operand::Imm(0)]);
-        let guard = Some(Guard { reg: first, negated: false });
         for &(slots, Barriers { offset, full, empty }) in &rings {
             for i in 0..2 * slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
                 let count = i64::from(if i < slots { full } else { empty });
-                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(count)]);
+                self.emit.push(P::MbarrierInit, [at, Operand::Imm(count)]);
             }
         }
-        self.ready_turns(guard);
-        self.emit.push_if(guard, P::FenceMbarrierInit, []);
+        self.ready_turns();
+        self.emit.push(P::FenceMbarrierInit, []);
+        self.emit.item(Item::Label(ready));
         if self.blocks_meet() {
             // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
             // everything else that is on its way to memory.
@@ -161,12 +177,12 @@ impl Lower<'_> {
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
     }
 
-    /// Readies the barriers, where `guard` holds.
-    fn ready_turns(&mut self, guard: Option<Guard>) {
+    /// Readies the barriers of statements that are `ordered`.
+    fn ready_turns(&mut self) {
         for turns in self.turns.values() {
             for i in 0..u64::from(turns.replicas) {
                 let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
-                self.emit.push_if(guard, P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);
+                self.emit.push(P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Dimensions of several modes: from an index to the sum of digits times strides.
 //!
-//! The digits come of divisions by the extents, innermost first. An extent that is known at compile time divides as the
-//! assembler likes best; by one that is known at launch only, division is a multiplication with its reciprocal, which is
-//! computed once in front of everything, and one correction. Indices are below 2^31 where an element exists; elsewhere the
+//! The digits come of divisions by the extents, innermost first (`divide.rs`): by what is known at launch only, division is a multiplication with
+//! the reciprocal, which is computed once in front of everything. Indices are below 2^31 where an element exists; elsewhere the
 //! result means nothing, and nothing is accessed.
 
 use super::ints::{Int, MAX_STRIDE, Repr};
@@ -69,35 +68,10 @@ impl Lower<'_> {
                 let q = self.emit.pure(Class::B32, P::ShrU32, [x.into(), shift]);
                 (q, self.emit.pure(Class::B32, P::AndB32, [x.into(), Operand::Imm(d - 1)]))
             }
-            Some(d) => {
-                let q = self.emit.pure(Class::B32, P::DivU32, [x.into(), Operand::Imm(d)]);
-                (q, self.rest(x, q, Operand::Imm(d)))
-            }
+            Some(d) => self.divide_by_literal(x, d),
             None => self.divide_by_reciprocal(x, d),
         };
         (Int::r32(q, quotients.0, quotients.1), Int::r32(r, remainders.0, remainders.1))
-    }
-
-    /// `n / d` and `n % d` for `n` below 2^31. With `m = floor((2^32 - 1) / d)`, `floor(n * m / 2^32)` is the quotient or one
-    /// less: `n / d - n * m / 2^32 <= n / 2^32 * (1 + 1 / d) < 1`.
-    fn divide_by_reciprocal(&mut self, n: Reg, d: Int) -> (Reg, Reg) {
-        let ones = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(-1)]);
-        let divisor: Operand = self.in32(d).into();
-        let reciprocal = self.emit.pure(Class::B32, P::DivU32, [ones.into(), divisor.clone()]);
-        let q = self.emit.pure(Class::B32, P::MulHiU32, [n.into(), reciprocal.into()]);
-        let r = self.rest(n, q, divisor.clone());
-        let short = self.emit.pure(Class::Pred, P::SetpGeU32, [r.into(), divisor.clone()]);
-        let more = self.emit.pure(Class::B32, P::AddS32, [q.into(), Operand::Imm(1)]);
-        let less = self.emit.pure(Class::B32, P::SubS32, [r.into(), divisor]);
-        let pick =
-            |cx: &mut Self, a: Reg, b: Reg| cx.emit.pure(Class::B32, P::SelpB32, [a.into(), b.into(), short.into()]);
-        (pick(self, more, q), pick(self, less, r))
-    }
-
-    /// `n - q * d`.
-    fn rest(&mut self, n: Reg, q: Reg, d: Operand) -> Reg {
-        let product = self.emit.pure(Class::B32, P::MulLoS32, [q.into(), d]);
-        self.emit.pure(Class::B32, P::SubS32, [n.into(), product.into()])
     }
 
     /// The sum of digits times strides, in bytes; both are not below 0.

@@ -183,7 +183,7 @@ impl Lower<'_> {
             self.asks = Some(Guard { reg, negated: false });
         }
         if self.waits_in_roles() {
-            self.emit.push(P::GriddepcontrolWait, []);
+            self.wait_for_grids();
         }
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {

@@ -63,14 +63,12 @@ impl Lower<'_> {
             let param = self.param(name, ParamTy::Bytes(MAP_BYTES), Some(MAP_ALIGN));
             self.maps.push(Map { tensor: from.base, extents, dims, boxes, param });
         }
-        if !self.maps.is_empty() {
-            self.emit.comment("descriptors of the tensors, made by the host");
-        }
-        for i in 0..self.maps.len() {
-            let map = self.map_address(self.maps[i].param);
-            self.emit.push(P::PrefetchTensormap, [Operand::Tensor { map, at: Vec::new() }]);
-        }
         Ok(())
+    }
+
+    /// Where the descriptors of tensors are.
+    pub(super) fn map_addresses(&mut self) -> Vec<Reg> {
+        (0..self.maps.len()).map(|i| self.map_address(self.maps[i].param)).collect()
     }
 
     /// Lines of a box, and the blocks that cannot share it because their parts would be too small.

@@ -74,29 +74,29 @@ pub(in crate::choose) struct Constants {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static FITTED: Constants = Constants {
-    drain: 247.7,
-    alone: 1.250,
-    peak: 0.805,
-    sustained: 0.830,
-    several: 1.036,
-    power: 0.066,
-    moving: 0.102,
-    fetching: 0.311,
-    overlap: 0.012,
+    drain: 157.8,
+    alone: 1.337,
+    peak: 0.725,
+    sustained: 0.857,
+    several: 1.000,
+    power: 0.053,
+    moving: 0.128,
+    fetching: 0.281,
+    overlap: 0.005,
     landing: 500.0,
-    storing: 0.310,
+    storing: 0.495,
     written: 80.0,
-    staging: 650.0,
+    staging: 589.0,
     piece: 0.080,
     scattered: 0.500,
     stored: 2.000,
-    read: 0.950,
-    crossing: 0.350,
-    launch: 1.303e-6,
-    passing: 0.277,
-    outside: 2.736,
-    turn: 0.929,
-    resting: 0.540,
+    read: 0.930,
+    crossing: 0.445,
+    launch: 1.191e-6,
+    passing: 0.152,
+    outside: 4.599,
+    turn: 0.859,
+    resting: 0.380,
     supply: SUPPLY,
     handing: HANDING,
 };
@@ -330,12 +330,12 @@ fn passed(part: &Part, cost: &Cost) -> f64 {
     }
 }
 
-/// Bytes of the operands, times the doublings from one to the tiles that take them.
+/// Bytes of the operands, times the doublings from one to the tiles that take them; blocks of a cluster take them as one.
 fn crossing(cost: &Cost, launch: &Launch) -> f64 {
     let Some((rows, cols)) = cost.tile else { return 0.0 };
     let (rows, cols) = (rows as f64, cols as f64);
     let tile: f64 = cost.parts.iter().filter(|p| p.product > 0.0).map(|p| p.trips * p.loads).sum();
-    let [down, across, batch] = launch.grid;
+    let ([down, across, batch], [together, beside]) = (launch.grid, cost.cluster.map(|c| c as f64));
     let of = |extent: f64, tiles: f64, readers: f64| tile * extent / (rows + cols) * tiles * readers.max(1.0).log2();
-    batch * (of(rows, down, across) + of(cols, across, down))
+    batch * (of(rows, down, across / beside) + of(cols, across, down / together))
 }

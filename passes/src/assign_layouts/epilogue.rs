@@ -59,7 +59,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
         let (var, loaded) = match (&computed[..], &vars[..]) {
             (&[var], _) if !named => (var, loaded),
             (_, &[var]) if !named => (var, Vec::new()),
-            (&[_, ..], _) => {
+            _ if named || computed.len() > 1 => {
                 whole(k, cx, s, &wanted);
                 continue;
             }

@@ -204,6 +204,7 @@ fn fit_warpgroups() {
             &mut other.supply.port,
             &mut other.supply.lone,
             &mut other.supply.cache,
+            &mut other.supply.steady,
             &mut other.handing.lost,
             &mut other.handing.rate,
             &mut other.supply.pair,
@@ -231,15 +232,16 @@ fn fit_warpgroups() {
         other.overlap = other.overlap.clamp(0.0, 0.4);
         other.stored = other.stored.clamp(0.3, 2.0);
         other.launch = other.launch.clamp(0.3e-6, 3e-6);
-        other.turn = other.turn.clamp(0.75, 1.0);
+        other.turn = other.turn.clamp(0.92, 1.0);
         other.landing = other.landing.clamp(500.0, 1500.0);
-        other.several = other.several.clamp(1.0, 1.1);
+        other.several = other.several.clamp(1.03, 1.1);
         other.resting = other.resting.clamp(0.01, 1.0);
         other.supply.port = other.supply.port.clamp(36.0, 64.0);
         other.supply.lone = other.supply.lone.clamp(36.0, 96.0);
         other.handing.lost = other.handing.lost.clamp(2500.0, 7000.0);
         other.handing.rate = other.handing.rate.clamp(6.0, 30.0);
         other.supply.cache = other.supply.cache.clamp(4000.0, 9000.0);
+        other.supply.steady = other.supply.steady.clamp(4000.0, 9000.0);
         other.supply.pair = other.supply.pair.clamp(24.0, 60.0);
         other.supply.single = other.supply.single.clamp(40.0, 80.0);
         other.supply.again = other.supply.again.clamp(0.0, 1.0);

@@ -98,7 +98,7 @@ impl Work {
         let active = busy * blocks;
         // A row of 16-bit elements has half as many as bytes.
         let multiply = rows * cols * bytes / (rows + cols) / (2.0 * card.warpgroups);
-        let step = multiply.max(bytes / SUPPLY.cache_rate(card, active, apart)) + STEP;
+        let step = multiply.max(bytes / SUPPLY.cache_rate(card, active, apart, rounds)) + STEP;
         let asked = tiles * blocks * steps * bytes;
         let loaded = if apart { SUPPLY.read_again(card, operands, operands, readers).min(asked) } else { operands };
         let of_tile = steps * bytes * (loaded / asked).min(1.0);

@@ -12,6 +12,8 @@ pub(in crate::choose) struct Supply {
     pub(in crate::choose) port: f64,
     pub(in crate::choose) lone: f64,
     pub(in crate::choose) cache: f64,
+    /// All together for longer than a round or two: the card is at its limit of power then.
+    pub(in crate::choose) steady: f64,
     /// From memory: two neighbouring multiprocessors together, and one whose neighbour rests.
     pub(in crate::choose) pair: f64,
     pub(in crate::choose) single: f64,
@@ -23,8 +25,11 @@ pub(in crate::choose) struct Supply {
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(in crate::choose) static SUPPLY: Supply =
-    Supply { port: 62.860, lone: 96.0, cache: 9000.0, pair: 39.429, single: 60.552, again: 0.390, slower: 0.745 };
+    Supply { port: 62.860, lone: 96.0, cache: 9000.0, steady: 6000.0, pair: 39.429, single: 60.552, again: 0.390, slower: 0.745 };
 
+/// Rounds of tiles up to which the second-level cache gives what it can (1164x9216x16384 of bf16 on an H200, tiles of 64x256 in six rounds: 37 bytes a clock
+/// and multiprocessor; 256x2560x4864 in one: 50).
+const ROUNDS: f64 = 2.0;
 /// Share of the second-level cache in which operands stay.
 const STAYS: f64 = 0.6;
 
@@ -34,10 +39,12 @@ fn have_neighbours(card: &Card, active: f64) -> bool {
 }
 
 impl Supply {
-    /// What one of `active` multiprocessors gets from the second-level cache. `apart`: they come past shared operands at different times.
-    pub(in crate::choose) fn cache_rate(&self, card: &Card, active: f64, apart: bool) -> f64 {
+    /// What one of `active` multiprocessors gets from the second-level cache in so many rounds. `apart`: they come past shared operands at different
+    /// times.
+    pub(in crate::choose) fn cache_rate(&self, card: &Card, active: f64, apart: bool, rounds: f64) -> f64 {
         let most = if have_neighbours(card, active) { self.port } else { self.lone };
-        most.min(self.cache / active.max(1.0)) * if apart { self.slower } else { 1.0 }
+        let together = if rounds > ROUNDS { self.steady } else { self.cache };
+        most.min(together / active.max(1.0)) * if apart { self.slower } else { 1.0 }
     }
 
     /// What one of `active` multiprocessors gets from memory, as far as it limits that itself.

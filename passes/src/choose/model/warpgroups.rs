@@ -78,7 +78,7 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     alone: 1.337,
     peak: 0.725,
     sustained: 0.857,
-    several: 1.000,
+    several: 1.036,
     power: 0.053,
     moving: 0.128,
     fetching: 0.281,
@@ -94,8 +94,8 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     crossing: 0.445,
     launch: 1.191e-6,
     passing: 0.152,
-    outside: 4.599,
-    turn: 0.859,
+    outside: 2.736,
+    turn: 0.929,
     resting: 0.380,
     supply: SUPPLY,
     handing: HANDING,
@@ -229,7 +229,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let dram = card.dram * 1e9 / clock / active;
     let supply = &c.supply;
     let apart = shared.is_some_and(|s| s.apart);
-    let from_cache = supply.cache_rate(card, active, apart);
+    let from_cache = supply.cache_rate(card, active, apart, rounds);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
     if apart {
@@ -239,7 +239,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     let crowded = if shared.is_some() { SHARED_CROWDED } else { CROWDED };
     let spilled = if cost.block.tiles >= crowded { SPILLED } else { 0.0 };
-    let outside = outside(cost, launch);
+    let outside = outside(cost, launch, shared.is_none() && tiles <= places);
     let of = Setting { card, c, cost, tiles, places, groups, active, dram, from_cache, from_memory, spilled, outside };
     let mut tile = Tile::default();
     for part in &cost.parts {
@@ -306,14 +306,15 @@ fn per_row(part: &Part, cost: &Cost) -> f64 {
 }
 
 /// Rows and columns of a tile that are outside of the output, as far as they hold up the launch: those of the last tiles along an axis, in full where
-/// these are half of all or more. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
+/// these are half of all or more, or all tiles are computed at once, and the slowest block ends the launch. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
 /// 64x32 takes as long as 64x4032x3072.)
-fn outside(cost: &Cost, launch: &Launch) -> f64 {
+fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     let Some((rows, cols)) = cost.tile else { return 0.0 };
     let of = |axis: usize, tile: u64| {
         let tiles = launch.grid[axis].max(1.0);
         let beyond = tiles * tile as f64 - launch.whole[axis];
-        if launch.whole[axis] > 0.0 && tile > SHORT { beyond.max(0.0) * (2.0 / tiles).min(1.0) } else { 0.0 }
+        let share = if at_once { 1.0 } else { (2.0 / tiles).min(1.0) };
+        if launch.whole[axis] > 0.0 && tile > SHORT { beyond.max(0.0) * share } else { 0.0 }
     };
     of(0, rows) + of(1, cols)
 }

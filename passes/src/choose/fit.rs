@@ -162,7 +162,8 @@ fn list_candidates() {
 #[ignore = "a tool, not a test"]
 fn fit_warpgroups() {
     // Rows that are not in the repository yet.
-    let measured = std::env::var("TILEC_MEASURED").ok().map(|path| &*std::fs::read_to_string(path).expect("rows").leak());
+    let measured =
+        std::env::var("TILEC_MEASURED").ok().map(|path| &*std::fs::read_to_string(path).expect("rows").leak());
     let rows = rows(measured.unwrap_or(MEASURED), |line| line.starts_with("sm_90a"));
     if std::env::var("TILEC_DUMP").is_ok() {
         for row in &rows {

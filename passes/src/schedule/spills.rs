@@ -26,8 +26,8 @@ use tilec_ir::typing::resolve_view;
 
 /// Registers that addresses and counters take at least.
 const LEAST: u64 = 8;
-/// The same in a loop of products of warps: addresses of copies and fragments (40 of `gemm.tile` for sm_80).
-const LOOP: u64 = 40;
+/// The same in a loop of products of warps: addresses of copies and fragments (39 of `gemm.tile` for sm_80, 15 for sm_70).
+const LOOP: u64 = 39;
 /// The same where the instruction is older than the target, and is made of others (60 to 80 of `gemm_explicit.tile` for sm_80).
 const MADE_OF_OTHERS: u64 = 32;
 

@@ -106,40 +106,6 @@ impl Lower<'_> {
         Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi }
     }
 
-    /// As a 32-bit operand; the range must fit.
-    pub(super) fn as32(&mut self, a: Int) -> Operand {
-        match a.repr {
-            Repr::Const(x) => Operand::Imm(x),
-            Repr::R32(r) => r.into(),
-            Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, [r.into()]).into(),
-        }
-    }
-
-    /// As a 64-bit operand.
-    pub(super) fn as64(&mut self, a: Int) -> Operand {
-        match a.repr {
-            Repr::Const(x) => Operand::Imm(x),
-            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtS64S32, [r.into()]).into(),
-            Repr::R64(r) => r.into(),
-        }
-    }
-
-    /// In a 32-bit register.
-    pub(super) fn in32(&mut self, a: Int) -> Reg {
-        match self.as32(a) {
-            Operand::Reg(r) => r,
-            other => self.emit.pure(Class::B32, P::MovB32, [other]),
-        }
-    }
-
-    /// In a 64-bit register.
-    pub(super) fn in64(&mut self, a: Int) -> Reg {
-        match self.as64(a) {
-            Operand::Reg(r) => r,
-            other => self.emit.pure(Class::B64, P::MovB64, [other]),
-        }
-    }
-
     /// A comparison, as a predicate; `None`: always true by range.
     pub(super) fn int_compare(&mut self, op: Op, a: Int, b: Int) -> Reg {
         let narrow = fits32(a.lo, a.hi) && fits32(b.lo, b.hi);

@@ -6,10 +6,10 @@
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, `extents`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `threads`: who a thread is |
-//! | arithmetic | `divide`, `index` (on integers), `products`, `numbers`, `arithmetic`, `conversions`, `packing`, `tiles` (elements of register tiles) |
+//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `access`, `load`, `bytes`, `matrices`, `runs` |
-//! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `roles`, `signals` |
+//! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
@@ -36,6 +36,7 @@ mod eval;
 mod extents;
 mod gather;
 mod global;
+mod grids;
 mod in_place;
 mod index;
 mod inputs;
@@ -76,6 +77,7 @@ mod tile;
 mod tiles;
 mod uses;
 mod warpgroup;
+mod widths;
 mod windows;
 
 use crate::inst::{Class, Guard, Operand, Reg, Special};
@@ -257,21 +259,6 @@ impl Lower<'_> {
             self.emit.push_if(Some(Guard { reg: outside, negated: false }), P::Ret, []);
         }
         Ok(())
-    }
-
-    /// Waits for the grids in front of this one, behind what needs no global memory and in front of everything that does. Roles wait by themselves.
-    fn follow_other_grids(&mut self) {
-        if self.overlaps() && !self.waits_in_roles() {
-            self.wait_for_grids();
-        }
-    }
-
-    /// Waits for the grids in front of this one, and lets the next one begin. Not before: blocks of a third grid would gather on the multiprocessors
-    /// that the blocks of these two leave free, and share their ports to the second-level cache (1x7168x7168 of bf16 on an H200: 32 us, 26 without overlap).
-    pub(super) fn wait_for_grids(&mut self) {
-        self.emit.comment("what this launch reads and writes waits for those in front of it; then the next one may begin");
-        self.emit.push(P::GriddepcontrolWait, []);
-        self.emit.push(P::GriddepcontrolLaunchDependents, []);
     }
 
     /// Registers of the tiles plus what addresses usually take.

@@ -24,8 +24,16 @@ pub(in crate::choose) struct Supply {
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
-pub(in crate::choose) static SUPPLY: Supply =
-    Supply { port: 62.860, lone: 96.0, cache: 9000.0, steady: 6000.0, pair: 39.429, single: 60.552, again: 0.390, slower: 0.745 };
+pub(in crate::choose) static SUPPLY: Supply = Supply {
+    port: 62.860,
+    lone: 96.0,
+    cache: 9000.0,
+    steady: 6000.0,
+    pair: 39.429,
+    single: 60.552,
+    again: 0.390,
+    slower: 0.745,
+};
 
 /// Rounds of tiles up to which the second-level cache gives what it can (1164x9216x16384 of bf16 on an H200, tiles of 64x256 in six rounds: 37 bytes a clock
 /// and multiprocessor; 256x2560x4864 in one: 50).

@@ -1,0 +1,42 @@
+//! Integers as operands and in registers, in 32 or 64 bits.
+
+use super::ints::{Int, Repr};
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+
+impl Lower<'_> {
+    /// As a 32-bit operand; the range must fit.
+    pub(super) fn as32(&mut self, a: Int) -> Operand {
+        match a.repr {
+            Repr::Const(x) => Operand::Imm(x),
+            Repr::R32(r) => r.into(),
+            Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, [r.into()]).into(),
+        }
+    }
+
+    /// As a 64-bit operand.
+    pub(super) fn as64(&mut self, a: Int) -> Operand {
+        match a.repr {
+            Repr::Const(x) => Operand::Imm(x),
+            Repr::R32(r) => self.emit.pure(Class::B64, P::CvtS64S32, [r.into()]).into(),
+            Repr::R64(r) => r.into(),
+        }
+    }
+
+    /// In a 32-bit register.
+    pub(super) fn in32(&mut self, a: Int) -> Reg {
+        match self.as32(a) {
+            Operand::Reg(r) => r,
+            other => self.emit.pure(Class::B32, P::MovB32, [other]),
+        }
+    }
+
+    /// In a 64-bit register.
+    pub(super) fn in64(&mut self, a: Int) -> Reg {
+        match self.as64(a) {
+            Operand::Reg(r) => r,
+            other => self.emit.pure(Class::B64, P::MovB64, [other]),
+        }
+    }
+}

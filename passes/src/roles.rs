@@ -104,7 +104,7 @@ pub(crate) const ACCUMULATORS: u64 = 192;
 pub(crate) const BESIDE: u64 = 24;
 
 /// Registers of a thread that the arithmetic of an epilogue takes beside those, for the elements that are computed at once.
-const EPILOGUE: u64 = 32;
+pub(crate) const EPILOGUE: u64 = 32;
 
 /// Registers of a thread for the tiles that its stores read: of wgmma's warps what their role has, else what so many threads leave it.
 pub(crate) fn epilogue_registers(k: &Kernel, threads: u64) -> u64 {

@@ -102,7 +102,8 @@ fn score(e: &Error) -> f64 {
 
 /// What the model may lose of a problem; and those where it is known to lose more. Of 512x512x512 times are from when eight stages took longer to begin with.
 const MOST_LOST: f64 = 0.12;
-const LOST: [(&str, f64); 2] = [("Out=f16 512x512x512", 0.175), ("LB=col 256x2560x9728", 0.152)];
+const LOST: [(&str, f64); 3] =
+    [("Out=f16 512x512x512", 0.175), ("LB=col 256x2560x9728", 0.152), ("LB=col 4x4000x8192", 0.13)];
 
 /// As docs/performance.md says: within a few percent where it matters, and what it takes for the fastest of the measured kernels is
 /// nearly the fastest.

@@ -239,7 +239,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_memory = (traffic / (tiles * asked).max(1.0)).min(1.0);
     let crowded = if shared.is_some() { SHARED_CROWDED } else { CROWDED };
     let spilled = if cost.block.tiles >= crowded { SPILLED } else { 0.0 };
-    let steps = cost.parts.iter().any(|p| p.product > 0.0 && p.trips > p.ahead + 1.0);
+    let steps = cost.parts.iter().any(|p| p.product > 0.0 && !p.across && p.trips > p.ahead + 1.0);
     let outside = outside(cost, launch, shared.is_none() && tiles <= places && steps);
     let of = Setting { card, c, cost, tiles, places, groups, active, dram, from_cache, from_memory, spilled, outside };
     let mut tile = Tile::default();
@@ -307,7 +307,7 @@ fn per_row(part: &Part, cost: &Cost) -> f64 {
 }
 
 /// Rows and columns of a tile that are outside of the output, as far as they hold up the launch: those of the last tiles along an axis, in full where
-/// these are half of all or more, or where all tiles are computed `at_once` in more steps than there are slots: the slowest block ends the launch. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
+/// these are half of all or more, or where all tiles are computed `at_once` in more steps than there are slots, but for rows across lines: the slowest block ends the launch. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
 /// 64x32 takes as long as 64x4032x3072.)
 fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     let Some((rows, cols)) = cost.tile else { return 0.0 };

@@ -32,8 +32,12 @@ fn kernel(expr: &str) -> Kernel {
 
 fn last(k: &Kernel) -> Expr {
     let s = *k.blocks[k.body].last().unwrap();
-    let StmtData::Let { init, .. } = k.stmts[s] else { panic!("the last statement is a `let`") };
-    init
+    match k.stmts[s] {
+        StmtData::Let { init, .. } => init,
+        // A product that has a name is written out.
+        StmtData::Assign { src, .. } => src,
+        _ => panic!("the last statement is a `let`, or what became of it"),
+    }
 }
 
 fn described(expr: &str) -> String {

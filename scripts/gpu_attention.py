@@ -25,7 +25,7 @@ from gpu import measure, supervise  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.attention_reference import judge  # noqa: E402
 from gpu.library_attention import BACKENDS, library  # noqa: E402
-from gpu.report import Table, machine, occasion, text_table  # noqa: E402
+from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # FlashAttention-3's protocol: 16k tokens, all heads together 2048 wide; and three cases that were measured by hand before.
@@ -399,7 +399,7 @@ def main() -> int:
     command = [sys.executable, __file__, *sys.argv[1:], "--child"]
     table = Table(pathlib.Path(f"{options.out}.csv"), COLUMNS)
     rounds = Table(pathlib.Path(f"{options.out}.rounds.csv"), ["tag", "case", "round", "contestant", "us"])
-    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": options.file, "type": options.type}
+    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": shown(options.file), "type": options.type}
     rows: list[Case] = []
     for case, answer in supervise.run_cases(command, [{"hello": True}, *cases(options)], options.limit, options.seconds):
         if case.get("hello"):

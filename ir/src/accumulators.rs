@@ -5,33 +5,19 @@
 //! products that add to what they are assigned to.
 
 use crate::diag::Span;
-use crate::entities::{Block, Expr, Stmt, Value};
+use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
-use crate::types::TileTy;
-use crate::typing::{Extent, Type, resolve_view, type_of};
+use crate::typing::{Type, register_tile, resolve_view, type_of};
 
 /// Has every product of a kernel add to the tile that it is assigned to.
 pub(crate) fn write_out(k: &mut Kernel) {
     if k.exprs.values().any(|e| matches!(e, ExprData::Mma(_))) {
-        block(k, k.body);
+        k.replace_statements(k.body, &mut |k, s, out| {
+            let behind = statement(k, s, out);
+            out.push(s);
+            out.extend(behind);
+        });
     }
-}
-
-fn block(k: &mut Kernel, b: Block) {
-    let mut out = Vec::new();
-    for s in k.blocks[b].clone() {
-        for inner in k.sub_blocks(s) {
-            block(k, inner);
-        }
-        let from = out.len();
-        let behind = statement(k, s, &mut out);
-        for &new in out[from..].iter().chain(&behind) {
-            k.plans[new] = k.plans[s];
-        }
-        out.push(s);
-        out.extend(behind);
-    }
-    k.blocks[b] = out;
 }
 
 /// What stands in front of a statement goes to `front`; returns what stands behind it.
@@ -59,7 +45,7 @@ fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
         front.push(filled(k, dst, m.c, span));
     } else {
         if matches!(k.values[dst].def, ValueDef::Let) {
-            k.values[dst].def = ValueDef::Var(tile(k, m.c).expect("a product that a name takes has a type"));
+            k.values[dst].def = ValueDef::Var(register_tile(k, m.c).expect("a product that a name takes has a type"));
         }
         k.stmts[s] = StmtData::Var { value: dst, init: None };
         behind.push(filled(k, dst, m.c, span));
@@ -87,7 +73,7 @@ fn inside(k: &mut Kernel, e: Expr, span: Span, front: &mut Vec<Stmt>) {
     }
     let ExprData::Mma(m) = k.exprs[e] else { return };
     // What has no type is for the verifier to say.
-    let Some(own) = tile(k, m.c) else { return };
+    let Some(own) = register_tile(k, m.c) else { return };
     let acc = k.value("product", k.expr_spans[e], ValueDef::Var(own));
     front.push(k.stmt(StmtData::Var { value: acc, init: None }, span));
     front.push(filled(k, acc, m.c, span));
@@ -112,18 +98,6 @@ fn filled(k: &mut Kernel, acc: Value, e: Expr, span: Span) -> Stmt {
         _ => StmtData::Assign { dst: acc, src: e },
     };
     k.stmt(data, span)
-}
-
-/// The type of a register tile that holds what an expression is.
-fn tile(k: &mut Kernel, e: Expr) -> Option<TileTy> {
-    let Ok(Type::Tile(ty)) = type_of(k, e) else { return None };
-    let span = k.expr_spans[e];
-    let extent = |&extent: &Extent| match extent {
-        Extent::Known(n) => k.int(n.cast_signed(), span),
-        Extent::Sym(e) => k.clone_expr(e, &mut |_, _| None),
-    };
-    let shape = ty.shape.iter().map(extent).collect();
-    Some(TileTy { elem: ty.elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None })
 }
 
 fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {

@@ -163,6 +163,13 @@ pub struct TileTy {
     pub smem_layout: Option<SmemLayout>,
 }
 
+impl TileTy {
+    /// A register tile of these extents: compile-time expressions.
+    pub fn registers(elem: ElemRef, shape: Vec<Expr>, layout: Option<RegLayout>) -> TileTy {
+        TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None }
+    }
+}
+
 /// A table in constant memory, of one dimension.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TableTy {

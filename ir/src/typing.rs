@@ -13,12 +13,14 @@
 
 mod elementwise;
 mod product;
+mod register_tile;
 #[cfg(test)]
 mod tests;
 mod types;
 mod view;
 
 pub use elementwise::candidate_elems;
+pub use register_tile::register_tile;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factors, fixed_shape, layout_of,
     let_init, positive, same_expr, same_product, shape_text, type_of,

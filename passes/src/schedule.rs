@@ -13,7 +13,7 @@
 //! Needs: nothing. Switched off: nothing moves.
 
 pub(crate) mod occupancy;
-mod spills;
+pub(crate) mod spills;
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};

@@ -73,5 +73,5 @@ fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let layout = layout_of(k, e);
     let span = k.expr_spans[e];
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    Some(TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None })
+    Some(TileTy::registers(elem, shape, layout))
 }

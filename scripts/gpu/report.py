@@ -25,6 +25,12 @@ def driver_version() -> str:
     return _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
 
 
+def shown(path: str) -> str:
+    """A path as results name it: from the root of the repository, for what lies in it."""
+    root, whole = pathlib.Path(__file__).resolve().parent.parent.parent, pathlib.Path(path).resolve()
+    return str(whole.relative_to(root)) if whole.is_relative_to(root) else path
+
+
 def occasion(tag: str, tilec: str) -> dict[str, str]:
     """When, by which command and by which compiler."""
     command = shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])

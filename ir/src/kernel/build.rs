@@ -88,6 +88,22 @@ impl Kernel {
         self.blocks.push(stmts)
     }
 
+    /// Has every statement of a block, and of those inside it, replaced by what `f` puts out for it; new statements take its plan.
+    pub fn replace_statements(&mut self, b: Block, f: &mut dyn FnMut(&mut Kernel, Stmt, &mut Vec<Stmt>)) {
+        let mut out = Vec::new();
+        for s in self.blocks[b].clone() {
+            for inner in self.sub_blocks(s) {
+                self.replace_statements(inner, f);
+            }
+            let from = out.len();
+            f(self, s, &mut out);
+            for &new in &out[from..] {
+                self.plans[new] = self.plans[s];
+            }
+        }
+        self.blocks[b] = out;
+    }
+
     /// Adds a named thing; if the name is taken, a number is appended.
     pub fn value(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
         let name = self.fresh_name(name);

@@ -218,7 +218,7 @@ impl Import<'_> {
         }
         let shape = extents.iter().map(|&n| k.int(n, span)).collect();
         let elem = k.tensor_ty(tensor)?.elem;
-        let tile = TileTy { elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None };
+        let tile = TileTy::registers(elem, shape, None);
         let (tile, declared) = if let Some(square) = shared(operand) {
             k.schedule.threads = Some(k.int(square * square / THROUGH_SHARED, span));
             let tile = k.value("t", span, ValueDef::Smem(tile));

@@ -212,14 +212,7 @@ fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<V
     let elem = known_elem(k, base);
     let shape = small.iter().map(|&n| k.int(n as i64, span)).collect();
     let name = k.values[base].name.clone();
-    let tile = TileTy {
-        elem: ElemRef::Known(elem),
-        shape,
-        order: None,
-        reg_layout: Some(layout),
-        partial: None,
-        smem_layout: None,
-    };
+    let tile = TileTy::registers(ElemRef::Known(elem), shape, Some(layout));
     let var = k.value(&format!("{name}_tile"), span, ValueDef::Var(tile));
     let window = k.exprs[e].clone();
     let window = k.expr(window, span);

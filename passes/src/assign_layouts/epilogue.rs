@@ -8,6 +8,7 @@
 //! A store with a written `vec` or `threads` stays as it is written.
 
 use super::broadcast::only_loaded;
+use super::own;
 use crate::Cx;
 use crate::analysis::distribution::owned_run;
 use crate::analysis::facts::Facts;
@@ -110,15 +111,7 @@ fn whole(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt, wanted: &(usize, Vec<u64>)) 
         ExprData::Ref(v) => format!("{}_out", k.values[*v].name),
         _ => "stored".to_owned(),
     };
-    let extents = shape.iter().map(|&extent| k.int(extent as i64, span)).collect();
-    let tile = TileTy {
-        elem: ElemRef::Known(elem),
-        shape: extents,
-        order: None,
-        reg_layout: Some(better),
-        partial: None,
-        smem_layout: None,
-    };
+    let tile = own::tile(k, at, ElemRef::Known(elem), &shape, Some(better));
     let out = k.value(&name, span, ValueDef::Var(tile));
     let decl = k.stmt(StmtData::Var { value: out, init: None }, span);
     let to = k.value_ref(out, span);

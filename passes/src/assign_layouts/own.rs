@@ -73,5 +73,5 @@ pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Valu
 pub(super) fn tile(k: &mut Kernel, at: Stmt, elem: ElemRef, shape: &[u64], layout: Option<RegLayout>) -> TileTy {
     let span = k.stmt_spans[at];
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    TileTy { elem, shape, order: None, reg_layout: layout, partial: None, smem_layout: None }
+    TileTy::registers(elem, shape, layout)
 }

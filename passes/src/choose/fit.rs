@@ -2,7 +2,8 @@
 //!
 //!     cargo test --release -p tilec-passes -- --ignored --nocapture fit
 //!
-//! prints the error of the model as it is, looks for constants with a smaller one, and prints these.
+//! prints the error of the model as it is, looks for constants with a smaller one, and prints these. `fit_warpgroups` reads rows that are not in the repository yet from the
+//! file `TILEC_MEASURED`, and looks `TILEC_TURNS` times (60,000). `list_candidates` prints what is worth a measurement; `scripts/gpu_candidates.py` measures that.
 
 use super::cards::Card;
 use super::cost::Cost;
@@ -166,12 +167,6 @@ fn fit_warpgroups() {
     let measured =
         std::env::var("TILEC_MEASURED").ok().map(|path| &*std::fs::read_to_string(path).expect("rows").leak());
     let rows = rows(measured.unwrap_or(MEASURED), |line| line.starts_with("sm_90a"));
-    if std::env::var("TILEC_DUMP").is_ok() {
-        for row in &rows {
-            println!("{}|{}|{:?}|{:?}", row.line, row.seconds, row.cost, row.launch);
-        }
-        return;
-    }
     let card = Card::from_name("H200").expect("a card");
     let of = |c: &warpgroups::Constants| error(&rows, &|row| warpgroups::time(card, c, &row.cost, &row.launch).seconds);
     let mut constants = warpgroups::FITTED;

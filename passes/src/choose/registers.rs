@@ -6,7 +6,7 @@ use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Move, Product, Tile};
 use crate::roles;
-use crate::schedule::occupancy;
+use crate::schedule::{occupancy, spills};
 use crate::select_mma::{accumulator_registers, warpgroup};
 use tilec_ir::atoms::Bit;
 use tilec_ir::target::WARP;
@@ -28,8 +28,6 @@ const UNPACKED: u64 = 16;
 
 /// Registers beside these for each tensor that repeats, such as a bias (`gemm_fused.tile`: 53 beside sums and a residual, with two of them).
 const REPEATED: u64 = 12;
-/// Registers that warps take in their main loop beside its tiles (ptxas 13 for sm_80: 40 of `gemm.tile`).
-const BESIDE_LOOP: u64 = 40;
 
 impl Setting<'_> {
     /// What decides how many blocks are resident, if the tiles leave a thread registers for addresses.
@@ -62,7 +60,10 @@ impl Setting<'_> {
         let addresses = match self.warpgroups {
             Some(_) => self.beside_sums(shapes) + self.loaded_beside(env, &block),
             // What the main loop takes beside its tiles, and what functions do.
-            None if self.work.functions > 0 => addresses.max(BESIDE_LOOP + self.work.functions),
+            None if self.work.functions > 0 => {
+                let rows = shapes.iter().map(|shape| spills::beside_loop(shape.atom.row(), self.target));
+                addresses.max(rows.max().unwrap_or(0) + self.work.functions)
+            }
             None => addresses,
         };
         let room = self.has(&block).saturating_sub(addresses);

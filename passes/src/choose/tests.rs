@@ -293,6 +293,19 @@ fn few_rows_fill_their_tiles() {
     assert_eq!(along((128, 256), [Some(40), Some(40)]), [2, 1]);
 }
 
+/// Where all tiles are computed at once, pairs of blocks share the larger operand, if an even number of up to eight blocks takes each part of it.
+#[test]
+fn pairs_share_the_larger_operand() {
+    let card = Card::from_name("H200").expect("a card");
+    let along = |tile, down, right| crate::walk::cluster::choose(tile, false, [Some(down), Some(right)], card);
+    assert_eq!(along((64, 80), 4, 32), [2, 1]);
+    assert_eq!(along((64, 80), 32, 4), [1, 2], "the other way about");
+    assert_eq!(along((64, 80), 3, 40), [1, 1], "no tile is computed twice");
+    assert_eq!(along((64, 80), 10, 12), [1, 1], "too many take each part");
+    assert_eq!(along((64, 80), 4, 34), [1, 1], "more tiles than multiprocessors");
+    assert_eq!(crate::walk::cluster::choose((64, 80), false, [None, None], card), [1, 1]);
+}
+
 #[test]
 fn misuse_is_said() {
     let said = |source: &str, defines: &str| -> Vec<&'static str> {

@@ -26,8 +26,11 @@ use tilec_ir::typing::resolve_view;
 
 /// Registers that addresses and counters take at least.
 const LEAST: u64 = 8;
-/// The same in a loop of products of warps: addresses of copies and fragments (39 of `gemm.tile` for sm_80, 15 for sm_70).
-const LOOP: u64 = 39;
+/// The same in a loop of products of warps: addresses of copies and fragments (40 of `gemm.tile` for sm_80).
+const LOOP: u64 = 40;
+/// The same on Volta, which has neither `cp.async` nor `ldmatrix` and so fewer addresses (15 to 28 of `gemm.tile` for sm_70 beside 216 of tiles: "Machine code for
+/// Volta" in docs/performance.md).
+const LOOP_OF_VOLTA: u64 = 28;
 /// The same where the instruction is older than the target, and is made of others (60 to 80 of `gemm_explicit.tile` for sm_80).
 const MADE_OF_OTHERS: u64 = 32;
 
@@ -67,10 +70,18 @@ fn beside(k: &Kernel, body: Block, target: Target) -> u64 {
     });
     let of = |row: &AtomRow| match row.unit {
         Unit::Warpgroup(_) => BESIDE,
-        Unit::Warp if row.tensor_core && target.cc() > row.last_native_cc => LOOP + MADE_OF_OTHERS,
-        Unit::Warp => LOOP,
+        Unit::Warp => beside_loop(row, target),
     };
     atoms.map(|atom| of(atom.row())).max().unwrap_or(LEAST) + function_registers(k)
+}
+
+/// Registers that a loop of products of warps takes beside its tiles.
+pub(crate) fn beside_loop(row: &AtomRow, target: Target) -> u64 {
+    match row.tensor_core {
+        true if target.cc() > row.last_native_cc => LOOP + MADE_OF_OTHERS,
+        true if !target.has_matrix_loads() => LOOP_OF_VOLTA,
+        _ => LOOP,
+    }
 }
 
 fn contexts(k: &Kernel) -> Vec<Context> {

@@ -30,14 +30,7 @@ fn load_fragment(k: &mut Kernel, s: Stmt, e: Expr, elem: Elem) -> Expr {
     let shape = fixed_shape(k, e).expect("an operand has extents");
     let name = format!("{}_frag", operand_name(k, e));
     let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    let tile = TileTy {
-        elem: ElemRef::Known(elem),
-        shape: extents,
-        order: None,
-        reg_layout: None,
-        partial: None,
-        smem_layout: None,
-    };
+    let tile = TileTy::registers(ElemRef::Known(elem), extents, None);
     let fragment = k.value(&name, span, ValueDef::Var(tile));
     let declared = k.stmt(StmtData::Var { value: fragment, init: None }, span);
     let place = place_of(k, s);

@@ -98,8 +98,7 @@ pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: E
 fn buffer(k: &mut Kernel, s: Stmt, name: &str, elem: Elem, shape: &[u64]) -> Value {
     let span = k.stmt_spans[s];
     let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
-    let ty =
-        TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, partial: None, smem_layout: None };
+    let ty = TileTy::registers(ElemRef::Known(elem), shape, None);
     let value = k.value(name, span, ValueDef::Smem(ty));
     let decl = k.stmt(StmtData::Alloc { value, over: Vec::new() }, span);
     crate::select_mma::slices::insert_before_outermost(k, s, decl);

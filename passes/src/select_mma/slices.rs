@@ -36,8 +36,7 @@ pub(crate) fn in_slices(
 /// Declares a register tile before the outermost statement around `at`.
 pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
     let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
-    let ty =
-        TileTy { elem: ElemRef::Known(elem), shape, order: None, reg_layout: None, partial: None, smem_layout: None };
+    let ty = TileTy::registers(ElemRef::Known(elem), shape, None);
     let value = k.value(name, span, ValueDef::Var(ty));
     let decl = k.stmt(StmtData::Var { value, init: None }, span);
     insert_before_outermost(k, at, decl);

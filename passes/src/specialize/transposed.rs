@@ -6,32 +6,17 @@
 //! exchange between threads (`assign-layouts`). Operands of products stay as they are; their instructions read either order.
 
 use tilec_ir::diag::Span;
-use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
-use tilec_ir::typing::{Extent, Type, resolve_view, type_of};
+use tilec_ir::typing::{Type, register_tile, resolve_view, type_of};
 
 /// Has nothing but copies between register tiles, and products, transpose one.
 pub(super) fn settle(k: &mut Kernel) {
     let any = k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e));
     if any {
-        block(k, k.body);
+        k.replace_statements(k.body, &mut statement);
     }
-}
-
-fn block(k: &mut Kernel, b: Block) {
-    let mut out = Vec::new();
-    for s in k.blocks[b].clone() {
-        for inner in k.sub_blocks(s) {
-            block(k, inner);
-        }
-        let from = out.len();
-        statement(k, s, &mut out);
-        for &new in &out[from..] {
-            k.plans[new] = k.plans[s];
-        }
-    }
-    k.blocks[b] = out;
 }
 
 /// Puts a statement, and what it needs in front and behind, to `out`.
@@ -214,8 +199,5 @@ fn variable(k: &mut Kernel, e: Expr) {
 fn tile(k: &mut Kernel, e: Expr) -> TileTy {
     let Ok(Type::Tile(ty)) = type_of(k, e) else { unreachable!("a register tile is transposed") };
     assert!(ty.space.in_registers(), "bug: a tile in memory is a window");
-    let span = k.expr_spans[e];
-    let known = |extent: &Extent| extent.known().expect("extents are bound").cast_signed();
-    let shape = ty.shape.iter().map(|extent| k.int(known(extent), span)).collect();
-    TileTy { elem: ty.elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None }
+    register_tile(k, e).expect("it is a tile")
 }

@@ -90,7 +90,7 @@ impl Pieces {
     ) -> Vec<Stmt> {
         let shape = self.piece.map(|n| k.int(n as i64, span)).to_vec();
         let elem = ElemRef::Known(elem);
-        let tile = TileTy { elem, shape, order: None, reg_layout: None, partial: None, smem_layout: None };
+        let tile = TileTy::registers(elem, shape, None);
         let piece = k.value("piece", span, ValueDef::Var(tile));
         let mut ranges = Vec::new();
         for &start in starts {

@@ -24,20 +24,17 @@ impl Lower<'_> {
         (q, self.rest(x, q, divisor.into()))
     }
 
-    /// The same by a literal that is no power of two. With `2^(s - 1) < d < 2^s` and `m = floor(2^(31 + s) / d) + 1`, which has 32 bits, `m * d = 2^(31 + s) + e`
-    /// where `0 < e <= d`. So `n * m / 2^(31 + s) = n / d + n * e / (d * 2^(31 + s))`, and what is added is less than `1 / d`.
-    pub(super) fn divide_by_literal(&mut self, n: Reg, d: i64) -> (Reg, Reg) {
-        debug_assert!(d > 2 && d.count_ones() > 1 && d <= i64::from(i32::MAX), "{d}");
-        let bits = i64::from(64 - d.leading_zeros());
-        let factor = (1i128 << (31 + bits)) / i128::from(d) + 1;
-        let high = self.emit.pure(Class::B32, P::MulHiU32, [n.into(), Operand::Imm(factor as i64)]);
-        let q = self.emit.pure(Class::B32, P::ShrU32, [high.into(), Operand::Imm(bits - 1)]);
+    /// The same by a literal.
+    fn divide_by_literal(&mut self, n: Reg, d: i64) -> (Reg, Reg) {
+        let (factor, shift) = factor(d);
+        let high = self.emit.pure(Class::B32, P::MulHiU32, [n.into(), Operand::Imm(factor)]);
+        let q = self.emit.pure(Class::B32, P::ShrU32, [high.into(), Operand::Imm(shift)]);
         (q, self.rest(n, q, Operand::Imm(d)))
     }
 
     /// `n / d` and `n % d` for `n` below 2^31. With `m = floor((2^32 - 1) / d)`, `floor(n * m / 2^32)` is the quotient or one
     /// less: `n / d - n * m / 2^32 <= n / 2^32 * (1 + 1 / d) < 1`.
-    pub(super) fn divide_by_reciprocal(&mut self, n: Reg, d: Int) -> (Reg, Reg) {
+    fn divide_by_reciprocal(&mut self, n: Reg, d: Int) -> (Reg, Reg) {
         let ones = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(-1)]);
         let divisor: Operand = self.in32(d).into();
         let reciprocal = self.emit.pure(Class::B32, P::DivU32, [ones.into(), divisor.clone()]);
@@ -55,5 +52,37 @@ impl Lower<'_> {
     fn rest(&mut self, n: Reg, q: Reg, d: Operand) -> Reg {
         let product = self.emit.pure(Class::B32, P::MulLoS32, [q.into(), d]);
         self.emit.pure(Class::B32, P::SubS32, [n.into(), product.into()])
+    }
+}
+
+/// The factor `m` of 32 bits and the shift `s - 1` with which `(n * m >> 32) >> (s - 1)` is `n / d`, for `n` below 2^31 and a `d` below 2^31 that is no power of two. With
+/// `2^(s - 1) < d < 2^s` and `m = floor(2^(31 + s) / d) + 1`, `m * d = 2^(31 + s) + e` where `0 < e <= d`. So `n * m / 2^(31 + s) = n / d + n * e / (d * 2^(31 + s))`,
+/// and what is added is less than `1 / d`.
+fn factor(d: i64) -> (i64, i64) {
+    assert!(d > 2 && d.count_ones() > 1 && d <= i64::from(i32::MAX), "bug: {d} is divided by in another way");
+    let bits = i64::from(64 - d.leading_zeros());
+    let factor = (1i128 << (31 + bits)) / i128::from(d) + 1;
+    (i64::try_from(factor).expect("it has 32 bits"), bits - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::factor;
+
+    #[test]
+    fn multiplying_divides() {
+        let most = i64::from(i32::MAX);
+        let near = |p: i64| [p - 1, p + 1, p + p / 2];
+        let divisors = (3..600).chain((9..31).flat_map(|bits| near(1 << bits))).chain([most, most - 1]);
+        for d in divisors.filter(|d| d.count_ones() > 1) {
+            let (factor, shift) = factor(d);
+            assert!(factor < 1 << 32, "{d}");
+            let last = most / d;
+            let around = |q: i64| [q * d - 1, q * d, q * d + 1];
+            let numbers = [1, 2, last / 2, last].into_iter().flat_map(around).chain([0, d - 1, most]);
+            for n in numbers.filter(|n| (0..=most).contains(n)) {
+                assert_eq!(((n as u128 * factor as u128) >> 32 >> shift) as i64, n / d, "{n} / {d}");
+            }
+        }
     }
 }

@@ -61,15 +61,14 @@ impl Lower<'_> {
             (None, Some(1)) => return (n, zero),
             _ => {}
         }
-        let x = self.in32(n);
         let (q, r) = match d.as_const() {
             Some(d) if d.count_ones() == 1 => {
+                let x = self.in32(n);
                 let shift = Operand::Imm(i64::from(d.trailing_zeros()));
                 let q = self.emit.pure(Class::B32, P::ShrU32, [x.into(), shift]);
                 (q, self.emit.pure(Class::B32, P::AndB32, [x.into(), Operand::Imm(d - 1)]))
             }
-            Some(d) => self.divide_by_literal(x, d),
-            None => self.divide_by_reciprocal(x, d),
+            _ => self.divide32(n, d),
         };
         (Int::r32(q, quotients.0, quotients.1), Int::r32(r, remainders.0, remainders.1))
     }

@@ -23,7 +23,7 @@ pub(in crate::choose) struct Supply {
     pub(in crate::choose) slower: f64,
 }
 
-/// Found by `fit.rs` for the H200, and rounded.
+/// Found by `fit.rs` for the H200, and rounded, but for `steady`, which is set by hand ([`ROUNDS`]).
 pub(in crate::choose) static SUPPLY: Supply = Supply {
     port: 62.860,
     lone: 96.0,

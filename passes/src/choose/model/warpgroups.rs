@@ -72,7 +72,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) resting: f64,
 }
 
-/// Found by `fit.rs` for the H200, and rounded.
+/// Found by `fit.rs` for the H200, and rounded; `several`, `turn` and `outside` are those of an earlier search, since what tells them is measured there (tiles of two
+/// blocks of rows, few slots).
 pub(in crate::choose) static FITTED: Constants = Constants {
     drain: 157.8,
     alone: 1.337,
@@ -307,8 +308,9 @@ fn per_row(part: &Part, cost: &Cost) -> f64 {
 }
 
 /// Rows and columns of a tile that are outside of the output, as far as they hold up the launch: those of the last tiles along an axis, in full where
-/// these are half of all or more, or where all tiles are computed `at_once` in more steps than there are slots, but for rows across lines: the slowest block ends the launch. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in tiles of
-/// 64x32 takes as long as 64x4032x3072.)
+/// these are half of all or more. Also in full where the slowest block ends the launch (`at_once`): all tiles are computed at once, in more steps than there
+/// are slots, and rows do not lie across lines. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in
+/// tiles of 64x32 takes as long as 64x4032x3072.)
 fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     let Some((rows, cols)) = cost.tile else { return 0.0 };
     let of = |axis: usize, tile: u64| {

@@ -85,9 +85,9 @@ impl Setting<'_> {
         }
         // Where threads fill slots the producer keeps more.
         let filling = self.moves().any(|m| m.load && m.buffer.is_some() && m.modes);
-        let warps = u32::try_from(block.threads / u64::from(WARP)).unwrap_or(u32::MAX);
+        let warps = u32::try_from(block.threads / u64::from(WARP)).expect("a block has few warps");
         let (_, registers) = roles::registers(self.work.k, warps, filling);
-        u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).unwrap_or(0)
+        u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).expect("a count of registers")
     }
 
     /// Registers that warpgroups take beside their sums.

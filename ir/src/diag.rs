@@ -1,5 +1,6 @@
 //! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
 
+use crate::loss::Loss;
 use std::fmt;
 
 /// A half-open byte range of the source text.
@@ -89,6 +90,10 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// Notes: causes, and the way out.
     pub notes: Vec<String>,
+    /// Of a remark, and of the warning that it has become: its kind, which `--deny` names.
+    pub kind: Option<&'static str>,
+    /// The fast path whose loss this says.
+    pub loss: Option<Loss>,
 }
 
 impl Diagnostic {
@@ -104,7 +109,7 @@ impl Diagnostic {
 
     /// A remark; `kind` is what `--deny KIND` names.
     pub fn remark(kind: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(Severity::Remark, Code(kind), span, message)
+        Diagnostic { kind: Some(kind), ..Diagnostic::new(Severity::Remark, Code(kind), span, message) }
     }
 
     fn new(severity: Severity, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
@@ -116,6 +121,8 @@ impl Diagnostic {
             label: String::new(),
             labels: Vec::new(),
             notes: Vec::new(),
+            kind: None,
+            loss: None,
         }
     }
 
@@ -128,6 +135,12 @@ impl Diagnostic {
     /// With a further place.
     pub fn with_place(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// With the fast path whose loss it says.
+    pub fn with_loss(mut self, loss: Loss) -> Diagnostic {
+        self.loss = Some(loss);
         self
     }
 
@@ -181,6 +194,17 @@ impl Sink {
         let kept = other.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
         self.errors += other.errors - kept;
         other.diagnostics.into_iter().for_each(|d| self.push(d));
+    }
+
+    /// Makes a warning of a remark that costs much.
+    ///
+    /// # Panics
+    /// The diagnostic is no remark.
+    pub fn warn_of(&mut self, index: usize, code: Code, note: String) {
+        let d = &mut self.diagnostics[index];
+        assert_eq!(d.severity, Severity::Remark, "bug: a warning is made of no remark");
+        (d.severity, d.code) = (Severity::Warning, code);
+        d.notes.push(note);
     }
 
     /// Number of errors so far.

@@ -24,6 +24,7 @@ pub mod layout;
 mod lexer;
 pub mod literal;
 pub mod loop_ends;
+pub mod loss;
 pub mod mechanism;
 pub mod numerics;
 pub mod ops;

@@ -22,6 +22,7 @@ mod fit;
 mod found;
 mod illegal;
 mod independent;
+pub(crate) mod losses;
 mod model;
 mod moves;
 mod one;

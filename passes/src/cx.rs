@@ -25,6 +25,8 @@ pub struct Options {
     pub verify_each: bool,
     /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
     pub sizes: Sizes,
+    /// Values of `auto` parameters were chosen already, by what is lost with each.
+    pub chosen: bool,
     /// The card for which they are chosen; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
 }
@@ -39,6 +41,7 @@ impl Options {
             enabled: BTreeSet::new(),
             verify_each: cfg!(debug_assertions),
             sizes: Vec::new(),
+            chosen: false,
             card: None,
         }
     }
@@ -94,6 +97,11 @@ impl Cx<'_> {
     /// A remark with a way out.
     pub fn remark_note(&mut self, span: Span, message: impl Into<String>, note: impl Into<String>) {
         self.sink.push(Diagnostic::remark(self.pass, span, message).with_note(note));
+    }
+
+    /// A remark that a fast path is lost, which becomes a warning where that costs much ([`crate::choose::losses`]).
+    pub(crate) fn lost(&mut self, remark: Diagnostic) {
+        self.sink.push(remark);
     }
 
     /// Reports what the verifier finds, where a decision of the pass may have made what the user wrote wrong.

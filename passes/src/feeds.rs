@@ -9,8 +9,8 @@
 
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::refused::Refused;
 use crate::{Options, tensor_copies, thread_fills};
-use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::typing::{let_init, resolve_view};
@@ -34,13 +34,6 @@ pub(crate) struct Feed {
     /// Statements of the block that read the buffer, themselves or inside, in program order.
     pub(crate) readers: Vec<Stmt>,
     pub(crate) how: How,
-}
-
-/// Why a buffer is not fed.
-#[derive(Clone, Debug)]
-pub(crate) struct Refused {
-    pub(crate) span: Span,
-    pub(crate) why: String,
 }
 
 /// The copies that feed `buffers`, in program order.
@@ -97,7 +90,7 @@ pub(crate) fn by_threads(k: &Kernel, buffer: Value) -> bool {
 }
 
 fn refused(k: &Kernel, s: Stmt, why: String) -> Refused {
-    Refused { span: k.stmt_spans[s], why }
+    Refused::at(k.stmt_spans[s], why)
 }
 
 fn takes_over(k: &Kernel, s: Stmt, buffer: Value) -> bool {
@@ -130,7 +123,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
         Ok(()) => Ok(Some(How::Tensor)),
         Err(_) => thread_fills::fits(k, facts, options.target, &from, buffer, &plain)
             .map(|()| Some(How::Threads))
-            .map_err(|why| refused(k, s, why)),
+            .map_err(|refused| refused.or_at(k.stmt_spans[s])),
     }
 }
 

@@ -23,6 +23,7 @@ mod overlap_launches;
 mod pipeline;
 mod place_shared;
 mod predicate;
+mod refused;
 mod rewrite;
 mod roles;
 mod runs;
@@ -98,15 +99,21 @@ pub fn run(
     sink: &mut Sink,
     after: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<(), Reported> {
+    let (said, mut chosen) = (sink.diagnostics().len(), None);
     for pass in PASSES {
         let Run::Kernel(run) = run_of(pass) else { continue };
         let mut cx = Cx::new(options, pass.name, sink);
         run(kernel, &mut cx)?;
+        if pass.name == choose::NAME {
+            chosen = Some(kernel.clone());
+        }
         if options.verify_each || pass.name == LAST {
             verify_after(pass.name, kernel);
         }
         after(pass.name, kernel);
     }
+    let chosen = chosen.expect("`choose` is one of the passes");
+    choose::losses::settle(&chosen, options, said, sink);
     sink.check()
 }
 

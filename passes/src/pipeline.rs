@@ -28,6 +28,7 @@ use plan::Declined;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::loss::FastPath;
 pub(crate) use wanted::{NAME, asynchronous};
 
 /// Slots of a loop's buffers at most.
@@ -71,7 +72,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             match plan::plan(k, cx, s) {
                 Ok(Some(plan)) => apply(k, cx, &plan),
                 Ok(None) => {}
-                Err(Declined::For(why)) => cx.remark(k.stmt_spans[s], format!("loop not pipelined: {why}")),
+                Err(Declined::For(refused)) => {
+                    refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
+                }
                 Err(Declined::Wrong(d)) => return Err(cx.report(*d)),
             }
         }

@@ -24,6 +24,7 @@ pub(crate) mod atoms;
 mod from_registers;
 mod general;
 mod in_roles;
+mod lost;
 mod operands;
 mod scalar;
 pub(crate) mod sliced;
@@ -38,6 +39,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
+use crate::refused::Refused;
 use crate::rewrite::inherit_stages;
 use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
@@ -174,7 +176,7 @@ struct Given {
     cut: Vec<(Value, Value)>,
     shares: Shares,
     /// Why products of the kernel are none of warpgroups.
-    none: Option<String>,
+    none: Option<Refused>,
 }
 
 fn select(
@@ -200,7 +202,7 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.none.as_deref())? {
+    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.none.as_ref())? {
         return asynchronous::product(k, cx, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
     }
     let share = given.shares.of(k, cx, acc, span)?;

@@ -6,6 +6,7 @@
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape};
+use crate::refused::Refused;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};
@@ -21,9 +22,9 @@ pub(crate) fn fits(
     from: &ResolvedView,
     buffer: Value,
     attrs: &CopyAttrs,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     if elem_of(k, from.base) != elem_of(k, buffer) && k.tensor_ty(from.base).is_some() {
-        return Err(format!("the copy of `{}` converts", k.values[from.base].name));
+        return Err(format!("the copy of `{}` converts", k.values[from.base].name).into());
     }
     fits_unconverted(k, facts, target, from, buffer, attrs)
 }
@@ -36,24 +37,26 @@ pub(crate) fn fits_unconverted(
     from: &ResolvedView,
     buffer: Value,
     attrs: &CopyAttrs,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
-    let Some(tensor) = k.tensor_ty(from.base) else { return Err("it does not copy from a tensor".to_owned()) };
+    let Some(tensor) = k.tensor_ty(from.base) else { return Err("it does not copy from a tensor".into()) };
     if !target.has_tensor_copies() {
-        return Err(format!("{} has no tensor copies", target.name()));
+        return Err(format!("{} has no tensor copies", target.name()).into());
     }
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else {
         return Err("its types are not known".into());
     };
     if attrs.fill.is_some() {
-        return Err(format!("the copy of `{name}` fills what is outside the bounds with another number than zero"));
+        return Err(
+            format!("the copy of `{name}` fills what is outside the bounds with another number than zero").into()
+        );
     }
     if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.is_prefetch() || attrs.is_asynchronous() {
-        return Err(format!("the copy of `{name}` has attributes"));
+        return Err(format!("the copy of `{name}` has attributes").into());
     }
     if attrs.vec.is_some() || attrs.unaligned().is_some() || attrs.threads.is_some() || attrs.is_matrix() {
-        return Err(format!("how threads copy `{name}` is written"));
+        return Err(Refused::asked(format!("how threads copy `{name}` is written")));
     }
     if tensor.pointers
         || tensor.shape.len() > MAX_TENSOR_RANK
@@ -61,10 +64,11 @@ pub(crate) fn fits_unconverted(
     {
         return Err(format!(
             "`{name}` has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
-        ));
+        )
+        .into());
     }
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
-        return Err(format!("the window of `{name}` has an end of its own"));
+        return Err(format!("the window of `{name}` has an end of its own").into());
     }
     wide(k, facts, from, &shape)?;
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
@@ -72,19 +76,19 @@ pub(crate) fn fits_unconverted(
         Some(_) => Ok(()),
         None => Err(format!(
             "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no multiple of 8"
-        )),
+        ).into()),
     }
 }
 
 /// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.
-pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), String> {
+pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     if from.transposed {
-        return Err(format!("`{name}` is transposed"));
+        return Err(format!("`{name}` is transposed").into());
     }
     let width = global_width(k, facts, from, shape);
     let bytes = known_elem(k, from.base).bytes();
-    if width.elems * bytes < MAX_ACCESS_BYTES { Err(width.why) } else { Ok(()) }
+    if width.elems * bytes < MAX_ACCESS_BYTES { Err(Refused::from(width.why).missing(&width.missing)) } else { Ok(()) }
 }
 
 /// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.

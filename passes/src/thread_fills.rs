@@ -12,6 +12,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::wgmma::read_by_warpgroups;
 use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::refused::Refused;
 use crate::tensor_copies;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef};
@@ -28,29 +29,29 @@ pub(crate) fn fits(
     from: &ResolvedView,
     buffer: Value,
     attrs: &CopyAttrs,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     if !target.has_asynchronous_copies() || *attrs != CopyAttrs::default() {
-        return Err(format!("how `{name}` is copied is written"));
+        return Err(Refused::asked(format!("how `{name}` is copied is written")));
     }
     let (Some(own), Some(elem)) = (elem_of(k, from.base), elem_of(k, buffer)) else {
-        return Err("its types are not known".to_owned());
+        return Err("its types are not known".into());
     };
     if own != elem {
-        return Err(format!("the copy of `{name}` converts"));
+        return Err(format!("the copy of `{name}` converts").into());
     }
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
-    let Some(shape) = shape else { return Err("its extents are not known".to_owned()) };
+    let Some(shape) = shape else { return Err("its extents are not known".into()) };
     tensor_copies::wide(k, facts, from, &shape)?;
     // Where nothing is said of its order a buffer takes that of its source.
     let along = window_contiguous_dim(k, from);
     let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());
     if order && smem_contiguous(k, buffer) != along {
-        return Err(format!("`{name}` is transposed on its way"));
+        return Err(format!("`{name}` is transposed on its way").into());
     }
     match along.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
         Some(_) => Ok(()),
-        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes")),
+        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes").into()),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::contract::{Contract, Dispatch, LaunchFile, Program};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use tilec_ir::diag::{Code, Diagnostic, Severity, Sink, Span};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Card, Choice, Prediction};
@@ -474,9 +474,9 @@ fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Ve
     let mut errors = sink.error_count();
     let mut list = sink.into_diagnostics();
     for d in &mut list {
-        if d.severity == Severity::Remark && deny.contains(d.code.0) {
-            d.severity = Severity::Error;
-            d.notes.push(format!("refused by `--deny {}`", d.code));
+        if let Some(kind) = d.kind.filter(|&kind| deny.contains(kind)) {
+            (d.severity, d.code) = (Severity::Error, Code(kind));
+            d.notes.push(format!("refused by `--deny {kind}`"));
             errors += 1;
         }
     }

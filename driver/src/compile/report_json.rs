@@ -211,7 +211,7 @@ fn why_narrow(copy: &tilec_ptx::report::CopyReport, remarks: &[Diagnostic]) -> S
     if copy.global_bytes.max(copy.shared_bytes) >= WIDEST {
         return String::new();
     }
-    let remark = remarks.iter().find(|d| d.code.0 == "vectorize" && d.span == copy.span);
+    let remark = remarks.iter().find(|d| d.kind == Some("vectorize") && d.span == copy.span);
     match remark {
         Some(d) => {
             let reason = d.message.split_once("wide: ").map_or(d.message.as_str(), |(_, reason)| reason);

@@ -191,7 +191,8 @@ fn choose_for(
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
     };
     let parameters = values_of_parameters(&kernel);
-    Ok(Planned { kernel, unchosen, options: options.clone(), parameters, choice, prediction })
+    let options = Options { chosen: choice.is_some(), ..options.clone() };
+    Ok(Planned { kernel, unchosen, options, parameters, choice, prediction })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

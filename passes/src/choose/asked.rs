@@ -8,6 +8,7 @@ use super::cards::Card;
 use super::cost::{Cost, Part};
 use super::model::launch::SCHEDULERS;
 use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, STAGED_ACCESS};
+use super::product::wgmma;
 use super::work::{Env, Product, Region, Work};
 use crate::analysis::live;
 use crate::analysis::views::plain_var;
@@ -20,6 +21,7 @@ use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::loss::Loss;
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
 /// Registers of a thread that the assembler takes beside those that are estimated (ptxas 13: 3 to 47 of `attention.tile` for sm_80, heads of 64
@@ -82,24 +84,42 @@ fn with_values(work: &Work<'_>, env: &Env) -> Kernel {
     k
 }
 
-/// Whether the passes that make buffers take the values of `env`, and a block has the shared memory that the kernel needs then.
-pub(super) fn compiles(work: &Work<'_>, options: &Options, env: &Env) -> bool {
-    let options = bare(options);
+/// What is lost with the values of `env`, if the passes that make buffers take them, and a block has the shared memory that the kernel needs then.
+pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<Vec<Loss>> {
+    let (options, mut sink) = (bare(options), Sink::new());
     let mut k = with_values(work, env);
     let mut passes = runs::between(specialize::NAME, pipeline::NAME);
-    let all = passes.all(|(pass, run)| quietly(&options, pass.name, |cx| run(&mut k, cx)).is_ok());
+    let all = passes.all(|(pass, run)| run(&mut k, &mut Cx::new(&options, pass.name, &mut sink)).is_ok());
     let limit = options.target.smem_per_block();
-    all && place_shared::bytes(&k, &options, limit, &[]) <= limit
+    let fits = all && place_shared::bytes(&k, &options, limit, &[]) <= limit;
+    fits.then(|| sink.into_diagnostics().into_iter().filter_map(|d| d.loss).collect())
 }
 
-/// Holds the values of `env` against the passes. `crowded`: a thread may hold more than its registers, since nothing else is legal.
+/// What is taken to be so.
+#[derive(Copy, Clone)]
+pub(super) struct Supposed<'a> {
+    /// A thread may hold more than its registers, since nothing else is legal.
+    pub(super) crowded: bool,
+    /// Products that count as wgmma, were they none.
+    pub(super) wgmma: &'a [Stmt],
+}
+
+impl Supposed<'_> {
+    /// Products are what the passes make of them.
+    pub(super) fn crowded(crowded: bool) -> Supposed<'static> {
+        Supposed { crowded, wgmma: &[] }
+    }
+}
+
+/// Holds the values of `env` against the passes.
 ///
 /// # Errors
 /// Why they are not legal, in the words of the pass.
 pub(super) fn ask(
     work: &Work<'_>,
     options: &Options,
-    (card, crowded): (&Card, bool),
+    card: &Card,
+    supposed: Supposed<'_>,
     env: &Env,
 ) -> Result<Asked, String> {
     let options = &bare(options);
@@ -113,9 +133,9 @@ pub(super) fn ask(
         // What warps share is asked of the kernel as it is before its products become loops over slices.
         let sharing = quietly(options, select_mma::NAME, |cx| select_mma::sharing(&mut whole, cx));
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
-        return reader.of_warps(&sharing, crowded);
+        return reader.of_warps(&sharing, supposed);
     }
-    reader.has_room(crowded)?;
+    reader.has_room(supposed.crowded)?;
     let (parts, shared) = (reader.parts(), reader.shared(&|_| pipeline::usual_slots(true, false)));
     let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut k, cx))?;
     Ok(Reader { work, card, options, env, k: &k, threads }.of_warpgroups(parts, shared, &iterations))
@@ -183,7 +203,7 @@ impl Reader<'_> {
     }
 
     /// Products of warps, by `mma.sync` or scalar.
-    fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
+    fn of_warps(&self, sharing: &Sharing, supposed: Supposed<'_>) -> Result<Asked, String> {
         let whole = occupancy::Block {
             threads: sharing.threads,
             tiles: 0,
@@ -199,7 +219,7 @@ impl Reader<'_> {
             0 => 0,
             n => BESIDE + n,
         };
-        if registers + functions > has && !crowded {
+        if registers + functions > has && !supposed.crowded {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
         }
         let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));
@@ -221,6 +241,11 @@ impl Reader<'_> {
                 let atom = atom.ok_or_else(|| "no instruction has these types".to_owned())?;
                 first = first.or(Some(atom));
                 let macs = self.work.elements(self.env, &product.shape).unwrap_or(0) as f64;
+                if supposed.wgmma.contains(&product.at) {
+                    part.product += macs / self.card.rate(wgmma(target, product), product.inputs, product.acc);
+                    part.shared += read_by_warpgroups(self.work, self.env, product);
+                    continue;
+                }
                 part.product += macs / self.card.rate(atom, product.inputs, product.acc);
                 part.scalar |= !atom.row().tensor_core;
                 let (m, n, k) = atom.row().log2_shape;

@@ -2,7 +2,7 @@
 
 use super::cost::Cost;
 use super::illegal::Illegal;
-use super::product::Shape;
+use super::product::{Shape, wgmma};
 use super::setting::Setting;
 use super::work::{Env, Move, Product};
 use crate::analysis::width::MAX_ACCESS_BYTES;
@@ -32,11 +32,11 @@ impl Setting<'_> {
     /// The same but for what depends on the number of stages.
     pub(super) fn block(&self, env: &Env) -> Result<Cost, Illegal> {
         let (shapes, threads) = self.legal(env)?;
-        let work = self.work;
+        let (work, supposed) = (self.work, self.supposed_shapes(&shapes));
         let warps = threads / u64::from(WARP);
         let (mut parts, mut next, mut macs) = (Vec::with_capacity(work.regions.len()), 0, 0.0);
         for region in &work.regions {
-            let own = &shapes[next..next + region.products.len()];
+            let own = &supposed[next..next + region.products.len()];
             next += region.products.len();
             let part = self.part(env, region, own, &shapes, warps);
             macs += part.trips * own.iter().map(|s| (s.rows * s.cols * s.depth) as f64).sum::<f64>();
@@ -75,6 +75,15 @@ impl Setting<'_> {
             macs,
             rank: self.rank(env, tile, threads),
         })
+    }
+
+    /// The same with wgmma for the products of which that is supposed.
+    fn supposed_shapes(&self, shapes: &[Shape]) -> Vec<Shape> {
+        let of = |(product, shape): (&Product, &Shape)| {
+            let wgmma = self.supposed.contains(&product.at).then(|| wgmma(self.target, product));
+            Shape { atom: wgmma.unwrap_or(shape.atom), ..*shape }
+        };
+        self.products().zip(shapes).map(of).collect()
     }
 
     /// The products of a block and its threads, if the rules of extents, preconditions and instructions allow them.

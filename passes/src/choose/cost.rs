@@ -1,7 +1,10 @@
 //! What one block of a candidate costs, counted in units of the machine.
 
+use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;
+use tilec_ir::entities::Stmt;
+use tilec_ir::loss::{FastPath, Loss};
 
 /// A region of a block.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +78,16 @@ pub(super) struct Cost {
 }
 
 impl Cost {
+    /// Has the loops of which that is lost wait for what they load. `regions`: those of the parts.
+    pub(super) fn lose<'a>(&mut self, regions: &[Region], lost: impl Iterator<Item = &'a Loss> + Clone) {
+        let waits = |at: Stmt| lost.clone().any(|loss| loss.path == FastPath::Ahead && loss.at.contains(&at));
+        for (region, part) in regions.iter().zip(&mut self.parts) {
+            if region.at.is_some_and(waits) {
+                part.ahead = 0.0;
+            }
+        }
+    }
+
     /// Of a kernel whose parts are known: nothing of it depends on the number of stages any more.
     pub(super) fn of_parts(
         block: occupancy::Block,

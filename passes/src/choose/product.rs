@@ -9,7 +9,7 @@ use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{USUAL, best_atom, slice_depth, transposes};
 use tilec_ir::atoms::Atom;
 use tilec_ir::roles::PRODUCER_WARPS;
-use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
+use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::MAX_ELEMENTS;
 
 /// Registers for tiles of three warpgroups that are chosen: of 176 columns with f32 sums. The assembler (ptxas 13.0) spills 8 to 24 bytes of 192x192.
@@ -30,7 +30,13 @@ struct Extents {
 /// Of products of other units.
 const PLAIN: Way = Way { swap: false, registers: false };
 
+/// The instruction of warpgroups for a product of types that it has.
+pub(super) fn wgmma(target: Target, product: &Product) -> Atom {
+    warpgroup::atom(target, (product.inputs, product.acc)).expect("bug: a product that could be no wgmma is none")
+}
+
 /// A product of a candidate.
+#[derive(Copy, Clone)]
 pub(super) struct Shape {
     pub(super) rows: u64,
     pub(super) cols: u64,

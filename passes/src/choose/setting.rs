@@ -7,6 +7,7 @@ use crate::pipeline;
 use crate::select_mma::best_atom;
 use crate::select_mma::warpgroup::{self, Way};
 use tilec_ir::atoms::Atom;
+use tilec_ir::entities::Stmt;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
@@ -25,9 +26,18 @@ pub(super) struct Setting<'a> {
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,
+    /// Products that count as wgmma, were they none: what that would cost.
+    pub(super) supposed: &'a [Stmt],
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
+}
+
+impl<'a> Setting<'a> {
+    /// The same, were these products wgmma.
+    pub(super) fn supposing(self, products: &'a [Stmt]) -> Setting<'a> {
+        Setting { supposed: products, ..self }
+    }
 }
 
 impl Setting<'_> {

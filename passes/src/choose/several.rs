@@ -5,7 +5,7 @@
 //! (a causal mask) tiles are dealt out from both ends, so that no round is cut to whole ones. Blocks of `mma.sync` are timed as those of one product are
 //! ([`super::model`]).
 
-use super::asked::{Asked, ask, compiles, read_by_warpgroups};
+use super::asked::{Asked, Supposed, ask, compiled, read_by_warpgroups};
 use super::found::{Failed, Found, Ranked};
 use super::illegal::Illegal;
 use super::model;
@@ -29,6 +29,8 @@ struct Candidate {
     odd: bool,
     asked: Asked,
     time: Time,
+    /// What the passes behind those that are asked make of it is known, too.
+    compiled: bool,
 }
 
 impl Candidate {
@@ -94,10 +96,13 @@ impl<'a> Several<'a> {
     pub(super) fn best(&self) -> Result<Found, Failed> {
         let (mut legal, refused) = self.candidates(1.0);
         while let Some(place) = self.fastest_of(&legal) {
-            if legal[place].asked.scheduled() || self.compiles(&legal[place].values) {
+            if legal[place].asked.scheduled() || legal[place].compiled {
                 return Ok(self.found(&legal, place));
             }
-            legal.remove(place);
+            match self.compiled(&legal[place]) {
+                Some(compiled) => legal[place] = compiled,
+                None => _ = legal.remove(place),
+            }
         }
         Err(match refused {
             Some(why) => Failed::Refused(why),
@@ -112,11 +117,15 @@ impl<'a> Several<'a> {
         near.min_by_key(|&(i, c)| (c.asked.cost.rank, i)).map(|(i, _)| i)
     }
 
-    /// Whether what layouts need is there, too: exchanges may take shared memory.
-    fn compiles(&self, values: &[(Value, i64)]) -> bool {
+    /// A candidate whose loops wait for what they load, if the passes have no way to do its copies ahead. `None`: what layouts need is not there:
+    /// exchanges may take shared memory.
+    fn compiled(&self, c: &Candidate) -> Option<Candidate> {
         let mut env = self.space.env.clone();
-        self.bind_values(&mut env, values);
-        compiles(&self.space.work, self.space.options, &env)
+        self.bind_values(&mut env, &c.values);
+        let lost = compiled(&self.space.work, self.space.options, &env)?;
+        let mut asked = c.asked.clone();
+        asked.cost.lose(&self.space.work.regions, lost.iter());
+        Some(Candidate { compiled: true, ..self.timed_by(c.values.clone(), asked, &mut env) })
     }
 
     fn found(&self, legal: &[Candidate], place: usize) -> Found {
@@ -139,7 +148,7 @@ impl<'a> Several<'a> {
         for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.space.work, self.space.options, (self.space.card, true), &env) {
+            match ask(&self.space.work, self.space.options, self.space.card, Supposed::crowded(true), &env) {
                 Ok(_) => return Ok(Found { values, choice: None, crowded: false }),
                 Err(why) => refused = refused.or(Some(why)),
             }
@@ -172,7 +181,13 @@ impl<'a> Several<'a> {
             }
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.space.work, self.space.options, (self.space.card, self.space.crowded), &env) {
+            match ask(
+                &self.space.work,
+                self.space.options,
+                self.space.card,
+                Supposed::crowded(self.space.crowded),
+                &env,
+            ) {
                 Ok(asked) => {
                     let candidate = self.timed_by(values, asked, &mut env);
                     let seconds = candidate.time.seconds;
@@ -262,7 +277,7 @@ impl<'a> Several<'a> {
             true => self.of_schedule(&asked, &launch),
         };
         let odd = values.iter().any(|&(p, x)| x.count_ones() > 1 && !self.reduces(p));
-        Candidate { values, odd, asked, time }
+        Candidate { values, odd, asked, time, compiled: false }
     }
 
     /// The time of blocks whose loops have a modulo schedule.

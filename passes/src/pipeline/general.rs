@@ -7,6 +7,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use crate::analysis::width::known_elem;
 use crate::feeds::computed;
 use crate::pipeline::planned::Fill;
+use crate::refused::Refused;
 use crate::schedule_loops::modulo::is_index;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -65,34 +66,35 @@ pub(super) fn used_names(k: &Kernel, names: &[Stmt], rest: &[Stmt]) -> Vec<Stmt>
 }
 
 /// Why copies of a loop with such other statements cannot be done ahead.
-pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), String> {
+pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     let sources: Vec<Value> = fills.iter().filter_map(|f| resolve_view(k, f.src)).map(|v| v.base).collect();
     let inside = rest.iter().flat_map(|&s| {
         std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>())
     });
     for s in inside {
+        let at = |why: String| Refused::at(k.stmt_spans[s], why);
         match &k.stmts[s] {
             StmtData::Copy { dst, .. } => {
                 let to = resolve_view(k, *dst).map(|v| v.base);
                 if let Some(v) = to.filter(|v| sources.contains(v)) {
-                    return Err(format!("it stores to `{}`, which it also loads from", k.values[v].name));
+                    return Err(at(format!("it stores to `{}`, which it also loads from", k.values[v].name)));
                 }
                 if let Some(v) = to.filter(|v| buffers.contains(v)) {
-                    return Err(format!("`{}` is filled twice", k.values[v].name));
+                    return Err(at(format!("`{}` is filled twice", k.values[v].name)));
                 }
             }
             StmtData::Alloc { value, over } if over.iter().chain([value]).any(|v| buffers.contains(v)) => {
-                return Err(format!("`{}` shares memory with what is filled", k.values[*value].name));
+                return Err(at(format!("`{}` shares memory with what is filled", k.values[*value].name)));
             }
             StmtData::Role { .. } | StmtData::Ordered { .. } | StmtData::Signal { .. } | StmtData::Channel { .. } => {
-                return Err("its body orders threads itself".to_owned());
+                return Err(Refused::asked_at(k.stmt_spans[s], "its body orders threads itself"));
             }
             StmtData::Await { value, .. } if buffers.contains(value) => {
-                return Err(format!("`{}` is awaited", k.values[*value].name));
+                return Err(Refused::asked_at(k.stmt_spans[s], format!("`{}` is awaited", k.values[*value].name)));
             }
             StmtData::Assign { dst, .. } if buffers.contains(dst) => {
-                return Err(format!("`{}` is written", k.values[*dst].name));
+                return Err(at(format!("`{}` is written", k.values[*dst].name)));
             }
             _ => {}
         }
@@ -101,11 +103,12 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Str
     for fill in fills {
         if let Some(v) = k.children(fill.src).into_iter().find_map(|e| computed(k, e)) {
             let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
-            return Err(format!("what is copied into `{buffer}` depends on `{name}`, which threads compute"));
+            let why = format!("what is copied into `{buffer}` depends on `{name}`, which threads compute");
+            return Err(Refused::at(fill.span, why));
         }
     }
     if let Some(f) = fills.iter().find(|f| rest.iter().all(|&s| !reads(k, s, f.buffer))) {
-        return Err(format!("nothing reads `{}`", k.values[f.buffer].name));
+        return Err(Refused::at(f.span, format!("nothing reads `{}`", k.values[f.buffer].name)));
     }
     staging(k, fills)
 }
@@ -116,14 +119,14 @@ fn reads(k: &Kernel, s: Stmt, buffer: Value) -> bool {
 }
 
 /// Whether registers hold what passes through them for an iteration.
-fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), String> {
+fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), Refused> {
     let mut registers = 0;
     for fill in fills.iter().filter(|f| !f.direct) {
         let values = fill.attrs.threads.as_ref().map_or(0, |l| 1u64 << l.value_bits());
         registers += values * u64::from(known_elem(k, fill.buffer).bytes()) / 4;
     }
     match registers {
-        n if n > STAGING => Err(format!("tiles would pass through {n} registers of each thread")),
+        n if n > STAGING => Err(Refused::room(format!("tiles would pass through {n} registers of each thread"))),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_ex
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
 use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
+use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -29,13 +30,13 @@ const MAX_SLICES: i64 = 128;
 /// Why a loop is not pipelined.
 pub(super) enum Declined {
     /// It cannot be, or is better left alone.
-    For(String),
+    For(Refused),
     /// The schedule asks for something that there is not.
     Wrong(Box<Diagnostic>),
 }
 
-impl From<String> for Declined {
-    fn from(why: String) -> Declined {
+impl From<Refused> for Declined {
+    fn from(why: Refused) -> Declined {
         Declined::For(why)
     }
 }
@@ -49,17 +50,24 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         fill.src = general::written_out(k, fill.src, &names);
     }
     if fills.is_empty() {
-        if let Some(v) = stmts.first().and_then(|&s| converted(k, s)) {
+        if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
             let name = &k.values[v].name;
-            return Err(format!(
-                "`{name}` is computed on its way into shared memory, by threads that wait for what they load"
-            )
-            .into());
+            let why =
+                format!("`{name}` is computed on its way into shared memory, by threads that wait for what they load");
+            let help = "copy the tile as it is, and convert it behind that: on its way into registers, or there";
+            return Err(Refused::at(k.stmt_spans[s], why).help(help).into());
         }
+        let at = |fill: Fill, why: &str| Refused::at(fill.span, format!("`{}` is {why}", k.values[fill.buffer].name));
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
-            Some(fill) => Err(format!("`{}` is filled behind other statements", k.values[fill.buffer].name).into()),
+            Some(fill) => {
+                let help = "copy in front of everything else in the body of the loop";
+                Err(at(fill, "filled behind other statements").help(help).into())
+            }
             None => match branched(k, cx, &stmts) {
-                Some(fill) => Err(format!("`{}` is filled on one side of a branch", k.values[fill.buffer].name).into()),
+                Some(fill) => {
+                    let help = "copy in front of the branch: what lies outside of a tensor reads as zero";
+                    Err(at(fill, "filled on one side of a branch").help(help).into())
+                }
                 None => Ok(None),
             },
         };
@@ -67,7 +75,8 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
         let name = &k.values[fill.buffer].name;
-        return Err(format!("what is outside the bounds is not zero in `{name}` (`fill`)").into());
+        let why = format!("what is outside the bounds is not zero in `{name}` (`fill`)");
+        return Err(Refused::at(fill.span, why).into());
     }
     let mut rest = general::used_names(k, &names, &stmts[fills.len()..]);
     rest.extend(&stmts[fills.len()..]);
@@ -88,9 +97,8 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
             1 => {
                 let limit = cx.options.target.smem_per_block();
                 let beside = "and what lives beside them, exceed";
-                return Err(
-                    format!("two slots of {per_slot} bytes, {beside} the {limit} bytes of shared memory").into()
-                );
+                let why = format!("two slots of {per_slot} bytes, {beside} the {limit} bytes of shared memory");
+                return Err(Refused::room(why).into());
             }
             stages => stages,
         },
@@ -133,7 +141,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
 fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
-        Ok(1) => Err("the schedule says `stages 1`".to_owned().into()),
+        Ok(1) => Err(Refused::asked("the schedule says `stages 1`").into()),
         Ok(n) if (2..=MAX_SLOTS).contains(&n) => Ok(Some(n)),
         _ => {
             let most = fitting(k, cx, fills, (MAX_SLOTS, at));
@@ -218,14 +226,14 @@ fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &C
 }
 
 /// Whether each buffer is filled by one copy, and used in the loop alone.
-fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), String> {
+fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     if let Some(&b) = buffers.iter().find(|&&b| k.places[b].is_some()) {
-        return Err(format!("the place of `{}` in shared memory is written (`at`)", k.values[b].name));
+        return Err(Refused::asked(format!("the place of `{}` in shared memory is written (`at`)", k.values[b].name)));
     }
     for (i, &b) in buffers.iter().enumerate() {
         if buffers[..i].contains(&b) {
-            return Err(format!("`{}` is filled twice", k.values[b].name));
+            return Err(Refused::at(fills[i].span, format!("`{}` is filled twice", k.values[b].name)));
         }
     }
     let body = crate::analysis::uses::loop_body(k, at).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>();
@@ -241,7 +249,8 @@ fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), String> {
             outside = outside.or(buffers.contains(&value).then_some(value));
         }
         if let Some(v) = outside {
-            return Err(format!("`{}` is also used outside the loop", k.values[v].name));
+            let why = format!("`{}` is also used outside the loop", k.values[v].name);
+            return Err(Refused::at(k.stmt_spans[s], why).help("copy into another buffer there"));
         }
     }
     Ok(())

@@ -1,11 +1,13 @@
 //! Products that warpgroups compute: what becomes of a statement.
 
+use super::lost;
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::feeds;
+use crate::refused::Refused;
 use crate::select_mma::operands::{
     Operand, acc_shape, operand_name, reduced_along, scheduled_tile, stored_column_major,
 };
@@ -78,7 +80,7 @@ pub(super) fn choose(
     acc: Value,
     mma: &Mma,
     operands: (&Operand, &Operand),
-    none: Option<&str>,
+    none: Option<&Refused>,
 ) -> Result<Option<(Atom, Way)>, Reported> {
     let span = k.stmt_spans[s];
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return Ok(None) };
@@ -91,7 +93,7 @@ pub(super) fn choose(
         return Ok(None);
     }
     if let (None, Some(why), true) = (mma.atom, none, several(k)) {
-        refuse_odd_extents(k, cx, why)?;
+        refuse_odd_extents(k, cx, &why.why)?;
         return Ok(None);
     }
     let preferred = mma.swap || stored_column_major(k, acc);
@@ -99,19 +101,19 @@ pub(super) fn choose(
         .and_then(|(atom, way)| tiled(k, mma, (atom, way), (shape, elem)));
     let (atom, tile, way) = match found {
         Ok(found) => found,
-        Err(why) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
-            let message = format!("this cannot be a product of warpgroups: {why}");
+        Err(refused) if mma.atom.is_some_and(|a| a.row().asynchronous()) => {
+            let message = format!("this cannot be a product of warpgroups: {}", refused.why);
             return Err(cx.report(
                 Diagnostic::error(codes::NO_ATOM, span, message)
                     .with_note("name no instruction to have one chosen; `--remarks` says which"),
             ));
         }
-        Err(why) => {
+        Err(refused) => {
             // Whole buffers are asked for in a loop that does nothing else; what else an operand may be `general` has tried.
             let whole = [mma.a, mma.b].into_iter().all(|e| warpgroup::whole_buffer(k, e).is_ok());
-            let why = none.filter(|_| !whole).map_or(why, str::to_owned);
-            refuse_odd_extents(k, cx, &why)?;
-            cx.remark(span, format!("no product of warpgroups (`wgmma`): {why}"));
+            let refused = none.filter(|_| !whole).cloned().unwrap_or(refused);
+            refuse_odd_extents(k, cx, &refused.why)?;
+            lost::say(k, cx, lost::ONE, &refused, &[s]);
             return Ok(None);
         }
     };
@@ -132,30 +134,34 @@ fn tiled(
     mma: &Mma,
     (atom, way): (Atom, Way),
     (shape, elem): ((u64, u64), Elem),
-) -> Result<(Atom, (u64, u64), Way), String> {
+) -> Result<(Atom, (u64, u64), Way), Refused> {
     let depth = fixed_shape(k, mma.a).map(|s| s[1]);
     // Who takes tiles in turns computes each by itself.
     let whole = crate::roles::ping_pong(k).map(|_| Some(shape));
     let scheduled = match scheduled_tile(k).or(whole) {
-        Some(None) => return Err("the warp tile is not constant".to_owned()),
+        Some(None) => return Err(Refused::asked("the warp tile is not constant")),
         scheduled => scheduled.flatten(),
     };
     let reduced = reduced_along(k, shape);
     let promoted = warpgroup::promoted_of(k, atom, elem);
     let block = (shape.0, shape.1, depth.unwrap_or(1));
     let wanted = Wanted { atom, way, block, acc: elem, scheduled, promoted, reduced: &reduced };
+    let asked = scheduled.is_some();
     let tiled = wanted.plan(k).map_err(|why| match why {
-        NoTile::Deep { depth, most } => format!(
+        NoTile::Deep { depth, most } => Refused::from(format!(
             "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
-        ),
-        NoTile::Shape => no_tile(&wanted),
-        NoTile::Instruction { wanted, has } => format!(
+        )),
+        NoTile::Shape => no_tile(&wanted).into(),
+        NoTile::Instruction { wanted, has } => Refused::room(format!(
             "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
-        ),
-    })?;
+        )),
+    });
+    let tiled = tiled.map_err(|refused| refused.asked_if(asked))?;
     match tiled.has_room {
-        false if tiled.sums > 1 => Err(TIGHT.to_owned()),
-        false if way.registers => Err("a thread has no room for the sums and the operand".to_owned()),
+        false if tiled.sums > 1 => Err(Refused::room(TIGHT).asked_if(asked)),
+        false if way.registers => {
+            Err(Refused::room("a thread has no room for the sums and the operand").asked_if(asked))
+        }
         _ => Ok((atom, tiled.tile, tiled.way)),
     }
 }

@@ -14,13 +14,15 @@
 
 use super::from_registers;
 use super::in_roles::{self, Product};
+use super::lost;
 use super::warpgroup;
 use crate::Cx;
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::Reduced;
-use crate::feeds::{self, Feed, Refused};
+use crate::feeds::{self, Feed};
+use crate::refused::Refused;
 use crate::roles::{BESIDE, consumer_registers};
 use crate::select_mma::operands::operand;
 use tilec_ir::atoms::Inputs;
@@ -46,7 +48,7 @@ struct Site {
 
 /// Chooses wgmma for all products of a kernel without roles, if it can be had for all of them. Gives back why there is none: of several products a remark
 /// has said it, of a single one `asynchronous` may know better.
-pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, Reported> {
+pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>, Reported> {
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
         return Ok(None);
     }
@@ -57,7 +59,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, 
         stmts.iter().filter(outside).filter_map(|&s| product_of(k, s)).collect();
     let several = products.len() > 1;
     if let Some(refused) = by_hand(k, &stmts, &products) {
-        return Ok(several.then(|| none(cx, refused)));
+        return Ok(several.then(|| none(k, cx, refused, &products)));
     }
     // Of a loop that copies and multiplies, and nothing else, `asynchronous` finds the tile of a warpgroup.
     let one_loop = products.len() == 1 && warpgroup::of_kernel(k, cx.options).is_some();
@@ -102,20 +104,21 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<String>, 
         }
         Err(refused) => {
             (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            Ok(Some(if several { none(cx, refused) } else { refused.why }))
+            Ok(Some(if several { none(k, cx, refused, &products) } else { refused }))
         }
     }
 }
 
 /// Says why a kernel has no wgmma.
-fn none(cx: &mut Cx<'_>, refused: Refused) -> String {
-    cx.remark(refused.span, format!("no product of this kernel is a wgmma: {}", refused.why));
-    refused.why
+fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[(Stmt, Expr, Value, Mma)]) -> Refused {
+    let at: Vec<Stmt> = products.iter().map(|p| p.0).collect();
+    lost::say(k, cx, "no product of this kernel is a wgmma", &refused, &at);
+    refused
 }
 
 /// What of a kernel's roles, channels and instructions a person wrote: nothing is chosen beside that.
 fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[(Stmt, Expr, Value, Mma)]) -> Option<Refused> {
-    let at = |s: Stmt, why: &str| Some(Refused { span: k.stmt_spans[s], why: why.to_owned() });
+    let at = |s: Stmt, why: &str| Some(Refused::asked_at(k.stmt_spans[s], why));
     let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
     if let Some(&s) = operation {
         return at(s, "roles and channels are written, and a product outside of the roles is not theirs");
@@ -153,10 +156,10 @@ fn plan(
     products: &[(Stmt, Expr, Value, Mma)],
 ) -> Result<Result<Planned, Refused>, Reported> {
     if let Some(pass) = cx.options.missing_for_roles() {
-        return Ok(Err(Refused { span: k.stmt_spans[products[0].0], why: format!("`{pass}` is switched off") }));
+        return Ok(Err(Refused::asked_at(k.stmt_spans[products[0].0], format!("`{pass}` is switched off"))));
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
-        return Ok(Err(Refused { span: k.stmt_spans[products[0].0], why: "warps share the reduction".to_owned() }));
+        return Ok(Err(Refused::asked_at(k.stmt_spans[products[0].0], "warps share the reduction")));
     }
     let mut sites = Vec::new();
     let mut buffers = Vec::new();
@@ -169,7 +172,7 @@ fn plan(
     let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| feeds::by_threads(k, v));
     if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
         let why = format!("part of `{}` is written, which a product reads", k.values[v].name);
-        return Ok(Err(Refused { span: k.stmt_spans[s], why }));
+        return Ok(Err(Refused::at(k.stmt_spans[s], why)));
     }
     let feeds = match feeds::plan(k, cx.options, &fed) {
         Ok(feeds) => feeds,
@@ -177,7 +180,7 @@ fn plan(
     };
     if let Some(feed) = feeds.iter().find(|f| written(k, f.fill)) {
         let why = format!("how `{}` is copied is written", k.values[feed.buffer].name);
-        return Ok(Err(Refused { span: k.stmt_spans[feed.fill], why }));
+        return Ok(Err(Refused::asked_at(k.stmt_spans[feed.fill], why)));
     }
     Ok(shared_out(k, cx, &sites)?.map(|found| (found, feeds)))
 }
@@ -210,7 +213,8 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
             Ok(_) => {}
             Err(refused) => {
                 let name = &k.values[buffer].name;
-                cx.remark(refused.span, format!("the threads that multiply fill `{name}`: {}", refused.why));
+                let span = refused.span.unwrap_or(k.values[buffer].span);
+                cx.remark(span, format!("the threads that multiply fill `{name}`: {}", refused.why));
             }
         }
     }
@@ -239,8 +243,9 @@ fn site(k: &Kernel, (s, src, acc): (Stmt, Expr, Value), mma: Mma, buffers: &mut 
             }
             _ if plain_var(k, e).is_some() => shared.push(false),
             _ => {
-                let why = "this operand is neither a whole buffer in shared memory nor a register tile".to_owned();
-                return Err(Refused { span: k.expr_spans[e], why });
+                let why = "this operand is neither a whole buffer in shared memory nor a register tile";
+                let help = "copy what is multiplied into a buffer of its own";
+                return Err(Refused::at(k.expr_spans[e], why).help(help));
             }
         }
     }
@@ -249,8 +254,9 @@ fn site(k: &Kernel, (s, src, acc): (Stmt, Expr, Value), mma: Mma, buffers: &mut 
         [false, true] => Some(false),
         [true, false] => Some(true),
         _ => {
-            let why = "both operands are in registers; wgmma reads the second from shared memory".to_owned();
-            return Err(Refused { span: k.expr_spans[src], why });
+            let why = "both operands are in registers; wgmma reads the second from shared memory";
+            let help = "copy the second operand into a buffer (`smem`)";
+            return Err(Refused::at(k.expr_spans[src], why).help(help));
         }
     };
     Ok(Site { s, src, acc, mma, registers })
@@ -280,7 +286,7 @@ fn shared_out(k: &mut Kernel, cx: &mut Cx<'_>, sites: &[Site]) -> Result<Result<
         };
         first.get_or_insert(refused);
     }
-    let none = || Refused { span, why: "`threads` is no multiple of 128 up to 512".to_owned() };
+    let none = || Refused::asked_at(span, "`threads` is no multiple of 128 up to 512");
     Ok(Err(first.unwrap_or_else(none)))
 }
 
@@ -294,7 +300,7 @@ fn all_of(
     for site in sites {
         match in_roles::product(k, cx, (site.s, site.src, site.acc), site.mma, (site.registers, reduced))? {
             Ok(product) => found.push(product),
-            Err(why) => return Ok(Err(Refused { span: k.stmt_spans[site.s], why })),
+            Err(refused) => return Ok(Err(refused.or_at(k.stmt_spans[site.s]))),
         }
     }
     Ok(Ok(found))
@@ -310,7 +316,7 @@ fn room(k: &Kernel, groups: u32, span: Span) -> Result<(), Refused> {
     let why = format!(
         "a thread of {groups} warpgroup(s) would hold {tiles} registers of tiles and {BESIDE} beside them, and has {own}"
     );
-    Err(Refused { span, why })
+    Err(Refused::room(why).or_at(span))
 }
 
 /// Whether the operands of a product are buffers that producer warps or the threads that multiply fill, or one is and the other is a register tile.

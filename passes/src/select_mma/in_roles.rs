@@ -8,12 +8,14 @@
 //! A role's warpgroups share the rows of each of its products, or the columns where it is computed transposed. `warp_tile` is the largest tile of one of them;
 //! each product has as much of it as its accumulator.
 
+use super::lost;
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::Reduced;
 use crate::assign_layouts::warpgroup_accumulator;
+use crate::refused::Refused;
 use crate::select_mma::operands::{Operand, acc_shape, operand, scheduled_tile};
 
 use crate::thread_fills::fills_slot;
@@ -95,17 +97,17 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let reduced = reduced.get_or_insert_with(|| Reduced::of(k));
         match product(k, cx, (s, src, dst), mma, (registers, reduced))? {
             Ok(product) => found.push(product),
-            Err(why) if mma.atom.is_some() => {
-                let message = format!("this cannot be a product of warpgroups: {why}");
+            Err(refused) if mma.atom.is_some() => {
+                let message = format!("this cannot be a product of warpgroups: {}", refused.why);
                 return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)));
             }
-            Err(why) if registers.is_some() => {
-                let message = format!("no product of warpgroups (`wgmma`): {why}");
+            Err(refused) if registers.is_some() => {
+                let message = format!("no product of warpgroups (`wgmma`): {}", refused.why);
                 return Err(cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], message).with_note(
                     "of a product with one operand in registers and the other in a slot the instruction is that of warpgroups; or copy both into register tiles",
                 )));
             }
-            Err(why) => cx.remark(k.stmt_spans[s], format!("no product of warpgroups (`wgmma`): {why}")),
+            Err(refused) => lost::say(k, cx, lost::ONE, &refused, &[s]),
         }
     }
     settle(k, cx, found)
@@ -230,8 +232,8 @@ pub(super) fn check_scheduled(
     let registers = (a || b).then_some(b);
     match product(k, cx, (s, src, acc), mma, (registers, &Reduced::of(k)))? {
         Ok(_) => Ok(()),
-        Err(why) => {
-            let message = format!("this cannot be a product of warpgroups: {why}");
+        Err(refused) => {
+            let message = format!("this cannot be a product of warpgroups: {}", refused.why);
             Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)))
         }
     }
@@ -267,7 +269,7 @@ pub(super) fn product(
     (s, src, acc): (Stmt, Expr, Value),
     mma: Mma,
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Result<Product, String>, Reported> {
+) -> Result<Result<Product, Refused>, Reported> {
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
     Ok(way(k, cx, acc, &mma, (&a, &b), (registers, reduced)).map(|(atom, way, shape, tile)| Product {
@@ -290,10 +292,10 @@ fn way(
     mma: &Mma,
     (a, b): (&Operand, &Operand),
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Chosen, String> {
+) -> Result<Chosen, Refused> {
     let target = cx.options.target;
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
-        return Err("the accumulator has no fixed shape".to_owned());
+        return Err("the accumulator has no fixed shape".into());
     };
     let atom = mma.atom.or_else(|| warpgroup::atom(target, (Inputs { a: a.elem, b: b.elem }, elem)));
     let atom = atom.ok_or_else(|| format!("{} has none for these types", target.name()))?;
@@ -301,32 +303,32 @@ fn way(
         return Err(
             "sums of 8-bit floats are added to the accumulator in parts (`promote`) in a loop that copies and multiplies alone; name the \
              instruction, or write `promote 0`"
-                .to_owned(),
+                .into(),
         );
     }
     if mma.swap && registers == Some(false) {
-        return Err("`swap` is written, and the first operand is in registers".to_owned());
+        return Err(Refused::asked("`swap` is written, and the first operand is in registers"));
     }
     let along = |o: &Operand| o.space.in_registers() || o.k_contiguous || warpgroup::reads_both_orders(o.elem);
     if !along(a) || !along(b) {
-        return Err("slots of other than 16 bits must be contiguous along the reduction".to_owned());
+        return Err("slots of other than 16 bits must be contiguous along the reduction".into());
     }
     let groups = u64::from(WARPGROUP * WARP);
     let threads = u64::from(crate::roles::threads_of(k));
     if threads == 0 || !threads.is_multiple_of(groups) {
-        return Err(format!("the role has {threads} threads, which are no warpgroups of 128"));
+        return Err(Refused::asked(format!("the role has {threads} threads, which are no warpgroups of 128")));
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
     let step = 1u64 << atom.row().log2_shape.2;
     if !depth.is_multiple_of(step) {
-        return Err(format!("its reduction is {depth} deep, which is no multiple of {step}"));
+        return Err(format!("its reduction is {depth} deep, which is no multiple of {step}").into());
     }
     let reduced = reduced.along(&[bm, bn]);
     let swap = registers.unwrap_or(mma.swap);
     let ways = if registers.is_some() || mma.swap || mma.atom.is_some() { vec![swap] } else { vec![false, true] };
     let scheduled = match scheduled_tile(k) {
-        Some(None) => return Err("the warp tile is not constant".to_owned()),
+        Some(None) => return Err(Refused::asked("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|t| cut(t, shape)),
     };
     for swap in ways {
@@ -338,21 +340,22 @@ fn way(
         if fits && bm / own.0 * (bn / own.1) == parts {
             let assembles = warpgroup::assembles(k, shape, own, way, elem);
             if let (Err((wanted, has)), None) = (assembles, mma.atom) {
-                return Err(format!(
+                return Err(Refused::room(format!(
                     "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
-                ));
+                )));
             }
             return Ok((atom, way, shape, own));
         }
     }
     let what = format!("64 rows or a multiple, and {}, or transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {
-        (Some((wm, wn)), _) => format!(
+        (Some((wm, wn)), _) => Refused::asked(format!(
             "{parts} warpgroup(s) of the role do not share out {bm}x{bn} in tiles of {wm}x{wn} (`warp_tile`); each computes {what}"
-        ),
-        (None, []) => format!("{parts} warpgroup(s) of the role do not share out {bm}x{bn}; each computes {what}"),
+        )),
+        (None, []) => format!("{parts} warpgroup(s) of the role do not share out {bm}x{bn}; each computes {what}").into(),
         (None, _) => format!(
             "{parts} warpgroup(s) of the role do not share out {bm}x{bn} so that a warp has all elements along what is reduced; each computes {what}"
-        ),
+        )
+        .into(),
     })
 }

@@ -25,6 +25,7 @@ pub(crate) use crate::analysis::wgmma::THREE;
 use crate::analysis::wgmma::{ROWS, is_rows};
 use crate::analysis::width::known_elem;
 use crate::feeds;
+use crate::refused::Refused;
 use crate::roles::{ACCUMULATORS, consumer_registers, share};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::{Operand, described, known, stored_column_major};
@@ -110,14 +111,14 @@ pub(super) fn possible(
     mma: &Mma,
     (a, b): (&Operand, &Operand),
     (acc, preferred): (Elem, bool),
-) -> Result<(Atom, Way), String> {
+) -> Result<(Atom, Way), Refused> {
     let atom = instruction(k, options, mma, (a, b), acc)?;
     let way = in_order(mma, (a, b), preferred)?;
     let buffers = (whole_buffer(k, mma.a)?, whole_buffer(k, mma.b)?);
     let fills = fills(k, [buffers.0, buffers.1])?;
     match converted(k, options, &fills, a.elem)? {
         None => {
-            feeds::plan(k, options, &[buffers.0, buffers.1]).map_err(|refused| refused.why)?;
+            feeds::plan(k, options, &[buffers.0, buffers.1])?;
             Ok((atom, way))
         }
         Some(operand) => {
@@ -127,7 +128,7 @@ pub(super) fn possible(
             for &(fill, _) in &fills {
                 unconvert(&mut plain, fill);
             }
-            feeds::plan(&plain, options, &[buffers.0, buffers.1]).map_err(|refused| refused.why)?;
+            feeds::plan(&plain, options, &[buffers.0, buffers.1])?;
             Ok((atom, way))
         }
     }
@@ -140,54 +141,57 @@ fn instruction(
     mma: &Mma,
     (a, b): (&Operand, &Operand),
     acc: Elem,
-) -> Result<Atom, String> {
+) -> Result<Atom, Refused> {
     let none = || format!("{} has none for these types", options.target.name());
     let atom = atom(options.target, (Inputs { a: a.elem, b: b.elem }, acc)).ok_or_else(none)?;
     if mma.atom.is_some_and(|written| written != atom) {
-        return Err("another instruction is written".to_owned());
+        return Err(Refused::asked("another instruction is written"));
     }
     if let Some(pass) = options.missing_for_roles() {
-        return Err(format!("`{pass}` is switched off"));
+        return Err(Refused::asked(format!("`{pass}` is switched off")));
     }
     if !a.space.is_of_block() || !b.space.is_of_block() {
-        return Err("its operands are not in shared memory".to_owned());
+        return Err("its operands are not in shared memory".into());
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
-        return Err("warps share the reduction".to_owned());
+        return Err(Refused::asked("warps share the reduction"));
     }
     Ok(atom)
 }
 
 /// How a product is computed of operands that lie as they do.
-fn in_order(mma: &Mma, (a, b): (&Operand, &Operand), preferred: bool) -> Result<Way, String> {
+fn in_order(mma: &Mma, (a, b): (&Operand, &Operand), preferred: bool) -> Result<Way, Refused> {
     let way = way(a.elem, (a.k_contiguous, b.k_contiguous), preferred).ok_or_else(|| {
         let which = if reads_registers(a.elem) { "one of two operands" } else { "operands" };
         format!("{which} of other than 16 bits must be contiguous along the reduction")
     })?;
     if mma.swap && !way.swap {
-        return Err("`swap` is written, and the first operand is not contiguous along the reduction".to_owned());
+        return Err(Refused::asked("`swap` is written, and the first operand is not contiguous along the reduction"));
     }
     Ok(way)
 }
 
-pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, String> {
+pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, Refused> {
     match k.exprs[e] {
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => match k.tile_ty(v) {
-            Some(tile) if tile.smem_layout.is_some() => Err(format!("the layout of `{}` is written", k.values[v].name)),
+            Some(tile) if tile.smem_layout.is_some() => {
+                Err(Refused::asked(format!("the layout of `{}` is written", k.values[v].name)))
+            }
             _ => Ok(v),
         },
-        _ => Err("an operand is no whole buffer in shared memory".to_owned()),
+        _ => Err(Refused::at(k.expr_spans[e], "an operand is no whole buffer in shared memory")),
     }
 }
 
 /// The copies that fill these buffers, each with its own.
-fn fills(k: &Kernel, buffers: [Value; 2]) -> Result<Vec<(Stmt, Value)>, String> {
+fn fills(k: &Kernel, buffers: [Value; 2]) -> Result<Vec<(Stmt, Value)>, Refused> {
     let mut found = Vec::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { continue };
         let Some(buffer) = resolve_view(k, *dst).map(|to| to.base).filter(|v| buffers.contains(v)) else { continue };
         if *attrs != CopyAttrs::default() {
-            return Err(format!("how `{}` is copied is written", k.values[buffer].name));
+            let why = format!("how `{}` is copied is written", k.values[buffer].name);
+            return Err(Refused::asked_at(k.stmt_spans[s], why));
         }
         found.push((s, buffer));
     }
@@ -200,36 +204,37 @@ fn converted(
     options: &Options,
     fills: &[(Stmt, Value)],
     elem: Elem,
-) -> Result<Option<(Value, Option<usize>)>, String> {
+) -> Result<Option<(Value, Option<usize>)>, Refused> {
     let facts = Facts::new(k);
     let mut found: Option<(Value, Option<usize>)> = None;
     for &(fill, buffer) in fills {
         let StmtData::Copy { src, attrs, .. } = &k.stmts[fill] else { unreachable!("a fill is a copy") };
         let Some(arg) = unconverted(k, *src) else { continue };
-        let name = &k.values[buffer].name;
+        let (name, at) = (&k.values[buffer].name, k.stmt_spans[fill]);
         let Some(from) = resolve_view(k, arg).filter(|v| k.tensor_ty(v.base).is_some()) else {
-            return Err(format!("what is converted into `{name}` is no window of a tensor"));
+            return Err(Refused::at(at, format!("what is converted into `{name}` is no window of a tensor")));
         };
-        tensor_copies::fits_unconverted(k, &facts, options.target, &from, buffer, attrs)?;
+        tensor_copies::fits_unconverted(k, &facts, options.target, &from, buffer, attrs)
+            .map_err(|refused| refused.or_at(at))?;
         if known_elem(k, from.base).bytes() > elem.bytes() {
-            return Err(format!("`{name}` is converted from a wider type"));
+            return Err(Refused::at(at, format!("`{name}` is converted from a wider type")));
         }
         let contiguous = contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d));
         match found.replace((buffer, contiguous)) {
-            Some((other, _)) if other != buffer => return Err("both operands are converted".to_owned()),
-            Some(_) => return Err(format!("`{name}` is filled by several copies that convert")),
+            Some((other, _)) if other != buffer => return Err(Refused::at(at, "both operands are converted")),
+            Some(_) => return Err(Refused::at(at, format!("`{name}` is filled by several copies that convert"))),
             None => {}
         }
     }
     let Some((buffer, _)) = found else { return Ok(None) };
     let name = &k.values[buffer].name;
     if fills.iter().filter(|&&(_, other)| other == buffer).count() > 1 {
-        return Err(format!("one of the copies into `{name}` converts, and another does not"));
+        return Err(format!("one of the copies into `{name}` converts, and another does not").into());
     }
     // Its elements become those of the tensor: whoever else reads it would have to convert them.
     let reads = |&s: &Stmt| stmt_exprs(k, s).iter().any(|&e| mentions(k, e, buffer));
     if all_stmts(k, k.body).iter().filter(|s| reads(s)).count() > 2 {
-        return Err(format!("`{name}` is converted for a product, and used by more than that"));
+        return Err(format!("`{name}` is converted for a product, and used by more than that").into());
     }
     Ok(found)
 }

@@ -101,7 +101,7 @@ pub(super) fn of(
     }
     let attrs = CopyAttrs::default();
     if let Err(reason) = crate::tensor_copies::fits(k, facts, cx.options.target, &from, buffer, &attrs) {
-        return why(&reason);
+        return why(&reason.why);
     }
     // What one block stores another must not load, nor another tile of the same.
     let same = from.base == to.base;

@@ -1,0 +1,23 @@
+//! Fast paths that a program has not taken, as data: what a remark says in words.
+
+use crate::entities::Stmt;
+
+/// A faster way to do something, which the target has.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FastPath {
+    /// Products of warpgroups (`wgmma`), for those of warps.
+    Wgmma,
+    /// Loads of a loop run ahead of the iteration that reads what they bring.
+    Ahead,
+}
+
+/// A fast path that is lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// What is lost.
+    pub path: FastPath,
+    /// The statements that take longer for it: products, a loop, copies.
+    pub at: Vec<Stmt>,
+    /// There is no room for it beside what the program has: smaller tiles would leave some.
+    pub room: bool,
+}

@@ -1,0 +1,94 @@
+//! Why a fast path is not taken, as passes tell one another.
+
+use crate::Cx;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::loss::{FastPath, Loss};
+
+/// Why a fast path is not taken.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Refused {
+    /// What stands in the way, where that is another place than what would be faster.
+    pub(crate) span: Option<Span>,
+    pub(crate) why: String,
+    /// What would help.
+    way_out: Option<String>,
+    /// Something else is written, or a pass is switched off: nothing is lost that was not given up.
+    asked: bool,
+    /// There is no room for it beside what the program has.
+    room: bool,
+}
+
+impl Refused {
+    /// Something at `span` stands in the way.
+    pub(crate) fn at(span: Span, why: impl Into<String>) -> Refused {
+        Refused { span: Some(span), why: why.into(), ..Refused::default() }
+    }
+
+    /// There is no room for it.
+    pub(crate) fn room(why: impl Into<String>) -> Refused {
+        let room = Refused { why: why.into(), room: true, ..Refused::default() };
+        room.help("smaller tiles leave room for it; of extents that are `auto` those are taken with which the kernel is fastest")
+    }
+
+    /// Something else is asked for.
+    pub(crate) fn asked(why: impl Into<String>) -> Refused {
+        Refused { why: why.into(), asked: true, ..Refused::default() }
+    }
+
+    /// The same, asked for at `span`.
+    pub(crate) fn asked_at(span: Span, why: impl Into<String>) -> Refused {
+        Refused { asked: true, ..Refused::at(span, why) }
+    }
+
+    /// With a place, if it has none.
+    pub(crate) fn or_at(self, span: Span) -> Refused {
+        Refused { span: self.span.or(Some(span)), ..self }
+    }
+
+    /// Something else is asked for, if that is so.
+    pub(crate) fn asked_if(self, asked: bool) -> Refused {
+        Refused { asked: self.asked || asked, ..self }
+    }
+
+    /// With what would help.
+    pub(crate) fn help(self, way_out: &str) -> Refused {
+        Refused { way_out: Some(way_out.to_owned()), ..self }
+    }
+
+    /// A precondition would help; an empty one is none.
+    pub(crate) fn missing(self, precondition: &str) -> Refused {
+        let way_out = (!precondition.is_empty()).then(|| format!("declare `where {precondition}`"));
+        Refused { way_out: way_out.or(self.way_out), ..self }
+    }
+
+    /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody asked for that. `what`: what is not to be had.
+    pub(crate) fn say(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
+        let of = |&s: &Stmt| k.stmt_spans[s];
+        let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
+        let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why));
+        if let Some(way_out) = &self.way_out {
+            d = d.with_note(way_out);
+        }
+        if !self.asked && !at.is_empty() {
+            for place in at.iter().map(of).filter(|&place| place != span) {
+                d = d.with_place(place, "this could be faster");
+            }
+            d = d.with_loss(Loss { path, at, room: self.room });
+        }
+        cx.lost(d);
+    }
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Refused {
+        Refused { why, ..Refused::default() }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(why: &str) -> Refused {
+        why.to_owned().into()
+    }
+}

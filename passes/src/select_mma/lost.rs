@@ -1,0 +1,38 @@
+//! Products that could be wgmma by their types and extents, and are not.
+
+use super::operands::{acc_shape, known};
+use super::warpgroup::{self, Way};
+use crate::Cx;
+use crate::refused::Refused;
+use tilec_ir::atoms::Inputs;
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::loss::FastPath;
+use tilec_ir::target::Target;
+use tilec_ir::typing::{fixed_shape, type_of};
+
+/// What is said of one product.
+pub(super) const ONE: &str = "no product of warpgroups (`wgmma`)";
+
+/// Says why products are none of warpgroups: a loss, where they could be and nobody asked for something else.
+pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
+    let target = cx.options.target;
+    let mut at = products.to_vec();
+    at.retain(|&s| could_be(k, target, s));
+    let refused = refused.clone().or_at(k.stmt_spans[products[0]]);
+    refused.say(k, cx, what, (FastPath::Wgmma, at));
+}
+
+/// Whether warpgroups compute products of such types and extents.
+fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
+    let StmtData::Assign { dst: acc, src } = k.stmts[s] else { unreachable!("a product is assigned") };
+    let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("it is a product") };
+    let (Some((rows, cols)), Some(sum)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return false };
+    let elem = |e| type_of(k, e).ok().and_then(|ty| known(ty.elem()));
+    let (Some(a), Some(b)) = (elem(mma.a), elem(mma.b)) else { return false };
+    let depth = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
+    let atom = warpgroup::atom(target, (Inputs { a, b }, sum));
+    let (Some(depth), Some(atom)) = (depth, atom) else { return false };
+    let way = Way { swap: mma.swap, registers: false };
+    mma.atom.is_none() && warpgroup::tile(atom, None, (rows, cols, depth), way, (sum, 1), &[]).is_some()
+}

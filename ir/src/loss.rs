@@ -9,6 +9,20 @@ pub enum FastPath {
     Wgmma,
     /// Loads of a loop run ahead of the iteration that reads what they bring.
     Ahead,
+    /// Asynchronous copies of a loop's tiles, for those through registers.
+    Asynchronous,
+    /// Accesses of 16 bytes, for narrower ones or such that are shifted into place.
+    Wide,
+    /// Results that the tensor memory accelerator stores while the next are summed, for those that threads store.
+    StagedStores,
+    /// TMA loads, for copies by the threads of producer warps.
+    TensorLoads,
+    /// Copies by producer warps, for those of the threads that multiply.
+    Producer,
+    /// A layout of shared memory in which accesses meet in no bank.
+    Banks,
+    /// Statements of a loop in the order that hides most, for that of the text.
+    Overlap,
 }
 
 /// A fast path that is lost.

@@ -34,6 +34,8 @@ pub(crate) struct Feed {
     /// Statements of the block that read the buffer, themselves or inside, in program order.
     pub(crate) readers: Vec<Stmt>,
     pub(crate) how: How,
+    /// Why its tiles come by no TMA load.
+    pub(crate) refused: Option<Refused>,
 }
 
 /// The copies that feed `buffers`, in program order.
@@ -55,7 +57,9 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
                 continue;
             }
             match fill(k, options, &facts, s, buffer)? {
-                Some(how) => feeds.push(Feed { fill: s, buffer, block, readers: Vec::new(), how }),
+                Some((how, refused)) => {
+                    feeds.push(Feed { fill: s, buffer, block, readers: Vec::new(), how, refused });
+                }
                 None => readers.push((s, buffer)),
             }
         }
@@ -97,8 +101,11 @@ fn takes_over(k: &Kernel, s: Stmt, buffer: Value) -> bool {
     matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == buffer && !over.is_empty() || over.contains(&buffer))
 }
 
+/// How a copy fills a buffer, and why by no TMA load.
+type Filled = (How, Option<Refused>);
+
 /// How a statement fills a buffer; `None`: it reads it.
-fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) -> Result<Option<How>, Refused> {
+fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) -> Result<Option<Filled>, Refused> {
     let name = &k.values[buffer].name;
     if takes_over(k, s, buffer) {
         return Err(refused(k, s, format!("`{name}` shares memory with other buffers")));
@@ -120,9 +127,9 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     let plain = CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() };
     let tensor = tensor_copies::fits(k, facts, options.target, &from, buffer, &plain);
     match tensor {
-        Ok(()) => Ok(Some(How::Tensor)),
-        Err(_) => thread_fills::fits(k, facts, options.target, &from, buffer, &plain)
-            .map(|()| Some(How::Threads))
+        Ok(()) => Ok(Some((How::Tensor, None))),
+        Err(tensor) => thread_fills::fits(k, facts, options.target, &from, buffer, &plain)
+            .map(|()| Some((How::Threads, Some(tensor.or_at(k.stmt_spans[s])))))
             .map_err(|refused| refused.or_at(k.stmt_spans[s])),
     }
 }

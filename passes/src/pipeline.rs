@@ -111,6 +111,10 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
         (false, true) => format!("asynchronous copies; through registers: {}", through.join(", ")),
         (false, false) => "through registers".to_owned(),
     };
+    for (fill, refused) in plan.fills.iter().filter_map(|f| Some((f, f.refused.clone()?))) {
+        let what = format!("no asynchronous copy fills `{}`", k.values[fill.buffer].name);
+        refused.or_at(fill.span).say(k, cx, &what, (FastPath::Asynchronous, vec![plan.at]));
+    }
     let (slots, bytes) = (plan.stages, plan.bytes);
     let fragments = if plan.double_buffered { "double-buffered" } else { "loaded per slice" };
     cx.remark(

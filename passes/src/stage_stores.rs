@@ -32,6 +32,7 @@ use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
+use crate::refused::Refused;
 use crate::roles::slots_limit;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::walk::tiles_and_blocks;
@@ -44,6 +45,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, panels, rows};
+use tilec_ir::loss::FastPath;
 use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
@@ -103,7 +105,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         });
         match by {
             Ok(by) => staged.push(Staged { store, tensor: to.base, by }),
-            Err(why) => say(k, cx, store, to.base, &why),
+            Err(why) => say(k, cx, store, to.base, why),
         }
     }
     let Some(&Staged { store: first, tensor, ref by }) = staged.first() else { return false };
@@ -120,12 +122,14 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let slots = match room(k, cx, at, (first, tensor), accelerated) {
         Ok(slots) => slots,
         Err(why) => {
-            say(k, cx, first, tensor, &why);
+            say(k, cx, first, tensor, Refused::room(why));
             return false;
         }
     };
     if !asked && accelerated && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
-        say(k, cx, first, tensor, "every block computes one tile, and would wait for the accelerator at its end");
+        let why = "every block computes one tile, and would wait for the accelerator at its end";
+        // It would be no faster.
+        say(k, cx, first, tensor, Refused::asked(why));
         // Sizes have decided: the text says so.
         k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
         return false;
@@ -138,11 +142,8 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     match no_descriptor(k, &facts, tensor) {
         None => cx.remark(k.stmt_spans[first], message("the accelerator")),
         Some((why, missing)) => {
-            let message = format!("{}: the accelerator cannot, {why}", message("threads"));
-            match missing.is_empty() {
-                true => cx.remark(k.stmt_spans[first], message),
-                false => cx.remark_note(k.stmt_spans[first], message, format!("declare `where {missing}`")),
-            }
+            let refused = Refused::at(k.stmt_spans[first], format!("the accelerator cannot, {why}")).missing(&missing);
+            refused.say(k, cx, &message("threads"), (FastPath::Wide, vec![first]));
         }
     }
     true
@@ -192,8 +193,9 @@ fn swapped(k: &Kernel, at: Stmt) -> bool {
     })
 }
 
-fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: &str) {
-    cx.remark(k.stmt_spans[s], format!("`{}` is stored by threads: {why}", k.values[tensor].name));
+fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refused>) {
+    let what = format!("`{}` is stored by threads", k.values[tensor].name);
+    why.into().say(k, cx, &what, (FastPath::StagedStores, vec![s]));
 }
 
 /// Whether a store of sums is one for the accelerator, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.

@@ -15,12 +15,14 @@ use crate::analysis::views::{copy_shape, memory_views};
 use crate::analysis::wgmma::read_by_warpgroups;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::log2_shape;
+use crate::refused::Refused;
 use crate::vectorize::matrix_rows;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
+use tilec_ir::loss::FastPath;
 use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
 
@@ -88,20 +90,26 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
     let ideal: u64 = accesses.iter().map(|a| a.weight * ideal_wavefronts(a)).sum();
     let before = search_xor(&accesses, natural, 0).map_or(0, |r| r.wavefronts);
     let Some(found) = search_xor(&accesses, natural, MAX_TERMS) else {
-        cx.remark(span, format!("`{name}` keeps its natural layout: an access of it is not linear"));
+        let refused = Refused::from("an access of it is not linear");
+        refused.say(k, cx, &format!("`{name}` keeps its natural layout"), (FastPath::Banks, declared(k, v)));
         return natural.clone();
     };
-    let state = if found.conflict_free { "no conflicts" } else { "conflicts remain" };
-    cx.remark(
-        span,
-        format!(
-            "`{name}`: {} wavefronts per warp as stored naturally, {} with {} xor term(s), ideal {ideal}: {state}",
-            before,
-            found.wavefronts,
-            found.terms.len()
-        ),
+    let what = format!(
+        "`{name}`: {before} wavefronts per warp as stored naturally, {} with {} xor term(s), ideal {ideal}",
+        found.wavefronts,
+        found.terms.len()
     );
+    match found.conflict_free {
+        true => cx.remark(span, format!("{what}: no conflicts")),
+        false => Refused::from("conflicts remain").say(k, cx, &what, (FastPath::Banks, declared(k, v))),
+    }
     found.layout
+}
+
+/// The statement that declares a buffer.
+fn declared(k: &Kernel, v: Value) -> Vec<Stmt> {
+    let declares = |&s: &Stmt| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v);
+    all_stmts(k, k.body).into_iter().filter(declares).collect()
 }
 
 fn ideal_wavefronts(a: &PhaseAccess) -> u64 {

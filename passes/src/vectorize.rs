@@ -16,6 +16,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
+use crate::refused::Refused;
 use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
@@ -25,6 +26,7 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
+use tilec_ir::loss::FastPath;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
@@ -64,13 +66,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let through_registers = !crate::thread_fills::is_one(k, cx.options, &facts, s);
         let shifted = shifted.filter(|_| cx.enabled && attrs.vec.is_none() && through_registers);
         if let Some(of) = shifted.filter(|of| shiftable(&layout, &shape, of)) {
-            let (n, why) = (of.aligned, &provable.why);
-            let message =
-                format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s): {why}");
-            match provable.missing.is_empty() {
-                true => cx.remark(span, message),
-                false => cx.remark_note(span, message, format!("declare `where {}`", provable.missing)),
-            }
+            let n = of.aligned;
+            let said = format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s)");
+            lost(k, cx, s, &said, &provable);
             if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
                 (attrs.vec, attrs.mechanism) = (Some(of.vec), Mechanism::Words { aligned: of.aligned });
             }
@@ -105,7 +103,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let matrices = matrices.filter(|_| cx.enabled);
         if cx.enabled && attrs.vec.is_none() && matrices.is_none() {
-            say(k, cx, &what, &views, vec, &provable, span);
+            say(k, cx, (s, &what), &views, vec, &provable);
         }
         let matrix = attrs.vec.is_none() && matrices.is_some();
         let row = matrices.and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
@@ -288,25 +286,19 @@ pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, b
     matrix_load(layout, 1 << base, elem.bits())
 }
 
-fn say(
-    k: &Kernel,
-    cx: &mut Cx<'_>,
-    what: &str,
-    views: &[ResolvedView],
-    vec: u32,
-    provable: &Width,
-    span: tilec_ir::diag::Span,
-) {
+fn say(k: &Kernel, cx: &mut Cx<'_>, (s, what): (Stmt, &str), views: &[ResolvedView], vec: u32, provable: &Width) {
     let bytes = widest_bytes(k, views, vec);
     if bytes >= MAX_ACCESS_BYTES || provable.why.is_empty() {
         return;
     }
-    let message = format!("{what} is {} bits wide: {}", bytes * 8, provable.why);
-    if provable.missing.is_empty() {
-        cx.remark(span, message);
-    } else {
-        cx.remark_note(span, message, format!("declare `where {}`", provable.missing));
-    }
+    lost(k, cx, s, &format!("{what} is {} bits wide", bytes * 8), provable);
+}
+
+/// Says why accesses are narrow: a loss, where a precondition would make them wide.
+fn lost(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, what: &str, provable: &Width) {
+    let at = if provable.missing.is_empty() { Vec::new() } else { vec![s] };
+    let refused = Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing);
+    refused.say(k, cx, what, (FastPath::Wide, at));
 }
 
 /// Bytes of an access of `vec` elements to the widest of these memories.

@@ -101,6 +101,7 @@ fn variants(
     let (no_definitions, no_sizes) = ([Vec::new()], [Sizes::new()]);
     for more in if options.variants.is_empty() { &no_definitions[..] } else { &options.variants } {
         let mut pass_options = options.pass_options();
+        pass_options.of_variants = options.variants.len() > 1;
         pass_options.defines = options.defines.iter().chain(more).cloned().collect();
         pass_options.defines.retain(|(name, _)| has_parameter(kernel, name) || refused(has_parameter, name));
         let mut own: Vec<Planned> = Vec::new();

@@ -7,8 +7,9 @@
 use super::cards::Card;
 use super::cost::{Cost, Part};
 use super::model::launch::SCHEDULERS;
-use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, STAGED_ACCESS};
+use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, NARROW, STAGED_ACCESS};
 use super::product::wgmma;
+use super::setting::Supposed;
 use super::work::{Env, Product, Region, Work};
 use crate::analysis::live;
 use crate::analysis::views::plain_var;
@@ -62,6 +63,11 @@ fn quietly<R>(
 }
 
 impl Asked {
+    /// A block of which the cost is known, by warps or by warpgroups that take tiles in turns.
+    pub(super) fn of(cost: Cost) -> Asked {
+        Asked { cost, iterations: Vec::new(), ends: 0.0, slots: 0 }
+    }
+
     /// Whether its products are wgmma, in a schedule.
     pub(super) fn scheduled(&self) -> bool {
         !self.iterations.is_empty()
@@ -95,30 +101,14 @@ pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<
     fits.then(|| sink.into_diagnostics().into_iter().filter_map(|d| d.loss).collect())
 }
 
-/// What is taken to be so.
-#[derive(Copy, Clone)]
-pub(super) struct Supposed<'a> {
-    /// A thread may hold more than its registers, since nothing else is legal.
-    pub(super) crowded: bool,
-    /// Products that count as wgmma, were they none.
-    pub(super) wgmma: &'a [Stmt],
-}
-
-impl Supposed<'_> {
-    /// Products are what the passes make of them.
-    pub(super) fn crowded(crowded: bool) -> Supposed<'static> {
-        Supposed { crowded, wgmma: &[] }
-    }
-}
-
-/// Holds the values of `env` against the passes.
+/// Holds the values of `env` against the passes. `crowded`: a thread may hold more than its registers, since nothing else is legal.
 ///
 /// # Errors
 /// Why they are not legal, in the words of the pass.
 pub(super) fn ask(
     work: &Work<'_>,
     options: &Options,
-    card: &Card,
+    (card, crowded): (&Card, bool),
     supposed: Supposed<'_>,
     env: &Env,
 ) -> Result<Asked, String> {
@@ -128,17 +118,17 @@ pub(super) fn ask(
     let mut whole = k.clone();
     quietly(options, select_mma::NAME, |cx| select_mma::run(&mut k, cx))?;
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
-    let reader = Reader { work, card, options, env, k: &k, threads };
+    let reader = Reader { work, card, options, env, k: &k, threads, supposed };
     if !schedule_loops::is_scheduled(&k) {
         // What warps share is asked of the kernel as it is before its products become loops over slices.
         let sharing = quietly(options, select_mma::NAME, |cx| select_mma::sharing(&mut whole, cx));
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
-        return reader.of_warps(&sharing, supposed);
+        return reader.of_warps(&sharing, crowded);
     }
-    reader.has_room(supposed.crowded)?;
+    reader.has_room(crowded)?;
     let (parts, shared) = (reader.parts(), reader.shared(&|_| pipeline::usual_slots(true, false)));
     let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut k, cx))?;
-    Ok(Reader { work, card, options, env, k: &k, threads }.of_warpgroups(parts, shared, &iterations))
+    Ok(Reader { work, card, options, env, k: &k, threads, supposed }.of_warpgroups(parts, shared, &iterations))
 }
 
 /// The fewest slots of a channel that has several.
@@ -158,6 +148,7 @@ struct Reader<'a> {
     /// The kernel behind `select-mma`.
     k: &'a Kernel,
     threads: u64,
+    supposed: Supposed<'a>,
 }
 
 impl Reader<'_> {
@@ -181,7 +172,10 @@ impl Reader<'_> {
             let filled = m.load && m.buffer.is_some();
             fills |= filled;
             part.shared += if filled { bytes } else { 0.0 };
-            part.issued += bytes / ACCESS * if filled && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
+            let narrow = self.supposed.narrow.contains(&m.at);
+            let narrow = if narrow { (16 / (m.width * m.bytes).clamp(1, 16)) as f64 * NARROW } else { 1.0 };
+            part.issued +=
+                narrow * bytes / ACCESS * if filled && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
         }
         let looped = !region.loops.is_empty();
         part.staged = looped && fills && !asynchronous;
@@ -203,7 +197,7 @@ impl Reader<'_> {
     }
 
     /// Products of warps, by `mma.sync` or scalar.
-    fn of_warps(&self, sharing: &Sharing, supposed: Supposed<'_>) -> Result<Asked, String> {
+    fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
         let whole = occupancy::Block {
             threads: sharing.threads,
             tiles: 0,
@@ -219,7 +213,7 @@ impl Reader<'_> {
             0 => 0,
             n => BESIDE + n,
         };
-        if registers + functions > has && !supposed.crowded {
+        if registers + functions > has && !crowded {
             return Err(format!("a thread would hold {registers} registers of tiles, and has {has}"));
         }
         let (target, warps) = (self.options.target, sharing.threads / u64::from(WARP));
@@ -241,7 +235,7 @@ impl Reader<'_> {
                 let atom = atom.ok_or_else(|| "no instruction has these types".to_owned())?;
                 first = first.or(Some(atom));
                 let macs = self.work.elements(self.env, &product.shape).unwrap_or(0) as f64;
-                if supposed.wgmma.contains(&product.at) {
+                if self.supposed.wgmma.contains(&product.at) {
                     part.product += macs / self.card.rate(wgmma(target, product), product.inputs, product.acc);
                     part.shared += read_by_warpgroups(self.work, self.env, product);
                     continue;
@@ -275,7 +269,7 @@ impl Reader<'_> {
         let own = Target::ALL.iter().copied().find(|t| t.cc() == self.card.cc).unwrap_or(target);
         let registers = (sharing.registers + BESIDE).min(u64::from(REGISTERS_PER_THREAD));
         let resident = block.with_registers(registers, own);
-        Ok(Asked { cost: self.cost(parts, block, resident, first), iterations: Vec::new(), ends: 0.0, slots: 0 })
+        Ok(Asked::of(self.cost(parts, block, resident, first)))
     }
 
     /// Registers through which the tiles of a loop pass on their way to shared memory, beyond those of one product's operands, where copies are

@@ -80,7 +80,7 @@ impl Setting<'_> {
     /// The same with wgmma for the products of which that is supposed.
     fn supposed_shapes(&self, shapes: &[Shape]) -> Vec<Shape> {
         let of = |(product, shape): (&Product, &Shape)| {
-            let wgmma = self.supposed.contains(&product.at).then(|| wgmma(self.target, product));
+            let wgmma = self.supposed.wgmma.contains(&product.at).then(|| wgmma(self.target, product));
             Shape { atom: wgmma.unwrap_or(shape.atom), ..*shape }
         };
         self.products().zip(shapes).map(of).collect()
@@ -170,13 +170,16 @@ impl Setting<'_> {
 
     /// Completes a cost for the number of stages.
     pub(super) fn staged(&self, cost: &mut Cost, env: &Env) -> Result<(), Illegal> {
-        let stages = self.stages(env)?;
-        // The sums are exchanged where the tiles were.
-        cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
         let limit = match self.warpgroups {
             Some(_) => slots_limit(self.work.k, self.target),
             None => self.target.smem_per_block(),
         };
+        let asked = self.stages(env)?;
+        // Slots that nobody asked for give way.
+        let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);
+        let stages = if self.work.k.schedule.stages.is_some() { asked } else { fitting };
+        // The sums are exchanged where the tiles were.
+        cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
         if cost.block.shared > limit {
             return Err(Illegal::SharedMemory);
         }

@@ -5,12 +5,14 @@
 //! warning. So one loss does not hide behind another, and each is what its removal is worth in the end.
 //!
 //! Both times are those of one model with other figures: products at the rate of `wgmma`, loads that are waited for at once. The sizes are those of `--for`,
-//! or what `choose` takes for large ones. What there is no room for with tiles that `choose` took is a remark: it knew, and found nothing faster. Of a kernel that the model does not see through, all is said in remarks.
+//! or what `choose` takes for large ones. Of some losses the model has no figure; these are remarks. What there is no room for with tiles that `choose` took is a remark: it knew, and found nothing faster. So are narrow accesses of a kernel that has
+//! variants, which are there for sizes of which less is known. Of a kernel that the model does not see through, all is said in remarks.
 
-use super::asked::{Supposed, ask};
+use super::asked::{Asked, ask};
 use super::cards::Card;
 use super::cost::Cost;
-use super::model;
+use super::setting::Supposed;
+use super::several::Several;
 use super::space::Space;
 use super::work::Env;
 use crate::{Options, pipeline};
@@ -29,7 +31,8 @@ pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sin
     let said = sink.diagnostics().iter().enumerate().skip(first);
     let said = said.filter(|(_, d)| d.severity == Severity::Remark);
     let losses: Vec<(usize, Loss)> = said.filter_map(|(i, d)| Some((i, d.loss.clone()?))).collect();
-    let warned = losses.iter().filter(|(_, loss)| !(loss.room && options.chosen));
+    let known = |loss: &Loss| loss.room && options.chosen || loss.path == FastPath::Wide && options.of_variants;
+    let warned = losses.iter().filter(|(_, loss)| !known(loss));
     if losses.is_empty() {
         return;
     }
@@ -51,7 +54,12 @@ pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sin
 fn code(path: FastPath) -> Code {
     match path {
         FastPath::Wgmma => codes::NO_WGMMA,
-        FastPath::Ahead => codes::NOT_AHEAD,
+        FastPath::Ahead | FastPath::Asynchronous => codes::NOT_AHEAD,
+        FastPath::Wide => codes::NARROW,
+        FastPath::StagedStores => codes::STORED_BY_THREADS,
+        FastPath::TensorLoads | FastPath::Producer | FastPath::Banks | FastPath::Overlap => {
+            unreachable!("the model has no figure for it")
+        }
     }
 }
 
@@ -78,33 +86,48 @@ impl<'a> Estimate<'a> {
 
     /// Seconds of a launch that has lost `lost` alone, of everything that it has lost.
     fn seconds(&self, all: &[&Loss], lost: &[&Loss]) -> Option<f64> {
-        let wgmma = all.iter().filter(|l| l.path == FastPath::Wgmma && !lost.contains(l));
-        let restored: Vec<Stmt> = wgmma.flat_map(|l| l.at.iter().copied()).collect();
-        let mut cost = self.cost(&restored)?;
+        let (space, work) = (&self.space, &self.space.work);
+        let at = |of: &[&Loss], path: FastPath, not: &[&Loss]| -> Vec<Stmt> {
+            let of = of.iter().filter(|l| l.path == path && !not.contains(l));
+            of.flat_map(|l| l.at.iter().copied()).collect()
+        };
+        let wgmma = at(all, FastPath::Wgmma, lost);
+        let (wide, narrow) = (at(all, FastPath::Wide, lost), at(lost, FastPath::Wide, &[]));
+        let supposed = Supposed { wgmma: &wgmma, wide: &wide, narrow: &narrow };
+        let mut env = self.env.clone();
+        let mut launch = space.launch(&env, space.bytes(&env));
+        let plain = work.products().all(|p| p.operands.iter().all(|o| !o.computed)) && !work.is_of_several();
+        let mut asked = match plain {
+            true => Asked::of(space.setting().supposing(supposed).cost(&env).ok()?),
+            false => ask(work, space.options, (space.card, true), supposed, &env).ok()?,
+        };
+        self.worsen(&mut asked.cost, &wgmma, (all, lost));
+        space.raster(&mut env, &asked.cost, &mut launch);
+        Some(Several::of(space).time(&asked, &launch).seconds)
+    }
+
+    /// A block with what is lost, the products `wgmma` being what they are supposed to be.
+    fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&Loss], &[&Loss])) {
         // Producer warps load ahead what products of warpgroups read.
         let ahead = pipeline::usual_slots(true, true) as f64 - READ;
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
-            if region.products.iter().any(|p| restored.contains(&p.at)) {
+            if region.products.iter().any(|p| wgmma.contains(&p.at)) {
                 (part.ahead, part.staged) = (part.ahead.max(ahead), false);
+            }
+            let through =
+                |l: &&Loss| l.path == FastPath::Asynchronous && region.at.is_some_and(|at| l.at.contains(&at));
+            if all.iter().copied().any(|l| through(&l)) {
+                // A load is issued at the head of a trip, and stored at its end.
+                let lost = lost.iter().copied().any(|l| through(&l));
+                (part.ahead, part.staged) = if lost { (1.0, true) } else { (part.ahead.max(ahead), false) };
             }
         }
         cost.lose(&self.space.work.regions, lost.iter().copied());
-        let mut env = self.env.clone();
-        let mut launch = self.space.launch(&env, self.space.bytes(&env));
-        self.space.raster(&mut env, &cost, &mut launch);
-        Some(model::time(self.space.card, &cost, &launch).seconds)
-    }
-
-    /// What a block costs, were the products `restored` wgmma.
-    fn cost(&self, restored: &[Stmt]) -> Option<Cost> {
-        let (space, work) = (&self.space, &self.space.work);
-        let plain = work.products().all(|p| p.operands.iter().all(|o| !o.computed));
-        if plain && !work.is_of_several() {
-            return space.setting().supposing(restored).cost(&self.env).ok();
+        let stores = |s: &Stmt| self.space.work.moves().any(|m| m.at == *s);
+        let staged = |l: &&Loss| l.path == FastPath::StagedStores && l.at.iter().any(stores);
+        if all.iter().any(staged) {
+            cost.offloaded = !lost.iter().any(staged);
         }
-        let supposed = Supposed { crowded: true, wgmma: restored };
-        let asked = ask(work, space.options, space.card, supposed, &self.env).ok()?;
-        (!asked.scheduled()).then_some(asked.cost)
     }
 
     /// For which card and sizes that is said.

@@ -21,6 +21,12 @@ impl Setting<'_> {
         all / extent.max(1) * extent.next_multiple_of(row.max(1))
     }
 
+    /// Elements of an access that are known to lie together.
+    fn width(&self, m: &Move) -> u64 {
+        let wide = self.supposed.wide.contains(&m.at);
+        if wide { u64::from(MAX_ACCESS_BYTES) / m.bytes.max(1) } else { m.width }
+    }
+
     /// Bytes of a thread's access.
     pub(super) fn access(&self, env: &Env, m: &Move, shapes: &[Shape]) -> u64 {
         if self.transposed(m, shapes) && m.bytes >= 4 {
@@ -30,13 +36,13 @@ impl Setting<'_> {
             return u64::from(MAX_ACCESS_BYTES);
         }
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
-        (m.width.min(run) * m.bytes).clamp(1, 16)
+        (self.width(m).min(run) * m.bytes).clamp(1, 16)
     }
 
     /// Whether the tile is loaded in aligned words and shifted into place.
     pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
-        m.load && m.plain && takes_words(m.bytes, m.width, run) && !self.transposed(m, shapes)
+        m.load && m.plain && takes_words(m.bytes, self.width(m), run) && !self.transposed(m, shapes)
     }
 
     /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.

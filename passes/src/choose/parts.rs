@@ -13,6 +13,8 @@ const SHIFTING: f64 = 16.0;
 /// Warp instructions of an access to global memory with its address, and with the store to shared memory behind it (counted in machine code).
 pub(super) const DIRECT_ACCESS: f64 = 1.5;
 pub(super) const STAGED_ACCESS: f64 = 2.5;
+/// How many times as many instructions a narrow access takes, for its address.
+pub(super) const NARROW: f64 = 2.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 /// Bytes of a register.
@@ -73,7 +75,7 @@ impl Setting<'_> {
             }
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
-            let narrow = if access < 16 { 2.0 } else { 1.0 };
+            let narrow = if access < 16 { NARROW } else { 1.0 };
             let each = each + if shifted { SHIFTING } else { 0.0 };
             part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
             // The unit that moves shared memory also loads the two words that cover an access.

@@ -11,6 +11,17 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
+/// Fast paths that are taken to be what they are not.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Supposed<'a> {
+    /// Products that count as wgmma.
+    pub(super) wgmma: &'a [Stmt],
+    /// Copies whose accesses of global memory count as 16 bytes wide.
+    pub(super) wide: &'a [Stmt],
+    /// Copies whose accesses count as narrow as they are, where as a rule they are taken to be wide (`asked`).
+    pub(super) narrow: &'a [Stmt],
+}
+
 /// What is the same for all candidates.
 pub(super) struct Setting<'a> {
     pub(super) work: &'a Work<'a>,
@@ -26,17 +37,17 @@ pub(super) struct Setting<'a> {
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,
-    /// Products that count as wgmma, were they none: what that would cost.
-    pub(super) supposed: &'a [Stmt],
+    /// What is taken to be so that is not.
+    pub(super) supposed: Supposed<'a>,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
 }
 
 impl<'a> Setting<'a> {
-    /// The same, were these products wgmma.
-    pub(super) fn supposing(self, products: &'a [Stmt]) -> Setting<'a> {
-        Setting { supposed: products, ..self }
+    /// The same, were these things so.
+    pub(super) fn supposing(self, supposed: Supposed<'a>) -> Setting<'a> {
+        Setting { supposed, ..self }
     }
 }
 

@@ -5,7 +5,7 @@
 //! (a causal mask) tiles are dealt out from both ends, so that no round is cut to whole ones. Blocks of `mma.sync` are timed as those of one product are
 //! ([`super::model`]).
 
-use super::asked::{Asked, Supposed, ask, compiled, read_by_warpgroups};
+use super::asked::{Asked, ask, compiled, read_by_warpgroups};
 use super::found::{Failed, Found, Ranked};
 use super::illegal::Illegal;
 use super::model;
@@ -13,6 +13,7 @@ use super::model::launch::{Launch, Time};
 use super::model::scheduled::{self, Loop, Tiles};
 use super::parameters::Role;
 use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
+use super::setting::Supposed;
 use super::space::Space;
 use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
@@ -148,7 +149,7 @@ impl<'a> Several<'a> {
         for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.space.work, self.space.options, self.space.card, Supposed::crowded(true), &env) {
+            match ask(&self.space.work, self.space.options, (self.space.card, true), Supposed::default(), &env) {
                 Ok(_) => return Ok(Found { values, choice: None, crowded: false }),
                 Err(why) => refused = refused.or(Some(why)),
             }
@@ -184,8 +185,8 @@ impl<'a> Several<'a> {
             match ask(
                 &self.space.work,
                 self.space.options,
-                self.space.card,
-                Supposed::crowded(self.space.crowded),
+                (self.space.card, self.space.crowded),
+                Supposed::default(),
                 &env,
             ) {
                 Ok(asked) => {
@@ -272,12 +273,17 @@ impl<'a> Several<'a> {
         for (p, value) in &mut values {
             *value = env[*p].unwrap_or(*value);
         }
-        let time = match asked.scheduled() {
-            false => model::time(self.space.card, &asked.cost, &launch),
-            true => self.of_schedule(&asked, &launch),
-        };
+        let time = self.time(&asked, &launch);
         let odd = values.iter().any(|&(p, x)| x.count_ones() > 1 && !self.reduces(p));
         Candidate { values, odd, asked, time, compiled: false }
+    }
+
+    /// The time of a launch.
+    pub(super) fn time(&self, asked: &Asked, launch: &Launch) -> Time {
+        match asked.scheduled() {
+            false => model::time(self.space.card, &asked.cost, launch),
+            true => self.of_schedule(asked, launch),
+        }
     }
 
     /// The time of blocks whose loops have a modulo schedule.

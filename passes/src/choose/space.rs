@@ -6,7 +6,7 @@ use super::found::Failed;
 use super::model;
 use super::model::launch::Launch;
 use super::parameters::{Auto, Role};
-use super::setting::Setting;
+use super::setting::{Setting, Supposed};
 use super::sizes::assumed;
 use super::work::{Env, Work};
 use crate::assign_layouts::reduced_axes;
@@ -145,7 +145,7 @@ impl<'a> Space<'a> {
             stage_stores: self.options.is_on(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
-            supposed: &[],
+            supposed: Supposed::default(),
             crowded: self.crowded,
         }
     }

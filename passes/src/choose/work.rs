@@ -52,6 +52,8 @@ pub(super) struct Product {
 /// A tile that moves from or to global memory.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
+    /// The copy.
+    pub(super) at: Stmt,
     pub(super) load: bool,
     /// Extents of the tile.
     pub(super) shape: Vec<Expr>,
@@ -356,10 +358,14 @@ impl Reader<'_> {
         for &e in &sources {
             let Some(view) = resolve_view(self.sketch, e) else { continue };
             match view.space(self.sketch) {
-                s if s.has_bounds() => {
+                space if space.has_bounds() => {
                     let plain = e == src && elem_of(self.sketch, view.base) == elem_of(self.sketch, to.base);
                     let width = written.filter(|_| plain);
-                    region.moves.extend(self.moved(true, e, &shape, width).map(|m| Move { buffer: into, plain, ..m }));
+                    region.moves.extend(self.moved((s, true), e, &shape, width).map(|m| Move {
+                        buffer: into,
+                        plain,
+                        ..m
+                    }));
                     loads += 1;
                 }
                 s if s.is_of_block() => region.shared.push((shape.clone(), self.bytes(view.base))),
@@ -367,7 +373,7 @@ impl Reader<'_> {
             }
         }
         match to.space(self.sketch) {
-            s if s.has_bounds() => region.moves.extend(self.moved(false, dst, &shape, written)),
+            space if space.has_bounds() => region.moves.extend(self.moved((s, false), dst, &shape, written)),
             // What global memory fills is counted with the move.
             s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.bytes(to.base))),
             _ => {}
@@ -411,7 +417,7 @@ impl Reader<'_> {
         sources.into_iter().filter_map(whole).find(matrix)
     }
 
-    fn moved(&self, load: bool, e: Expr, shape: &[Expr], written: Option<u64>) -> Option<Move> {
+    fn moved(&self, (at, load): (Stmt, bool), e: Expr, shape: &[Expr], written: Option<u64>) -> Option<Move> {
         let view = resolve_view(self.sketch, e)?;
         let known: Vec<u64> = shape.iter().map(|&e| self.sketch.as_int(e).map_or(1, |x| x.max(1) as u64)).collect();
         if known.len() != view.kept().len() {
@@ -430,6 +436,17 @@ impl Reader<'_> {
             .is_some_and(|t| (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1)));
         let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
-        Some(Move { load, shape: shape.to_vec(), contiguous, bytes, width, buffer: None, plain: false, modes, pitch })
+        Some(Move {
+            at,
+            load,
+            shape: shape.to_vec(),
+            contiguous,
+            bytes,
+            width,
+            buffer: None,
+            plain: false,
+            modes,
+            pitch,
+        })
     }
 }

@@ -199,8 +199,9 @@ fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
     let view = resolve_view(k, *src)?;
     k.tensor_ty(view.base)?;
-    let direct = direct(k, cx, &view, buffer, attrs);
-    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct })
+    let direct = cx.options.target.has_asynchronous_copies().then(|| direct(k, &view, buffer, attrs));
+    let (direct, refused) = (matches!(direct, Some(Ok(()))), direct.and_then(Result::err));
+    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct, refused })
 }
 
 /// The buffer that a copy fills with what it computes of windows of global memory.
@@ -211,18 +212,32 @@ fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
     computes.then_some(buffer)
 }
 
-/// Whether `cp.async` can do the copy: accesses of its widths, elements as they are, in the order they have.
-fn direct(k: &Kernel, cx: &Cx<'_>, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> bool {
-    let same_order = attrs.vec.unwrap_or(1) == 1
-        || window_contiguous_dim(k, from) == crate::analysis::order::smem_contiguous(k, buffer);
-    let (from, to) = (known_elem(k, from.base), known_elem(k, buffer));
-    same_order
-        && cx.options.target.has_asynchronous_copies()
-        && from == to
-        && ASYNCHRONOUS_COPY_BYTES.contains(&(attrs.vec.unwrap_or(1) * from.bytes()))
-        && attrs.reduce.is_none()
-        && attrs.unaligned().is_none()
-        && attrs.when.is_none()
+/// Why `cp.async` cannot do the copy; `Ok`: accesses of its widths, elements as they are, in the order they have.
+fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> Result<(), Refused> {
+    let width = attrs.vec.unwrap_or(1);
+    let transposed = window_contiguous_dim(k, from) != crate::analysis::order::smem_contiguous(k, buffer);
+    let help = "store the tensor in the order in which the product reads it";
+    let (name, from, to) = (&k.values[from.base].name, known_elem(k, from.base), known_elem(k, buffer));
+    let bytes = width * from.bytes();
+    if from != to {
+        return Err(format!("the copy of `{name}` converts").into());
+    }
+    if attrs.reduce.is_some() || attrs.when.is_some() {
+        return Err(format!("the copy of `{name}` has attributes").into());
+    }
+    // What keeps accesses from being wide `vectorize` has said.
+    if attrs.unaligned().is_some() {
+        return Err(Refused::asked(format!("words of `{name}` are shifted")));
+    }
+    if !ASYNCHRONOUS_COPY_BYTES.contains(&bytes) {
+        let why = format!("`{name}` is copied {bytes} byte(s) at a time");
+        let turned = format!("{why}, for it is transposed on its way");
+        return Err(if transposed { Refused::from(turned).help(help) } else { Refused::asked(why) });
+    }
+    match transposed && width > 1 {
+        false => Ok(()),
+        true => Err(Refused::from(format!("`{name}` is transposed on its way")).help(help)),
+    }
 }
 
 /// Whether each buffer is filled by one copy, and used in the loop alone.

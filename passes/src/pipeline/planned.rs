@@ -1,5 +1,6 @@
 //! What is decided about a loop: what its copies fill, how its products are cut into slices, and what becomes of it.
 
+use crate::refused::Refused;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::CopyAttrs;
@@ -13,6 +14,8 @@ pub(crate) struct Fill {
     pub(super) span: Span,
     /// It goes from global to shared memory directly (`cp.async`), not through registers.
     pub(super) direct: bool,
+    /// Why it goes through registers on a target that has other copies.
+    pub(super) refused: Option<Refused>,
 }
 
 /// A slice of the reduction: fragment loads, then what uses them.

@@ -16,6 +16,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, StmtPlan, ValueDef, View};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::loss::FastPath;
 use tilec_ir::overlay::Overlays;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
@@ -51,6 +52,12 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<()
     }
     for group in &groups {
         operate(k, group);
+    }
+    for feed in feeds {
+        if let Some(refused) = &feed.refused {
+            let what = format!("no TMA load fills `{}`", k.values[feed.buffer].name);
+            refused.say(k, cx, &what, (FastPath::TensorLoads, vec![feed.fill]));
+        }
     }
     let list: Vec<String> = slots.iter().map(|(v, n)| format!("`{}` {n}", k.values[*v].name)).collect();
     let by_threads = feeds.iter().any(|f| f.how == How::Threads);

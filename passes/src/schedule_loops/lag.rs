@@ -8,11 +8,13 @@
 use crate::Cx;
 use crate::analysis::reduction::Reduction;
 use crate::analysis::width::{known_elem, slots_of, tile_shape};
+use crate::refused::Refused;
 use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, consumer_warps, ping_pong};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+use tilec_ir::loss::FastPath;
 use tilec_ir::target::WARP;
 
 /// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
@@ -52,7 +54,9 @@ pub(super) fn wanted(
         (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
         (Err(why), None) => {
             if found.as_ref().is_ok_and(|step| step.part.is_some()) {
-                cx.remark(span, format!("no product is pending while the next is issued: {why}"));
+                let refused = Refused::room(why).or_at(span);
+                let loss = (FastPath::Overlap, found.iter().map(|step| step.product).collect());
+                refused.say(k, cx, "no product is pending while the next is issued", loss);
             }
             Ok(false)
         }

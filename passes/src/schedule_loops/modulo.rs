@@ -20,10 +20,12 @@ use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph, Why};
+use crate::refused::Refused;
 use crate::roles::{BESIDE, consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
+use tilec_ir::loss::FastPath;
 use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 
@@ -82,12 +84,13 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let Some(found) = found else {
         // The order of the text is always one.
         let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
-        let (span, why) = match orders {
-            Some(span) => (span, "this orders threads by itself"),
-            None => (place, "no order of its statements keeps within the registers and slots that there are"),
+        let refused = match orders {
+            Some(span) => Refused::asked_at(span, "this orders threads by itself"),
+            None => Refused::room("no order of its statements keeps within the registers and slots that there are"),
         };
         plain(k, body);
-        cx.remark(span, format!("the loop keeps the order of the text: {why}"));
+        let products = k.blocks[body].iter().copied().filter(|&s| is_product(k, s)).collect();
+        refused.or_at(place).say(k, cx, "the loop keeps the order of the text", (FastPath::Overlap, products));
         return Ok(None);
     };
     let list = k.blocks[body].clone();

@@ -29,6 +29,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::loss::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
 
@@ -213,12 +214,18 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
             Ok(_) => {}
             Err(refused) => {
                 let name = &k.values[buffer].name;
-                let span = refused.span.unwrap_or(k.values[buffer].span);
-                cx.remark(span, format!("the threads that multiply fill `{name}`: {}", refused.why));
+                let what = format!("the threads that multiply fill `{name}`");
+                refused.say(k, cx, &what, (FastPath::Producer, fills(k, buffer)));
             }
         }
     }
     found
+}
+
+/// The copies into a buffer.
+fn fills(k: &Kernel, buffer: Value) -> Vec<Stmt> {
+    let into = |&s: &Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if resolve_view(k, dst).is_some_and(|to| to.base == buffer));
+    all_stmts(k, k.body).into_iter().filter(into).collect()
 }
 
 /// Whether a person wrote how threads do a copy.

@@ -1,14 +1,23 @@
 //! The roles of a kernel on sm_90a: how many warps and registers producer and consumer have, and what of shared memory is theirs.
 
+use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_scheduled;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP, register_share};
+use tilec_ir::typing::resolve_view;
 
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
+/// The same where its threads ask for tensor copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
+const USUAL: i64 = 40;
+const SOME: i64 = 32;
+const FEW: i64 = 24;
+/// What a producer with the fewest registers holds at most, as [`held_by_producer`] counts it (ptxas 13: of the 22 registers that it has for code, `gemm.tile` takes
+/// 20 and `gemm_fused.tile` 22, with 5; of those with 6 or more `gemm_splitk.tile`, `gemm_batched.tile`, `swiglu.tile` and `attention.tile` spill 4 to 12 bytes).
+const HELD_BY_FEW: usize = 5;
 /// Bytes that a block keeps for its barriers.
 const BARRIER_BYTES: u64 = 1024;
 
@@ -58,8 +67,9 @@ pub(crate) fn role(
 pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
     let few = match warps * replicas(k) {
         _ if filling => FILLING,
-        12.. => 32,
-        _ => 40,
+        _ if held_by_producer(k) <= HELD_BY_FEW => FEW,
+        12.. => SOME,
+        _ => USUAL,
     };
     let share = share(k, warps);
     let warps = warps * replicas(k);
@@ -77,6 +87,30 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
             (Some(left.clamp(few, share)), Some(many))
         }
     }
+}
+
+/// What the threads that ask for tensor copies hold in loops: coordinates of windows, indices, and starts that are computed.
+fn held_by_producer(k: &Kernel) -> usize {
+    let slot = |e: Expr| match &k.exprs[e] {
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_)),
+        ExprData::View(view) => view.slot == Some(Slot::Put),
+        _ => false,
+    };
+    let coordinates = |s: Stmt| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } if slot(dst) => {
+            resolve_view(k, src).filter(|view| k.tensor_ty(view.base).is_some()).map_or(0, |view| view.dims.len())
+        }
+        _ => 0,
+    };
+    let held = |&s: &Stmt| match k.stmts[s] {
+        StmtData::For { start, body, unroll: false, .. } => {
+            let filled: usize = all_stmts(k, body).into_iter().map(coordinates).sum();
+            let computed = usize::from(k.as_int(start) != Some(0));
+            if filled > 0 { filled + 1 + computed } else { 0 }
+        }
+        _ => 0,
+    };
+    all_stmts(k, k.body).iter().map(held).sum()
 }
 
 /// Registers of each thread as a block starts, whose consumer has so many warps.

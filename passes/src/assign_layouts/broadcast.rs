@@ -27,6 +27,10 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
+/// Registers of what repeats that are held in any case: predicates and addresses of what is read again take as many (ptxas 13, `scale` of `gemm_fused.tile`: two rows of
+/// a thread).
+const FEW: u64 = 8;
+
 /// A store of register tiles to global memory, or to the buffer that the accelerator stores there.
 struct Store {
     stmt: Stmt,
@@ -188,7 +192,7 @@ fn crowded(k: &Kernel, store: &Store, e: Expr, small: &[u64]) -> Option<String> 
     let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small))?;
     let own = (live::held(&layout, small) * u64::from(known_elem(k, base).bytes())).div_ceil(4);
     let has = roles::epilogue_registers(k, threads);
-    (sums + own > has).then(|| {
+    (own > FEW && sums + own > has).then(|| {
         format!(
             "`{}` repeats, and is read again for each row: its {own} elements, and {sums} registers of tiles, exceed the {has} that a thread has for them",
             k.values[base].name

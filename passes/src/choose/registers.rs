@@ -26,6 +26,10 @@ const LOADED_SHARE: u64 = 2;
 /// And where sums are halves, which the epilogue takes apart (51).
 const UNPACKED: u64 = 16;
 
+/// And of each tensor that repeats, addresses and predicates beside a matrix that tensor copies have loaded as a whole (ptxas 13: none of `gemm_fused.tile` of f16 and
+/// bf16 spills with 128 registers of sums and 64 of C of 240, but with `erf`; of bytes it does).
+const COMBINED: u64 = 8;
+
 /// Registers beside these for each tensor that repeats, such as a bias (`gemm_fused.tile`: 53 beside sums and a residual, with two of them).
 const REPEATED: u64 = 12;
 
@@ -58,7 +62,7 @@ impl Setting<'_> {
             false => ADDRESSES + self.more_addresses(env, shapes, threads).min(ADDRESSES),
         };
         let addresses = match self.warpgroups {
-            Some(_) => self.beside_sums(shapes) + self.loaded_beside(env, &block),
+            Some(_) => self.beside_sums(shapes) + self.loaded_beside(env, &block) + self.work.functions,
             // What the main loop takes beside its tiles, and what functions do.
             None if self.work.functions > 0 => {
                 let rows = shapes.iter().map(|shape| spills::beside_loop(shape.atom.row(), self.target));
@@ -71,7 +75,8 @@ impl Setting<'_> {
         let alone = pieces && staged && threads == u64::from(WARP);
         // Aligned words that cover unaligned rows are twice as many as those of the tile.
         let covering: u64 = self.moves().filter(|m| shifted(m)).map(|m| elements(m) * m.bytes / (4 * threads)).sum();
-        if (block.tiles + covering > room || alone) && !self.crowded {
+        let whole = self.warpgroups.is_some() && !self.holds_whole(env, &block);
+        if (block.tiles + covering > room || alone || whole) && !self.crowded {
             return Err(Illegal::Registers);
         }
         block.tiles = block.tiles.min(room);
@@ -101,15 +106,32 @@ impl Setting<'_> {
         self.products().zip(shapes).map(one).max().unwrap_or(BESIDE_SUMS)
     }
 
+    /// Registers of the matrices that are loaded in branches that are rarely taken.
+    fn rare(&self, env: &Env, block: &occupancy::Block) -> u64 {
+        let own = self.work.rare.moves.iter().filter(|m| m.load && m.buffer.is_none());
+        own.map(|m| self.words(env, m, block)).sum()
+    }
+
+    /// Registers that a matrix takes on its way: bytes are taken apart.
+    fn words(&self, env: &Env, m: &Move, block: &occupancy::Block) -> u64 {
+        self.work.elements(env, &m.shape).unwrap_or(0) * m.bytes.max(2) / (4 * block.threads)
+    }
+
+    /// Whether a thread has registers for a matrix that tensor copies load as a whole in a rare branch, and for what it is combined with.
+    fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
+        let rare = self.rare(env, block);
+        let held = block.tiles + rare + roles::BESIDE;
+        let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.bytes < 2);
+        let apart = if bytes { UNPACKED } else { 0 };
+        let whole = self.stage_stores && rare > 0 && held <= self.has(block);
+        !whole || held + COMBINED * self.work.repeated + self.work.functions + apart <= self.has(block)
+    }
+
     /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all, and of what it takes to combine
     /// results with what repeats.
     fn loaded_beside(&self, env: &Env, block: &occupancy::Block) -> u64 {
-        // Bytes are taken apart on their way into registers.
-        let words = |m: &Move| self.work.elements(env, &m.shape).unwrap_or(0) * m.bytes.max(2) / (4 * block.threads);
-        let of = |moves: &mut dyn Iterator<Item = &Move>| {
-            moves.filter(|m| m.load && m.buffer.is_none()).map(words).sum::<u64>()
-        };
-        let (loaded, rare) = (of(&mut self.moves()), of(&mut self.work.rare.moves.iter()));
+        let own = self.moves().filter(|m| m.load && m.buffer.is_none());
+        let (loaded, rare) = (own.map(|m| self.words(env, m, block)).sum::<u64>(), self.rare(env, block));
         // What is loaded in a branch that is rarely taken is loaded piece by piece where less is left (192x176 of `gemm.tile`: 88 registers of sums and 44 of C
         // of 160, and none is spilled).
         let rare = if block.tiles + rare + roles::BESIDE + roles::EPILOGUE <= self.has(block) { rare } else { 0 };

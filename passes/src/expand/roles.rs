@@ -100,6 +100,8 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     let span = k.name_span;
     let mut allocs = Vec::new();
     let body = k.body;
+    let warps = consumer_warps(k);
+    let (few, many) = registers(k, warps, copies_asynchronously(k, &k.blocks[body]));
     hoist_allocs(k, body, &mut allocs);
     let last = if ping_pong(k).is_some() { Vec::new() } else { last_waits(k) };
     let produced = clone_block(k, body, &mut Map::default());
@@ -123,9 +125,6 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
         None => (produced, consumed),
     };
     consumed.extend(last);
-    let warps = consumer_warps(k);
-    let by_threads = copies_asynchronously(k, &produced);
-    let (few, many) = registers(k, warps, by_threads);
     let producer = role(k, "producer", (PRODUCER_WARPS, 1), few, produced, span);
     let consumer = role(k, "consumer", (warps, replicas(k)), many, consumed, span);
     if let StmtData::Role { body, .. } = k.stmts[consumer] {

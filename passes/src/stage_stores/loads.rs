@@ -15,6 +15,7 @@
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::reduction;
+use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
 use crate::roles::{consumer_registers, ping_pong};
@@ -122,7 +123,7 @@ pub(super) fn of(
     if same && walk::shares_tiles(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");
     }
-    if !fits_registers(k, src, &from, rows * cols) {
+    if !fits_registers(k, deferred, src, &from, rows * cols) {
         return why("there are no registers for it beside the sums");
     }
     Ok(Some(Load { from, buffer, width }))
@@ -184,11 +185,11 @@ fn is_written(k: &Kernel, tensor: Value) -> bool {
 }
 
 /// Whether a thread has registers for its part of the matrix, beside its sums.
-fn fits_registers(k: &Kernel, src: Expr, from: &ResolvedView, elems: u64) -> bool {
+fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedView, elems: u64) -> bool {
     let threads = Threads::of(k).count();
     let words = |bytes: u32| elems / threads * u64::from(bytes) / 4;
     let mut sums = 0;
-    crate::analysis::uses::for_each_ref(k, src, &mut |v| {
+    for_each_tile(k, deferred, src, &mut |v| {
         if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {
             sums = sums.max(words(known_elem(k, v).bytes()));
         }

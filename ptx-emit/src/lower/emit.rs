@@ -3,7 +3,8 @@
 //! Code is emitted into a stack of *frames*: the kernel, and one for each loop or branch being built. A pure instruction
 //! goes to the outermost frame in which all its operands are defined, after what is there already, and is found again when
 //! it is asked for a second time. So addresses, predicates and constants of a loop body are computed once, in front of the
-//! loop, with no separate analysis. Registers that are written more than once are *mutable*: instructions on them stay
+//! loop, with no separate analysis. What a side of a branch needs stays there in loops that have
+//! no registers to hold it. Registers that are written more than once are *mutable*: instructions on them stay
 //! where they are and are not shared.
 
 use super::known::{Key, Known};
@@ -17,6 +18,8 @@ struct Frame {
     items: Vec<Item>,
     /// Its number among all that were ever opened.
     number: u32,
+    /// Whether it is a side of a branch that pure instructions do not leave.
+    keeps: bool,
 }
 
 /// Where a register is defined.
@@ -44,7 +47,7 @@ impl Emit {
     pub(super) fn new(func: Function) -> Emit {
         Emit {
             func,
-            frames: vec![Frame { items: Vec::new(), number: 0 }],
+            frames: vec![Frame { items: Vec::new(), number: 0, keeps: false }],
             defs: PrimaryMap::new(),
             known: Known::default(),
             opened: 1,
@@ -58,7 +61,16 @@ impl Emit {
     }
 
     pub(super) fn push_frame(&mut self) {
-        self.frames.push(Frame { items: Vec::new(), number: self.opened });
+        self.open(false);
+    }
+
+    /// Opens the frame of a side of a branch that pure instructions do not leave: in front of the loop around it their results would take registers all the time.
+    pub(super) fn push_side(&mut self) {
+        self.open(true);
+    }
+
+    fn open(&mut self, keeps: bool) {
+        self.frames.push(Frame { items: Vec::new(), number: self.opened, keeps });
         self.opened += 1;
     }
 
@@ -268,6 +280,8 @@ impl Emit {
         if let Some(reg) = self.known.find(open) {
             return reg;
         }
+        let kept = frames.iter().rev().take_while(|frame| frame.keeps).count();
+        let depth = if kept > 0 { depth.max(frames.len() - kept) } else { depth };
         let dst = self.reg_at(class, depth, false);
         self.known.insert(dst);
         self.item_at(depth, Item::Inst(Inst { op, guard: None, operands: with_destination(dst, srcs) }));

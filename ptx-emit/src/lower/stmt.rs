@@ -1,6 +1,7 @@
 //! Statements: declarations, assignments, loops, branches, channel operations, barriers.
 
 use super::dims::Dims;
+use super::emit::Emit;
 use super::ints::{Int, Repr};
 use super::loops::Trips;
 use super::state::{Lower, MAX_INSTRUCTIONS};
@@ -277,7 +278,9 @@ impl Lower<'_> {
         self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
-        self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
+        let several = self.accumulators(body) > 1;
+        let crowded = several || self.has_loop(body);
+        self.loops.push(LoopState { var, depth, start, step, crowded, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
         // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and behind the
@@ -300,10 +303,17 @@ impl Lower<'_> {
         }
         self.mark(s);
         self.close_loop(state, Trips { counter, start, end, every: step, head, skip, uniform: true });
-        if self.accumulators(body) > 1 {
+        if several {
             self.emit.forget();
         }
         Ok(())
+    }
+
+    /// Whether there is a loop at run time under a block.
+    fn has_loop(&self, body: Block) -> bool {
+        let mut found = false;
+        self.k.walk(body, &mut |k, _, s| found |= matches!(k.stmts[s], StmtData::For { unroll: false, .. }));
+        found
     }
 
     /// Accumulators of products under a block.
@@ -330,13 +340,15 @@ impl Lower<'_> {
             self.positions_into_registers(&moved);
         }
         let rings = self.rings.clone();
-        self.emit.push_frame();
+        let keeps = self.loops.last().is_some_and(|l| l.crowded);
+        let open = |emit: &mut Emit| if keeps { emit.push_side() } else { emit.push_frame() };
+        open(&mut self.emit);
         self.block(then)?;
         let then_items = self.emit.pop_frame();
         let after_then = std::mem::replace(&mut self.rings, rings);
         let mut else_items = Vec::new();
         if let Some(b) = otherwise {
-            self.emit.push_frame();
+            open(&mut self.emit);
             self.block(b)?;
             else_items = self.emit.pop_frame();
         }

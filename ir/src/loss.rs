@@ -34,4 +34,6 @@ pub struct Loss {
     pub at: Vec<Stmt>,
     /// There is no room for it beside what the program has: smaller tiles would leave some.
     pub room: bool,
+    /// What is missing is that rows of tensors are known to be multiples of 16 bytes.
+    pub rows: bool,
 }

@@ -18,6 +18,8 @@ pub(crate) struct Refused {
     asked: bool,
     /// There is no room for it beside what the program has.
     room: bool,
+    /// Rows of a tensor are not known to be multiples of 16 bytes.
+    rows: bool,
 }
 
 impl Refused {
@@ -59,8 +61,10 @@ impl Refused {
 
     /// A precondition would help; an empty one is none.
     pub(crate) fn missing(self, precondition: &str) -> Refused {
-        let way_out = (!precondition.is_empty()).then(|| format!("declare `where {precondition}`"));
-        Refused { way_out: way_out.or(self.way_out), ..self }
+        if precondition.is_empty() {
+            return self;
+        }
+        Refused { rows: true, ..self.help(&format!("declare `where {precondition}`")) }
     }
 
     /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody asked for that. `what`: what is not to be had.
@@ -75,7 +79,7 @@ impl Refused {
             for place in at.iter().map(of).filter(|&place| place != span) {
                 d = d.with_place(place, "this could be faster");
             }
-            d = d.with_loss(Loss { path, at, room: self.room });
+            d = d.with_loss(Loss { path, at, room: self.room, rows: self.rows });
         }
         cx.lost(d);
     }

@@ -14,7 +14,8 @@ use super::cost::Cost;
 use super::setting::Supposed;
 use super::several::Several;
 use super::space::Space;
-use super::work::Env;
+use super::work::{Env, Move, Region};
+use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::{Options, pipeline};
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Severity, Sink};
@@ -40,6 +41,9 @@ pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sin
     let all: Vec<&Loss> = losses.iter().map(|(_, loss)| loss).collect();
     let Some(without) = launch.seconds(&all, &[]) else { return };
     for (i, loss) in warned {
+        if loss.rows && launch.has_odd_rows(loss) {
+            continue;
+        }
         let Some(with) = launch.seconds(&all, &[loss]) else { continue };
         let share = with / without - 1.0;
         if share > WORTH {
@@ -82,6 +86,17 @@ impl<'a> Estimate<'a> {
             env[axis.index] = space.work.int(&env, axis.extent).map(|n| n / 2);
         }
         Some(Estimate { space, env })
+    }
+
+    /// Whether rows of what is loaded or stored for these statements are no multiples of 16 bytes with these sizes: no precondition would help.
+    fn has_odd_rows(&self, loss: &Loss) -> bool {
+        let multiplied = |r: &Region| r.products.iter().any(|p| loss.at.contains(&p.at));
+        let odd = |m: &Move| {
+            let row = m.pitch.and_then(|e| self.space.work.extent(&self.env, e)).map(|n| n * m.bytes);
+            row.is_some_and(|bytes| !bytes.is_multiple_of(u64::from(MAX_ACCESS_BYTES)))
+        };
+        let own = |r: &Region| r.moves.iter().any(|m| odd(m) && (loss.at.contains(&m.at) || m.load && multiplied(r)));
+        self.space.work.regions.iter().any(own)
     }
 
     /// Seconds of a launch that has lost `lost` alone, of everything that it has lost.

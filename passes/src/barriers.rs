@@ -15,6 +15,7 @@
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
+mod accesses;
 mod apart;
 mod fences;
 mod global;
@@ -48,7 +49,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         _ => {}
     });
     let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
-    if role.is_some() && !buffers && !global::any_loaded_and_stored(k) {
+    if role.is_some() && !buffers && global::loaded_and_stored(k).is_empty() {
         return proved(k, cx);
     }
     let placement = place::place(k);

@@ -8,19 +8,20 @@ use super::prove::uses::tensors;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::rewrite::same_expr;
+use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
 
-/// Whether some statement loads from a tensor and some statement stores to it.
-pub(super) fn loaded_and_stored(k: &Kernel, tensor: Value) -> bool {
-    let all = || k.statements().into_iter().map(|s| tensors(k, s));
-    all().any(|t| t.stores.contains(&tensor)) && all().any(|t| t.loads.contains(&tensor))
-}
-
-/// The same of any tensor.
-pub(super) fn any_loaded_and_stored(k: &Kernel) -> bool {
-    k.values.iter().any(|(v, d)| matches!(d.def, ValueDef::Tensor(_)) && loaded_and_stored(k, v))
+/// The tensors that some statement loads from and some statement stores to.
+pub(super) fn loaded_and_stored(k: &Kernel) -> BTreeSet<Value> {
+    let (mut loads, mut stores) = (BTreeSet::new(), BTreeSet::new());
+    for s in k.statements() {
+        let touches = tensors(k, s);
+        loads.extend(touches.loads);
+        stores.extend(touches.stores);
+    }
+    loads.intersection(&stores).copied().collect()
 }
 
 /// Whether the statement `s` of a role may come to an element of a tensor that its threads have loaded before, or stored.

@@ -17,19 +17,18 @@
 //!
 //! Keeps: barriers already there.
 
-use super::global::{loaded_and_stored, meets, stores_where_loaded};
-use crate::analysis::uses::stmt_exprs;
+use super::accesses::{Access, Accesses, Scope};
+use super::global::{meets, stores_where_loaded};
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
 use tilec_ir::turns::of_warpgroups;
-use tilec_ir::typing::resolve_view;
 
 /// What a barrier resolves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -88,30 +87,22 @@ pub(super) fn place(k: &Kernel) -> Placement {
     let scope = if roles.is_empty() { Scope::Block } else { Scope::Role };
     // What stands beside roles is for all threads.
     let bodies = [vec![k.body], roles].concat();
+    let accesses = Accesses::of(k, scope);
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
     let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
         let in_turns = in_turns.clone();
         let mut analysis =
-            Analysis { k, scope, overlays: Overlays::of(k), in_turns, memo: BTreeMap::new(), work: WORK };
+            Analysis { k, accesses: &accesses, overlays: Overlays::of(k), in_turns, memo: BTreeMap::new(), work: WORK };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
-                placement.barriers.extend(everywhere(k, body, scope));
+                placement.barriers.extend(everywhere(k, body, &accesses));
                 placement.cautious = true;
             }
         }
     }
     placement
-}
-
-/// Whose accesses barriers are placed for.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Scope {
-    /// All threads of the block.
-    Block,
-    /// Those of a role: its buffers, and tensors that are loaded and stored. Slots have barriers of their own.
-    Role,
 }
 
 /// Puts the barriers into the program.
@@ -132,7 +123,7 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 }
 
 /// The plain decision: a barrier before every statement that touches shared memory or takes a slot.
-fn everywhere(k: &Kernel, body: Block, scope: Scope) -> Vec<Placed> {
+fn everywhere(k: &Kernel, body: Block, accesses: &Accesses) -> Vec<Placed> {
     let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
     for &s in &in_turns {
         k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
@@ -145,8 +136,8 @@ fn everywhere(k: &Kernel, body: Block, scope: Scope) -> Vec<Placed> {
         if inside.contains(&s) {
             return;
         }
-        let takes = scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
-        if takes || !accesses(k, scope, s).is_empty() {
+        let takes = accesses.scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
+        if takes || !accesses.of_stmt(s).is_empty() {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
     });
@@ -274,18 +265,18 @@ impl State {
     }
 
     /// Why a barrier is needed before `s`.
-    fn hazards(&self, k: &Kernel, scope: Scope, s: Stmt) -> Vec<Hazard> {
+    fn hazards(&self, k: &Kernel, accesses: &Accesses, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
-        for a in accesses(k, scope, s) {
+        for &a in accesses.of_stmt(s) {
             self.pending(a).hazards(a.value, a.write, &mut out);
         }
         // In global memory a thread mostly stores where it has loaded itself; what is stored twice is the program's business.
         let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
         out.retain(|h| match h.kind {
             _ if !global(h.value) => true,
-            Kind::ReadAfterWrite => scope == Scope::Block || meets(k, s, h.value, true),
+            Kind::ReadAfterWrite => accesses.scope == Scope::Block || meets(k, s, h.value, true),
             Kind::WriteAfterRead => {
-                !stores_where_loaded(k, s, h.value) && (scope == Scope::Block || meets(k, s, h.value, false))
+                !stores_where_loaded(k, s, h.value) && (accesses.scope == Scope::Block || meets(k, s, h.value, false))
             }
             Kind::WriteAfterWrite => false,
         });
@@ -305,8 +296,8 @@ impl State {
     }
 
     /// The effect of a statement that owns no block.
-    fn step(&mut self, k: &Kernel, scope: Scope, overlays: &Overlays, s: Stmt) {
-        for a in accesses(k, scope, s) {
+    fn step(&mut self, k: &Kernel, accesses: &Accesses, overlays: &Overlays, s: Stmt) {
+        for a in accesses.of_stmt(s) {
             match a.slot {
                 None => self.buffers.entry(a.value).or_default().note(a.write, s),
                 Some(slot) => {
@@ -431,90 +422,6 @@ impl State {
     }
 }
 
-/// A use of shared memory.
-#[derive(Copy, Clone, Debug)]
-struct Access {
-    value: Value,
-    slot: Option<Slot>,
-    write: bool,
-    /// A write that lands later.
-    flying: bool,
-}
-
-/// The uses of shared memory by a statement itself (not by its blocks).
-fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
-    let mut out = Vec::new();
-    if let StmtData::Copy { src, dst, attrs } = &k.stmts[s] {
-        reads(k, *src, &mut out);
-        let mut place = *dst;
-        while let ExprData::Transpose(arg) = k.exprs[place] {
-            place = arg;
-        }
-        if attrs.combined_by_threads() {
-            reads(k, place, &mut out);
-        }
-        let base = match &k.exprs[place] {
-            ExprData::Ref(v) => Some((*v, None)),
-            ExprData::View(view) => Some((view.base, view.slot)),
-            _ => None,
-        };
-        if let Some((value, slot)) = base {
-            push(k, value, slot, true, &mut out);
-            if let Some(last) = out.last_mut().filter(|_| attrs.is_asynchronous()) {
-                last.flying = true;
-            }
-        }
-    } else if !names_a_window(k, s) {
-        for e in stmt_exprs(k, s) {
-            reads(k, e, &mut out);
-        }
-    }
-    if scope == Scope::Role {
-        out.retain(|a| match k.values[a.value].def {
-            ValueDef::Smem(_) => true,
-            ValueDef::Tensor(_) => loaded_and_stored(k, a.value),
-            _ => false,
-        });
-    }
-    out
-}
-
-/// Whether a statement only gives a window a name.
-fn names_a_window(k: &Kernel, s: Stmt) -> bool {
-    matches!(k.stmts[s], StmtData::Let { init, .. } if resolve_view(k, init).is_some())
-}
-
-fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
-    match &k.exprs[e] {
-        ExprData::Ref(v) => push(k, *v, None, false, out),
-        ExprData::View(view) => push(k, view.base, view.slot, false, out),
-        ExprData::Iota { .. } => return,
-        _ => {}
-    }
-    for child in k.children(e) {
-        reads(k, child, out);
-    }
-}
-
-fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec<Access>) {
-    match k.values[value].def {
-        ValueDef::Smem(_) => out.push(Access { value, slot: None, write, flying: false }),
-        ValueDef::Channel { .. } => {
-            let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
-            out.push(Access { value, slot: Some(slot), write, flying: false });
-        }
-        // What other threads stored to global memory is visible after a barrier, as in shared memory.
-        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write, flying: false }),
-        ValueDef::Let => {
-            let view = tilec_ir::typing::let_init(k, value).and_then(|e| tilec_ir::typing::resolve_view(k, e));
-            if let Some(view) = view.filter(|v| v.base != value) {
-                push(k, view.base, view.slot, write, out);
-            }
-        }
-        _ => {}
-    }
-}
-
 /// What a block does to a state.
 struct Outcome {
     exit: State,
@@ -523,7 +430,7 @@ struct Outcome {
 
 struct Analysis<'k> {
     k: &'k Kernel,
-    scope: Scope,
+    accesses: &'k Accesses,
     overlays: Overlays,
     /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it stands in front.
     in_turns: BTreeSet<Stmt>,
@@ -542,20 +449,20 @@ impl Analysis<'_> {
         let mut placed = Vec::new();
         for &s in &self.k.blocks[block] {
             self.work = self.work.checked_sub(1)?;
-            let hazards = state.hazards(self.k, self.scope, s);
+            let hazards = state.hazards(self.k, self.accesses, s);
             if !hazards.is_empty() {
                 state.fence();
                 placed.push(Placed { before: s, hazards });
             }
             match &self.k.stmts[s] {
                 StmtData::For { body, .. } => {
-                    state.step(self.k, self.scope, &self.overlays, s);
+                    state.step(self.k, self.accesses, &self.overlays, s);
                     let result = self.loop_(s, *body, state)?;
                     placed.extend(result.placed);
                     state = result.exit;
                 }
                 StmtData::If { then, otherwise, .. } => {
-                    state.step(self.k, self.scope, &self.overlays, s);
+                    state.step(self.k, self.accesses, &self.overlays, s);
                     let then = self.block(*then, state.clone())?;
                     placed.extend(then.placed.iter().cloned());
                     if let Some(otherwise) = otherwise {
@@ -577,7 +484,7 @@ impl Analysis<'_> {
                     state = result.exit.clone();
                 }
                 StmtData::Role { .. } => {}
-                _ => state.step(self.k, self.scope, &self.overlays, s),
+                _ => state.step(self.k, self.accesses, &self.overlays, s),
             }
         }
         let outcome = Rc::new(Outcome { exit: state, placed });

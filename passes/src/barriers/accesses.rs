@@ -1,0 +1,121 @@
+//! What statements do to the memory that barriers order: found once, asked at every step of the analysis.
+
+use super::global::loaded_and_stored;
+use crate::analysis::uses::stmt_exprs;
+use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::typing::{let_init, resolve_view};
+
+/// Whose accesses barriers are placed for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Scope {
+    /// All threads of the block.
+    Block,
+    /// Those of a role: its buffers, and tensors that are loaded and stored. Slots have barriers of their own.
+    Role,
+}
+
+/// A use of memory that threads share.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Access {
+    pub(super) value: Value,
+    pub(super) slot: Option<Slot>,
+    pub(super) write: bool,
+    /// A write that lands later.
+    pub(super) flying: bool,
+}
+
+/// The accesses of each statement itself (not of its blocks).
+pub(super) struct Accesses {
+    pub(super) scope: Scope,
+    of: SecondaryMap<Stmt, Vec<Access>>,
+}
+
+impl Accesses {
+    pub(super) fn of(k: &Kernel, scope: Scope) -> Accesses {
+        let both = if scope == Scope::Role { loaded_and_stored(k) } else { BTreeSet::new() };
+        let mut of = SecondaryMap::with_capacity(k.stmts.len());
+        k.walk(k.body, &mut |k, _, s| of[s] = accesses(k, scope, &both, s));
+        Accesses { scope, of }
+    }
+
+    pub(super) fn of_stmt(&self, s: Stmt) -> &[Access] {
+        &self.of[s]
+    }
+}
+
+/// `both`: the tensors that are loaded and stored.
+fn accesses(k: &Kernel, scope: Scope, both: &BTreeSet<Value>, s: Stmt) -> Vec<Access> {
+    let mut out = Vec::new();
+    if let StmtData::Copy { src, dst, attrs } = &k.stmts[s] {
+        reads(k, *src, &mut out);
+        let mut place = *dst;
+        while let ExprData::Transpose(arg) = k.exprs[place] {
+            place = arg;
+        }
+        if attrs.combined_by_threads() {
+            reads(k, place, &mut out);
+        }
+        let base = match &k.exprs[place] {
+            ExprData::Ref(v) => Some((*v, None)),
+            ExprData::View(view) => Some((view.base, view.slot)),
+            _ => None,
+        };
+        if let Some((value, slot)) = base {
+            push(k, value, slot, true, &mut out);
+            if let Some(last) = out.last_mut().filter(|_| attrs.is_asynchronous()) {
+                last.flying = true;
+            }
+        }
+    } else if !names_a_window(k, s) {
+        for e in stmt_exprs(k, s) {
+            reads(k, e, &mut out);
+        }
+    }
+    if scope == Scope::Role {
+        out.retain(|a| match k.values[a.value].def {
+            ValueDef::Smem(_) => true,
+            ValueDef::Tensor(_) => both.contains(&a.value),
+            _ => false,
+        });
+    }
+    out
+}
+
+/// Whether a statement only gives a window a name.
+fn names_a_window(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Let { init, .. } if resolve_view(k, init).is_some())
+}
+
+fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => push(k, *v, None, false, out),
+        ExprData::View(view) => push(k, view.base, view.slot, false, out),
+        ExprData::Iota { .. } => return,
+        _ => {}
+    }
+    for child in k.children(e) {
+        reads(k, child, out);
+    }
+}
+
+fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec<Access>) {
+    match k.values[value].def {
+        ValueDef::Smem(_) => out.push(Access { value, slot: None, write, flying: false }),
+        ValueDef::Channel { .. } => {
+            let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
+            out.push(Access { value, slot: Some(slot), write, flying: false });
+        }
+        // What other threads stored to global memory is visible after a barrier, as in shared memory.
+        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write, flying: false }),
+        ValueDef::Let => {
+            let view = let_init(k, value).and_then(|e| resolve_view(k, e));
+            if let Some(view) = view.filter(|v| v.base != value) {
+                push(k, view.base, view.slot, write, out);
+            }
+        }
+        _ => {}
+    }
+}

@@ -26,6 +26,7 @@ mod general;
 mod in_roles;
 mod lost;
 mod operands;
+mod promoted;
 mod scalar;
 pub(crate) mod sliced;
 pub(crate) mod slices;

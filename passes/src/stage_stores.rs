@@ -163,10 +163,7 @@ fn is_buffer(k: &Kernel, v: Value) -> bool {
 fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
     let StmtData::Assign { src, .. } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };
-    let place = |e: Expr| match k.exprs[e] {
-        ExprData::Ref(v) => Some(v),
-        _ => None,
-    };
+    let place = |e: Expr| resolve_view(k, e).map(|view| view.base);
     mma.atom.filter(|a| a.row().asynchronous())?;
     place(mma.a).zip(place(mma.b))
 }

@@ -1,6 +1,6 @@
 //! Products that warpgroups compute: what becomes of a statement.
 
-use super::lost;
+use super::{lost, promoted};
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
@@ -20,7 +20,6 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
-use tilec_ir::ops::Op;
 use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view};
@@ -148,9 +147,7 @@ fn tiled(
     let wanted = Wanted { atom, way, block, acc: elem, scheduled, promoted, reduced: &reduced };
     let asked = scheduled.is_some();
     let tiled = wanted.plan(k).map_err(|why| match why {
-        NoTile::Deep { depth, most } => Refused::from(format!(
-            "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
-        )),
+        NoTile::Deep { depth, most } => promoted::deep(depth, most),
         NoTile::Shape => no_tile(&wanted).into(),
         NoTile::Instruction { wanted, has } => Refused::room(format!(
             "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
@@ -260,7 +257,11 @@ pub(super) fn product(
     for feed in feeds {
         k.plans[feed.fill].producer = true;
     }
-    promote(k, cx, (s, src), atom, mma);
+    let StmtData::Assign { dst: acc, .. } = k.stmts[s] else { unreachable!("a product is assigned") };
+    if let Some(depth) = warpgroup::acc_elem(k, acc).and_then(|elem| warpgroup::promoted_of(k, atom, elem)) {
+        promoted::sum_apart(k, s);
+        promoted::say(k, cx, k.stmt_spans[s], (atom, depth), acc);
+    }
     Ok(())
 }
 
@@ -277,33 +278,6 @@ fn fed_from(k: &Kernel, s: Stmt, e: Expr) -> Option<Value> {
         }
         _ => None,
     })
-}
-
-/// Where the instruction keeps fewer bits of its sums than the accumulator has: sums each slice by itself, and adds that to the accumulator.
-fn promote(k: &mut Kernel, cx: &mut Cx<'_>, (s, src): (Stmt, Expr), atom: Atom, mma: Mma) {
-    let StmtData::Assign { dst: acc, .. } = k.stmts[s] else { unreachable!("a product is assigned") };
-    let Some(depth) = warpgroup::acc_elem(k, acc).and_then(|elem| warpgroup::promoted_of(k, atom, elem)) else {
-        return;
-    };
-    let Some(tile) = k.tile_ty(acc).cloned() else { unreachable!("an accumulator is a tile") };
-    let span = k.stmt_spans[s];
-    let part = k.value("part", span, ValueDef::Var(tile));
-    let (zero, c) = (k.int(0, span), k.value_ref(part, span));
-    let begin = k.stmt(StmtData::Var { value: part, init: Some(zero) }, span);
-    k.exprs[src] = ExprData::Mma(Mma { c, ..mma });
-    k.stmts[s] = StmtData::Assign { dst: part, src };
-    let (whole, more) = (k.value_ref(acc, span), k.value_ref(part, span));
-    let sum = k.binary(Op::Add, whole, more, span);
-    let add = k.stmt(StmtData::Assign { dst: acc, src: sum }, span);
-    let (block, index) = place_of(k, s);
-    k.blocks[block].insert(index + 1, add);
-    k.blocks[block].insert(index, begin);
-    let message = format!(
-        "`{}` keeps fewer bits than f32: sums of at most {depth} products are added to `{}`",
-        atom.row().name,
-        k.values[acc].name
-    );
-    cx.remark_note(span, message, "`promote 0` in the schedule leaves the sums to the instruction");
 }
 
 /// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.

@@ -7,14 +7,14 @@
 //! All warpgroups share the rows of each product, or its columns where it is computed transposed. Their number is chosen here, unless
 //! `threads` says it: so that a thread has registers for the tiles that it holds.
 //!
-//! Sums of 8-bit floats stay in the instruction (`promote 0`) unless the schedule says otherwise: there is a second accumulator in a loop of one product alone
-//! (`warpgroup`). A kernel of several says where its parts are added up: an accumulator of its own is a statement.
+//! Sums of 8-bit floats that a loop carries are added up in parts ([`promoted`](super::promoted)).
 //!
 //! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text.
 
 use super::from_registers;
 use super::in_roles::{self, Product};
 use super::lost;
+use super::promoted;
 use super::warpgroup;
 use crate::Cx;
 use crate::analysis::live;
@@ -25,7 +25,7 @@ use crate::feeds::{self, Feed};
 use crate::refused::Refused;
 use crate::roles::{BESIDE, consumer_registers};
 use crate::select_mma::operands::operand;
-use tilec_ir::atoms::Inputs;
+use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -75,37 +75,44 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
             (s, src, acc, mma)
         })
         .collect();
-    let before = (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote);
-    let short = short_sums(k, cx, &products)?.filter(|_| k.schedule.promote.is_none());
-    if let Some(span) = short {
-        k.schedule.promote = Some(k.int(0, span));
-    }
-    match plan(k, cx, &products)? {
-        Ok((found, feeds)) => {
+    let before = k.clone();
+    let planned = match short_sums(k, cx, &products)? {
+        Ok(short) => {
+            let products = in_parts(k, &short, &products);
+            plan(k, cx, &products)?.map(|planned| (planned, short))
+        }
+        Err(refused) => Err(refused),
+    };
+    match planned {
+        Ok(((found, feeds), short)) => {
             in_roles::settle(k, cx, found)?;
             let buffers: Vec<Value> = feeds.iter().map(|f| f.buffer).collect();
             for feed in feeds.into_iter().chain(beside(k, cx, &buffers)) {
                 k.plans[feed.fill].producer = true;
             }
-            if let Some(span) = short {
-                let message =
-                    "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
-                cx.remark_note(
-                    span,
-                    message,
-                    "where they get long, sum into a tile of its own and add that to another",
-                );
+            match (before.schedule.promote, short.iter().find_map(|s| s.parts)) {
+                (None, None) => {}
+                (None, Some(depth)) => k.schedule.promote = Some(k.int(depth as i64, k.name_span)),
+                (asked, _) => k.schedule.promote = asked,
+            }
+            for Short { s, acc, atom, parts } in short {
+                match parts {
+                    Some(depth) => promoted::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
+                    None if before.schedule.promote.is_none() => promoted::say_none(cx, k.stmt_spans[s]),
+                    None => {}
+                }
             }
             Ok(None)
         }
-        // Of one product an operand may come from registers, or be converted there.
-        Err(_) if warpgroup::of_one_product(k, cx.options).is_some() => {
-            (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            Ok(None)
-        }
         Err(refused) => {
-            (k.schedule.threads, k.schedule.warp_tile, k.schedule.promote) = before;
-            Ok(Some(if several { none(k, cx, refused, &products) } else { refused }))
+            *k = before;
+            // Of one product an operand may come from registers, or be converted there.
+            let one = warpgroup::of_one_product(k, cx.options).is_some();
+            Ok(match (one, several) {
+                (true, _) => None,
+                (false, true) => Some(none(k, cx, refused, &products)),
+                (false, false) => Some(refused),
+            })
         }
     }
 }
@@ -136,17 +143,44 @@ fn product_of(k: &Kernel, s: Stmt) -> Option<(Stmt, Expr, Value, Mma)> {
     }
 }
 
-/// The first product whose sums the instruction would keep in fewer bits than its accumulator has.
-fn short_sums(k: &Kernel, cx: &mut Cx<'_>, products: &[(Stmt, Expr, Value, Mma)]) -> Result<Option<Span>, Reported> {
+/// A product whose sums the instruction would keep in fewer bits than its accumulator has.
+struct Short {
+    s: Stmt,
+    acc: Value,
+    atom: Atom,
+    /// How deep the parts are that they are added up in; `None`: they stay in the instruction.
+    parts: Option<u64>,
+}
+
+/// The products whose sums the instruction would keep in fewer bits; inside, why one of them is none of warpgroups.
+fn short_sums(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    products: &[(Stmt, Expr, Value, Mma)],
+) -> Result<Result<Vec<Short>, Refused>, Reported> {
+    let mut short = Vec::new();
     for &(s, _, acc, mma) in products {
         let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
         let Some(elem) = warpgroup::acc_elem(k, acc) else { continue };
         let atom = mma.atom.or_else(|| warpgroup::atom(cx.options.target, (Inputs { a: a.elem, b: b.elem }, elem)));
-        if atom.is_some_and(|atom| warpgroup::promoted(atom, elem, None).is_some()) {
-            return Ok(Some(k.stmt_spans[s]));
+        let Some(atom) = atom.filter(|&atom| warpgroup::promoted_of(k, atom, elem).is_some()) else { continue };
+        match promoted::parts(k, s, (acc, &mma), atom) {
+            Ok(parts) => short.push(Short { s, acc, atom, parts }),
+            Err(refused) => return Ok(Err(refused.or_at(k.stmt_spans[s]))),
         }
     }
-    Ok(None)
+    Ok(Ok(short))
+}
+
+/// Has products sum into tiles of their own whose sums are added up in parts; what remains stays in the instruction. Gives back all products.
+fn in_parts(k: &mut Kernel, short: &[Short], products: &[(Stmt, Expr, Value, Mma)]) -> Vec<(Stmt, Expr, Value, Mma)> {
+    for product in short.iter().filter(|s| s.parts.is_some()) {
+        promoted::sum_apart(k, product.s);
+    }
+    if !short.is_empty() {
+        k.schedule.promote = Some(k.int(0, k.name_span));
+    }
+    products.iter().filter_map(|&(s, ..)| product_of(k, s)).collect()
 }
 
 type Planned = (Vec<Product>, Vec<Feed>);

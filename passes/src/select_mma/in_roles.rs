@@ -301,8 +301,7 @@ fn way(
     let atom = atom.ok_or_else(|| format!("{} has none for these types", target.name()))?;
     if mma.atom.is_none() && warpgroup::promoted_of(k, atom, elem).is_some() {
         return Err(
-            "sums of 8-bit floats are added to the accumulator in parts (`promote`) in a loop that copies and multiplies alone; name the \
-             instruction, or write `promote 0`"
+            "in roles by hand the program itself adds sums of 8-bit floats up in parts (`promote`): name the instruction, or write `promote 0`"
                 .into(),
         );
     }

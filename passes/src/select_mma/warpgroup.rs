@@ -79,12 +79,14 @@ fn way(elem: Elem, (a, b): (bool, bool), preferred: bool) -> Option<Way> {
 
 /// How a product is computed of whose operands one, `buffer`, is converted from a tensor that is contiguous along its dimension `contiguous`.
 fn converting(
+    k: &Kernel,
     way: Way,
     mma: &Mma,
     (left, right): (Value, Value),
     (buffer, contiguous): (Value, Option<usize>),
 ) -> Result<Way, String> {
-    let (swap, reduced) = if buffer == left { (false, 1) } else { (true, 0) };
+    let (swap, operand, reduced) = if buffer == left { (false, mma.a, 1) } else { (true, mma.b, 0) };
+    let reduced = if matches!(k.exprs[operand], ExprData::Transpose(_)) { 1 - reduced } else { reduced };
     if left == right || way.registers && way.swap != swap || mma.swap && !swap {
         return Err("the operand that is converted would be the instruction's second".to_owned());
     }
@@ -122,7 +124,7 @@ pub(super) fn possible(
             Ok((atom, way))
         }
         Some(operand) => {
-            let way = converting(way, mma, buffers, operand)?;
+            let way = converting(k, way, mma, buffers, operand)?;
             // As it will be: what is converted on its way out of the buffer comes there as it is.
             let mut plain = k.clone();
             for &(fill, _) in &fills {
@@ -171,8 +173,10 @@ fn in_order(mma: &Mma, (a, b): (&Operand, &Operand), preferred: bool) -> Result<
     Ok(way)
 }
 
+/// The buffer that an operand is, as it lies or transposed.
 pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Result<Value, Refused> {
     match k.exprs[e] {
+        ExprData::Transpose(whole) => whole_buffer(k, whole),
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => match k.tile_ty(v) {
             Some(tile) if tile.smem_layout.is_some() => {
                 Err(Refused::asked(format!("the layout of `{}` is written", k.values[v].name)))

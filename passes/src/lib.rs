@@ -12,7 +12,7 @@ pub mod analysis;
 mod assign_layouts;
 mod barriers;
 pub mod choose;
-mod contraction;
+mod contract;
 mod cx;
 mod defer_reductions;
 mod expand;

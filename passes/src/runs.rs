@@ -2,7 +2,7 @@
 
 use crate::table::{PASSES, PassInfo};
 use crate::{
-    Cx, assign_layouts, barriers, contraction, defer_reductions, expand, hand_over, overlap_launches, pipeline,
+    Cx, assign_layouts, barriers, contract, defer_reductions, expand, hand_over, overlap_launches, pipeline,
     place_shared, predicate, schedule, schedule_loops, select_mma, specialize, stage_stores, swizzle, vectorize,
 };
 use tilec_ir::diag::Reported;
@@ -30,7 +30,7 @@ pub(crate) fn of(pass: &PassInfo) -> Run {
         predicate::NAME => predicate::run,
         schedule::NAME => schedule::run,
         overlap_launches::NAME => overlap_launches::run,
-        contraction::NAME => contraction::run,
+        contract::NAME => contract::run,
         hand_over::NAME => hand_over::run,
         place_shared::NAME => place_shared::run,
         barriers::NAME => barriers::run,

@@ -140,6 +140,26 @@ fn named(path: &Path, names: &[String]) -> Result<Vec<(String, usize, String)>, 
     Ok(found.map(|(line, name)| (shown(path), line, name)).collect())
 }
 
+/// A pass, its file, its test and its row in the list of passes have one name.
+#[test]
+fn passes_have_one_name() -> Result<(), String> {
+    let architecture = std::fs::read_to_string(root().join("docs/architecture.md")).map_err(|e| e.to_string())?;
+    let mut missing = Vec::new();
+    for pass in tilec_passes::PASSES {
+        let name = pass.name;
+        for file in [format!("passes/src/{}.rs", name.replace('-', "_")), format!("tests/files/pass/{name}.tile")] {
+            if !root().join(&file).is_file() {
+                missing.push(format!("`{name}` has no {file}"));
+            }
+        }
+        if !architecture.contains(&format!("| `{name}` |")) {
+            missing.push(format!("`{name}` has no row in docs/architecture.md"));
+        }
+    }
+    verdict(&missing);
+    Ok(())
+}
+
 /// Passes and the driver ask what a memory space or a mechanism can do: a new one is no word in them, but in the pass that chooses it.
 #[test]
 fn passes_name_no_space_and_no_mechanism() -> Result<(), String> {

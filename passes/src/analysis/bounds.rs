@@ -4,9 +4,9 @@ use crate::analysis::facts::Facts;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
-use tilec_ir::loop_ends::{covers, meaning};
+use tilec_ir::loop_ends::{covers, loop_variable, meaning};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::same_product;
+use tilec_ir::typing::{ResolvedView, ViewDim, same_product};
 
 /// The run-time extent that an expression is: a size, or what is the extent of some dimension of a tensor.
 fn extent(k: &Kernel, e: Expr) -> Option<Expr> {
@@ -70,6 +70,40 @@ pub(crate) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
     let end = meaning(k, end);
     same_product(k, end, meaning(k, extent))
         || matches!(&k.exprs[end], ExprData::Op { op: Op::Min, args } if args.iter().any(|&a| ends_within(k, a, extent)))
+}
+
+/// Whether a window of a tensor lies outside wherever a loop's variable is at its `end` or past it: in some dimension it begins there or behind, and neither
+/// the tensor nor the window goes on there. Such a window reads as zero, from nowhere.
+pub(crate) fn outside_past(k: &Kernel, view: &ResolvedView, var: Value, end: Expr) -> bool {
+    let extents = &k.tensor_ty(view.base).expect("a window of a tensor").shape;
+    view.dims.iter().zip(extents).any(|(dim, &extent)| {
+        let ViewDim::From { starts, end: cut } = dim else { return false };
+        let begins = starts.iter().any(|&e| at_least(k, e, var)) && starts.iter().all(|&e| not_negative(k, e, var));
+        begins && (covers(k, end, extent) || cut.is_some_and(|cut| covers(k, end, cut)))
+    })
+}
+
+/// Whether an index is at least the variable of a loop: that, or its sum with what is not negative.
+fn at_least(k: &Kernel, e: Expr, var: Value) -> bool {
+    if loop_variable(k, e) == Some(var) {
+        return true;
+    }
+    match &k.exprs[meaning(k, e)] {
+        ExprData::Op { op: Op::Add, args } => {
+            args.iter().any(|&a| at_least(k, a, var)) && args.iter().all(|&a| not_negative(k, a, var))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an index is made of what is not negative, the variable `var` among them.
+fn not_negative(k: &Kernel, e: Expr, var: Value) -> bool {
+    match &k.exprs[meaning(k, e)] {
+        ExprData::Int(x) => *x >= 0,
+        ExprData::Ref(v) => *v == var || matches!(k.values[*v].def, ValueDef::Size | ValueDef::Grid),
+        ExprData::Op { op: Op::Add | Op::Mul, args } => args.iter().all(|&a| not_negative(k, a, var)),
+        _ => false,
+    }
 }
 
 /// Whether a window of `tile` elements that begins at the variable of a loop from `start` to `last` in steps of `step` reaches past `end` only where it reaches

@@ -2,10 +2,11 @@
 
 use super::general;
 use crate::Cx;
+use crate::analysis::bounds::outside_past;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
-use crate::pipeline::planned::{Fill, Plan, Slice};
+use crate::pipeline::planned::{Fill, Plan, Slice, rolling};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -103,9 +104,11 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
             stages => stages,
         },
     };
-    // From 0 to an extent there is a first tile, and what is fetched past the end reads as zero by itself, unless a person wrote which bounds are tested.
+    // From 0 to an extent there is a first tile. What is fetched past the end is zero by itself, or nobody multiplies it and it is where the first tile is.
     let zero_based = k.as_int(start) == Some(0);
-    let whole = zero_based && at_least_one(k, end) && fills.iter().all(|f| f.attrs.check.is_none());
+    let rolling = slices.is_err() || rolling(&fills);
+    let harmless = |f: &Fill| rolling && !mentions(k, f.src, var) || reads_zero(k, f, var, end);
+    let whole = zero_based && at_least_one(k, end) && fills.iter().all(harmless);
     let (slices, rest) = match slices {
         Ok(slices) => (slices, Vec::new()),
         Err(_) => (Vec::new(), rest),
@@ -135,6 +138,12 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         bytes: per_slot * stages,
         end: (!whole).then_some(end),
     }))
+}
+
+/// Whether what a fill reads past the end of the loop is outside of the tensor, and so zero, unless a person wrote which bounds are tested.
+fn reads_zero(k: &Kernel, f: &Fill, var: Value, end: Expr) -> bool {
+    let view = resolve_view(k, f.src).expect("what fills a buffer is a window");
+    f.attrs.check.is_none() && outside_past(k, &view, var, end)
 }
 
 /// The stages that the schedule asks for.

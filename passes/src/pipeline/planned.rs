@@ -49,8 +49,13 @@ impl Plan {
 
     /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
     pub(super) fn rolling(&self) -> bool {
-        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
+        !self.rest.is_empty() || rolling(&self.fills)
     }
+}
+
+/// Whether copies have tiles fetched so far ahead, of whatever loop they are.
+pub(super) fn rolling(fills: &[Fill]) -> bool {
+    fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
 }
 
 /// What becomes of the loop: statements in front of it, its body, statements behind it.

@@ -64,6 +64,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
             }
         }
     }
+    of_one_kind(k, options, &facts, &mut feeds)?;
     for (s, buffer) in readers {
         let (feed, reader) = feeding(k, &feeds, s, buffer)?;
         let list = &mut feeds[feed].readers;
@@ -123,8 +124,8 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     let Some(from) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else {
         return Err(refused(k, s, format!("threads write `{name}`: it is not copied from a tensor as it is")));
     };
-    // What passes have decided about a copy by the consumer's threads does not matter here; what a person wrote was refused before.
-    let plain = CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() };
+    // What else a person wrote was refused before.
+    let plain = undecided(attrs);
     let tensor = tensor_copies::fits(k, facts, options.target, &from, buffer, &plain);
     match tensor {
         Ok(()) => Ok(Some((How::Tensor, None))),
@@ -132,6 +133,24 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
             .map(|()| Some((How::Threads, Some(tensor.or_at(k.stmt_spans[s])))))
             .map_err(|refused| refused.or_at(k.stmt_spans[s])),
     }
+}
+
+/// The slots of a buffer are filled in one way: by threads wherever some copy into it is not the accelerator's.
+fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed]) -> Result<(), Refused> {
+    let by_threads: Vec<Value> = feeds.iter().filter(|f| f.how == How::Threads).map(|f| f.buffer).collect();
+    for feed in feeds.iter_mut().filter(|f| f.how == How::Tensor && by_threads.contains(&f.buffer)) {
+        let StmtData::Copy { src, attrs, .. } = &k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
+        let from = resolve_view(k, *src).expect("a feed copies a window");
+        thread_fills::fits(k, facts, options.target, &from, feed.buffer, &undecided(attrs))
+            .map_err(|why| refused(k, feed.fill, why))?;
+        feed.how = How::Threads;
+    }
+    Ok(())
+}
+
+/// What a person wrote about a copy: what passes have decided about one by the consumer's threads does not matter to the producer.
+fn undecided(attrs: &CopyAttrs) -> CopyAttrs {
+    CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() }
 }
 
 /// The copy whose tile a statement reads, and the statement of that copy's block that it stands in.

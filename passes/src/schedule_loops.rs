@@ -22,6 +22,7 @@
 
 mod channels;
 mod cost;
+mod held;
 pub(crate) mod lag;
 pub(crate) mod modulo;
 mod pressure;

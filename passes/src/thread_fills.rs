@@ -55,14 +55,27 @@ pub(crate) fn fits(
     }
 }
 
-/// Whether a copy fills a buffer that products of warpgroups read, and the accelerator cannot.
+/// Whether a copy fills a buffer that products of warpgroups read, and the accelerator cannot: some copy into it, since its slots are filled in one way.
 pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> bool {
-    let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
-    let ExprData::Ref(buffer) = k.exprs[dst] else { return false };
-    let Some(from) = resolve_view(k, src).filter(|v| k.tensor_ty(v.base).is_some()) else { return false };
-    let fits = || tensor_copies::fits(k, facts, options.target, &from, buffer, &CopyAttrs::default()).is_ok();
-    let buffer = matches!(k.values[buffer].def, ValueDef::Smem(_)) && read_by_warpgroups(k, buffer);
-    buffer && attrs.is_by_threads() && elem_of(k, from.base).is_some() && !fits()
+    let StmtData::Copy { ref attrs, .. } = k.stmts[s] else { return false };
+    let Some((from, buffer)) = fills_buffer(k, s) else { return false };
+    let of_buffer = matches!(k.values[buffer].def, ValueDef::Smem(_)) && read_by_warpgroups(k, buffer);
+    let by_accelerator = |from: &ResolvedView| {
+        tensor_copies::fits(k, facts, options.target, from, buffer, &CopyAttrs::default()).is_ok()
+    };
+    let every = || k.statements().into_iter().filter_map(|s| fills_buffer(k, s)).filter(|(_, to)| *to == buffer);
+    of_buffer
+        && attrs.is_by_threads()
+        && elem_of(k, from.base).is_some()
+        && !every().all(|(from, _)| by_accelerator(&from))
+}
+
+/// The window of a tensor that a copy brings into a whole buffer, and the buffer.
+fn fills_buffer(k: &Kernel, s: Stmt) -> Option<(ResolvedView, Value)> {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+    let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
+    let from = resolve_view(k, src).filter(|v| k.tensor_ty(v.base).is_some())?;
+    Some((from, buffer))
 }
 
 /// Whether the producer of a kernel does such copies, or will.

@@ -69,6 +69,40 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<()
 
 /// Copies in program order, those together that can be.
 fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
+    let mut apart: Vec<(Value, Value)> = Vec::new();
+    loop {
+        let mut groups = neighbours(k, feeds, &apart);
+        let Some((ring, group)) = at_odds(k, feeds, &groups) else {
+            // Channels that share barriers in one place do so in all of them.
+            let rings: Vec<Vec<Value>> = groups.iter().map(|g| g.channels.clone()).collect();
+            for group in &mut groups {
+                let whole = rings.iter().filter(|ring| group.channels.iter().all(|c| ring.contains(c)));
+                group.channels = whole.max_by_key(|ring| ring.len()).unwrap_or(&group.channels).clone();
+            }
+            return groups;
+        };
+        let (ring, group) = (&groups[ring].channels, &groups[group].channels);
+        let (own, others): (Vec<Value>, Vec<Value>) = ring.iter().partition(|c| group.contains(c));
+        apart.extend(own.iter().flat_map(|&a| others.iter().map(move |&b| (a, b))));
+    }
+}
+
+/// A group whose channels share their barriers, and another that has some of them alone although the others are filled beside it, too: their slots cannot
+/// pass empty there.
+fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize)> {
+    let looped: Vec<bool> = groups.iter().map(|g| in_loop(k, g.feeds[0].block)).collect();
+    let odd = |ring: &Group, at: usize| {
+        let group = &groups[at];
+        let filled = |c: &Value| feeds.iter().any(|f| f.buffer == *c && in_loop(k, f.block) == looped[at]);
+        ring.channels.iter().any(|c| group.channels.contains(c))
+            && ring.channels.iter().any(|c| !group.channels.contains(c) && filled(c))
+    };
+    groups.iter().enumerate().find_map(|(r, ring)| (0..groups.len()).find(|&g| odd(ring, g)).map(|g| (r, g)))
+}
+
+/// Copies that stand next to each other, whose slots are held by the same statements, and whose channels are not to be kept apart.
+fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group> {
+    let kept_apart = |a: Value, b: Value| apart.contains(&(a, b)) || apart.contains(&(b, a));
     let mut groups: Vec<Group> = Vec::new();
     for feed in feeds {
         let (Some(&first), Some(&last)) = (feed.readers.first(), feed.readers.last()) else {
@@ -85,7 +119,7 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
                 && at.is_some_and(|i| list.get(i + 1) == Some(&feed.fill))
                 && (g.first, g.last) == (first, last)
                 && together(k, feeds, before.buffer, feed.buffer)
-                && g.feeds.iter().all(|f| f.buffer != feed.buffer)
+                && g.feeds.iter().all(|f| f.buffer != feed.buffer && !kept_apart(f.buffer, feed.buffer))
         };
         match groups.last_mut().filter(|g| next_to(g)) {
             Some(group) => {
@@ -94,12 +128,6 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
             }
             None => groups.push(Group { feeds: vec![feed.clone()], channels: vec![feed.buffer], first, last }),
         }
-    }
-    // Channels that share barriers in one place do so in all of them.
-    let rings: Vec<Vec<Value>> = groups.iter().map(|g| g.channels.clone()).collect();
-    for group in &mut groups {
-        let whole = rings.iter().filter(|ring| group.channels.iter().all(|c| ring.contains(c)));
-        group.channels = whole.max_by_key(|ring| ring.len()).unwrap_or(&group.channels).clone();
     }
     groups
 }

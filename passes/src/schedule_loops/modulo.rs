@@ -11,6 +11,7 @@
 //! live at one time are those that a thread has room for ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
+use super::held;
 use super::lag;
 use super::pressure::Tiles;
 use crate::Cx;
@@ -208,6 +209,9 @@ impl Loop<'_> {
     fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
         let stages = self.stages(late, late_release)?;
         let order = self.order(&stages)?;
+        if !held::fit(self.k, &self.graph.stmts, &order, &stages) {
+            return None;
+        }
         let (cycles, alone) = self.times(&order, &stages);
         let tensor: u64 = self.costs.iter().map(|c| c.tensor).sum::<u64>() * self.groups;
         // Warpgroups fill one another's gaps, though not all of them.

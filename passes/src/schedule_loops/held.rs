@@ -1,0 +1,32 @@
+//! How many slots of a channel the consumer holds at one time in a schedule.
+//!
+//! A product that lags holds its slots for an iteration longer. Of a channel that is filled several times in an iteration they are held together: a wait for
+//! one more than there are would never end.
+
+use crate::analysis::width::slots_of;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+
+/// Whether a steady iteration in this order never holds more slots of a channel than it has. Prologue and drain hold no more than it does.
+pub(super) fn fit(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -> bool {
+    let mut channels: Vec<Value> = Vec::new();
+    for &i in order {
+        if let StmtData::Channel { op: ChannelOp::Wait, channels: list, .. } = &k.stmts[stmts[i]] {
+            channels.extend(list);
+        }
+    }
+    channels.into_iter().all(|channel| {
+        let taken = |i: usize| match &k.stmts[stmts[i]] {
+            StmtData::Channel { op: ChannelOp::Wait, channels, .. } if channels.contains(&channel) => 1,
+            StmtData::Channel { op: ChannelOp::Release, channels, .. } if channels.contains(&channel) => -1,
+            _ => 0,
+        };
+        let slots = i64::try_from(slots_of(k, channel)).expect("a count of slots");
+        // What earlier iterations still hold: they are as many behind as their stage says.
+        let mut held: i64 = order.iter().map(|&i| -taken(i) * i64::from(stages[i])).sum();
+        order.iter().all(|&i| {
+            held += taken(i);
+            held <= slots
+        })
+    })
+}

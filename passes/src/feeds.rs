@@ -142,7 +142,7 @@ fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed])
         let StmtData::Copy { src, attrs, .. } = &k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
         let from = resolve_view(k, *src).expect("a feed copies a window");
         thread_fills::fits(k, facts, options.target, &from, feed.buffer, &undecided(attrs))
-            .map_err(|why| refused(k, feed.fill, why))?;
+            .map_err(|why| why.or_at(k.stmt_spans[feed.fill]))?;
         feed.how = How::Threads;
     }
     Ok(())

@@ -83,11 +83,18 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
         }
         Err(refused) => Err(refused),
     };
+    let planned = planned.and_then(|((found, mut feeds), short)| {
+        let buffers: Vec<Value> = feeds.iter().map(|f| f.buffer).collect();
+        feeds.extend(beside(k, cx, &buffers));
+        match feeds.is_empty() {
+            true => Err(Refused::at(k.stmt_spans[products[0].0], NO_LOADS)),
+            false => Ok(((found, feeds), short)),
+        }
+    });
     match planned {
         Ok(((found, feeds), short)) => {
             in_roles::settle(k, cx, found)?;
-            let buffers: Vec<Value> = feeds.iter().map(|f| f.buffer).collect();
-            for feed in feeds.into_iter().chain(beside(k, cx, &buffers)) {
+            for feed in feeds {
                 k.plans[feed.fill].producer = true;
             }
             match (before.schedule.promote, short.iter().find_map(|s| s.parts)) {
@@ -116,6 +123,9 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
         }
     }
 }
+
+/// Why producer warps have nothing to do.
+const NO_LOADS: &str = "threads compute all that its products read: there is nothing for producer warps to load";
 
 /// Says why a kernel has no wgmma.
 fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[(Stmt, Expr, Value, Mma)]) -> Refused {

@@ -225,7 +225,10 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
                 None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                 Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                 Some(across) => blocked(&bits, contiguous, across, chunk, threads, bytes),
-                None => coalesced(&bits, contiguous, chunk, threads),
+                // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
+                None => coalesced(&bits, contiguous, chunk, threads)
+                    .filter(|found| k.plans[s].producer || found.is_even(part))
+                    .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
             }
         });
         let layout = if shifted.is_some() { shifted } else { found };

@@ -122,24 +122,48 @@ fn computed(k: &Kernel, n: u64, e: Expr) -> Option<String> {
     k.children(e).into_iter().find_map(|e| computed(k, n, e))
 }
 
+/// Magnitudes that every type of elements has, so that zero times such a number is zero.
+const FINITE: f64 = 448.0;
+
 /// Whether an expression is zero where the tiles that it is made of are beyond their tensors.
 fn zero(k: &Kernel, e: Expr) -> bool {
+    zero_within(k, e, &mut Vec::new())
+}
+
+/// The same; of the tiles in `asked` it is known, or being found out.
+fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
+    let literal = |e: Expr| match k.exprs[e] {
+        ExprData::Int(x) => Some(x as f64),
+        ExprData::Float(bits) => Some(f64::from_bits(bits)),
+        _ => None,
+    };
     match &k.exprs[e] {
-        ExprData::Cast { arg, .. } => zero(k, *arg),
-        ExprData::Op { op: Op::Mul | Op::Add | Op::Sub | Op::Neg, args } => args.iter().all(|&arg| zero(k, arg)),
-        ExprData::Ref(v) if let_init(k, *v).is_some_and(|init| resolve_view(k, init).is_none()) => {
-            let_init(k, *v).is_some_and(|init| zero(k, init))
+        _ if literal(e).is_some() => literal(e) == Some(0.0),
+        ExprData::Cast { arg, .. } => zero_within(k, *arg, asked),
+        ExprData::Op { op: Op::Mul, args } => {
+            let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= FINITE);
+            args.iter().any(|&arg| literal(arg).is_none())
+                && args.iter().all(|&arg| factor(arg) || zero_within(k, arg, asked))
         }
-        _ => resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some() || loaded(k, view.base)),
+        ExprData::Op { op: Op::Add | Op::Sub | Op::Neg | Op::Max | Op::Min, args } => {
+            args.iter().all(|&arg| zero_within(k, arg, asked))
+        }
+        ExprData::Ref(v) if let_init(k, *v).is_some_and(|init| resolve_view(k, init).is_none()) => {
+            let_init(k, *v).is_some_and(|init| zero_within(k, init, asked))
+        }
+        _ => resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some() || filled(k, view.base, asked)),
     }
 }
 
-/// Whether nothing but copies from tensors fills a tile.
-fn loaded(k: &Kernel, v: Value) -> bool {
+/// Whether nothing but copies of what is zero beyond the tensors fills a tile.
+fn filled(k: &Kernel, v: Value, asked: &mut Vec<Value>) -> bool {
+    if asked.contains(&v) {
+        return true;
+    }
+    asked.push(v);
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } => {
-            resolve_view(k, dst).is_none_or(|to| to.base != v)
-                || resolve_view(k, src).is_some_and(|from| k.tensor_ty(from.base).is_some())
+            resolve_view(k, dst).is_none_or(|to| to.base != v) || zero_within(k, src, asked)
         }
         StmtData::Assign { dst, .. } => dst != v,
         StmtData::Var { value, init } => value != v || init.is_none(),

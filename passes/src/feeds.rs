@@ -137,13 +137,15 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
 
 /// The slots of a buffer are filled in one way: by threads wherever some copy into it is not the accelerator's.
 fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed]) -> Result<(), Refused> {
-    let by_threads: Vec<Value> = feeds.iter().filter(|f| f.how == How::Threads).map(|f| f.buffer).collect();
-    for feed in feeds.iter_mut().filter(|f| f.how == How::Tensor && by_threads.contains(&f.buffer)) {
+    let by_threads = feeds.iter().filter(|f| f.how == How::Threads);
+    let by_threads: Vec<(Value, Option<Refused>)> = by_threads.map(|f| (f.buffer, f.refused.clone())).collect();
+    for feed in feeds.iter_mut().filter(|f| f.how == How::Tensor) {
+        let Some((_, why)) = by_threads.iter().find(|(buffer, _)| *buffer == feed.buffer) else { continue };
         let StmtData::Copy { src, attrs, .. } = &k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
         let from = resolve_view(k, *src).expect("a feed copies a window");
         thread_fills::fits(k, facts, options.target, &from, feed.buffer, &undecided(attrs))
             .map_err(|why| why.or_at(k.stmt_spans[feed.fill]))?;
-        feed.how = How::Threads;
+        (feed.how, feed.refused) = (How::Threads, why.clone());
     }
     Ok(())
 }

@@ -136,7 +136,8 @@ fn everywhere(k: &Kernel, body: Block, accesses: &Accesses) -> Vec<Placed> {
         if inside.contains(&s) {
             return;
         }
-        let takes = accesses.scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
+        let takes =
+            accesses.scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
         if takes || !accesses.of_stmt(s).is_empty() {
             out.push(Placed { before: s, hazards: Vec::new() });
         }

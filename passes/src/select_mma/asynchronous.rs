@@ -1,7 +1,7 @@
 //! Products that warpgroups compute: what becomes of a statement.
 
-use super::{lost, promoted};
 use super::warpgroup::{self, Way};
+use super::{lost, promoted};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;

@@ -23,10 +23,11 @@ mod wanted;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::pipeline::planned::Plan;
+use crate::refused::Refused;
 use build::{Build, Lane};
 use plan::Declined;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
 pub(crate) use wanted::{NAME, asynchronous};
@@ -50,29 +51,19 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         if let StmtData::For { unroll: false, .. } = k.stmts[s] {
             // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
-            let shared = separate::shared(k, s);
-            if !shared.is_empty() {
-                let mut own = k.clone();
-                let others: Vec<Value> = shared.iter().map(|&v| separate::separate(&mut own, s, v)).collect();
-                if let Ok(Some(plan)) = plan::plan(&mut own, cx, s) {
-                    *k = own;
-                    let names = |list: &[Value]| {
-                        list.iter().map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>().join(", ")
-                    };
-                    let message = format!(
-                        "this loop has buffers of its own, {}, for {}, which other statements use",
-                        names(&others),
-                        names(&shared)
-                    );
-                    cx.remark(k.stmt_spans[s], message);
-                    apply(k, cx, &plan);
-                    continue;
-                }
+            let own = with_own_buffers(k, cx, s);
+            if let Some(Ok((own, plan, message))) = own {
+                *k = own;
+                cx.remark(k.stmt_spans[s], message);
+                apply(k, cx, &plan);
+                continue;
             }
             match plan::plan(k, cx, s) {
                 Ok(Some(plan)) => apply(k, cx, &plan),
                 Ok(None) => {}
                 Err(Declined::For(refused)) => {
+                    // With buffers of its own something else may be in the way.
+                    let refused = own.and_then(Result::err).unwrap_or(refused);
                     refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
                 }
                 Err(Declined::Wrong(d)) => return Err(cx.report(*d)),
@@ -80,6 +71,40 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
+}
+
+/// The kernel with buffers that a loop has for itself, or for each of several tiles of an iteration, if the loop can be pipelined then, and what is said of that; or why it
+/// cannot even then. `None`: it has them already.
+fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, Plan, String), Refused>> {
+    let names = |k: &Kernel, list: &[Value]| {
+        list.iter().map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>().join(", ")
+    };
+    let shared = separate::shared(k, s);
+    let mut own = k.clone();
+    let others: Vec<Value> = shared.iter().map(|&v| separate::separate(&mut own, s, v)).collect();
+    let mut again = Vec::new();
+    while let Some((v, stmts)) = separate::filled_again(&own, s) {
+        again.push(v);
+        separate::instead(&mut own, s, v, stmts);
+    }
+    let mut said = Vec::new();
+    if !shared.is_empty() {
+        let (others, shared) = (names(&own, &others), names(k, &shared));
+        said.push(format!("this loop has buffers of its own, {others}, for {shared}, which other statements use"));
+    }
+    if !again.is_empty() {
+        again.reverse();
+        again.dedup();
+        said.push(format!("each tile that is copied into {} has a buffer of its own", names(&own, &again)));
+    }
+    if said.is_empty() {
+        return None;
+    }
+    match plan::plan(&mut own, cx, s) {
+        Ok(Some(plan)) => Some(Ok((own, plan, said.join("; ")))),
+        Err(Declined::For(refused)) => Some(Err(refused)),
+        Ok(None) | Err(Declined::Wrong(_)) => None,
+    }
 }
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {

@@ -107,15 +107,16 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
             return Err(Refused::at(fill.span, why));
         }
     }
-    if let Some(f) = fills.iter().find(|f| rest.iter().all(|&s| !reads(k, s, f.buffer))) {
+    if let Some(f) = fills.iter().find(|f| rest.iter().all(|&s| !uses(k, s, f.buffer))) {
         return Err(Refused::at(f.span, format!("nothing reads `{}`", k.values[f.buffer].name)));
     }
     staging(k, fills)
 }
 
-fn reads(k: &Kernel, s: Stmt, buffer: Value) -> bool {
+/// Whether a statement, or one inside it, names a buffer.
+pub(super) fn uses(k: &Kernel, s: Stmt, buffer: Value) -> bool {
     stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, buffer))
-        || k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| reads(k, s, buffer))
+        || k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| uses(k, s, buffer))
 }
 
 /// Whether registers hold what passes through them for an iteration.

@@ -46,7 +46,7 @@ impl From<Refused> for Declined {
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
     let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
-    let mut fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
+    let (mut fills, others) = ahead(k, cx, &stmts);
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
     }
@@ -61,8 +61,8 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         let at = |fill: Fill, why: &str| Refused::at(fill.span, format!("`{}` is {why}", k.values[fill.buffer].name));
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
             Some(fill) => {
-                let help = "copy in front of everything else in the body of the loop";
-                Err(at(fill, "filled behind other statements").help(help).into())
+                let help = "copy in front of what uses the buffer in the body of the loop";
+                Err(at(fill, "filled behind statements that use what it held").help(help).into())
             }
             None => match branched(k, cx, &stmts) {
                 Some(fill) => {
@@ -79,8 +79,8 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
         let why = format!("what is outside the bounds is not zero in `{name}` (`fill`)");
         return Err(Refused::at(fill.span, why).into());
     }
-    let mut rest = general::used_names(k, &names, &stmts[fills.len()..]);
-    rest.extend(&stmts[fills.len()..]);
+    let mut rest = general::used_names(k, &names, &others);
+    rest.extend(&others);
     once(k, &fills, at)?;
     let slices = check_rest(k, &rest, var, at).and_then(|()| slices(k, &rest));
     if slices.is_err() {
@@ -199,6 +199,18 @@ fn with_slots(needs: &Needs<'_>, fills: &[Fill], (slots, limit): (u64, u64), at:
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
     tile_shape(k, buffer).iter().product::<u64>() * u64::from(known_elem(k, buffer).bytes())
+}
+
+/// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well stand in front of all others.
+fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let (mut fills, mut others): (Vec<Fill>, Vec<Stmt>) = (Vec::new(), Vec::new());
+    for &s in stmts {
+        match fill(k, cx, s) {
+            Some(fill) if !others.iter().any(|&t| general::uses(k, t, fill.buffer)) => fills.push(fill),
+            _ => others.push(s),
+        }
+    }
+    (fills, others)
 }
 
 /// A copy of a window of global memory into a whole buffer.

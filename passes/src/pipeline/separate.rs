@@ -1,7 +1,8 @@
-//! Buffers that several loops use become one for each.
+//! Buffers that several loops use become one for each, and so do those that a loop fills several times.
 //!
 //! Two loops that fill the same buffer have nothing to do with each other where each fills it before it reads it, and nothing behind reads what the
-//! last iteration left. A buffer of its own can become a channel. Buffers that do not live together share bytes (`place-shared`).
+//! last iteration left. Nor has a tile of an iteration with the one that is copied over it. A buffer of its own can become a channel. Buffers that do not live
+//! together share bytes (`place-shared`).
 
 use crate::analysis::uses::{all_stmts, loop_body, mentions, path_to, place_of, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
@@ -30,14 +31,23 @@ fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
     let body = loop_body(k, at).expect("it is a loop");
     let used = |s: &Stmt| stmt_exprs(k, *s).into_iter().any(|e| mentions(k, e, v));
     let outside = all_stmts(k, k.body).into_iter().any(|s| !inside.contains(&s) && used(&s));
-    let bound = k.places[v].is_some()
-        || inside.iter().any(|&s| match &k.stmts[s] {
-            StmtData::Alloc { value, over } => *value == v || over.contains(&v),
+    let allocated = inside.iter().any(|&s| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v));
+    outside
+        && !allocated
+        && !bound(k, inside, v)
+        && fate(k, &k.blocks[body], v) == Fate::Overwritten
+        && !read_behind(k, at, v)
+}
+
+/// Whether it matters which buffer it is: its place is written, it shares memory with another, or is awaited.
+fn bound(k: &Kernel, stmts: &[Stmt], v: Value) -> bool {
+    k.places[v].is_some()
+        || stmts.iter().any(|&s| match &k.stmts[s] {
+            StmtData::Alloc { over, .. } => over.contains(&v),
             StmtData::Await { value, .. } => *value == v,
             _ => false,
         })
-        || k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == v && !over.is_empty()));
-    outside && !bound && fate(k, &k.blocks[body], v) == Fate::Overwritten && !read_behind(k, at, v)
+        || k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == v && !over.is_empty()))
 }
 
 /// What becomes of what a buffer holds.
@@ -105,9 +115,35 @@ fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
     false
 }
 
+/// A buffer that a loop fills once more, for which it could as well have another, and the statements that use what is filled last.
+pub(super) fn filled_again(k: &Kernel, at: Stmt) -> Option<(Value, Vec<Stmt>)> {
+    let stmts = &k.blocks[loop_body(k, at)?];
+    let filled = |s: Stmt| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => match k.exprs[dst] {
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => Some(v),
+            _ => None,
+        },
+        _ => None,
+    };
+    (0..stmts.len()).rev().find_map(|i| {
+        let v = filled(stmts[i]).filter(|&v| of_statement(k, stmts[i], v) == Fate::Overwritten)?;
+        let before = stmts[..i].iter().any(|&s| filled(s) == Some(v)) && fate(k, &stmts[..i], v) == Fate::Overwritten;
+        let again = before && !bound(k, &all_stmts(k, k.body), v) && !read_behind(k, at, v);
+        let inside = |&s: &Stmt| {
+            std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>())
+        };
+        again.then(|| (v, stmts[i..].iter().flat_map(inside).collect()))
+    })
+}
+
 /// Has a loop use another buffer in the place of `v`, declared beside it: what takes the memory of `v` takes that of both. Returns the buffer.
 pub(super) fn separate(k: &mut Kernel, at: Stmt, v: Value) -> Value {
     let inside = loop_body(k, at).map_or_else(Vec::new, |body| all_stmts(k, body));
+    instead(k, at, v, inside)
+}
+
+/// Has statements of a loop use another buffer in the place of `v`.
+pub(super) fn instead(k: &mut Kernel, at: Stmt, v: Value, inside: Vec<Stmt>) -> Value {
     let span = k.stmt_spans[at];
     let (name, def) = (k.values[v].name.clone(), k.values[v].def.clone());
     let own = k.value(&name, k.values[v].span, def);

@@ -283,7 +283,7 @@ impl Lower<'_> {
         self.emit.push_frame();
         let depth = self.emit.depth();
         let (several, sums) = self.accumulators(body);
-        let crowded = several && sums >= CROWDED || self.has_loop(body);
+        let crowded = if several { sums >= CROWDED } else { self.has_loop(body) };
         self.loops.push(LoopState { var, depth, start, step, crowded, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();

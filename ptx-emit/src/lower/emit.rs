@@ -69,6 +69,11 @@ impl Emit {
         self.open(true);
     }
 
+    /// Whether pure instructions stay where they are: in such a side.
+    pub(super) fn keeps(&self) -> bool {
+        self.frames.last().is_some_and(|frame| frame.keeps)
+    }
+
     fn open(&mut self, keeps: bool) {
         self.frames.push(Frame { items: Vec::new(), number: self.opened, keeps });
         self.opened += 1;

@@ -249,8 +249,9 @@ impl Lower<'_> {
                 per_unit = sum;
             }
         }
-        // What a pointer is rounded by must not change from one iteration to the next.
-        if !moves || w.rounded && !whole {
+        // What a pointer is rounded by must not change from one iteration to the next. In a side of a branch that keeps what it needs nothing is computed in front of
+        // the loop.
+        if !moves || w.rounded && !whole || self.emit.keeps() {
             return self.first_pointer(w, base, blocks);
         }
         let Some(advance) = self.int_op(Op::Mul, per_unit, Int::constant(step)) else {

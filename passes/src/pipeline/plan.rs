@@ -44,9 +44,23 @@ impl From<Refused> for Declined {
 
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
+    match planned(k, cx, at, ahead) {
+        // There may be room for the copies at the head of the body, which are done ahead anyhow.
+        Err(Declined::For(refused)) => match planned(k, cx, at, leading) {
+            Ok(Some(plan)) => Ok(Some(plan)),
+            _ => Err(Declined::For(refused)),
+        },
+        planned => planned,
+    }
+}
+
+/// Which of a body's statements are copies that are done ahead, and the others.
+type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
+
+fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
     let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
-    let (mut fills, others) = ahead(k, cx, &stmts);
+    let (mut fills, others) = split(k, cx, &stmts);
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
     }
@@ -210,6 +224,13 @@ fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
             _ => others.push(s),
         }
     }
+    (fills, others)
+}
+
+/// The copies at the head of a body.
+fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
+    let others = stmts[fills.len()..].to_vec();
     (fills, others)
 }
 

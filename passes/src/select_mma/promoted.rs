@@ -10,14 +10,13 @@
 //! a loop carries and that only products change. An accumulator that begins anew in each iteration is as deep as a tile, and one that the loop also rescales
 //! (`o = o * a` of attention) keeps its sums in the instruction.
 
-use super::operands::known;
 use super::warpgroup;
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, path_to, place_of};
+use crate::analysis::uses::{all_stmts, loop_body, path_to, place_of};
 use crate::refused::Refused;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::Span;
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{fixed_shape, resolve_view};
@@ -25,8 +24,9 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 /// How deep the parts are that the sums of the product `s` are added up in; `None`: they stay in the instruction. `Err`: they have to be parts, and a tile of
 /// the reduction is deeper.
 pub(super) fn parts(k: &Kernel, s: Stmt, (acc, mma): (Value, &Mma), atom: Atom) -> Result<Option<u64>, Refused> {
-    let elem = known(k.tile_ty(acc).map(|t| t.elem));
-    let Some(most) = elem.and_then(|elem| warpgroup::promoted_of(k, atom, elem)) else { return Ok(None) };
+    let Some(most) = warpgroup::acc_elem(k, acc).and_then(|elem| warpgroup::promoted_of(k, atom, elem)) else {
+        return Ok(None);
+    };
     let asked = k.schedule.promote.is_some();
     let carried = carried(k, s, acc);
     let depth = fixed_shape(k, mma.a).map_or(1, |shape| shape[1]);
@@ -48,7 +48,7 @@ pub(super) fn deep(depth: u64, most: u64) -> Refused {
 
 /// Whether only products change an accumulator that the innermost loop around the product `s` carries; `None`: none carries it.
 fn carried(k: &Kernel, s: Stmt, acc: Value) -> Option<bool> {
-    let body = path_to(k, s).into_iter().rev().find_map(|(block, index)| body_of(k, k.blocks[block][index]))?;
+    let body = path_to(k, s).into_iter().rev().find_map(|(block, index)| loop_body(k, k.blocks[block][index]))?;
     let inside = all_stmts(k, body);
     if inside.iter().any(|&t| matches!(k.stmts[t], StmtData::Var { value, .. } if value == acc)) {
         return None;
@@ -59,13 +59,6 @@ fn carried(k: &Kernel, s: Stmt, acc: Value) -> Option<bool> {
         _ => false,
     };
     Some(!inside.into_iter().any(changes))
-}
-
-fn body_of(k: &Kernel, s: Stmt) -> Option<Block> {
-    match k.stmts[s] {
-        StmtData::For { body, .. } => Some(body),
-        _ => None,
-    }
 }
 
 /// Has the product `s` sum into a tile of its own, which is then added to its accumulator.

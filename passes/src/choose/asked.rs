@@ -5,7 +5,7 @@
 //! costs: warps and their tiles, registers by what is live at once, and of loops with wgmma the clocks of an iteration by the modulo schedule.
 
 use super::cards::Card;
-use super::cost::{Cost, Part};
+use super::cost::{Cost, Part, ahead};
 use super::model::launch::SCHEDULERS;
 use super::parts::{CHAIN_TENSOR, DIRECT_ACCESS, NARROW, STAGED_ACCESS};
 use super::product::wgmma;
@@ -32,6 +32,8 @@ const BESIDE: u64 = 32;
 const INSTRUCTION_ROWS: f64 = 64.0;
 /// Bytes of the widest access of a warp.
 const ACCESS: f64 = (MAX_ACCESS_BYTES * WARP) as f64;
+/// Bytes of one thread's.
+const WIDEST: u64 = MAX_ACCESS_BYTES as u64;
 
 /// A candidate as the passes leave it.
 #[derive(Clone, Debug)]
@@ -173,7 +175,7 @@ impl Reader<'_> {
             fills |= filled;
             part.shared += if filled { bytes } else { 0.0 };
             let narrow = self.supposed.narrow.contains(&m.at);
-            let narrow = if narrow { (16 / (m.width * m.bytes).clamp(1, 16)) as f64 * NARROW } else { 1.0 };
+            let narrow = if narrow { (WIDEST / (m.width * m.bytes).clamp(1, WIDEST)) as f64 * NARROW } else { 1.0 };
             part.issued +=
                 narrow * bytes / ACCESS * if filled && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
         }
@@ -257,7 +259,7 @@ impl Reader<'_> {
             if region.products.iter().flat_map(|p| &p.operands).any(|o| o.computed) {
                 part.chain = part.chain.max(part.product + part.issued / SCHEDULERS);
             }
-            part.ahead = if part.staged { 1.0 } else { slots(region) as f64 - 1.5 };
+            part.ahead = if part.staged { 1.0 } else { ahead(slots(region)) };
             parts.push(part);
         }
         let shared = self.shared(&slots);

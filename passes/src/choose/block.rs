@@ -1,6 +1,6 @@
 //! What one block of a candidate costs, and whether it is legal: products, moves, registers and shared memory put together.
 
-use super::cost::Cost;
+use super::cost::{Cost, ahead};
 use super::illegal::Illegal;
 use super::product::{Shape, wgmma};
 use super::setting::Setting;
@@ -196,7 +196,7 @@ impl Setting<'_> {
                 _ if part.staged || part.carried => 1.0,
                 // Of the slots one is read, two where products are pending, and one is filled in the course of a trip.
                 stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
-                stages => stages as f64 - 1.5,
+                stages => ahead(stages),
             };
         }
         Ok(())

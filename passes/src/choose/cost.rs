@@ -46,6 +46,14 @@ pub(super) struct Part {
     pub(super) across: bool,
 }
 
+/// Slots that are no loads ahead: one is read, and one is filled in the course of a trip.
+pub(super) const BUSY: f64 = 1.5;
+
+/// How many trips loads run ahead with so many slots.
+pub(super) fn ahead(slots: u64) -> f64 {
+    slots as f64 - BUSY
+}
+
 /// A block.
 #[derive(Clone, Debug)]
 pub(super) struct Cost {

@@ -10,7 +10,7 @@
 
 use super::asked::{Asked, ask};
 use super::cards::Card;
-use super::cost::Cost;
+use super::cost::{Cost, ahead};
 use super::setting::Supposed;
 use super::several::Several;
 use super::space::Space;
@@ -67,9 +67,6 @@ fn code(path: FastPath) -> Code {
     }
 }
 
-/// Slots that are read, or filled in the course of a trip.
-const READ: f64 = 1.5;
-
 /// A launch whose time is predicted.
 struct Estimate<'a> {
     space: Space<'a>,
@@ -124,7 +121,7 @@ impl<'a> Estimate<'a> {
     /// A block with what is lost, the products `wgmma` being what they are supposed to be.
     fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&Loss], &[&Loss])) {
         // Producer warps load ahead what products of warpgroups read.
-        let ahead = pipeline::usual_slots(true, true) as f64 - READ;
+        let ahead = ahead(pipeline::usual_slots(true, true));
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
             if region.products.iter().any(|p| wgmma.contains(&p.at)) {
                 (part.ahead, part.staged) = (part.ahead.max(ahead), false);

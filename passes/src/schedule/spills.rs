@@ -2,8 +2,8 @@
 //!
 //! What lives at a statement are the tiles whose elements are read later, as much of each as its layout gives a thread. Those that copies fill from
 //! memory do not count where one statement of the same block reads them, as the assembler loads them piece by piece. To that comes what code takes beside
-//! its tiles ([`beside`]), which is fitted to what ptxas 13 takes for the examples: where this says that there is room, none of them spills, and of what is
-//! warned of some has a few registers left.
+//! its tiles ([`beside`]), which is fitted to what ptxas 13 takes for the examples: where this says that there is room, none of the examples that are
+//! chosen spills (`scripts/check_choices.sh`), and of what is warned of some has a few registers left. It counts no addresses: other programs may spill a few bytes.
 
 use super::occupancy::Block as Resident;
 use crate::Cx;

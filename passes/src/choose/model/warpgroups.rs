@@ -12,7 +12,7 @@ use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
 use super::sharing::{self, HANDING, Handing, Shared, Work};
 use super::supply::{SUPPLY, Supply};
 use crate::choose::cards::Card;
-use crate::choose::cost::{Cost, Part};
+use crate::choose::cost::{BUSY, Cost, Part};
 use tilec_ir::target::{WARP, WARPGROUP};
 
 /// What the model of warpgroups knows beside the figures of the card.
@@ -165,7 +165,7 @@ impl Tile {
     /// Adds a loop of products.
     fn multiply(&mut self, of: &Setting<'_>, part: &Part) {
         let &Setting { card, c, cost, groups, .. } = of;
-        let slots = if part.ahead > 0.0 { part.ahead + 1.5 } else { 1.0 };
+        let slots = if part.ahead > 0.0 { part.ahead + BUSY } else { 1.0 };
         // Nothing runs between the products of a warpgroup that is alone.
         let several = if part.blocks > 1.0 { c.several } else { 1.0 };
         let product = part.product * several;

@@ -18,6 +18,7 @@ use crate::analysis::live::zeroed;
 use crate::analysis::wgmma::{is_product, is_scheduled};
 use crate::graph::accesses::Accesses;
 use crate::schedule_loops::{lag, modulo};
+use crate::specialize::drop_idle;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt};
@@ -55,6 +56,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         for s in k.stmts.keys() {
             k.plans[s] = StmtPlan::default();
         }
+        drop_idle(k);
     }
     Ok(())
 }

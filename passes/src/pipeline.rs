@@ -24,6 +24,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::pipeline::planned::Plan;
 use crate::refused::Refused;
+use crate::specialize::drop_idle;
 use build::{Build, Lane};
 use plan::Declined;
 use tilec_ir::diag::Reported;
@@ -70,6 +71,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
+    drop_idle(k);
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use crate::analysis::views::{accessed_views, copy_shape};
 use crate::analysis::width::kept_dims;
 use crate::predicate::conditions::add_condition;
 use crate::rewrite::same_expr;
+use crate::specialize::drop_idle;
 use residue::Residue;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
@@ -54,6 +55,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
+    drop_idle(k);
     drop_checks(k, cx);
     Ok(())
 }

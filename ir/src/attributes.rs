@@ -86,7 +86,11 @@ pub struct CopyAttrs {
 /// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.
 ///
 /// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs the statements of
-/// stage `s` of the original iteration `i - s`, in the order of their cycles.
+/// stage `s` of the original iteration `i - s`, in the order of their cycles. In front of it stands the prologue, behind it the drain.
+///
+/// An open loop, `@(open) for ..`, has no drain: it runs until its last stage is done, and its other stages, which move tiles, run on past the end, where they read nothing.
+///
+/// The first tile of a ragged loop, `@(ragged) for ..`, is the one with fewer elements than a step, instead of the last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct StmtPlan {
     /// The warps of the producer role run it; else those of the consumer role do.
@@ -97,6 +101,10 @@ pub struct StmtPlan {
     pub cycle: Option<u32>,
     /// The warpgroups of the consumer run it one after the other: while one computes, the other's products have the tensor cores.
     pub ordered: bool,
+    /// Of a loop: the stages in front of the last run on past its end.
+    pub open: bool,
+    /// Of a loop over a reduction: the first tile is the one with fewer elements than a step.
+    pub ragged: bool,
 }
 
 impl StmtPlan {

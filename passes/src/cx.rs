@@ -54,6 +54,11 @@ impl Options {
         PASSES.iter().find(|pass| pass.for_roles && !self.is_on(pass.name)).map(|pass| pass.name)
     }
 
+    /// Whether loops that are given stages are expanded: else they are left as they are.
+    pub(crate) fn expands(&self) -> bool {
+        PASSES.iter().all(|pass| !pass.for_stages || self.is_on(pass.name))
+    }
+
     /// Whether layouts of registers are the plainest there are, since a pass that chooses them is switched off. A width written for those it would have
     /// chosen is then an upper bound: switching a pass off must not make a program invalid.
     pub(crate) fn plain_layouts(&self) -> bool {

@@ -9,9 +9,12 @@
 //! Breaks: no schedule of a statement is left. Switched off: `select-mma` marks no copies for the producer, so there is nothing to expand.
 
 mod awaits;
+mod body;
+mod laid;
 mod names;
 mod roles;
 mod stages;
+mod tiles;
 
 use crate::Cx;
 use crate::analysis::live::zeroed;
@@ -30,7 +33,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut loops: Vec<Stmt> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::For { body, .. } = k.stmts[s]
-            && k.blocks[body].iter().any(|&s| k.plans[s].stage.is_some())
+            && (k.plans[s].ragged || k.blocks[body].iter().any(|&s| k.plans[s].stage.is_some()))
         {
             loops.push(s);
         }
@@ -43,7 +46,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     // Inner loops first: an outer one copies what is left of them.
     for &s in loops.iter().rev() {
         legal(k, cx, s)?;
-        stages::expand(k, s);
+        stages::expand(k, s).map_err(|d| cx.report(*d))?;
     }
     if roles || !loops.is_empty() {
         let body = k.body;

@@ -24,6 +24,7 @@ mod pipeline;
 mod place_shared;
 mod predicate;
 mod refused;
+mod residue;
 mod rewrite;
 mod roles;
 mod runs;

@@ -1,35 +1,34 @@
-//! `pipeline`: turn shared-memory buffers that a loop fills and reads into channels.
+//! `pipeline`: turn shared-memory buffers that a loop fills and reads into channels, and say when the statements of the loop run.
 //!
-//! A loop whose body starts with copies from global memory into buffers and then multiplies them is software-pipelined:
+//! A loop whose body copies tiles from global memory into buffers and then multiplies them is software-pipelined:
 //! each buffer becomes a channel of `stages` slots, tiles are fetched ahead, and fragments are double-buffered across slices
 //! and across iterations. Where the target has asynchronous copies (`cp.async`) that can do what a fill does, it goes
-//! straight into its slot ([`rolling`]); without any such fill tiles pass through registers ([`staged`]).
+//! straight into its slot; without any such fill tiles pass through registers ([`iteration`]). What is decided are stages and cycles of the
+//! statements; `expand` makes prologue, steady state and drain of them.
 //!
 //! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]). Loops that use one buffer
 //! each get their own ([`separate`]).
 //!
-//! Needs: layouts and widths. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
+//! Needs: layouts and widths; `expand`. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
 //! where the slots do not fit. Switched off: nothing.
 
-mod build;
 mod general;
+mod iteration;
+mod pieces;
 mod plan;
 mod planned;
-mod rolling;
 mod separate;
-mod staged;
 mod wanted;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::pipeline::planned::Plan;
 use crate::refused::Refused;
-use crate::specialize::drop_idle;
-use build::{Build, Lane};
+use pieces::{Build, Lane};
 use plan::Declined;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::loss::FastPath;
 pub(crate) use wanted::{NAME, asynchronous};
 
@@ -46,7 +45,7 @@ pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
 }
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    if !cx.enabled {
+    if !cx.enabled || !cx.options.expands() {
         return Ok(());
     }
     for s in all_stmts(k, k.body) {
@@ -71,7 +70,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    drop_idle(k);
     Ok(())
 }
 
@@ -111,27 +109,32 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let span = k.stmt_spans[plan.at];
-    let StmtData::For { var, start, end, step, .. } = k.stmts[plan.at] else { unreachable!("a loop is planned") };
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();
-    let mut build = Build { k, lanes, channels, var, start, step, end: plan.end, span };
+    let mut build = Build { k, lanes, channels, span };
     // Second buffers of the fragments that the slices load.
     let mut pairs: Vec<(Value, Value)> = Vec::new();
     for &f in &plan.fragments {
         pairs.push((f, build.twin(f, &mut decls)));
     }
-    let laid = match plan.rolling() {
-        true => rolling::lay(&mut build, plan, &pairs),
-        false => staged::lay(&mut build, plan, &pairs),
-    };
+    let timed = iteration::timed(&mut build, plan, &pairs);
     let k = build.k;
-    let body = k.block(laid.body);
-    k.stmts[plan.at] = StmtData::For { var, start: laid.start, end, step, unroll: false, body };
+    for (cycle, timed) in (0..).zip(&timed) {
+        k.plans[timed.stmt] = StmtPlan { stage: Some(timed.stage), cycle: Some(cycle), ..k.plans[timed.stmt] };
+    }
+    k.plans[plan.at].open = plan.open();
+    let list = k.block(iteration::written(&timed));
+    let StmtData::For { body, .. } = &mut k.stmts[plan.at] else { unreachable!("a loop is planned") };
+    *body = list;
     let names: Vec<String> = plan.fills.iter().map(|f| format!("`{}`", k.values[f.buffer].name)).collect();
+    // In a loop that has stages itself they are there when this one runs.
+    let StmtPlan { stage, cycle, .. } = k.plans[plan.at];
+    for &s in &decls {
+        k.plans[s] = StmtPlan { stage, cycle, ..StmtPlan::default() };
+    }
     let (block, index) = plan.place;
-    let list = decls.into_iter().chain(laid.before).chain([plan.at]).chain(laid.after);
-    k.blocks[block].splice(index..=index, list);
+    k.blocks[block].splice(index..index, decls);
     let through: Vec<&str> = plan.fills.iter().filter(|f| !f.direct).map(|f| &*k.values[f.buffer].name).collect();
     let how = match (through.is_empty(), plan.direct()) {
         (true, _) => "asynchronous copies".to_owned(),

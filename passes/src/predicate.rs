@@ -1,16 +1,10 @@
-//! `predicate`: peel the residue of reductions and drop bounds checks that cannot fail.
+//! `predicate`: drop bounds checks that cannot fail.
 //!
-//! A copy checks every dimension of its window by default. Here:
+//! A copy checks every dimension of its window by default. Here a dimension whose window always lies inside the extent is not checked: block tiles of extents
+//! that are known multiples of the tile, and reduction steps that divide the extent. Where a window is inside as a whole or not at all, one condition takes the place of
+//! the checks of its elements.
 //!
-//! * a dimension whose window always lies inside the extent is not checked: block tiles of extents that are known
-//!   multiples of the tile, and reduction steps that divide the extent;
-//! * a reduction over an extent that is not known to be a multiple of the step begins with its ragged tile, so that the
-//!   steady iterations read full tiles: see [`residue`].
-//!
-//! Needs: pipelined loops if they are to be pipelined. Switched off: everything is checked at every access.
-
-mod conditions;
-mod residue;
+//! Needs: loops as they run. Switched off: everything is checked at every access.
 
 use crate::Cx;
 use crate::analysis::bounds::ends_within;
@@ -18,13 +12,11 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape};
 use crate::analysis::width::kept_dims;
-use crate::predicate::conditions::add_condition;
-use crate::rewrite::same_expr;
+use crate::rewrite::{add_condition, same_expr};
 use crate::specialize::drop_idle;
-use residue::Residue;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
@@ -34,26 +26,6 @@ pub(crate) const NAME: &str = "predicate";
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
         return Ok(());
-    }
-    // Roles walk past the slots of a channel in step: a loop of one is not divided.
-    let of_roles: Vec<Stmt> = k.blocks[k.body]
-        .iter()
-        .filter_map(|&s| match k.stmts[s] {
-            StmtData::Role { body, .. } => Some(all_stmts(k, body)),
-            _ => None,
-        })
-        .flatten()
-        .collect();
-    for s in all_stmts(k, k.body) {
-        if let StmtData::For { unroll: false, .. } = k.stmts[s]
-            && !of_roles.contains(&s)
-        {
-            match Residue::of(k, s) {
-                Ok(Some(residue)) => residue.apply(k, cx),
-                Ok(None) => {}
-                Err(why) => cx.remark(k.stmt_spans[s], format!("residue not peeled: {why}")),
-            }
-        }
     }
     drop_idle(k);
     drop_checks(k, cx);

@@ -2,6 +2,7 @@
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueData, ValueDef, View};
+use tilec_ir::ops::Op;
 
 /// What references to a value become in a copy.
 pub(crate) enum Subst {
@@ -196,5 +197,18 @@ pub(crate) fn inherit_stages(k: &mut Kernel) {
                 k.plans[s].ordered = plan.ordered;
             }
         }
+    }
+}
+
+/// The copy moves nothing unless `cond` holds.
+pub(crate) fn add_condition(k: &mut Kernel, s: Stmt, cond: Expr) {
+    let span = k.stmt_spans[s];
+    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { unreachable!("a condition is a copy's") };
+    let both = match attrs.when {
+        Some(other) => k.binary(Op::And, other, cond, span),
+        None => cond,
+    };
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+        attrs.when = Some(both);
     }
 }

@@ -3,7 +3,8 @@
 use crate::table::{PASSES, PassInfo};
 use crate::{
     Cx, assign_layouts, barriers, contract, defer_reductions, expand, hand_over, overlap_launches, pipeline,
-    place_shared, predicate, schedule, schedule_loops, select_mma, specialize, stage_stores, swizzle, vectorize,
+    place_shared, predicate, residue, schedule, schedule_loops, select_mma, specialize, stage_stores, swizzle,
+    vectorize,
 };
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::Kernel;
@@ -27,6 +28,7 @@ pub(crate) fn of(pass: &PassInfo) -> Run {
         schedule_loops::NAME => schedule_loops::run,
         expand::NAME => expand::run,
         pipeline::NAME => pipeline::run,
+        residue::NAME => residue::run,
         predicate::NAME => predicate::run,
         schedule::NAME => schedule::run,
         overlap_launches::NAME => overlap_launches::run,

@@ -14,11 +14,21 @@ pub struct PassInfo {
     pub(crate) for_roles: bool,
     /// Decides layouts of registers: without it a width in the text may be one for other layouts than there are.
     pub(crate) for_layouts: bool,
+    /// Makes loops of stages: without it none are decided.
+    pub(crate) for_stages: bool,
 }
 
 impl PassInfo {
     const fn new(name: &'static str, summary: &'static str) -> PassInfo {
-        PassInfo { name, summary, required: false, by_default: true, for_roles: false, for_layouts: false }
+        PassInfo {
+            name,
+            summary,
+            required: false,
+            by_default: true,
+            for_roles: false,
+            for_layouts: false,
+            for_stages: false,
+        }
     }
 
     const fn required(self) -> PassInfo {
@@ -31,6 +41,10 @@ impl PassInfo {
 
     const fn for_layouts(self) -> PassInfo {
         PassInfo { for_layouts: true, ..self }
+    }
+
+    const fn for_stages(self) -> PassInfo {
+        PassInfo { for_stages: true, ..self }
     }
 }
 
@@ -56,12 +70,15 @@ pub const PASSES: &[PassInfo] = &[
         "decides when the statements of loops with wgmma run: channels, pipeline stages, cycles",
     )
     .for_roles(),
-    PassInfo::new("expand", "makes prologue, steady state, drain and roles of scheduled loops").for_roles(),
     PassInfo::new(
         "pipeline",
-        "turns buffers filled in a loop into channels; prologue, drain, fragment double-buffering",
+        "turns buffers filled in a loop into channels; decides how far ahead they are filled, and when fragments are loaded",
     ),
-    PassInfo::new("predicate", "peels the residue and drops bounds checks that cannot fail"),
+    PassInfo::new("residue", "decides which reductions begin with their ragged tile"),
+    PassInfo::new("expand", "makes prologue, steady state, drain and roles of scheduled loops")
+        .for_roles()
+        .for_stages(),
+    PassInfo::new("predicate", "drops bounds checks that cannot fail"),
     PassInfo::new("schedule", "orders loads, products and stores inside loop bodies"),
     PassInfo::new("overlap-launches", "lets a launch begin while the one in front of it ends"),
     PassInfo::new("contract", "has sums take in products, so that both are rounded once").required(),

@@ -83,8 +83,8 @@ impl Parser<'_, '_> {
         let mut seen: Vec<&str> = Vec::new();
         loop {
             let at = self.span();
-            let Tok::Word(word @ ("producer" | "stage" | "cycle" | "ordered")) = self.peek() else {
-                return Err(self.expected("`producer`, `stage`, `cycle` or `ordered`"));
+            let Tok::Word(word @ ("producer" | "stage" | "cycle" | "ordered" | "open" | "ragged")) = self.peek() else {
+                return Err(self.expected("`producer`, `stage`, `cycle`, `ordered`, `open` or `ragged`"));
             };
             if seen.contains(&word) {
                 return Err(self.report(codes::REPEATED, at, format!("`{word}` stands here twice")));
@@ -94,6 +94,8 @@ impl Parser<'_, '_> {
             match word {
                 "producer" => plan.producer = true,
                 "ordered" => plan.ordered = true,
+                "open" => plan.open = true,
+                "ragged" => plan.ragged = true,
                 "stage" => plan.stage = Some(self.small_int("a pipeline stage")?),
                 _ => plan.cycle = Some(self.small_int("a number of clocks")?),
             }

@@ -171,6 +171,8 @@ impl Printer<'_> {
         items.extend(plan.stage.map(|n| format!("stage {n}")));
         items.extend(plan.cycle.map(|n| format!("cycle {n}")));
         items.extend(plan.ordered.then(|| "ordered".to_owned()));
+        items.extend(plan.open.then(|| "open".to_owned()));
+        items.extend(plan.ragged.then(|| "ragged".to_owned()));
         self.put(&format!("@({}) ", items.join(", ")));
     }
 

@@ -3,30 +3,35 @@
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
-use crate::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
+use crate::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use crate::verify::cx::Cx;
 
-/// The highest pipeline stage.
-const MAX_STAGE: u32 = 1;
+/// The highest pipeline stage: as many as there are slots, and a few in front of the first.
+const MAX_STAGE: u32 = 31;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
-    let mut planned: Option<Stmt> = None;
+    let mut planned = false;
+    let mut of_roles: Option<Stmt> = None;
     let mut role = false;
     let mut loops: Vec<Block> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         role |= matches!(k.stmts[s], StmtData::Role { .. });
-        if k.plans[s].is_some() {
-            planned = planned.or(Some(s));
+        let plan = k.plans[s];
+        planned |= plan.is_some();
+        if plan.producer || plan.ordered {
+            of_roles = of_roles.or(Some(s));
         }
         if let StmtData::For { body, unroll: false, .. } = k.stmts[s] {
             loops.push(body);
         }
     });
-    let Some(first) = planned else { return };
-    if role {
-        let d =
-            Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[first], "a statement is scheduled in a kernel with roles");
+    if !planned {
+        return;
+    }
+    if let Some(first) = of_roles.filter(|_| role) {
+        let message = "a statement is given to a role in a kernel with roles";
+        let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[first], message);
         cx.report(d.with_note("write the roles by hand, or leave them to `@(producer)` and stages"));
     }
     let mut staged: Vec<Stmt> = Vec::new();
@@ -45,6 +50,19 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             let d =
                 Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], "a statement outside of a loop's body has a stage");
             cx.report(d.with_note("stages are those of the statements that stand in a loop which is not unrolled"));
+        }
+        if let Some(word) = of_loop(plan)
+            && !matches!(k.stmts[s], StmtData::For { unroll: false, .. })
+        {
+            let message = format!("`{word}` is said of a loop that is not unrolled");
+            cx.report(Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message));
+        }
+        if let StmtData::For { body, .. } = k.stmts[s]
+            && plan.open
+            && k.blocks[body].iter().all(|&s| k.plans[s].stage.is_none())
+        {
+            let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], "an `open` loop has no stages");
+            cx.report(d.with_note("stages in front of the last run on past its end: write `@(stage 0, cycle 0)` in front of each statement"));
         }
         if plan.producer && !produces(k, s) {
             let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], "the producer warps cannot run this statement");
@@ -73,10 +91,19 @@ fn stages(cx: &mut Cx<'_, '_>, body: Block) {
             Some(n) if n > MAX_STAGE => {
                 let message = format!("stage {n}; a loop has at most {} stages", MAX_STAGE + 1);
                 let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
-                cx.report(d.with_note("of two iterations statements run at once: stages are 0 and 1"));
+                cx.report(d.with_note("tiles are fetched as far ahead as there are slots for them"));
             }
             Some(_) => {}
         }
+    }
+}
+
+/// What a plan says of a loop.
+fn of_loop(plan: StmtPlan) -> Option<&'static str> {
+    match plan {
+        StmtPlan { open: true, .. } => Some("open"),
+        StmtPlan { ragged: true, .. } => Some("ragged"),
+        _ => None,
     }
 }
 

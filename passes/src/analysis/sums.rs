@@ -29,8 +29,8 @@ pub(crate) fn unfinished_sum(k: &Kernel, body: Block) -> Option<Value> {
 }
 
 /// A tile that is filled under `body`, once for each tile of the reduction, and of which something else than a sum of products reads what the
-/// last one left. Where the loop has `led`, what the pipeline has laid out around it continues it: its products, and copies into such tiles.
-pub(crate) fn outlives(k: &Kernel, body: Block, led: bool) -> Option<Value> {
+/// last one left.
+pub(crate) fn outlives(k: &Kernel, body: Block) -> Option<Value> {
     let inside = all_stmts(k, body);
     let mut filled: Vec<Value> = Vec::new();
     for &s in &inside {
@@ -42,20 +42,13 @@ pub(crate) fn outlives(k: &Kernel, body: Block, led: bool) -> Option<Value> {
             filled.push(to.base);
         }
     }
-    let sums: Vec<Value> = inside.iter().filter_map(|&s| accumulator(k, s)).collect();
-    let continues = |s: Stmt| match k.stmts[s] {
-        StmtData::Copy { dst, .. } => {
-            resolve_view(k, dst).is_some_and(|to| to.slot.is_some() || filled.contains(&to.base))
-        }
-        _ => accumulator(k, s).is_some_and(|acc| sums.contains(&acc)),
-    };
     let mut found = None;
     let mut stack = vec![(k.body, Vec::new())];
     while let Some((block, outer)) = stack.pop() {
         // Filled anew in front of what follows.
         let mut anew: Vec<Value> = outer;
         for &s in &k.blocks[block] {
-            if !(inside.contains(&s) || led && continues(s)) {
+            if !inside.contains(&s) {
                 for e in stmt_exprs(k, s) {
                     let into = matches!(k.stmts[s], StmtData::Copy { dst, .. } if dst == e);
                     for_each_ref(k, e, &mut |v| {

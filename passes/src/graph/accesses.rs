@@ -84,7 +84,10 @@ impl Accesses {
                 self.expr(k, *src);
                 attrs.when.iter().for_each(|&e| self.expr(k, e));
                 let conditional = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
-                self.destination(k, *dst, certain && !conditional);
+                // A prefetch only names where its tile will go.
+                if !attrs.is_prefetch() {
+                    self.destination(k, *dst, certain && !conditional);
+                }
             }
             StmtData::For { start, end, step, .. } => {
                 [*start, *end, *step].into_iter().for_each(|e| self.expr(k, e));

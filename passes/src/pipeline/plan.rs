@@ -2,19 +2,17 @@
 
 use super::general;
 use crate::Cx;
-use crate::analysis::bounds::outside_past;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
-use crate::pipeline::planned::{Fill, Plan, Slice, rolling};
+use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::ops::Op;
 use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
@@ -58,7 +56,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
 type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 
 fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
-    let StmtData::For { var, start, end, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
+    let StmtData::For { var, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
     let (mut fills, others) = split(k, cx, &stmts);
     for fill in &mut fills {
@@ -118,11 +116,6 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
             stages => stages,
         },
     };
-    // From 0 to an extent there is a first tile. What is fetched past the end is zero by itself, or nobody multiplies it and it is where the first tile is.
-    let zero_based = k.as_int(start) == Some(0);
-    let rolling = slices.is_err() || rolling(&fills);
-    let harmless = |f: &Fill| rolling && !mentions(k, f.src, var) || reads_zero(k, f, var, end);
-    let whole = zero_based && at_least_one(k, end) && fills.iter().all(harmless);
     let (slices, rest) = match slices {
         Ok(slices) => (slices, Vec::new()),
         Err(_) => (Vec::new(), rest),
@@ -150,14 +143,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         fragments: if even { fragments } else { Vec::new() },
         double_buffered: even,
         bytes: per_slot * stages,
-        end: (!whole).then_some(end),
     }))
-}
-
-/// Whether what a fill reads past the end of the loop is outside of the tensor, and so zero, unless a person wrote which bounds are tested.
-fn reads_zero(k: &Kernel, f: &Fill, var: Value, end: Expr) -> bool {
-    let view = resolve_view(k, f.src).expect("what fills a buffer is a window");
-    f.attrs.check.is_none() && outside_past(k, &view, var, end)
 }
 
 /// The stages that the schedule asks for.
@@ -193,16 +179,6 @@ fn branched(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> Option<Fill> {
             inside.iter().find_map(|&s| fill(k, cx, s)).or_else(|| branched(k, cx, inside))
         })
     })
-}
-
-/// Whether an index is a size, or a product of sizes and positive literals.
-fn at_least_one(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(x) => *x >= 1,
-        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
-        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
-        _ => false,
-    }
 }
 
 /// Bytes of shared memory that the kernel takes if what a loop fills has so many slots.
@@ -353,7 +329,7 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
         }
     }
     // Register tiles, too, hold behind the loop what the last iteration left.
-    if let Some(v) = crate::analysis::uses::loop_body(k, at).and_then(|body| outlives(k, body, false)) {
+    if let Some(v) = crate::analysis::uses::loop_body(k, at).and_then(|body| outlives(k, body)) {
         return Err(format!("`{}` is also used outside the loop", k.values[v].name));
     }
     Ok(())

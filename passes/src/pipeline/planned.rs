@@ -37,8 +37,6 @@ pub(crate) struct Plan {
     pub(super) fragments: Vec<Value>,
     pub(super) double_buffered: bool,
     pub(super) bytes: u64,
-    /// The end of the loop, if a tile at or past it must be kept from being read: not all of it is past the tensors.
-    pub(super) end: Option<Expr>,
 }
 
 impl Plan {
@@ -47,22 +45,8 @@ impl Plan {
         self.fills.iter().any(|f| f.direct)
     }
 
-    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them.
-    pub(super) fn rolling(&self) -> bool {
-        !self.rest.is_empty() || rolling(&self.fills)
+    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them: then nothing computes with those past the end.
+    pub(super) fn open(&self) -> bool {
+        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
     }
-}
-
-/// Whether copies have tiles fetched so far ahead, of whatever loop they are.
-pub(super) fn rolling(fills: &[Fill]) -> bool {
-    fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
-}
-
-/// What becomes of the loop: statements in front of it, its body, statements behind it.
-pub(crate) struct Laid {
-    pub(super) before: Vec<Stmt>,
-    /// First value of the loop variable.
-    pub(super) start: Expr,
-    pub(super) body: Vec<Stmt>,
-    pub(super) after: Vec<Stmt>,
 }

@@ -308,6 +308,14 @@ impl Loop<'_> {
         released && slots > 1 && matches!(self.channel(b), Some((ChannelOp::Wait, _)))
     }
 
+    /// Between what reads a slot and what fills one: the iterations until it is the same slot.
+    fn until_filled_again(&self, a: usize, b: usize, d: Dep) -> Option<u32> {
+        let is_channel = matches!(self.k.values[d.value].def, ValueDef::Channel { .. });
+        let fills = |i: usize| matches!(self.channel(i), Some((ChannelOp::Acquire | ChannelOp::Publish, _)));
+        let between = is_channel && d.distance > 0 && !fills(a) && fills(b);
+        between.then(|| u32::try_from(slots_of(self.k, d.value)).expect("a few slots"))
+    }
+
     /// Which statements precede which within an iteration of the steady state; `None`: there is no such order.
     fn constraints(&self, stages: &[u32]) -> Option<Vec<Vec<usize>>> {
         let mut before = vec![Vec::new(); self.kinds.len()];
@@ -480,7 +488,8 @@ pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt
             return None;
         }
         let ((sa, ca), (sb, cb)) = (at(a), at(b));
-        let (first, second) = ((sa, ca, a), (sb + d.distance, cb, b));
+        let distance = l.until_filled_again(a, b, d).unwrap_or(d.distance);
+        let (first, second) = ((sa, ca, a), (sb + distance, cb, b));
         (first >= second).then(|| (l.graph.stmts[a], l.graph.stmts[b], d.value, d.why))
     })
 }

@@ -7,7 +7,7 @@ use crate::assign_layouts::Reduced;
 use crate::roles::threads_of;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
 
 /// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds
@@ -16,14 +16,15 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     let tensor_copies = cx.options.target.has_tensor_copies();
     for s in all_stmts(k, k.body) {
-        if !tensor_copies && k.plans[s].is_some() {
+        let StmtPlan { producer, ordered, .. } = k.plans[s];
+        if !tensor_copies && (producer || ordered) {
             let target = cx.options.target.name();
             let message = format!(
-                "not compiled to PTX for {target} yet: stages, and what is the producer's, are for sm_90a alone"
+                "not compiled to PTX for {target}: producer warps, and warpgroups in turns, are for sm_90a alone"
             );
             let d = Diagnostic::error(codes::NOT_LOWERED, k.stmt_spans[s], message);
             return Err(cx.report(d.with_note(
-                "leave `@(..)` out: loops of copies and products are pipelined by the compiler, on every target",
+                "leave `producer` and `ordered` out: below sm_90a the threads that compute fetch tiles, too, and loops are pipelined by the compiler",
             )));
         }
         if let StmtData::Role { .. } = k.stmts[s] {

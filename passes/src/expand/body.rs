@@ -1,0 +1,69 @@
+//! The statements of a loop with stages, sorted.
+
+use crate::graph::accesses::Accesses;
+use crate::schedule_loops::modulo::is_index;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+
+/// A loop that is being expanded.
+pub(super) struct Body {
+    pub(super) at: Stmt,
+    /// In the order of an iteration of the steady state.
+    pub(super) order: Vec<(Stmt, u32)>,
+    /// Indices and names, in program order.
+    pub(super) names: Vec<Stmt>,
+    /// Declarations without a value.
+    pub(super) declared: Vec<Stmt>,
+    pub(super) var: Value,
+    pub(super) bounds: [Expr; 3],
+    /// The number of the last stage.
+    pub(super) last: u32,
+    /// The stages in front of the last run on past the end.
+    pub(super) open: bool,
+    pub(super) span: Span,
+}
+
+impl Body {
+    /// That of a loop with stages.
+    pub(super) fn of(k: &Kernel, at: Stmt) -> Body {
+        let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { unreachable!("a loop is expanded") };
+        let open = k.plans[at].open;
+        let (declared, (order, names)) = sorted(k, body, open);
+        let last = order.iter().map(|&(_, stage)| stage).max().unwrap_or(0);
+        Body { at, order, names, declared, var, bounds: [start, end, step], last, open, span: k.stmt_spans[at] }
+    }
+
+    /// Whether a statement of the loop declares a value.
+    pub(super) fn declares(&self, k: &Kernel, v: Value) -> bool {
+        let own =
+            |s: Stmt| matches!(k.stmts[s], StmtData::Var { value, .. } | StmtData::Let { value, .. } if value == v);
+        self.declared.iter().any(|&s| own(s)) || self.order.iter().any(|&(s, _)| own(s))
+    }
+}
+
+type Sorted = (Vec<Stmt>, (Vec<(Stmt, u32)>, Vec<Stmt>));
+
+/// The statements of a loop: declarations without a value; those that have stages, in the order of cycles; names. Where one stage of an open loop alone uses what is
+/// declared, the declaration is a statement of it: each stage stands in the loop once.
+fn sorted(k: &Kernel, body: Block, open: bool) -> Sorted {
+    let touched: Vec<(Stmt, Accesses)> = match open {
+        true => k.blocks[body].iter().map(|&s| (s, Accesses::of(k, s))).collect(),
+        false => Vec::new(),
+    };
+    let alone = |s: Stmt, v: Value| {
+        let users = touched.iter().filter(|(_, a)| a.get(v).is_some());
+        open && users.into_iter().all(|&(of, _)| k.plans[of].stage == k.plans[s].stage)
+    };
+    let (mut declared, mut names, mut order) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, &s) in k.blocks[body].iter().enumerate() {
+        let plan = k.plans[s];
+        match k.stmts[s] {
+            StmtData::Var { init: None, value } | StmtData::Alloc { value, .. } if !alone(s, value) => declared.push(s),
+            StmtData::Let { init, .. } if is_index(k, init) => names.push(s),
+            _ => order.push((plan.cycle.unwrap_or(0), i, s, plan.stage.unwrap_or(0))),
+        }
+    }
+    order.sort_unstable_by_key(|&(cycle, i, ..)| (cycle, i));
+    (declared, (order.into_iter().map(|(_, _, s, stage)| (s, stage)).collect(), names))
+}

@@ -1,0 +1,261 @@
+//! Prologue, steady state and drain of a loop with stages.
+//!
+//! ```text
+//! stage 0 of the first iteration; stages 0, 1 of the second and first; ..     // prologue
+//! for j in start + S * step..end step step {                                  // steady state, in the order of cycles
+//!     stage 0 of iteration j; stage 1 of iteration j - step; ..
+//! }
+//! stages 1, 2 .. of the last iterations; ..                                   // drain
+//! ```
+//!
+//! An open loop has no drain. There `j` is the iteration of the last stage:
+//!
+//! ```text
+//! for j in start..end step step { stage 0 of iteration j + S * step; ..; stage S of iteration j }
+//! ```
+//!
+//! Its other stages run past the end, where their copies read nothing. Slots that were filled so are waited for and given back.
+
+use super::body::Body;
+use super::tiles::{At, Tiles};
+use crate::graph::accesses::Accesses;
+use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::turns::ordered;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::let_init;
+
+/// Prologue, steady state and drain. `turns`: tiles of which there are two.
+pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: Map) -> Vec<Stmt> {
+    let span = body.span;
+    let [start, end, _] = body.bounds;
+    let mut list = Vec::new();
+    for n in 0..body.last {
+        let stages: Vec<(u32, At)> = (0..=n).map(|stage| (stage, At::Nth(n - stage))).collect();
+        list.extend(iteration(k, body, tiles, &stages, &[]));
+    }
+    list.extend(match turns.0.is_empty() {
+        _ if body.open => open(k, body, tiles),
+        true => in_one_turn(k, body, tiles, released),
+        false => in_two_turns(k, body, tiles, released, &turns),
+    });
+    if tiles.may_be_none() || begins(k, start, end) {
+        return tiles.decl().into_iter().chain(list).collect();
+    }
+    let (from, to) = (copy(k, start), copy(k, end));
+    let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![from, to] }, span);
+    let then = k.block(list);
+    let none: Vec<Stmt> = released.iter().map(|&s| clone_stmt(k, s, &mut Map::default())).collect();
+    let otherwise = (!none.is_empty()).then(|| k.block(none));
+    vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
+}
+
+/// The loop whose stages run on past its end, and what is left then: of the slots filled for tiles that there are not.
+fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
+    let [_, end, step] = body.bounds;
+    let stages: Vec<(u32, At)> =
+        (0..=body.last).map(|stage| (stage, At::After(body.var, i64::from(body.last - stage)))).collect();
+    let steady = iteration(k, body, tiles, &stages, &[]);
+    let steady = k.block(steady);
+    let (start, end) = tiles.steady_open(k, body, end);
+    k.stmts[body.at] = StmtData::For { var: body.var, start, end, step, unroll: false, body: steady };
+    let mut list = vec![body.at];
+    let filled = |c: Value| {
+        let publishes = |s: Stmt| matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Publish, channels, .. } if channels.contains(&c));
+        body.order.iter().find(|&&(s, _)| publishes(s)).map(|&(_, stage)| stage)
+    };
+    let mut left: Vec<(Stmt, u32)> = Vec::new();
+    for &(s, stage) in &body.order {
+        let StmtData::Channel { op: ChannelOp::Wait | ChannelOp::Release, ref channels, .. } = k.stmts[s] else {
+            continue;
+        };
+        if let Some(first) = channels.first().and_then(|&c| filled(c)) {
+            left.push((s, stage.saturating_sub(first)));
+        }
+    }
+    for n in 0..body.last {
+        for &(s, rounds) in left.iter().filter(|(_, rounds)| n < *rounds) {
+            let copy = clone_stmt(k, s, &mut Map::default());
+            tiles.pending(k, copy, i64::from(rounds) - 1 - i64::from(n));
+            list.push(copy);
+        }
+    }
+    list
+}
+
+/// Steady state and drain, where every iteration uses the same tiles.
+fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) -> Vec<Stmt> {
+    let span = body.span;
+    let [_, end, step] = body.bounds;
+    let var = body.var;
+    let stages: Vec<(u32, At)> = (0..=body.last).map(|stage| (stage, At::After(var, -i64::from(stage)))).collect();
+    let steady = iteration(k, body, tiles, &stages, &[]);
+    let steady = k.block(steady);
+    let start = tiles.index(k, body, At::Nth(body.last));
+    let (end, step) = (copy(k, end), copy(k, step));
+    let mut list = vec![k.stmt(StmtData::For { var, start, end, step, unroll: false, body: steady }, span)];
+    list.extend(released);
+    for n in 1..=body.last {
+        let stages: Vec<(u32, At)> = (n..=body.last).map(|stage| (stage, At::Last(stage - n))).collect();
+        list.extend(iteration(k, body, tiles, &stages, &[]));
+    }
+    list
+}
+
+/// The same with two iterations in one, for tiles that take turns; where their number is even one is left over.
+///
+/// ```text
+/// for j in start + step..end - step step 2 * step { stage 0 of j; stage 1 of j - step; stage 0 of j + step; stage 1 of j }
+/// if ceildiv(end - start, step) % 2 == 0 { stage 0 of the last; stage 1 of the one before; stage 1 of the last } else { stage 1 of the last }
+/// ```
+fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: &Map) -> Vec<Stmt> {
+    let span = body.span;
+    let [start, end, step] = body.bounds;
+    let second = |stage: u32| (stage, turns);
+    let name = k.values[body.var].name.clone();
+    let var = k.value(&name, span, ValueDef::Loop);
+    let mut steady = iteration(k, body, tiles, &[(0, At::After(var, 0)), (1, At::After(var, -1))], &[second(0)]);
+    steady.extend(iteration(k, body, tiles, &[(0, At::After(var, 1)), (1, At::After(var, 0))], &[second(1)]));
+    let steady = k.block(steady);
+    let (from, by) = (copy(k, start), copy(k, step));
+    let from = k.binary(Op::Add, from, by, span);
+    let (to, by) = (copy(k, end), copy(k, step));
+    let to = k.binary(Op::Sub, to, by, span);
+    let double = match k.as_int(step) {
+        Some(step) => k.int(2 * step, span),
+        None => {
+            let (step, two) = (copy(k, step), k.int(2, span));
+            k.binary(Op::Mul, step, two, span)
+        }
+    };
+    let mut list =
+        vec![k.stmt(StmtData::For { var, start: from, end: to, step: double, unroll: false, body: steady }, span)];
+    list.extend(released);
+    let mut rest = iteration(k, body, tiles, &[(0, At::Last(0)), (1, At::Last(1))], &[second(0)]);
+    rest.extend(iteration(k, body, tiles, &[(1, At::Last(0))], &[second(1)]));
+    let done = iteration(k, body, tiles, &[(1, At::Last(0))], &[]);
+    let number = k.as_int(start).zip(k.as_int(end)).zip(k.as_int(step));
+    match number.map(|((start, end), step)| (end - start + step - 1) / step % 2 == 0) {
+        Some(true) => list.extend(rest),
+        Some(false) => list.extend(done),
+        None => {
+            let cond = even(k, body);
+            let (then, otherwise) = (k.block(rest), (!done.is_empty()).then(|| k.block(done)));
+            list.push(k.stmt(StmtData::If { cond, then, otherwise }, span));
+        }
+    }
+    list
+}
+
+/// Whether there are an even number of iterations.
+fn even(k: &mut Kernel, body: &Body) -> Expr {
+    let [start, end, step] = body.bounds;
+    let span = body.span;
+    let (from, to) = (copy(k, start), copy(k, end));
+    let all = k.binary(Op::Sub, to, from, span);
+    let by = copy(k, step);
+    let steps = k.binary(Op::CeilDiv, all, by, span);
+    let (two, none) = (k.int(2, span), k.int(0, span));
+    let odd = k.binary(Op::Rem, steps, two, span);
+    k.expr(ExprData::Op { op: Op::Eq, args: vec![odd, none] }, span)
+}
+
+/// The statements of some stages, each of an iteration.
+/// `turned`: the stages that use the other one of two tiles, and which these are.
+fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], turned: &[(u32, &Map)]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    // Names are computed for each iteration; those that it does not need go below.
+    let mut maps: Vec<(u32, At, Map)> = Vec::new();
+    for &(stage, at) in stages {
+        let mut map = Map::default();
+        if at != At::After(body.var, 0) {
+            let index = tiles.index(k, body, at);
+            map.0.push((body.var, Subst::Expr(index)));
+        }
+        for (_, turns) in turned.iter().filter(|(of, _)| *of == stage) {
+            for (v, other) in &turns.0 {
+                let Subst::Value(other) = other else { unreachable!("a tile stands for a tile") };
+                map.0.push((*v, Subst::Value(*other)));
+            }
+        }
+        let needed = needed(k, body, stage);
+        for &s in body.names.iter().filter(|s| needed.contains(s)) {
+            out.push(clone_stmt(k, s, &mut map));
+        }
+        maps.push((stage, at, map));
+    }
+    let mut copies: Vec<(Stmt, Stmt)> = Vec::new();
+    for &(s, stage) in &body.order {
+        let Some((_, at, map)) = maps.iter_mut().find(|(of, ..)| *of == stage) else { continue };
+        let copy = clone_stmt(k, s, map);
+        tiles.settle(k, body, (s, copy), *at);
+        copies.push((s, copy));
+    }
+    with_turns(k, &copies, &mut out);
+    out
+}
+
+/// Appends copies of statements; those in turns become blocks.
+pub(super) fn with_turns(k: &mut Kernel, copies: &[(Stmt, Stmt)], out: &mut Vec<Stmt>) {
+    let mut turn: Vec<Stmt> = Vec::new();
+    for &(s, copy) in copies {
+        match k.plans[s].ordered {
+            true => turn.push(copy),
+            // The producer's statements are none of theirs.
+            false if k.plans[s].producer => out.push(copy),
+            false => {
+                in_turns(k, &mut turn, out);
+                out.push(copy);
+            }
+        }
+    }
+    in_turns(k, &mut turn, out);
+}
+
+/// Statements that the warpgroups of the consumer run one after the other.
+fn in_turns(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
+    let Some(&first) = turn.first() else { return };
+    let span = k.stmt_spans[first];
+    out.extend(ordered(k, std::mem::take(turn), None, span));
+}
+
+/// The names that statements of a stage need, with those that these need.
+fn needed(k: &Kernel, body: &Body, stage: u32) -> Vec<Stmt> {
+    let mut wanted: Vec<Value> = Vec::new();
+    let note = |k: &Kernel, s: Stmt, wanted: &mut Vec<Value>| {
+        wanted.extend(Accesses::of(k, s).touches.iter().filter(|t| !t.declares).map(|t| t.value));
+    };
+    body.order.iter().filter(|&&(_, of)| of == stage).for_each(|&(s, _)| note(k, s, &mut wanted));
+    let mut found = Vec::new();
+    for &s in body.names.iter().rev() {
+        let StmtData::Let { value, .. } = k.stmts[s] else { unreachable!("names are `let`s") };
+        if wanted.contains(&value) {
+            note(k, s, &mut wanted);
+            found.push(s);
+        }
+    }
+    found
+}
+
+fn copy(k: &mut Kernel, e: Expr) -> Expr {
+    k.clone_expr(e, &mut |_, _| None)
+}
+
+/// Whether the loop runs at least once for certain: sizes are at least 1.
+fn begins(k: &Kernel, start: Expr, end: Expr) -> bool {
+    let named = |mut e: Expr| {
+        while let ExprData::Ref(v) = k.exprs[e]
+            && let Some(init) = let_init(k, v)
+        {
+            e = init;
+        }
+        e
+    };
+    let (start, end) = (named(start), named(end));
+    let least = match k.exprs[end] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size) => Some(1),
+        _ => k.as_int(end),
+    };
+    k.as_int(start).zip(least).is_some_and(|(start, least)| start < least)
+}

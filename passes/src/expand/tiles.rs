@@ -1,0 +1,299 @@
+//! Which tile of a loop a statement of an expanded one is for: where its windows begin, and whether there is such a tile.
+//!
+//! Where the threads of a loop fill its slots themselves, tiles in front of it may not be there: their copies have the condition that they are, or read zeros from
+//! outside of the tensors, and nobody else needs to know. Of a ragged loop ([`residue`](crate::residue)) tile 0 is `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
+
+use super::body::Body;
+use crate::analysis::bounds::outside_past;
+use crate::analysis::uses::mentions;
+use crate::residue::{Residue, steady};
+use crate::rewrite::add_condition;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::ExprData;
+use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::resolve_view;
+
+/// An iteration of the loop as it was.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum At {
+    /// So many behind the first.
+    Nth(u32),
+    /// So many behind the one that a variable names; a negative number: in front of it.
+    After(Value, i64),
+    /// So many in front of the last.
+    Last(u32),
+}
+
+/// A loop whose first tile is the ragged one.
+pub(super) struct Ragged {
+    pub(super) plan: Residue,
+    /// The number of elements of that tile, and its declaration.
+    pub(super) head: Value,
+    pub(super) decl: Stmt,
+}
+
+/// What is to be known of the tiles of a loop.
+pub(super) struct Tiles {
+    ragged: Option<Ragged>,
+    /// The copies that may run past the end; `None`: others fill the slots, and the loop runs as a whole or not at all.
+    fills: Option<Vec<Stmt>>,
+    /// They read nothing there only if they are told so.
+    guarded: bool,
+    /// For how many fills behind the one waited for the steady state need not wait, of the asynchronous copies of the one statement that publishes them.
+    published: Option<(u32, usize)>,
+}
+
+impl Tiles {
+    pub(super) fn of(k: &mut Kernel, body: &Body) -> Result<Tiles, Box<Diagnostic>> {
+        let ragged = Tiles::ragged(k, body.at)?;
+        let publishes: Vec<usize> = (0..body.order.len())
+            .filter(|&i| {
+                let s = body.order[i].0;
+                matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Publish, .. }) && !k.plans[s].producer
+            })
+            .collect();
+        let fills = (!publishes.is_empty()).then(|| {
+            let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
+            early.filter(|&s| !k.plans[s].producer && fetches(k, s)).collect::<Vec<Stmt>>()
+        });
+        if body.open {
+            only_moves(k, body)?;
+        }
+        let asynchronous =
+            |&(s, _): &(Stmt, u32)| matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous());
+        let published = match publishes[..] {
+            [one] if body.order.iter().any(asynchronous) => Some((body.order[one].1, one)),
+            _ => None,
+        };
+        let guarded = fills.as_ref().is_some_and(|fills| !harmless(k, body, fills));
+        Ok(Tiles { ragged, fills, guarded, published })
+    }
+
+    /// Whether a loop is ragged, and declares the size of its first tile then.
+    pub(super) fn ragged(k: &mut Kernel, at: Stmt) -> Result<Option<Ragged>, Box<Diagnostic>> {
+        if !k.plans[at].ragged {
+            return Ok(None);
+        }
+        let span = k.stmt_spans[at];
+        let why = match Residue::of(k, at) {
+            Ok(Some(plan)) => {
+                let StmtData::For { var, .. } = k.stmts[at] else { unreachable!("a loop is ragged") };
+                let init = plan.head(k, span);
+                let name = format!("{}_head", k.values[var].name);
+                let head = k.value(&name, span, ValueDef::Let);
+                let decl = k.stmt(StmtData::Let { value: head, init }, span);
+                return Ok(Some(Ragged { plan, head, decl }));
+            }
+            Ok(None) => "it is no reduction over an extent that is not known to have whole tiles".to_owned(),
+            Err(why) => why,
+        };
+        let d = Diagnostic::error(
+            codes::BAD_PLAN,
+            span,
+            format!("the first tile of this loop cannot be the ragged one: {why}"),
+        );
+        Err(Box::new(d.with_note("without `ragged` it is the last one")))
+    }
+
+    pub(super) fn decl(&self) -> Option<Stmt> {
+        self.ragged.as_ref().map(|r| r.decl)
+    }
+
+    /// Whether what stands in front of the loop and behind it may run though there is no tile.
+    pub(super) fn may_be_none(&self) -> bool {
+        self.fills.is_some()
+    }
+
+    /// What the variable of the loop as it was is in an iteration.
+    pub(super) fn index(&self, k: &mut Kernel, body: &Body, at: At) -> Expr {
+        let span = body.span;
+        let [start, _, step] = body.bounds;
+        match (at, &self.ragged) {
+            (At::Nth(n), Some(r)) if n > 0 => r.plan.place(k, r.head, i64::from(n) - 1, span),
+            (At::Nth(n), _) => {
+                let start = copy(k, start);
+                plus(k, start, i64::from(n), step, span)
+            }
+            (At::After(var, n), ragged) => {
+                // The variable of an open loop is where the tile behind the one that it names begins.
+                let behind = i64::from(ragged.is_some() && body.open);
+                let var = k.value_ref(var, span);
+                plus(k, var, n - behind, step, span)
+            }
+            (At::Last(n), _) => {
+                let last = last(k, body);
+                plus(k, last, -i64::from(n), step, span)
+            }
+        }
+    }
+
+    /// Bounds of an open loop as it runs.
+    pub(super) fn steady_open(&self, k: &mut Kernel, body: &Body, end: Expr) -> (Expr, Expr) {
+        let span = body.span;
+        let [start, _, step] = body.bounds;
+        match &self.ragged {
+            None => (start, end),
+            Some(r) => {
+                let start = r.plan.place(k, r.head, 0, span);
+                let (end, step) = (copy(k, end), copy(k, step));
+                (start, k.binary(Op::Add, end, step, span))
+            }
+        }
+    }
+
+    /// Makes a statement's copy one for the tile of its iteration.
+    pub(super) fn settle(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
+        if let StmtData::Channel { op: ChannelOp::Wait, .. } = k.stmts[copy] {
+            self.wait(k, body, (s, copy), at);
+            return;
+        }
+        let inside = match at {
+            At::Nth(_) => false,
+            At::After(_, n) => n <= 0,
+            At::Last(_) => true,
+        };
+        if let Some((r, dim)) = self.ragged.as_ref().and_then(|r| Some((r, r.plan.fetched(s)?))) {
+            self.settle_ragged(k, body, r, (copy, dim), (at, inside));
+        } else if self.guarded && !inside && self.fills.as_ref().is_some_and(|fills| fills.contains(&s)) {
+            self.guard(k, body, copy, at);
+        }
+    }
+
+    /// The copy does nothing unless its tile begins in front of the end.
+    fn guard(&self, k: &mut Kernel, body: &Body, s: Stmt, at: At) {
+        let begin = self.index(k, body, at);
+        let end = copy(k, body.bounds[1]);
+        let inside = k.binary(Op::Lt, begin, end, body.span);
+        add_condition(k, s, inside);
+    }
+
+    fn settle_ragged(
+        &self,
+        k: &mut Kernel,
+        body: &Body,
+        r: &Ragged,
+        (s, dim): (Stmt, usize),
+        (at, inside): (At, bool),
+    ) {
+        if at == At::Nth(0) {
+            r.plan.cut(k, s, dim, r.head);
+            if self.guarded {
+                self.guard(k, body, s, at);
+            }
+            return;
+        }
+        let begin = self.index(k, body, at);
+        let front = matches!(at, At::Nth(_)) && !body.open;
+        // In front of a loop with a drain, what is past the end of the tensor reads as zero.
+        r.plan.begin(k, s, dim, begin, !(inside || front && r.plan.whole));
+        if !front {
+            steady(k, s, dim);
+        }
+    }
+
+    /// How many later tiles may be on their way where one is waited for.
+    fn wait(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
+        let Some((published, place)) = self.published else { return };
+        let position = body.order.iter().position(|&(of, _)| of == s).expect("a statement of the loop");
+        let stage = i64::from(body.order[position].1);
+        let ahead = stage - i64::from(published);
+        let steady = ahead - i64::from(position < place);
+        let pending = match at {
+            // There are no later ones than the last.
+            At::Last(n) => steady.min(i64::from(n)),
+            _ => steady,
+        };
+        self.pending(k, copy, pending);
+    }
+
+    /// Says so of a wait for asynchronous copies.
+    pub(super) fn pending(&self, k: &mut Kernel, s: Stmt, n: i64) {
+        let count = u32::try_from(n).ok().filter(|&n| n > 0 && self.published.is_some());
+        if let StmtData::Channel { op: ChannelOp::Wait, pending, .. } = &mut k.stmts[s] {
+            *pending = count;
+        }
+    }
+}
+
+/// Whether a statement copies a window of a tensor.
+fn fetches(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
+    resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
+}
+
+/// Whether past the end of a loop nothing is read that is not where the first tile is, or outside of the tensors; and there is a first tile.
+fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
+    let [start, end, _] = body.bounds;
+    let zero_based = k.as_int(start) == Some(0);
+    zero_based
+        && at_least_one(k, end)
+        && fills.iter().all(|&s| {
+            let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("copies fill slots") };
+            let view = resolve_view(k, src).expect("what fills a slot is a window");
+            body.open && !mentions(k, src, body.var) || attrs.check.is_none() && outside_past(k, &view, body.var, end)
+        })
+}
+
+/// That in front of the last stage an open loop only moves tiles: what it computed past the end somebody might read.
+fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
+    let moves = |s: Stmt| match &k.stmts[s] {
+        StmtData::Channel { .. } | StmtData::Let { .. } | StmtData::Var { init: None, .. } => true,
+        StmtData::Copy { dst, attrs, .. } => {
+            let to = resolve_view(k, *dst);
+            attrs.reduce.is_none()
+                && to.is_some_and(|v| v.slot == Some(Slot::Put) || matches!(k.values[v.base].def, ValueDef::Var(_)))
+        }
+        _ => false,
+    };
+    match body.order.iter().find(|&&(s, stage)| stage < body.last && !moves(s)) {
+        None => Ok(()),
+        Some(&(s, _)) => {
+            let message = "this statement runs past the end of the loop, which is open";
+            let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
+            Err(Box::new(
+                d.with_note("in front of the last stage an open loop copies tiles into slots and registers, no more"),
+            ))
+        }
+    }
+}
+
+/// Whether an index is a size, or a product of sizes and positive literals.
+fn at_least_one(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(x) => *x >= 1,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
+        _ => false,
+    }
+}
+
+fn copy(k: &mut Kernel, e: Expr) -> Expr {
+    k.clone_expr(e, &mut |_, _| None)
+}
+
+/// `e + n * step`.
+fn plus(k: &mut Kernel, e: Expr, n: i64, step: Expr, span: Span) -> Expr {
+    let step = copy(k, step);
+    let count = k.int(n.abs(), span);
+    let distance = k.binary(Op::Mul, count, step, span);
+    k.binary(if n < 0 { Op::Sub } else { Op::Add }, e, distance, span)
+}
+
+/// The value of the loop variable in the last iteration: counted from the end, so that it is plainly in front of that.
+fn last(k: &mut Kernel, body: &Body) -> Expr {
+    let [start, end, step] = body.bounds;
+    let span = body.span;
+    let (to, one) = (copy(k, end), k.int(1, span));
+    let to = k.binary(Op::Sub, to, one, span);
+    if k.as_int(step) == Some(1) {
+        return to;
+    }
+    let (from, by) = (copy(k, start), copy(k, step));
+    let length = copy(k, to);
+    let length = k.binary(Op::Sub, length, from, span);
+    let rest = k.expr(ExprData::Op { op: Op::Rem, args: vec![length, by] }, span);
+    k.binary(Op::Sub, to, rest, span)
+}

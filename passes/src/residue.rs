@@ -1,0 +1,378 @@
+//! `residue`: reductions whose first tile is the ragged one.
+//!
+//! A loop `for k in S..E step B` that fetches windows `k..` of dimensions of extent `K`, where `E` is `K` or the smaller of
+//! `K` and something whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one (`S..S + r`,
+//! `r = (E - S) - (ceildiv(E - S, B) - 1) * B`). The steady iterations then read full tiles, and their remaining checks
+//! (rows) do not change from one to the next, so masked registers keep the zeros they were initialised with (`keep`) and the
+//! predicates are loop-invariant. CUTLASS 2.x loads its residue tile first too. `expand` lays the loop out so: a pipelined one fetches
+//! that tile in its prologue, of another one the first iteration stands in front.
+//!
+//! A loop that may have no iteration reads nothing in front of it then: the windows there have the condition `S < E`.
+//!
+//! Needs: stages of loops that have them; `expand`. Declines, with a remark, where the result depends on where the reduction is cut. Switched off: every tile is checked.
+
+use crate::Cx;
+use crate::analysis::bounds::End;
+use crate::analysis::facts::Facts;
+use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
+use crate::analysis::uses::{all_stmts, mentions};
+use crate::analysis::views::copy_shape;
+use crate::analysis::wgmma::is_scheduled;
+use crate::analysis::width::kept_dims;
+use crate::rewrite::{add_condition, same_expr};
+use tilec_ir::diag::{Reported, Span};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+
+pub(crate) const NAME: &str = "residue";
+
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    // Roles walk past the slots of a channel in step: a loop of one is not divided.
+    if !cx.enabled || !cx.options.expands() || is_scheduled(k) {
+        return Ok(());
+    }
+    let of_roles: Vec<Stmt> = k.blocks[k.body]
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Role { body, .. } => Some(all_stmts(k, body)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    for s in all_stmts(k, k.body) {
+        if matches!(k.stmts[s], StmtData::For { unroll: false, .. }) && !of_roles.contains(&s) && !k.plans[s].ragged {
+            match Residue::of(k, s) {
+                Ok(Some(residue)) => {
+                    k.plans[s].ragged = true;
+                    let extent = print_expr(k, residue.extent);
+                    let what =
+                        format!("the first tile along `{extent}` is the ragged one; full tiles follow unchecked");
+                    cx.remark(k.stmt_spans[s], what);
+                }
+                Ok(None) => {}
+                Err(why) => cx.remark(k.stmt_spans[s], format!("residue not peeled: {why}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A loop over a reduction whose first tile can be the ragged one.
+pub(crate) struct Residue {
+    /// The extent `K`, that of a dimension of a tensor.
+    extent: Expr,
+    /// Where the reduction begins (`None`: at 0), and ends.
+    start: Option<Expr>,
+    end: Expr,
+    /// It runs over all of the extent: it has an iteration, and past its end everything reads as zero.
+    pub(crate) whole: bool,
+    step: i64,
+    /// Copies of the body that fetch windows of the reduction, and the dimension of their tensor.
+    fetches: Vec<(Stmt, usize)>,
+}
+
+impl Residue {
+    /// `Ok(None)`: not a reduction over a ragged extent.
+    pub(crate) fn of(k: &Kernel, at: Stmt) -> Result<Option<Residue>, String> {
+        let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(None) };
+        let Some(bound) = End::of(k, end) else { return Ok(None) };
+        let Some(step) = k.as_int(step).filter(|&s| s > 1 && s.count_ones() == 1) else { return Ok(None) };
+        let start = match k.as_int(start) {
+            Some(0) => None,
+            // What lies in front of a tensor is no reduction over it.
+            Some(n) if n < 0 => return Ok(None),
+            _ => Some(start),
+        };
+        let facts = Facts::new(k);
+        let tiles = step.unsigned_abs();
+        let begins_whole = start.is_none_or(|start| facts.divisor(k, bound.start(k, start)) >= tiles);
+        if facts.divisor(k, bound.extent) >= tiles && begins_whole {
+            return Ok(None);
+        }
+        let last = k.blocks[body].iter().filter_map(|&s| k.plans[s].stage).max();
+        let mut fetches: Vec<(Stmt, usize)> = Vec::new();
+        for s in all_stmts(k, body) {
+            let uses = crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var));
+            if !uses {
+                continue;
+            }
+            let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else {
+                return Err(format!("`{}` is used by more than copies", k.values[var].name));
+            };
+            // Nobody checks anything: what is past the end arrives as zero.
+            if !attrs.is_by_threads() {
+                return Ok(None);
+            }
+            // Other tiles would have other elements outside the bounds.
+            if attrs.fill.is_some() {
+                return Err("a copy fills what is outside the bounds with another number than zero".to_owned());
+            }
+            let other = || format!("a copy uses `{}` other than as `{0}..`", k.values[var].name);
+            let view = resolve_view(k, src).ok_or_else(other)?;
+            let dim = reduction_dim(k, &view, var, bound.extent).ok_or_else(other)?;
+            if !has_range(k, src, view.base) || attrs.when.is_some_and(|e| mentions(k, e, var)) {
+                return Err(other());
+            }
+            if last.is_some() && (k.plans[s].stage >= last || used_elsewhere(k, s)) {
+                return Err(format!(
+                    "what is fetched of `{}` is not only put into a channel",
+                    k.values[view.base].name
+                ));
+            }
+            let width = view.kept().iter().position(|&d| d == dim).zip(copy_shape(k, src, dst)).map(|(w, s)| s[w]);
+            if width != Some(tiles) {
+                let name = &k.values[view.base].name;
+                return Err(format!("the tiles of `{name}` are not as wide as the step of the loop"));
+            }
+            fetches.push((s, dim));
+        }
+        // Fetches that are not checked along the reduction read full tiles already: the loop has been peeled before.
+        if fetches.iter().all(|&(s, dim)| unchecked(k, s, dim)) {
+            return Ok(None);
+        }
+        if let Some(why) = order_matters(k, body, &fetches) {
+            return Err(why);
+        }
+        if !bound.whole_steps(k, &facts, start, tiles) {
+            let extent = print_expr(k, bound.extent);
+            return Err(format!("it is not known to have whole steps of {step} where it ends in front of `{extent}`"));
+        }
+        let whole = bound.or.is_none() && start.is_none();
+        if let Some(v) = outlives(k, body) {
+            return Err(format!("the last tile in `{}` is also used outside the loop", k.values[v].name));
+        }
+        Ok(Some(Residue { extent: bound.extent, start, end, whole, step, fetches }))
+    }
+
+    /// The dimension of the reduction in what a statement of the loop fetches, if it does.
+    pub(crate) fn fetched(&self, s: Stmt) -> Option<usize> {
+        self.fetches.iter().find(|&&(fetch, _)| fetch == s).map(|&(_, dim)| dim)
+    }
+
+    /// `S + r + n * B`, without what is 0.
+    pub(crate) fn place(&self, k: &mut Kernel, r: Value, n: i64, span: Span) -> Expr {
+        let head = k.value_ref(r, span);
+        let first = match self.start {
+            None => head,
+            Some(start) => {
+                let start = copy(k, start);
+                k.binary(Op::Add, start, head, span)
+            }
+        };
+        let rest = k.int(n * self.step, span);
+        k.binary(Op::Add, first, rest, span)
+    }
+
+    /// Where the reduction begins.
+    pub(crate) fn first(&self, k: &mut Kernel, span: Span) -> Expr {
+        match self.start {
+            None => k.int(0, span),
+            Some(start) => copy(k, start),
+        }
+    }
+
+    /// The number of elements of the ragged tile: `r`.
+    pub(crate) fn head(&self, k: &mut Kernel, span: Span) -> Expr {
+        let step = self.step;
+        if !self.whole {
+            // B - (S - E) % B, which is from 1 to B whatever S and E are.
+            let (start, end) = (self.first(k, span), copy(k, self.end));
+            let (b1, b2) = (k.int(step, span), k.int(step, span));
+            let back = k.binary(Op::Sub, start, end, span);
+            let missing = k.expr(ExprData::Op { op: Op::Rem, args: vec![back, b1] }, span);
+            return k.binary(Op::Sub, b2, missing, span);
+        }
+        let size = |k: &mut Kernel| copy(k, self.end);
+        let (e1, e2, b1, b2, one) = (size(k), size(k), k.int(step, span), k.int(step, span), k.int(1, span));
+        let tiles = k.expr(ExprData::Op { op: Op::CeilDiv, args: vec![e2, b1] }, span);
+        let full = k.binary(Op::Sub, tiles, one, span);
+        let covered = k.binary(Op::Mul, full, b2, span);
+        k.binary(Op::Sub, e1, covered, span)
+    }
+
+    /// The window of a copy of a fetch becomes that of the first tile, `S..S + r`.
+    pub(crate) fn cut(&self, k: &mut Kernel, s: Stmt, dim: usize, r: Value) {
+        let span = k.stmt_spans[s];
+        let (start, end) = (self.first(k, span), self.place(k, r, 0, span));
+        set_range(k, s, dim, Range::From { start, end: Some(end) });
+    }
+
+    /// The condition that the loop has an iteration: `S < E`.
+    pub(crate) fn any(&self, k: &mut Kernel, span: Span) -> Expr {
+        let (start, end) = (self.first(k, span), copy(k, self.end));
+        k.binary(Op::Lt, start, end, span)
+    }
+
+    /// The window of a copy of a fetch begins at `begin`; with `ends`, it is nothing where that is past the end.
+    pub(crate) fn begin(&self, k: &mut Kernel, s: Stmt, dim: usize, begin: Expr, ends: bool) {
+        let span = k.stmt_spans[s];
+        if ends {
+            let (again, end) = (copy(k, begin), copy(k, self.end));
+            let cond = k.binary(Op::Lt, again, end, span);
+            add_condition(k, s, cond);
+        }
+        set_range(k, s, dim, Range::From { start: begin, end: None });
+    }
+}
+
+fn copy(k: &mut Kernel, e: Expr) -> Expr {
+    k.clone_expr(e, &mut |_, _| None)
+}
+
+/// Whether a copy's window is written as ranges of the tensor itself, which can be changed.
+fn has_range(k: &Kernel, src: Expr, tensor: Value) -> bool {
+    matches!(&k.exprs[src], ExprData::View(view) if view.base == tensor && !view.ranges.is_empty())
+}
+
+fn set_range(k: &mut Kernel, s: Stmt, dim: usize, range: Range) {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("a fetch is a copy") };
+    if let ExprData::View(view) = &mut k.exprs[src]
+        && let Some(slot) = view.ranges.get_mut(dim)
+    {
+        *slot = range;
+    }
+}
+
+/// Why cutting the reduction into tiles at other places would change what the loop computes; `None` if it would not: the
+/// body only fetches tiles, moves them, and accumulates products of them, and a sum of products does not depend on where it
+/// is cut.
+fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<String> {
+    for s in all_stmts(k, body) {
+        if fetches.iter().any(|&(fetch, _)| fetch == s) {
+            continue;
+        }
+        match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else {
+                    return Some("its body computes with what it fetches".into());
+                };
+                if k.tensor_ty(from.base).is_some() || k.tensor_ty(to.base).is_some() {
+                    return Some(format!("its body also reads or writes `{}`", k.values[to.base].name));
+                }
+            }
+            StmtData::Assign { .. } if accumulator(k, s).is_some() => {}
+            StmtData::For { unroll: true, .. } | StmtData::Channel { .. } | StmtData::Barrier | StmtData::Fence => {}
+            _ => return Some("its body is more than a sum of products".into()),
+        }
+    }
+    if fetches.iter().any(|&(s, dim)| cut_elsewhere(k, body, s, dim).is_some()) {
+        return Some("what it fetches is multiplied along another dimension".into());
+    }
+    unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
+}
+
+/// Whether something else than a channel slot gets what a fetch puts into a register tile.
+fn used_elsewhere(k: &Kernel, fetch: Stmt) -> bool {
+    let StmtData::Copy { dst, .. } = k.stmts[fetch] else { unreachable!("a fetch is a copy") };
+    let Some(filled) = resolve_view(k, dst).filter(|v| v.slot.is_none()).map(|v| v.base) else { return false };
+    all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } => {
+            mentions(k, src, filled) && resolve_view(k, dst).is_none_or(|v| v.slot.is_none())
+        }
+        _ => crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, filled)),
+    })
+}
+
+/// The dimension of the tensor whose window starts at `var` and whose extent is `extent`, if that is the only use of `var`.
+fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> Option<usize> {
+    if view.transposed {
+        return None;
+    }
+    let shape = &k.tensor_ty(view.base)?.shape;
+    let is_var = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if v == var);
+    let mut found = None;
+    for (d, dim) in view.dims.iter().enumerate() {
+        match dim {
+            ViewDim::From { starts, end } => {
+                let at_var = matches!(starts[..], [start] if is_var(start));
+                if at_var && same_product(k, shape[d], extent) && end.is_none() && found.is_none() {
+                    found = Some(d);
+                } else if starts.iter().chain(end).any(|&e| mentions(k, e, var)) {
+                    return None;
+                }
+            }
+            ViewDim::Fixed(e) => {
+                if mentions(k, *e, var) {
+                    return None;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether the text says that a fetch is not checked in a dimension of its tensor.
+fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
+    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
+    let (Some(view), Some(check)) = (resolve_view(k, *src), &attrs.check) else { return false };
+    let kept = kept_dims(&view);
+    check.iter().all(|&d| kept.get(d as usize) != Some(&dim))
+}
+
+/// A copy of a fetch, of full tiles: its reduction dimension is not checked, and masked registers keep their zeros.
+pub(crate) fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
+    let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { unreachable!("a fetch is a copy") };
+    let view = resolve_view(k, src).expect("a fetch is of a window");
+    // `check` counts the dimensions that the window keeps.
+    let kept = kept_dims(&view);
+    let all: Vec<u32> = (0..kept.len() as u32).collect();
+    let check: Vec<u32> =
+        attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
+    let keep = zero_initialised(k, dst);
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+        attrs.keep = keep && !check.is_empty() && attrs.unaligned().is_none() && !attrs.is_prefetch();
+        attrs.check = Some(check);
+    }
+}
+
+/// Whether a register tile starts as zeros and is written by loads only, so that masked elements are zero before and after.
+fn zero_initialised(k: &Kernel, dst: Expr) -> bool {
+    let Some(var) = crate::analysis::views::plain_var(k, dst) else { return false };
+    let mut zero = false;
+    let mut windows: Vec<ResolvedView> = Vec::new();
+    for s in all_stmts(k, k.body) {
+        match &k.stmts[s] {
+            StmtData::Var { value, init: Some(e) } if *value == var => {
+                zero = matches!(k.exprs[*e], ExprData::Float(bits) if bits == 0) || k.as_int(*e) == Some(0);
+            }
+            StmtData::Assign { dst, .. } if *dst == var => return false,
+            StmtData::Copy { src, dst, .. } => {
+                let Some(to) = resolve_view(k, *dst).filter(|v| v.base == var) else { continue };
+                let Some(from) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return false };
+                if to.dims.iter().any(
+                    |d| matches!(d, ViewDim::From { starts, .. } if starts.iter().any(|&e| k.as_int(e) != Some(0))),
+                ) {
+                    return false;
+                }
+                windows.push(from);
+            }
+            _ => {}
+        }
+    }
+    // The rows that are masked must be the same in every load: same tensor, same other windows.
+    let same = windows.windows(2).all(|pair| {
+        pair[0].base == pair[1].base
+            && pair[0].dims.len() == pair[1].dims.len()
+            && pair[0].dims.iter().zip(&pair[1].dims).filter(|(a, b)| !same_dim(k, a, b)).count() <= 1
+    });
+    zero && same
+}
+
+fn same_dim(k: &Kernel, a: &ViewDim, b: &ViewDim) -> bool {
+    match (a, b) {
+        (ViewDim::Fixed(a), ViewDim::Fixed(b)) => same_expr(k, *a, *b),
+        (ViewDim::From { starts: a, end: p }, ViewDim::From { starts: b, end: q }) => {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b))
+                && match (p, q) {
+                    (None, None) => true,
+                    (Some(p), Some(q)) => same_expr(k, *p, *q),
+                    _ => false,
+                }
+        }
+        _ => false,
+    }
+}

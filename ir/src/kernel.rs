@@ -73,6 +73,9 @@ pub struct Kernel {
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
     /// Which threads do a statement, where not all do it together, once that is decided.
     pub lanes: SecondaryMap<Stmt, Option<Lanes>>,
+    /// Of a branch: whether its sides compute what they alone need, and nothing holds it for them. Of a loop: whether what follows computes anew what
+    /// was known in front of it. Once that is decided.
+    pub recomputed: SecondaryMap<Stmt, bool>,
     /// Of an `ordered` statement: what it needs to be done in turns, once that is decided.
     pub turns: SecondaryMap<Stmt, Option<Turns>>,
     /// Where buffers and channels lie in shared memory, once that is decided.

@@ -138,6 +138,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
     k.plans[copy] = plan;
     k.expects[copy] = k.expects[s].clone();
     k.lanes[copy] = k.lanes[s];
+    k.recomputed[copy] = k.recomputed[s];
     copy
 }
 

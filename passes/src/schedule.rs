@@ -5,7 +5,8 @@
 //! (the store into a channel slot) stays where it is, after the loads of the last fragments.
 //!
 //! It also says how many blocks should share a multiprocessor (`min_ctas`), which is how many registers the assembler may
-//! use: see [`occupancy`]. Where the tiles of a thread exceed its registers it warns ([`spills`]).
+//! use: see [`occupancy`]; and what loops do not hold for branches and for what follows ([`recompute`]). Where the tiles of a thread exceed its registers it
+//! warns ([`spills`]).
 //!
 //! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
 //! uses, or writes the tensor it reads, nor a barrier or channel operation.
@@ -13,6 +14,7 @@
 //! Needs: nothing. Switched off: nothing moves.
 
 pub(crate) mod occupancy;
+mod recompute;
 pub(crate) mod spills;
 
 use crate::Cx;
@@ -43,6 +45,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
         occupancy::choose(k, cx);
     }
+    recompute::decide(k, cx);
     spills::warn(k, cx);
     Ok(())
 }

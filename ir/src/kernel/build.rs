@@ -24,6 +24,7 @@ impl Kernel {
             handovers: SecondaryMap::new(),
             expects: SecondaryMap::new(),
             lanes: SecondaryMap::new(),
+            recomputed: SecondaryMap::new(),
             turns: SecondaryMap::new(),
             places: SecondaryMap::new(),
             const_params: Vec::new(),

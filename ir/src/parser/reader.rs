@@ -20,6 +20,7 @@ pub(super) const CLAUSES: &[&str] = &[
     "schedule",
     "step",
     "unroll",
+    "recompute",
     "warps",
     "registers",
     "strides",

@@ -147,7 +147,7 @@ impl Parser<'_, '_> {
                 data
             }
             "for" => return self.for_stmt(stmts),
-            "if" => self.if_stmt()?,
+            "if" => return self.if_stmt(stmts),
             "role" => return self.role(stmts),
             "ordered" => return self.ordered(stmts),
             "barrier" => {
@@ -527,14 +527,17 @@ impl Parser<'_, '_> {
         let header = self.for_header();
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
-            let ((start, end, step, unroll, lanes), body) = p.body_after(header)?;
+            let ((range, unroll, recomputed, lanes), body) = p.body_after(header)?;
+            let [start, end, step] = range;
             let s = p.push(stmts, StmtData::For { var, start, end, step, unroll, body }, begin);
             p.kernel.lanes[s] = lanes;
+            p.kernel.recomputed[s] = recomputed;
             Ok(())
         })
     }
 
-    fn for_header(&mut self) -> Parsed<(Expr, Expr, Expr, bool, Option<Lanes>)> {
+    /// The range with its step, and what is said of the loop: `unroll`, `recompute`, by which threads.
+    fn for_header(&mut self) -> Parsed<([Expr; 3], bool, bool, Option<Lanes>)> {
         self.expect_word("in")?;
         let start = self.expr()?;
         if !self.eat_sign("..") {
@@ -550,6 +553,7 @@ impl Parser<'_, '_> {
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
         let unroll = self.eat_word("unroll");
+        let recomputed = self.eat_word("recompute");
         let lanes = self.lanes();
         if !self.at_sign("{") {
             return Err(self.expected_with_note(
@@ -557,16 +561,18 @@ impl Parser<'_, '_> {
                 "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
-        Ok((start, end, step, unroll, lanes))
+        Ok(([start, end, step], unroll, recomputed, lanes))
     }
 
-    fn if_stmt(&mut self) -> Parsed<StmtData> {
-        self.bump();
-        let header = self.expr();
+    fn if_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let start = self.bump().span;
+        let header = self.expr().map(|cond| (cond, self.eat_word("recompute")));
         let body = self.body_after(header);
         let otherwise = if self.eat_word("else") { Some(self.else_block()?) } else { None };
-        let (cond, then) = body?;
-        Ok(StmtData::If { cond, then, otherwise })
+        let ((cond, recomputed), then) = body?;
+        let s = self.push(stmts, StmtData::If { cond, then, otherwise }, start);
+        self.kernel.recomputed[s] = recomputed;
+        Ok(())
     }
 
     fn else_block(&mut self) -> Parsed<Block> {

@@ -313,6 +313,7 @@ impl Printer<'_> {
                     self.expr(*step);
                 }
                 self.put(if *unroll { " unroll" } else { "" });
+                self.put(if k.recomputed[stmt] { " recompute" } else { "" });
                 self.lanes(stmt);
                 self.put(" ");
                 self.block(*body);
@@ -320,7 +321,7 @@ impl Printer<'_> {
             StmtData::If { cond, then, otherwise } => {
                 self.put("if ");
                 self.expr(*cond);
-                self.put(" ");
+                self.put(if k.recomputed[stmt] { " recompute " } else { " " });
                 self.block(*then);
                 if let Some(block) = otherwise {
                     self.put(" else ");

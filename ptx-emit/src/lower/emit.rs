@@ -226,7 +226,7 @@ impl Emit {
         self.pop_frame()
     }
 
-    /// Shares no result of before with what follows: behind a loop that leaves few registers they are cheaper to compute again than to hold.
+    /// Shares no result of before with what follows.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }

@@ -105,7 +105,7 @@ impl Lower<'_> {
         self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
-        self.loops.push(LoopState { var, depth, start: own, step: every, crowded: false, induced: Vec::new() });
+        self.loops.push(LoopState { var, depth, start: own, step: every, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
         let at = self.signal_address(s, signals, index);
         self.mark(stmt);

@@ -18,15 +18,11 @@ use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::REGISTERS_PER_THREAD;
-use tilec_ir::types::{ElemRef, Lanes};
+use tilec_ir::types::Lanes;
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
 const MAX_UNROLL: i64 = 4096;
-
-/// Registers of several accumulators from which on a loop holds nothing that only a branch in it needs. `attention.tile` for sm_86 has 192 of 255, and spilled; for sm_90a it has 96
-/// to 168 of 240, and masks that computed everything anew cost 2 to 4 % (H200, heads of 64 and 128, causal).
-const CROWDED: u64 = 192;
 
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
@@ -282,9 +278,7 @@ impl Lower<'_> {
         self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
-        let (several, sums) = self.accumulators(body);
-        let crowded = if several { sums >= CROWDED } else { self.has_loop(body) };
-        self.loops.push(LoopState { var, depth, start, step, crowded, induced: Vec::new() });
+        self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
         self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
         // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and behind the
@@ -307,36 +301,10 @@ impl Lower<'_> {
         }
         self.mark(s);
         self.close_loop(state, Trips { counter, start, end, every: step, head, skip, uniform: true });
-        if several {
+        if self.k.recomputed[s] {
             self.emit.forget();
         }
         Ok(())
-    }
-
-    /// Whether there is a loop at run time under a block.
-    fn has_loop(&self, body: Block) -> bool {
-        let mut found = false;
-        self.k.walk(body, &mut |k, _, s| found |= matches!(k.stmts[s], StmtData::For { unroll: false, .. }));
-        found
-    }
-
-    /// Whether several products under a block have accumulators of their own, and the registers of a thread that hold all of them.
-    fn accumulators(&self, body: Block) -> (bool, u64) {
-        let mut found = std::collections::BTreeMap::new();
-        self.k.walk(body, &mut |k, _, s| {
-            if let StmtData::Assign { dst, src } = k.stmts[s]
-                && matches!(k.exprs[src], ExprData::Mma(_))
-                && let Some(tile) = k.tile_ty(dst)
-            {
-                let values = tile.reg_layout.as_ref().map_or(0, |layout| 1u64 << layout.value_bits().min(16));
-                let bytes = match tile.elem {
-                    ElemRef::Known(elem) => u64::from(elem.bytes()),
-                    ElemRef::Param(_) => unreachable!("types are bound"),
-                };
-                found.insert(dst, values * bytes / 4);
-            }
-        });
-        (found.len() > 1, found.values().sum())
     }
 
     fn branch(&mut self, s: Stmt, cond: Expr, then: Block, otherwise: Option<Block>) -> Result<(), Reported> {
@@ -350,8 +318,8 @@ impl Lower<'_> {
             self.positions_into_registers(&moved);
         }
         let rings = self.rings.clone();
-        let keeps = self.loops.last().is_some_and(|l| l.crowded);
-        let open = |emit: &mut Emit| if keeps { emit.push_side() } else { emit.push_frame() };
+        let recomputed = self.k.recomputed[s];
+        let open = |emit: &mut Emit| if recomputed { emit.push_side() } else { emit.push_frame() };
         open(&mut self.emit);
         self.block(then)?;
         let then_items = self.emit.pop_frame();

@@ -58,9 +58,6 @@ pub(super) struct LoopState {
     pub(super) depth: usize,
     pub(super) start: Int,
     pub(super) step: i64,
-    /// Whether what a branch in it needs is not held all the time: the sums of several products leave few registers, or it goes around the loop of a single
-    /// one, whose tile is as large as registers allow.
-    pub(super) crowded: bool,
     /// Pointers that move with the loop: key, register, bytes per iteration.
     pub(super) induced: Vec<(String, Reg, Operand)>,
 }

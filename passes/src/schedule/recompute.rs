@@ -1,0 +1,83 @@
+//! What is computed anew, since a loop has no registers to hold it: what only a branch in it needs, and what follows it.
+//!
+//! Addresses, masks and indices that do not change in a loop are computed in front of it. That is right where registers are left beside the sums: of several products a loop may hold
+//! so many that the assembler would spill.
+
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use std::collections::BTreeMap;
+use tilec_ir::entities::{Block, Stmt};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::types::ElemRef;
+
+/// Registers of several accumulators from which on a loop holds nothing that only a branch in it needs. `attention.tile` for sm_86 has 192 of 255, and spilled; for sm_90a it has 96
+/// to 168 of 240, and masks that computed everything anew cost 2 to 4 % (H200, heads of 64 and 128, causal).
+const CROWDED: u64 = 192;
+
+/// Says so of loops, and of the branches in them.
+pub(super) fn decide(k: &mut Kernel, cx: &mut Cx<'_>) {
+    let loops: Vec<(Stmt, Block)> = all_stmts(k, k.body)
+        .into_iter()
+        .filter_map(|s| match k.stmts[s] {
+            StmtData::For { unroll: false, body, .. } => Some((s, body)),
+            _ => None,
+        })
+        .collect();
+    for (s, body) in loops {
+        let (several, sums) = accumulators(k, body);
+        // The tile of a single product is as large as registers allow: a loop around its loop has no room, either.
+        let crowded = if several { sums >= CROWDED } else { has_loop(k, body) };
+        k.recomputed[s] |= several;
+        let mut branches = Vec::new();
+        if crowded {
+            inner_branches(k, body, &mut branches);
+        }
+        if several && !branches.is_empty() {
+            let what = format!("the sums take {sums} registers of a thread: branches compute what they alone need");
+            cx.remark(k.stmt_spans[s], what);
+        }
+        for branch in branches {
+            k.recomputed[branch] = true;
+        }
+    }
+}
+
+/// The branches under a block that stand in no loop of their own.
+fn inner_branches(k: &Kernel, block: Block, found: &mut Vec<Stmt>) {
+    for &s in &k.blocks[block] {
+        match k.stmts[s] {
+            StmtData::For { unroll: false, .. } => continue,
+            StmtData::If { .. } => found.push(s),
+            _ => {}
+        }
+        for b in k.sub_blocks(s) {
+            inner_branches(k, b, found);
+        }
+    }
+}
+
+/// Whether there is a loop at run time under a block.
+fn has_loop(k: &Kernel, body: Block) -> bool {
+    let mut found = false;
+    k.walk(body, &mut |k, _, s| found |= matches!(k.stmts[s], StmtData::For { unroll: false, .. }));
+    found
+}
+
+/// Whether several products under a block have accumulators of their own, and the registers of a thread that hold all of them.
+fn accumulators(k: &Kernel, body: Block) -> (bool, u64) {
+    let mut found = BTreeMap::new();
+    k.walk(body, &mut |k, _, s| {
+        if let StmtData::Assign { dst, src } = k.stmts[s]
+            && matches!(k.exprs[src], ExprData::Mma(_))
+            && let Some(tile) = k.tile_ty(dst)
+        {
+            let values = tile.reg_layout.as_ref().map_or(0, |layout| 1u64 << layout.value_bits().min(16));
+            let bytes = match tile.elem {
+                ElemRef::Known(elem) => u64::from(elem.bytes()),
+                ElemRef::Param(_) => unreachable!("types are bound"),
+            };
+            found.insert(dst, values * bytes / 4);
+        }
+    });
+    (found.len() > 1, found.values().sum())
+}

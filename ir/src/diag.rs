@@ -92,6 +92,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Of a remark, and of the warning that it has become: its kind, which `--deny` names.
     pub kind: Option<&'static str>,
+    /// Of a remark that something is not done: why, without what.
+    pub why: Option<String>,
     /// The fast path whose loss this says.
     pub loss: Option<Loss>,
 }
@@ -122,6 +124,7 @@ impl Diagnostic {
             labels: Vec::new(),
             notes: Vec::new(),
             kind: None,
+            why: None,
             loss: None,
         }
     }
@@ -135,6 +138,12 @@ impl Diagnostic {
     /// With a further place.
     pub fn with_place(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// With the reason by itself.
+    pub fn with_why(mut self, why: impl Into<String>) -> Diagnostic {
+        self.why = Some(why.into());
         self
     }
 

@@ -71,7 +71,7 @@ impl Refused {
     pub(crate) fn say(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
         let of = |&s: &Stmt| k.stmt_spans[s];
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
-        let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why));
+        let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why)).with_why(&self.why);
         if let Some(way_out) = &self.way_out {
             d = d.with_note(way_out);
         }

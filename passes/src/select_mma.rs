@@ -57,7 +57,7 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, type_of};
 use warps::{Share, Shares};
 
-pub(crate) use warps::{Sharing, USUAL, sharing};
+pub(crate) use warps::{Sharing, sharing, usual_tile};
 
 pub(crate) const NAME: &str = "select-mma";
 

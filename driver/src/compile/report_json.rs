@@ -214,7 +214,7 @@ fn why_narrow(copy: &tilec_ptx::report::CopyReport, remarks: &[Diagnostic]) -> S
     let remark = remarks.iter().find(|d| d.kind == Some("vectorize") && d.span == copy.span);
     match remark {
         Some(d) => {
-            let reason = d.message.split_once("wide: ").map_or(d.message.as_str(), |(_, reason)| reason);
+            let reason = d.why.as_deref().unwrap_or(&d.message);
             std::iter::once(reason).chain(d.notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
         }
         None => "as written".to_owned(),

@@ -6,7 +6,7 @@ use super::work::{Env, Product};
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::tiles::{NoTile, Owners, Tiled, Unfit, Wanted};
 use crate::select_mma::warpgroup::{self, Way};
-use crate::select_mma::{USUAL, best_atom, slice_depth, transposes};
+use crate::select_mma::{best_atom, slice_depth, transposes, usual_tile};
 use tilec_ir::atoms::Atom;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
@@ -85,7 +85,8 @@ impl Setting<'_> {
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
         // Where nothing is said, products share what there are of registers among them in the end; this is what they begin with.
-        let warp = self.scheduled(env)?.unwrap_or((rows.min(USUAL), cols.min(USUAL)));
+        let reduced = [0, 1].map(|axis| self.reduced.contains(&axis));
+        let warp = self.scheduled(env)?.unwrap_or_else(|| usual_tile((rows, cols), reduced));
         let fit = Owners::Warps { groups }.fit((rows, cols), warp, product.acc.bytes(), *threads);
         // Which tile a reduction is of is not known before values are: of a kernel that has one all products have whole rows or columns in a warp.
         let whole = |axis: usize, own: u64, all: u64| !self.reduced.contains(&axis) || own == all;

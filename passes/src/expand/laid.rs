@@ -21,7 +21,7 @@ use super::tiles::{At, Tiles};
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::turns::ordered;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::let_init;
@@ -86,7 +86,6 @@ fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
 
 /// Steady state and drain, where every iteration uses the same tiles.
 fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) -> Vec<Stmt> {
-    let span = body.span;
     let [_, end, step] = body.bounds;
     let var = body.var;
     let stages: Vec<(u32, At)> = (0..=body.last).map(|stage| (stage, At::After(var, -i64::from(stage)))).collect();
@@ -94,13 +93,21 @@ fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) ->
     let steady = k.block(steady);
     let start = tiles.index(k, body, At::Nth(body.last));
     let (end, step) = (copy(k, end), copy(k, step));
-    let mut list = vec![k.stmt(StmtData::For { var, start, end, step, unroll: false, body: steady }, span)];
+    let mut list = vec![steady_loop(k, body, var, [start, end, step], steady)];
     list.extend(released);
     for n in 1..=body.last {
         let stages: Vec<(u32, At)> = (n..=body.last).map(|stage| (stage, At::Last(stage - n))).collect();
         list.extend(iteration(k, body, tiles, &stages, &[]));
     }
     list
+}
+
+/// The loop of the steady state. What was said of the one that is expanded holds of it.
+fn steady_loop(k: &mut Kernel, of: &Body, var: Value, range: [Expr; 3], body: Block) -> Stmt {
+    let [start, end, step] = range;
+    let s = k.stmt(StmtData::For { var, start, end, step, unroll: false, body }, of.span);
+    k.recomputed[s] = k.recomputed[of.at];
+    s
 }
 
 /// The same with two iterations in one, for tiles that take turns; where their number is even one is left over.
@@ -129,8 +136,7 @@ fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], t
             k.binary(Op::Mul, step, two, span)
         }
     };
-    let mut list =
-        vec![k.stmt(StmtData::For { var, start: from, end: to, step: double, unroll: false, body: steady }, span)];
+    let mut list = vec![steady_loop(k, body, var, [from, to, double], steady)];
     list.extend(released);
     let mut rest = iteration(k, body, tiles, &[(0, At::Last(0)), (1, At::Last(1))], &[second(0)]);
     rest.extend(iteration(k, body, tiles, &[(1, At::Last(0))], &[second(1)]));

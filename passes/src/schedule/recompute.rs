@@ -4,15 +4,19 @@
 //! so many that the assembler would spill.
 
 use crate::Cx;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::uses::{all_stmts, path_to};
 use std::collections::BTreeMap;
-use tilec_ir::entities::{Block, Stmt};
+use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::types::ElemRef;
 
 /// Registers of several accumulators from which on a loop holds nothing that only a branch in it needs. `attention.tile` for sm_86 has 192 of 255, and spilled; for sm_90a it has 96
 /// to 168 of 240, and masks that computed everything anew cost 2 to 4 % (H200, heads of 64 and 128, causal).
 const CROWDED: u64 = 192;
+
+/// Registers of one accumulator from which on a loop holds nothing for a loop of products behind it: half of what a thread has. Two loops of 64x64 in one warp for sm_80
+/// spilled 268 bytes.
+const LARGE: u64 = 128;
 
 /// Says so of loops, and of the branches in them.
 pub(super) fn decide(k: &mut Kernel, cx: &mut Cx<'_>) {
@@ -24,10 +28,11 @@ pub(super) fn decide(k: &mut Kernel, cx: &mut Cx<'_>) {
         })
         .collect();
     for (s, body) in loops {
-        let (several, sums) = accumulators(k, body);
+        let sums = accumulators(k, body);
+        let (several, sums): (bool, u64) = (sums.len() > 1, sums.values().sum());
         // The tile of a single product is as large as registers allow: a loop around its loop has no room, either.
         let crowded = if several { sums >= CROWDED } else { has_loop(k, body) };
-        k.recomputed[s] |= several;
+        k.recomputed[s] |= several || sums >= LARGE && product_behind(k, s);
         let mut branches = Vec::new();
         if crowded {
             inner_branches(k, body, &mut branches);
@@ -56,6 +61,17 @@ fn inner_branches(k: &Kernel, block: Block, found: &mut Vec<Stmt>) {
     }
 }
 
+/// Whether a loop of products follows another loop: in its block, or in one around it.
+fn product_behind(k: &Kernel, s: Stmt) -> bool {
+    path_to(k, s).into_iter().any(|(block, index)| {
+        let behind = k.blocks[block][index + 1..].iter();
+        behind.copied().any(|s| match k.stmts[s] {
+            StmtData::For { unroll: false, body, .. } => !accumulators(k, body).is_empty(),
+            _ => false,
+        })
+    })
+}
+
 /// Whether there is a loop at run time under a block.
 fn has_loop(k: &Kernel, body: Block) -> bool {
     let mut found = false;
@@ -63,8 +79,8 @@ fn has_loop(k: &Kernel, body: Block) -> bool {
     found
 }
 
-/// Whether several products under a block have accumulators of their own, and the registers of a thread that hold all of them.
-fn accumulators(k: &Kernel, body: Block) -> (bool, u64) {
+/// The accumulators of products under a block, and the registers of a thread that hold each.
+fn accumulators(k: &Kernel, body: Block) -> BTreeMap<Value, u64> {
     let mut found = BTreeMap::new();
     k.walk(body, &mut |k, _, s| {
         if let StmtData::Assign { dst, src } = k.stmts[s]
@@ -79,5 +95,5 @@ fn accumulators(k: &Kernel, body: Block) -> (bool, u64) {
             found.insert(dst, values * bytes / 4);
         }
     });
-    (found.len() > 1, found.values().sum())
+    found
 }

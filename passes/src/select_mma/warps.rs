@@ -19,7 +19,8 @@ use crate::assign_layouts::Reduced;
 use crate::select_mma::atoms::divides;
 use crate::select_mma::operands::{acc_shape, known, scheduled_tile};
 use crate::select_mma::tiles::{Owners, Unfit};
-use crate::select_mma::warps::share::{LEAST, Product, share_out, warps_in};
+pub(crate) use crate::select_mma::warps::share::usual_tile;
+use crate::select_mma::warps::share::{LEAST, Product, is_room, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -28,10 +29,6 @@ use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
-/// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
-pub(crate) const USUAL: u64 = 64;
-/// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
-const FEW: u64 = 4;
 /// Registers of a thread for addresses, predicates and what an expression computes on its way.
 const TEMPORARIES: u64 = 28;
 /// What a warp computes of a product.
@@ -152,13 +149,7 @@ fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
 /// The least number of warps whose registers hold what the kernel declares.
 fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     let used = |p: &Product, warps: u64| warps_in(p.shape, share_out(p, warps));
-    let usual = |p: &Product| {
-        if p.whole.contains(&true) {
-            used(p, FEW)
-        } else {
-            used(p, (p.shape.0 / USUAL).max(1) * (p.shape.1 / USUAL).max(1))
-        }
-    };
+    let usual = |p: &Product| warps_in(p.shape, usual_tile(p.shape, p.whole));
     let most = u64::from(MAX_THREADS / WARP) / products.iter().map(|p| p.groups).max().unwrap_or(1);
     let mut warps = products.iter().map(usual).max().unwrap_or(1).min(most.max(1));
     loop {
@@ -228,7 +219,7 @@ fn depth(k: &Kernel, mma: &Mma) -> u64 {
 /// What a warp has whole of an accumulator of these extents that is reduced along `reduced`: nothing where that is too much for a warp.
 fn fits_whole((bm, bn): (u64, u64), reduced: [bool; 2]) -> [bool; 2] {
     let least = |all: u64, whole: bool| if whole { all } else { all.min(LEAST) };
-    let too_much = least(bm, reduced[0]) * least(bn, reduced[1]) > USUAL * USUAL;
+    let too_much = !is_room(least(bm, reduced[0]) * least(bn, reduced[1]));
     if too_much { [false; 2] } else { reduced }
 }
 

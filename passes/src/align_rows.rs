@@ -27,7 +27,7 @@ mod operands;
 mod rewrite;
 
 use crate::choose::{self, Prediction, Predictor, sketch};
-use crate::select_mma::warpgroup;
+use crate::select_mma::wgmma;
 use crate::specialize::given;
 use crate::{Cx, Options};
 use operands::{Operand, unreadable};
@@ -137,7 +137,7 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
             return Ok(0);
         }
     };
-    let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| warpgroup::of_kernel(&s, cx.options));
+    let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| wgmma::of_kernel(&s, cx.options));
     // What keeps products from being of warpgroups besides, `select-mma` says.
     if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
         return Ok(0);

@@ -44,7 +44,7 @@ use crate::{Cx, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
 use coalesced::blocked;
 pub(crate) use coalesced::coalesced;
-pub(crate) use fragments::{accumulator_layout, warpgroup_accumulator};
+pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};

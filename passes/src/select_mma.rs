@@ -19,28 +19,28 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
-mod asynchronous;
 pub(crate) mod atoms;
 mod from_registers;
-mod general;
 mod in_roles;
 mod lost;
 mod operands;
 mod promoted;
 mod scalar;
+mod settle;
 pub(crate) mod sliced;
 pub(crate) mod slices;
+mod sources;
 pub(crate) mod threads;
 pub(crate) mod tiles;
 pub(crate) mod warpgroup;
 mod warps;
+pub(crate) mod wgmma;
 mod written;
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
-use crate::refused::Refused;
 use crate::rewrite::inherit_stages;
 use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
@@ -69,19 +69,22 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     written_threads(k);
     in_roles::select(k, cx)?;
-    let none = general::select(k, cx)?;
-    if asynchronous::several(k) && none.is_some() || !products(k) {
+    let none = wgmma::select(k, cx)?;
+    if none.is_some() || !products(k) {
         pad::extents(k, cx);
     }
+    if let Some(refused) = none {
+        lost::refuse_odd_extents(k, cx, &refused.why)?;
+    }
     let cut = sliced::cut(k, cx)?;
-    let mut given = Given { cut, shares: Shares::default(), none };
+    let mut given = Given { cut, shares: Shares::default() };
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, (dst, src, mma), &mut given)?,
             // Its operands are slots or registers already: nothing is left to decide.
-            Some(atom) if atom.row().asynchronous() && asynchronous::in_slots(k, &mma) => {
+            Some(atom) if atom.row().asynchronous() && in_roles::in_slots(k, &mma) => {
                 // Of a scheduled kernel `expand` makes the roles.
                 if !crate::analysis::wgmma::is_scheduled(k) {
                     in_roles::demand_role(k, cx, s, src)?;
@@ -89,7 +92,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     in_roles::check_scheduled(k, cx, (s, src, dst), mma)?;
                 }
             }
-            Some(atom) if atom.row().asynchronous() && general::fed(k, &mma) => {}
+            Some(atom) if atom.row().asynchronous() && wgmma::is_decided(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
             Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
                 select(k, cx, s, (dst, src, mma), &mut given)?;
@@ -106,7 +109,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     });
     default_threads(k, cx, products)?;
     if !products {
-        asynchronous::refuse_odd_extents(k, cx, "the kernel has no such product")?;
+        lost::refuse_odd_extents(k, cx, "the kernel has no such product")?;
     }
     // Layouts in the text may be for another number of threads than the one chosen here.
     if scheduled { Ok(()) } else { cx.verify(k) }
@@ -140,7 +143,7 @@ fn check_written(
     let (wm, wn) = match atom.row().unit {
         Unit::Warpgroup(_) => {
             let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
-            asynchronous::warp_tile(k, cx, shape, acc_bytes, span)?
+            written::warp_tile(k, cx, shape, acc_bytes, span)?
         }
         Unit::Warp => {
             let share = shares.of(k, cx, acc, span)?;
@@ -176,8 +179,6 @@ struct Given {
     /// Accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
     cut: Vec<(Value, Value)>,
     shares: Shares,
-    /// Why products of the kernel are none of warpgroups.
-    none: Option<Refused>,
 }
 
 fn select(
@@ -203,9 +204,6 @@ fn select(
         ));
     };
     let groups = sliced::groups(k, acc);
-    if let Some((atom, way)) = asynchronous::choose(k, cx, s, acc, &mma, (&a, &b), given.none.as_ref())? {
-        return asynchronous::product(k, cx, s, src, (atom, way), mma, if way.swap { b.elem } else { a.elem });
-    }
     let share = given.shares.of(k, cx, acc, span)?;
     let (wm, wn) = share.tile;
     let inputs = Inputs { a: a.elem, b: b.elem };

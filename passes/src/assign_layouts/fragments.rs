@@ -78,9 +78,9 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
-    let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| warpgroup_layouts(k, acc, mma, warp));
+    let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| of_warp_tile(k, acc, mma, warp));
     // There may be no warp tile where all layouts are written.
-    let (sums, fragment) = layouts.unwrap_or_default();
+    let (sums, fragment) = layouts.map_or((None, None), |(sums, fragment)| (Some(sums), fragment));
     let mut met = false;
     for (v, layout) in [(Some(acc), sums), (a, fragment)] {
         match v.and_then(|v| k.tile_ty_mut(v)) {
@@ -94,12 +94,7 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
 
 /// The layouts of an accumulator of warpgroups, and of the instruction's A if that is in registers. `warp`: log2 extents of what a warpgroup computes along the
 /// instruction's rows and columns, at most the accumulator's.
-fn warpgroup_layouts(
-    k: &Kernel,
-    acc: Value,
-    mma: &Mma,
-    warp: [u32; 2],
-) -> Option<(Option<RegLayout>, Option<RegLayout>)> {
+fn of_warp_tile(k: &Kernel, acc: Value, mma: &Mma, warp: [u32; 2]) -> Option<(RegLayout, Option<RegLayout>)> {
     let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let row = mma.atom?.row();
     let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
@@ -117,13 +112,18 @@ fn warpgroup_layouts(
     let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
     let warps = side_by_side(extents, warp);
     let product = Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
-    Some((product.accumulator(&types.c), product.operand(row.a.first()?, true)))
+    Some((product.accumulator(&types.c)?, product.operand(row.a.first()?, true)))
 }
 
-/// The layout of an accumulator of which a warpgroup computes `tile`.
-pub(crate) fn warpgroup_accumulator(k: &Kernel, acc: Value, mma: &Mma, tile: (u64, u64)) -> Option<RegLayout> {
+/// The layouts of an accumulator of which a warpgroup computes `tile`, and of the instruction's A if that is in registers.
+pub(crate) fn warpgroup_layouts(
+    k: &Kernel,
+    acc: Value,
+    mma: &Mma,
+    tile: (u64, u64),
+) -> Option<(RegLayout, Option<RegLayout>)> {
     let (wm, wn) = (extent_bits(tile.0), extent_bits(tile.1));
-    warpgroup_layouts(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] })?.0
+    of_warp_tile(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] })
 }
 
 /// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the

@@ -315,10 +315,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a thread of the warpgroups has registers for what its functions take beside the tiles: `select-mma` has seen to these.
+    /// Whether a thread of the warpgroups has registers for the tiles, and what its functions take beside them: `select-mma` has seen to the loops of products.
     fn has_room(&self, crowded: bool) -> Result<(), String> {
         let functions = self.work.functions;
-        if functions == 0 || crowded {
+        if crowded {
             return Ok(());
         }
         let warps = u32::try_from(self.threads / u64::from(WARP)).expect("a block has few warps");
@@ -334,7 +334,7 @@ impl Reader<'_> {
             _ => None,
         };
         let handed: u64 = self.k.statement_data().filter_map(handed).map(|tile| tile.of_warpgroups(groups)).sum();
-        let tiles = live::most_of_warpgroups(self.k, groups) + handed;
+        let tiles = live::most_of_warpgroups(self.k, groups) + if functions == 0 { 0 } else { handed };
         let has = u64::try_from(roles::consumer_registers(self.k, warps)).expect("a count of registers");
         if tiles + roles::BESIDE + functions <= has {
             return Ok(());

@@ -118,7 +118,8 @@ impl Setting<'_> {
         let whole = self.ping_pong(env).then_some((rows, cols));
         let scheduled = self.scheduled(env)?.or(whole);
         let (block, reduced) = ((rows, cols, depth), self.reduced);
-        let wanted = Wanted { atom, way, block, acc: product.acc, scheduled, promoted, reduced };
+        let (fixed, written) = (false, false);
+        let wanted = Wanted { atom, way, fixed, written, block, acc: product.acc, scheduled, promoted, reduced };
         let tiled = wanted.plan(self.work.k).map_err(|why| match why {
             NoTile::Deep { .. } => Illegal::Promotion,
             NoTile::Shape => Illegal::WarpTile,
@@ -152,7 +153,8 @@ impl Setting<'_> {
         }
         // Results of a product that is turned round are exchanged before they are stored, in registers of their own.
         let three = Owners::Warpgroups.threads((rows, cols), tiled.tile) == u64::from(3 * WARPGROUP * WARP);
-        if !tiled.has_room || turned && tiled.tile.0 * tiled.tile.1 > TURNED || three && tiled.registers > THREE {
+        let has_room = tiled.has_room(self.work.k, (rows, cols));
+        if !has_room || turned && tiled.tile.0 * tiled.tile.1 > TURNED || three && tiled.registers > THREE {
             return Err(Illegal::Registers);
         }
         Ok(())

@@ -9,20 +9,24 @@
 //! each product has as much of it as its accumulator.
 
 use super::lost;
+use super::settle::{Decided, settle};
+use super::sources::Product;
+use super::tiles::{NoTile, Shared, Tiled, Wanted, short_of};
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::Reduced;
-use crate::assign_layouts::warpgroup_accumulator;
+use crate::feeds;
 use crate::refused::Refused;
 use crate::select_mma::operands::{Operand, acc_shape, operand, scheduled_tile};
 
 use crate::thread_fills::fills_slot;
-use tilec_ir::atoms::{Atom, Inputs};
+use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::{ExprData, Kernel, Mma, Slot, StmtData, ValueDef};
 use tilec_ir::target::{WARP, WARPGROUP};
 
@@ -61,18 +65,6 @@ pub(super) fn threads(k: &mut Kernel) {
     }
 }
 
-/// A product whose instruction is found.
-pub(super) struct Product {
-    s: Stmt,
-    src: Expr,
-    mma: Mma,
-    atom: Atom,
-    way: Way,
-    shape: (u64, u64),
-    /// What a warpgroup computes of it.
-    tile: (u64, u64),
-}
-
 /// Chooses the instruction of products in roles, and the tile of a warpgroup.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.options.target.has_tensor_copies() {
@@ -85,7 +77,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if !in_role(k, s) || laid_out(k, dst) || mma.atom.is_some_and(|a| !a.row().asynchronous()) {
             continue;
         }
-        let Some(registers) = in_slots(k, &mma) else {
+        let Some(registers) = of_slots(k, &mma) else {
             if mma.atom.is_none() {
                 continue;
             }
@@ -95,7 +87,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             )));
         };
         let reduced = reduced.get_or_insert_with(|| Reduced::of(k));
-        match product(k, cx, (s, src, dst), mma, (registers, reduced))? {
+        match product(k, cx, Product { s, src, acc: dst, mma }, (registers, reduced))? {
             Ok(product) => found.push(product),
             Err(refused) if mma.atom.is_some() => {
                 let message = format!("this cannot be a product of warpgroups: {}", refused.why);
@@ -111,85 +103,6 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     settle(k, cx, found)
-}
-
-/// Writes down the instructions of products, and the tile of a warpgroup.
-pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Product>) -> Result<(), Reported> {
-    if found.is_empty() {
-        return Ok(());
-    }
-    if let Some(e) = k.schedule.k_warps.filter(|&e| k.as_int(e) != Some(1)) {
-        let message = "`k_warps` in a kernel whose roles multiply by warpgroups: each has the whole reduction";
-        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-        return Err(cx.report(d.with_note("leave `k_warps` out, or deal the reduction out to roles by hand")));
-    }
-    if k.schedule.warp_tile.is_none() {
-        let largest = |of: fn(&Product) -> u64| found.iter().map(of).max().unwrap_or(1);
-        let (wm, wn) = (largest(|p| p.tile.0), largest(|p| p.tile.1));
-        let span = k.name_span;
-        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
-    }
-    let scheduled = scheduled_tile(k).flatten().unwrap_or((1, 1));
-    for p in found {
-        if let Some((warps, first)) = misplaced(k, p.s) {
-            let message =
-                format!("the warps of this role begin with the block's warp {first}, in the middle of a warpgroup");
-            let d = Diagnostic::error(codes::BAD_ROLE, k.expr_spans[warps], message);
-            return Err(cx.report(d.with_note(
-                "a role whose products are those of warpgroups begins at a multiple of 4 warps: give the roles in front of it as many, or put it in front",
-            )));
-        }
-        let span = k.stmt_spans[p.s];
-        let decided = Mma { atom: Some(p.atom), swap: p.way.swap, ..p.mma };
-        if cut(scheduled, p.shape) != p.tile && !own_layout(k, &p, &decided) {
-            let ((m, n), (wm, wn)) = (p.shape, p.tile);
-            let message = format!(
-                "products of these roles share their accumulators out differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
-            );
-            let d = Diagnostic::error(codes::WARP_TILE, span, message);
-            return Err(
-                cx.report(d.with_note("one `warp_tile` is for all: compute all of them transposed (`swap`), or none"))
-            );
-        }
-        if p.mma.atom.is_none() {
-            let where_from = if p.way.registers { "one operand in registers" } else { "shared memory" };
-            let turned = if p.way.swap { ", transposed" } else { "" };
-            let ((wm, wn), name) = (p.tile, p.atom.row().name);
-            cx.remark(span, format!("`{name}` on {where_from}, {wm}x{wn} of a warpgroup of 128 threads{turned}"));
-        }
-        k.exprs[p.src] = ExprData::Mma(decided);
-    }
-    Ok(())
-}
-
-/// Gives an accumulator of which a warpgroup has another tile than the schedule's a layout that says so; `false`: an operand in registers would not go with it.
-fn own_layout(k: &mut Kernel, p: &Product, decided: &Mma) -> bool {
-    let StmtData::Assign { dst, .. } = k.stmts[p.s] else { unreachable!("a product is assigned") };
-    let layout = warpgroup_accumulator(k, dst, decided, p.tile).filter(|_| !p.way.registers);
-    let Some((layout, tile)) = layout.zip(k.tile_ty_mut(dst)) else { return false };
-    tile.reg_layout.get_or_insert(layout);
-    true
-}
-
-/// The warps of the role of a statement, and the first of them, where that is no first one of a group.
-fn misplaced(k: &Kernel, s: Stmt) -> Option<(Expr, i64)> {
-    let path = path_to(k, s);
-    let warps = |s: Stmt| match k.stmts[s] {
-        StmtData::Role { warps, replicas, .. } => Some((warps, replicas)),
-        _ => None,
-    };
-    let all = |s: Stmt| {
-        let (warps, replicas) = warps(s)?;
-        k.as_int(warps)?.checked_mul(replicas.map_or(Some(1), |e| k.as_int(e))?)
-    };
-    let (at, (own, _)) = path.iter().find_map(|&(block, i)| Some(((block, i), warps(k.blocks[block][i])?)))?;
-    let before = k.blocks[at.0][..at.1].iter().filter_map(|&s| all(s)).sum::<i64>();
-    (before % i64::from(WARPGROUP) != 0).then_some((own, before))
-}
-
-/// A tile that is no larger than the accumulator.
-fn cut((wm, wn): (u64, u64), (bm, bn): (u64, u64)) -> (u64, u64) {
-    (wm.min(bm), wn.min(bn))
 }
 
 /// Whether a statement stands in a role.
@@ -230,7 +143,7 @@ pub(super) fn check_scheduled(
     }
     let [a, b] = [mma.a, mma.b].map(|e| plain_var(k, e).is_some());
     let registers = (a || b).then_some(b);
-    match product(k, cx, (s, src, acc), mma, (registers, &Reduced::of(k)))? {
+    match product(k, cx, Product { s, src, acc, mma }, (registers, &Reduced::of(k)))? {
         Ok(_) => Ok(()),
         Err(refused) => {
             let message = format!("this cannot be a product of warpgroups: {}", refused.why);
@@ -243,8 +156,20 @@ fn laid_out(k: &Kernel, acc: Value) -> bool {
     k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
 }
 
+/// Whether both operands are slots of channels, or buffers that the threads of a role fill which multiplies them, or the instruction's A is a register tile.
+pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
+    let base = |e: Expr| resolve_view(k, e).map(|v| v.base);
+    let slot = |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Channel { .. }));
+    let own =
+        |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Smem(_)) && feeds::by_threads(k, v));
+    let (a, b) = if mma.swap { (mma.b, mma.a) } else { (mma.a, mma.b) };
+    let decided = |e: Expr| slot(e) || own(e);
+    let in_roles = slot(a) || slot(b) || has_roles(k);
+    in_roles && (decided(a) || plain_var(k, a).is_some()) && decided(b)
+}
+
 /// `Some` if the operands are whole slots that copies fill, or one is and the other is a register tile: inside, whether that is the second one.
-fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
+fn of_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     let slot = |e: Expr| {
         resolve_view(k, e).is_some_and(|v| {
             let whole = v.slot == Some(Slot::Get) && fixed_shape(k, e).is_some();
@@ -263,37 +188,26 @@ fn in_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
 
 /// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first; `reduced`:
 /// the tiles of the kernel that are reduced.
-pub(super) fn product(
-    k: &mut Kernel,
+fn product(
+    k: &Kernel,
     cx: &mut Cx<'_>,
-    (s, src, acc): (Stmt, Expr, Value),
-    mma: Mma,
+    product: Product,
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Result<Product, Refused>, Reported> {
+) -> Result<Result<Decided, Refused>, Reported> {
+    let Product { acc, mma, .. } = product;
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
-    Ok(way(k, cx, acc, &mma, (&a, &b), (registers, reduced)).map(|(atom, way, shape, tile)| Product {
-        s,
-        src,
-        mma,
-        atom,
-        way,
-        shape,
-        tile,
-    }))
+    Ok(decide(k, cx, product, (&a, &b), (registers, reduced)))
 }
 
-type Chosen = (Atom, Way, (u64, u64), (u64, u64));
-
-fn way(
+fn decide(
     k: &Kernel,
     cx: &Cx<'_>,
-    acc: Value,
-    mma: &Mma,
+    product: Product,
     (a, b): (&Operand, &Operand),
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Chosen, Refused> {
-    let target = cx.options.target;
+) -> Result<Decided, Refused> {
+    let (target, Product { acc, mma, .. }) = (cx.options.target, product);
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
         return Err("the accumulator has no fixed shape".into());
     };
@@ -324,27 +238,27 @@ fn way(
         return Err(format!("its reduction is {depth} deep, which is no multiple of {step}").into());
     }
     let reduced = reduced.along(&[bm, bn]);
-    let swap = registers.unwrap_or(mma.swap);
-    let ways = if registers.is_some() || mma.swap || mma.atom.is_some() { vec![swap] } else { vec![false, true] };
     let scheduled = match scheduled_tile(k) {
         Some(None) => return Err(Refused::asked("the warp tile is not constant")),
-        scheduled => scheduled.flatten().map(|t| cut(t, shape)),
+        scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
-    for swap in ways {
-        let way = Way { swap, registers: registers.is_some() };
-        let own = scheduled.unwrap_or(if swap { (bm, bn / parts) } else { (bm / parts, bn) });
-        // It may be found to go the other way round alone.
-        let found = warpgroup::tile(atom, Some(own), (bm, bn, depth), way, (elem, 1), &reduced);
-        let fits = found.is_some_and(|(_, found)| found == swap) && own.0 > 0 && own.1 > 0;
-        if fits && bm / own.0 * (bn / own.1) == parts {
-            let assembles = warpgroup::assembles(k, shape, own, way, elem);
-            if let (Err((wanted, has)), None) = (assembles, mma.atom) {
-                return Err(Refused::room(format!(
-                    "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
-                )));
+    let way = Way { swap: registers.unwrap_or(mma.swap), registers: registers.is_some() };
+    let (fixed, block, written) = (mma.swap || mma.atom.is_some(), (bm, bn, depth), mma.atom.is_some());
+    let wanted = Wanted { atom, way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
+    let mut short = None;
+    for shared in Shared::all(true).filter(|s| s.groups == parts) {
+        match wanted.tiled(k, shared) {
+            Ok(Tiled { tile, way, .. }) => {
+                let operands = if way.registers { "one operand in registers" } else { "shared memory" };
+                let why = if way.swap { ", transposed" } else { "" }.to_owned();
+                return Ok(Decided { product, atom, way, shape, tile, operands, why });
             }
-            return Ok((atom, way, shape, own));
+            Err(NoTile::Instruction { wanted, has }) => short = short.or(Some((wanted, has))),
+            Err(NoTile::Shape | NoTile::Deep { .. }) => {}
         }
+    }
+    if let Some((wanted, has)) = short {
+        return Err(short_of(wanted, has));
     }
     let what = format!("64 rows or a multiple, and {}, or transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {

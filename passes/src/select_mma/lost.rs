@@ -1,10 +1,13 @@
 //! Products that could be wgmma by their types and extents, and are not.
 
 use super::operands::{acc_shape, known};
+use super::tiles::Wanted;
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::refused::Refused;
+use crate::specialize::odd_extents;
 use tilec_ir::atoms::Inputs;
+use tilec_ir::diag::Reported;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::loss::FastPath;
@@ -34,5 +37,30 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     let atom = warpgroup::atom(target, (Inputs { a, b }, sum));
     let (Some(depth), Some(atom)) = (depth, atom) else { return false };
     let way = Way { swap: mma.swap, registers: false };
-    mma.atom.is_none() && warpgroup::tile(atom, None, (rows, cols, depth), way, (sum, 1), &[]).is_some()
+    let block = (rows, cols, depth);
+    let wanted = Wanted {
+        atom,
+        way,
+        fixed: false,
+        written: false,
+        block,
+        acc: sum,
+        scheduled: None,
+        promoted: None,
+        reduced: &[],
+    };
+    mma.atom.is_none() && wanted.is_possible()
+}
+
+/// Refuses extents that are no powers of two, where there is no product of warpgroups and why.
+pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
+    let mut result = Ok(());
+    for d in odd_extents(k) {
+        let note = format!(
+            "products of warpgroups may have 192 rows, and {}, but there is none here: {why}",
+            crate::analysis::wgmma::COLUMN_COUNTS
+        );
+        result = Err(cx.report(d.with_note(note)));
+    }
+    result
 }

@@ -5,7 +5,6 @@ use crate::analysis::facts::contiguous_dim;
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions};
 use crate::analysis::width::elem_of;
-use crate::assign_layouts::Reduced;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
@@ -13,11 +12,6 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::space::Space;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
-
-/// The dimensions along which tiles of the extents of an accumulator are reduced: elements along them are those of one warp.
-pub(crate) fn reduced_along(k: &Kernel, (bm, bn): (u64, u64)) -> Vec<usize> {
-    Reduced::of(k).along(&[bm, bn])
-}
 
 /// What the operand `e` is made of.
 pub(crate) struct Operand {

@@ -3,11 +3,14 @@
 //! Nothing here looks at the statements of a kernel: `select-mma` asks for its products, and `choose` for candidates, whose extents are numbers before they
 //! stand in any text.
 
+use crate::analysis::wgmma::{ROWS, is_rows};
+use crate::refused::Refused;
 use crate::roles::BESIDE;
 use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::warpgroup::{self, Way};
 use tilec_ir::atoms::Atom;
 use tilec_ir::kernel::Kernel;
+use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
@@ -73,6 +76,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) atom: Atom,
     /// How it is computed: rather transposed or not.
     pub(crate) way: Way,
+    /// It is computed in no other way.
+    pub(crate) fixed: bool,
+    /// The instruction is written: whether it finds registers is up to who wrote it.
+    pub(crate) written: bool,
     /// Rows, columns and depth.
     pub(crate) block: (u64, u64, u64),
     /// The type of the sums.
@@ -96,8 +103,6 @@ pub(crate) struct Tiled {
     pub(crate) sums: u64,
     /// Registers of a thread that hold sums, and an operand that comes from them.
     pub(crate) registers: u64,
-    /// Whether a thread has these, and those for addresses beside them.
-    pub(crate) has_room: bool,
 }
 
 /// Why warpgroups do not compute a product.
@@ -111,31 +116,123 @@ pub(crate) enum NoTile {
     Instruction { wanted: u64, has: u64 },
 }
 
+/// That an instruction takes more registers than a thread starts with.
+pub(crate) fn short_of(wanted: u64, has: u64) -> Refused {
+    Refused::room(format!(
+        "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
+    ))
+}
+
+/// How warpgroups share out the products of a kernel.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) groups: u64,
+    /// Products may be computed the other way round than they rather are.
+    turned: bool,
+    /// Of tiles that are reduced several warps have elements along what is reduced, and exchange them first (`assign-layouts`).
+    pub(crate) exchanged: bool,
+}
+
+/// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
+const GROUPS: [u64; 4] = [2, 3, 1, 4];
+
+impl Shared {
+    /// All ways, best first. One product is rather shared out by another number of warpgroups than computed the other way round, since results are stored in pieces
+    /// then. Of several, two warpgroups hide the waits between them, which is worth more: by their schedule two loops of 64x128 bytes take 609 and 319 clocks an
+    /// iteration with two, 644 and 380 with one.
+    pub(crate) fn all(several: bool) -> impl Iterator<Item = Shared> {
+        let ways = move |exchanged| {
+            let of = move |(turned, groups)| Shared { groups, turned, exchanged };
+            let turns = [false, true];
+            let one = turns.into_iter().flat_map(|turned| GROUPS.map(|groups| (turned, groups)));
+            let more = GROUPS.into_iter().flat_map(move |groups| turns.map(|turned| (turned, groups)));
+            one.filter(move |_| !several).chain(more.filter(move |_| several)).map(of)
+        };
+        [false, true].into_iter().flat_map(ways)
+    }
+}
+
+impl Tiled {
+    /// Whether a thread has registers for these, and those for addresses beside them.
+    pub(crate) fn has_room(&self, k: &Kernel, block: (u64, u64)) -> bool {
+        warpgroup::room(k, block, self.tile).is_some_and(|room| self.registers + BESIDE <= room)
+    }
+}
+
 impl Wanted<'_> {
     pub(crate) fn sums(&self) -> u64 {
         1 + u64::from(self.promoted.is_some())
     }
 
-    /// The tile of a warpgroup, in a kernel whose schedule says how many blocks and warpgroups there are.
+    /// The tile of a warpgroup, in a kernel whose schedule says how many blocks there are.
     pub(crate) fn plan(&self, k: &Kernel) -> Result<Tiled, NoTile> {
+        let mut why = NoTile::Shape;
+        for shared in Shared::all(false) {
+            match self.tiled(k, shared) {
+                Ok(tiled) => return Ok(tiled),
+                Err(NoTile::Shape) => {}
+                Err(other) if why == NoTile::Shape => why = other,
+                Err(_) => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// The same where warpgroups share all products in this way.
+    pub(crate) fn tiled(&self, k: &Kernel, shared: Shared) -> Result<Tiled, NoTile> {
         let (bm, bn, depth) = self.block;
         if let Some(most) = self.promoted.filter(|&most| depth > most) {
             return Err(NoTile::Deep { depth, most });
         }
+        let way = self.way(shared).ok_or(NoTile::Shape)?;
+        let tile = self.tile(shared.groups, way.swap).expect("what fits is a tile");
+        if let (Err((wanted, has)), false) = (warpgroup::assembles(k, (bm, bn), tile, way, self.acc), self.written) {
+            return Err(NoTile::Instruction { wanted, has });
+        }
         let sums = self.sums();
-        let found = self.tile(sums, self.reduced);
-        let (tile, swap) = found.ok_or(NoTile::Shape)?;
-        let way = Way { swap, ..self.way };
-        warpgroup::assembles(k, (bm, bn), tile, way, self.acc)
-            .map_err(|(wanted, has)| NoTile::Instruction { wanted, has })?;
-        let registers = warpgroup::tiles_of(self.atom, (tile, depth), way, (self.acc, sums));
-        let has_room = warpgroup::room(k, (bm, bn), tile).is_some_and(|room| registers + BESIDE <= room);
-        Ok(Tiled { tile, way, sums, registers, has_room })
+        Ok(Tiled { tile, way, sums, registers: warpgroup::tiles_of(self.atom, (tile, depth), way, (self.acc, sums)) })
     }
 
-    /// The tile, and whether the product is computed transposed, with so many registers for a sum.
-    pub(crate) fn tile(&self, sums: u64, reduced: &[usize]) -> Option<((u64, u64), bool)> {
-        warpgroup::tile(self.atom, self.scheduled, self.block, self.way, (self.acc, sums), reduced)
+    /// Whether warpgroups can compute it, were there registers for the instruction.
+    pub(crate) fn is_possible(&self) -> bool {
+        Shared::all(false).any(|shared| self.way(shared).is_some())
+    }
+
+    /// How it is computed where warpgroups share all products in this way; `None`: they cannot.
+    fn way(&self, shared: Shared) -> Option<Way> {
+        let ways =
+            [Some(self.way.swap), (shared.turned && !self.fixed && !self.way.registers).then_some(!self.way.swap)];
+        let fits = |&swap: &bool| self.fits(shared.groups, swap, if shared.exchanged { &[] } else { self.reduced });
+        ways.into_iter().flatten().find(fits).map(|swap| Way { swap, ..self.way })
+    }
+
+    /// What each of so many warpgroups computes: as scheduled, else a share of the instruction's rows; `None`: they do not share it out.
+    fn tile(&self, groups: u64, swap: bool) -> Option<(u64, u64)> {
+        let (bm, bn, _) = self.block;
+        let share = if swap { (bm, bn / groups) } else { (bm / groups, bn) };
+        let tile = self.scheduled.unwrap_or(share);
+        let divides = tile.0 > 0 && tile.1 > 0 && bm.is_multiple_of(tile.0) && bn.is_multiple_of(tile.1);
+        (divides && bm / tile.0 * (bn / tile.1) == groups).then_some(tile)
+    }
+
+    /// Whether so many warpgroups compute it, each its tile: an instruction has 64 rows, and a thread registers for sums, and for an operand that comes from them.
+    /// `reduced`: dimensions along which a warp has all elements, those of a row of the instruction.
+    fn fits(&self, groups: u64, swap: bool, reduced: &[usize]) -> bool {
+        let (bm, bn, depth) = self.block;
+        let Some((wm, wn)) = self.tile(groups, swap) else { return false };
+        let whole_rows = reduced.iter().all(|&d| d == usize::from(!swap));
+        let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
+        let (own_rows, own_cols) = if swap { (wn, wm) } else { (wm, wn) };
+        // Columns of other than a power of two are those of one warpgroup, and so are all columns where rows are no power of two.
+        let odd = !rows.is_power_of_two();
+        let whole =
+            (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS);
+        let steps = depth.is_multiple_of(1 << self.atom.row().log2_shape.2);
+        // Those that fill the slots need a place in the block, too.
+        let place = groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
+        let way = Way { swap, ..self.way };
+        let registers = warpgroup::tiles_of(self.atom, ((wm, wn), depth), way, (self.acc, self.sums()));
+        whole_rows && whole && steps && place && is_rows(rows) && warpgroup::works(self.atom, (wm, wn), swap, registers)
     }
 }
 

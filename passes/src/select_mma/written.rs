@@ -1,10 +1,14 @@
 //! Instructions that are written in the text (`mma<fma>(a, b, acc)`) of products whose operands are not in registers yet.
 
+use super::tiles::{Owners, Unfit};
 use super::{Atom, Cx};
 use crate::select_mma::atoms::available;
+use crate::select_mma::operands::scheduled_tile;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::kernel::Kernel;
+use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::Elem;
 
 /// Refuses a written instruction that the target, the types or the warp tile (`wm x wn x k_extent`) do not allow.
@@ -27,4 +31,54 @@ pub(super) fn check(
         return Ok(atom);
     };
     Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, why).with_note(available(target))))
+}
+
+/// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.
+pub(super) fn warp_tile(
+    k: &mut Kernel,
+    cx: &mut Cx<'_>,
+    (bm, bn): (u64, u64),
+    acc_bytes: u32,
+    span: Span,
+) -> Result<(u64, u64), Reported> {
+    let mut refuse = |at: Span, message: String, note: &str| {
+        Err(cx.report(Diagnostic::error(codes::WARP_TILE, at, message).with_note(note)))
+    };
+    let (wm, wn) = match scheduled_tile(k) {
+        Some(Some(tile)) => tile,
+        Some(None) => return refuse(span, "the warp tile is not constant".to_owned(), "give it numbers"),
+        None => (bm.min(64), bn.min(64)),
+    };
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e));
+    // A number that is none of threads is none that a tile takes either.
+    let written = threads.map(|t| u64::try_from(t).unwrap_or(0));
+    let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc_bytes, written) {
+        Ok(needed) => needed,
+        Err(Unfit::Divides) => {
+            let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
+            let note = "both extents must be powers of two and at most those of the accumulator";
+            return refuse(at, format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"), note);
+        }
+        Err(Unfit::Registers(registers)) => {
+            let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
+            return refuse(span, message, "a thread has 255 registers; use more warps (a smaller `warp_tile`)");
+        }
+        Err(Unfit::TooMany(needed)) => {
+            let message =
+                format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}");
+            return refuse(span, message, "enlarge `warp_tile`");
+        }
+        Err(Unfit::Threads(needed)) => {
+            let t = threads.expect("threads are written");
+            let message = format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}");
+            return refuse(span, message, "remove `threads` or change `warp_tile`");
+        }
+    };
+    if threads.is_none() {
+        k.schedule.threads = Some(k.int(needed as i64, span));
+    }
+    if k.schedule.warp_tile.is_none() {
+        k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
+    }
+    Ok((wm, wn))
 }

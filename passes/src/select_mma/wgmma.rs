@@ -1,0 +1,358 @@
+//! The selector of wgmma: for products wherever they stand, one in a loop of copies or several of them, chained, beside any other statements.
+//!
+//! The instruction reads shared memory through the asynchronous proxy, through which tensor copies write. Its operands are buffers that producer warps fill
+//! ([`crate::feeds`]), as they lie or transposed; the first one may be a register tile instead (the second, of a product that is computed transposed), which is
+//! computed, or loaded out of a buffer ([`sources`]). What decides whether a kernel is made of wgmma is therefore not the form of its loops, but whether each of
+//! these buffers can be fed.
+//!
+//! All warpgroups share the rows of each product, or its columns where it is computed transposed ([`tiles`]). Their number is chosen here, unless the schedule
+//! says it: so that a thread has registers for the tiles that it holds.
+//!
+//! Sums of 8-bit floats that a loop carries are added up in parts ([`promoted`]).
+//!
+//! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text.
+//!
+//! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is no wgmma.
+
+mod share;
+
+use super::in_roles;
+use super::settle::{Decided, settle};
+use super::sources::{self, Loads, Product, product_of};
+use super::warpgroup::{self, Way};
+use super::{from_registers, lost, promoted};
+use crate::Cx;
+use crate::Options;
+use crate::analysis::reduction;
+use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::views::plain_var;
+use crate::feeds::{self, Feed};
+use crate::refused::Refused;
+use crate::select_mma::operands::{Operand, acc_shape, described, operand, stored_column_major};
+use share::{Site, shared_out};
+use tilec_ir::atoms::{Atom, Inputs};
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
+use tilec_ir::loss::FastPath;
+use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::types::Elem;
+use tilec_ir::typing::resolve_view;
+
+/// Why a kernel is not made of wgmma.
+enum Stop {
+    Refused(Refused),
+    Reported(Reported),
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        Stop::Refused(refused)
+    }
+}
+
+impl From<Reported> for Stop {
+    fn from(reported: Reported) -> Stop {
+        Stop::Reported(reported)
+    }
+}
+
+/// What was found for all products of a kernel.
+struct Planned {
+    decided: Vec<Decided>,
+    feeds: Vec<Feed>,
+    short: Vec<Short>,
+    groups: u64,
+}
+
+/// Chooses wgmma for all products of a kernel outside of roles, if it can be had for all of them. Gives back why there is none, which has been said.
+pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>, Reported> {
+    let stmts = all_stmts(k, k.body);
+    // Of products in roles `in_roles` has seen already.
+    let open = |p: &Product| !in_roles::in_role(k, p.s) && !is_decided(k, &p.mma);
+    let mut products: Vec<Product> = stmts.iter().filter_map(|&s| product_of(k, s)).filter(open).collect();
+    if products.is_empty() || !cx.options.target.has_tensor_copies() {
+        return Ok(None);
+    }
+    if !cx.enabled {
+        return Ok(Some(Refused::asked("`select-mma` is switched off")));
+    }
+    if let Some(refused) = by_hand(k, &stmts, &products) {
+        return none(k, cx, refused, &products).map(Some);
+    }
+    for p in &mut products {
+        from_registers::name(k, p.s, &mut p.mma);
+        k.exprs[p.src] = ExprData::Mma(p.mma);
+    }
+    let before = k.clone();
+    let mut first = None;
+    for converting in [true, false] {
+        let loads = match sources::plan(k, cx.options, &products, converting) {
+            Ok(loads) => loads,
+            Err(refused) => return none(k, cx, first.unwrap_or(refused), &products).map(Some),
+        };
+        match plan(k, cx, products.clone(), &loads) {
+            Ok(planned) => return write(k, cx, before.schedule.promote.is_some(), planned).map(|()| None),
+            Err(Stop::Reported(reported)) => return Err(reported),
+            Err(Stop::Refused(refused)) => {
+                first.get_or_insert(loads.refused.clone().unwrap_or(refused));
+                *k = before.clone();
+            }
+        }
+        if loads.converted.is_empty() {
+            break;
+        }
+    }
+    none(k, cx, first.expect("something was refused"), &products).map(Some)
+}
+
+/// Whether the instruction of a product is written, and what it reads is such already.
+pub(super) fn is_decided(k: &Kernel, mma: &Mma) -> bool {
+    mma.atom.is_some_and(|a| a.row().asynchronous()) && (in_roles::in_slots(k, mma) || fed(k, mma))
+}
+
+/// Says why a kernel has no wgmma: an error, where it is written.
+fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> Result<Refused, Reported> {
+    if let Some(p) = products.iter().find(|p| p.mma.atom.is_some_and(|a| a.row().asynchronous())) {
+        let message = format!("this cannot be a product of warpgroups: {}", refused.why);
+        let d = Diagnostic::error(codes::NO_ATOM, k.stmt_spans[p.s], message);
+        return Err(cx.report(d.with_note("name no instruction to have one chosen; `--remarks` says which")));
+    }
+    // Of fragments in registers, whose instruction is written, nobody asks for another.
+    let laid_out = |m: &Mma| m.atom.is_some() && plain_var(k, m.a).is_some() && plain_var(k, m.b).is_some();
+    if !products.iter().all(|p| laid_out(&p.mma)) {
+        let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { lost::ONE };
+        let at: Vec<Stmt> = products.iter().map(|p| p.s).collect();
+        lost::say(k, cx, what, &refused, &at);
+    }
+    Ok(refused)
+}
+
+/// What of a kernel's roles, channels and instructions a person wrote: nothing is chosen beside that.
+fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> {
+    let at = |s: Stmt, why: &str| Some(Refused::asked_at(k.stmt_spans[s], why));
+    let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
+    if let Some(&s) = operation {
+        return at(s, "roles and channels are written, and a product outside of the roles is not theirs");
+    }
+    let written = |p: &Product| Some((p.s, p.mma.atom.filter(|a| !a.row().asynchronous())?.row().name));
+    match (products.iter().find_map(written)?, products.len()) {
+        ((s, name), 1) => at(s, &format!("`{name}` is written")),
+        ((s, name), _) => {
+            at(s, &format!("`{name}` is written for this one, and wgmma is chosen for all products or none"))
+        }
+    }
+}
+
+/// That nothing which is written or switched off is in the way of wgmma.
+fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
+    if let Some(pass) = options.missing_for_roles() {
+        return Err(Refused::asked(format!("`{pass}` is switched off")));
+    }
+    if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+        return Err(Refused::asked("warps share the reduction"));
+    }
+    Ok(())
+}
+
+/// The instruction for a product, if the target has one, and no other is written.
+fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<Atom, Refused> {
+    let none = || format!("{} has none for these types", options.target.name());
+    let atom = warpgroup::atom(options.target, types).ok_or_else(none)?;
+    match mma.atom {
+        Some(written) if written != atom => Err(Refused::asked("another instruction is written")),
+        _ => Ok(atom),
+    }
+}
+
+/// Whether all products of a specialised kernel are wgmma, in whatever tile, each in a loop that does nothing but add it up on what producer warps bring; and how
+/// they are computed.
+pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
+    let mut products: Vec<Product> = all_stmts(k, k.body).into_iter().filter_map(|s| product_of(k, s)).collect();
+    for p in &products {
+        let [(_, at), (body, _)] = path_to(k, p.s)[..] else { return None };
+        let looped = matches!(k.stmts[k.blocks[k.body][at]], StmtData::For { unroll: false, .. });
+        if !looped || reduction::of(k, body).is_err() {
+            return None;
+        }
+        let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
+        let inputs = Inputs { a: elem(p.mma.a, 1)?, b: elem(p.mma.b, 0)? };
+        instruction(options, &p.mma, (inputs, warpgroup::acc_elem(k, p.acc)?)).ok()?;
+    }
+    allowed(k, options).ok()?;
+    let loads = sources::plan(k, options, &products, true).ok()?;
+    let last = products.last()?;
+    let preferred = last.mma.swap || stored_column_major(k, last.acc);
+    let (mut loaded, buffers) = (k.clone(), sources::buffers(k, &products));
+    sources::load(&mut loaded, &mut products, &loads);
+    if buffers.iter().any(|&v| feeds::by_threads(&loaded, v)) {
+        return None;
+    }
+    let feeds = feeds::plan(&loaded, options, &buffers).ok()?;
+    if feeds.iter().any(|f| written(&loaded, f.fill)) {
+        return None;
+    }
+    let load = loads.of.last().copied().flatten();
+    Some(Way { swap: load.map_or(preferred, |l| l.second), registers: load.is_some() })
+}
+
+/// A product whose sums the instruction would keep in fewer bits than its accumulator has.
+struct Short {
+    s: Stmt,
+    acc: Value,
+    atom: Atom,
+    /// How deep the parts are that they are added up in; `None`: they stay in the instruction.
+    parts: Option<u64>,
+}
+
+/// Finds wgmma for all products of a kernel. Leaves it half done where it does not.
+fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loads) -> Result<Planned, Stop> {
+    allowed(k, cx.options)?;
+    sources::load(k, &mut products, loads);
+    let (mut sites, mut short) = (Vec::new(), Vec::new());
+    for (p, load) in products.iter().zip(&loads.of) {
+        let site = site(k, cx, *p, *load)?;
+        if warpgroup::promoted_of(k, site.atom, site.elem).is_some() {
+            let parts =
+                promoted::parts(k, p.s, (p.acc, &p.mma), site.atom).map_err(|why| why.or_at(k.stmt_spans[p.s]))?;
+            short.push(Short { s: p.s, acc: p.acc, atom: site.atom, parts });
+            sites.push(Site { parts, ..site });
+        } else {
+            sites.push(site);
+        }
+    }
+    for site in sites.iter_mut().filter(|site| site.parts.is_some()) {
+        promoted::sum_apart(k, site.product.s);
+        site.product = product_of(k, site.product.s).expect("it is a product");
+    }
+    let feeds = fed_by(k, cx, &products, loads)?;
+    let (decided, groups) = shared_out(k, &sites, !loads.converted.is_empty())?;
+    Ok(Planned { decided, feeds, short, groups })
+}
+
+/// The copies that producer warps do.
+fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<Feed>, Refused> {
+    let buffers = loads.buffers.iter().copied().fold(sources::buffers(k, products), sources::with);
+    let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| feeds::by_threads(k, v));
+    if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
+        let why = format!("part of `{}` is written, which a product reads", k.values[v].name);
+        return Err(Refused::at(k.stmt_spans[s], why));
+    }
+    let mut feeds = feeds::plan(k, cx.options, &fed)?;
+    if let Some(feed) = feeds.iter().find(|f| written(k, f.fill)) {
+        let why = format!("how `{}` is copied is written", k.values[feed.buffer].name);
+        return Err(Refused::asked_at(k.stmt_spans[feed.fill], why));
+    }
+    feeds.extend(beside(k, cx, &fed));
+    if feeds.is_empty() {
+        return Err(Refused::at(k.stmt_spans[products[0].s], NO_LOADS));
+    }
+    Ok(feeds)
+}
+
+/// Why producer warps have nothing to do.
+const NO_LOADS: &str = "threads compute all that its products read: there is nothing for producer warps to load";
+
+/// A statement that writes some of a buffer.
+fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
+    all_stmts(k, k.body).into_iter().find(|&s| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => {
+            resolve_view(k, dst).is_some_and(|to| to.base == buffer) && !matches!(k.exprs[dst], ExprData::Ref(_))
+        }
+        _ => false,
+    })
+}
+
+/// The copies into other buffers than operands that the accelerator can do as well, such as a tile with one number for each row: threads that
+/// multiply would wait for them.
+fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
+    let mut found = Vec::new();
+    let allocated = |s: Stmt| match k.stmts[s] {
+        StmtData::Alloc { value, .. } if !operands.contains(&value) => Some(value),
+        _ => None,
+    };
+    for buffer in all_stmts(k, k.body).into_iter().filter_map(allocated) {
+        // Boxes of other extents are those of operands.
+        let odd = k
+            .tile_ty(buffer)
+            .and_then(|tile| k.const_shape(&tile.shape))
+            .is_none_or(|s| !s.iter().all(|n| n.is_power_of_two()));
+        match feeds::plan(k, cx.options, &[buffer]) {
+            // What threads compute is theirs.
+            _ if odd || feeds::by_threads(k, buffer) => {}
+            Ok(feeds) if feeds.iter().all(|f| f.how == feeds::How::Tensor && !written(k, f.fill)) => {
+                found.extend(feeds)
+            }
+            Ok(_) => {}
+            Err(refused) => {
+                let name = &k.values[buffer].name;
+                let what = format!("the threads that multiply fill `{name}`");
+                refused.say(k, cx, &what, (FastPath::Producer, sources::fills(k, buffer)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a person wrote how threads do a copy.
+fn written(k: &Kernel, fill: Stmt) -> bool {
+    matches!(&k.stmts[fill], StmtData::Copy { attrs, .. } if *attrs != CopyAttrs::default())
+}
+
+/// What is known of a product.
+fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<sources::Load>) -> Result<Site, Stop> {
+    let Product { acc, mma, .. } = product;
+    assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
+    let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
+    let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
+        return Err(Refused::from("the accumulator has no fixed shape").into());
+    };
+    let of = |o: &Operand| o.elem;
+    let atom = instruction(cx.options, &mma, (Inputs { a: of(&a), b: of(&b) }, elem))
+        .map_err(|refused| refused.or_at(k.stmt_spans[product.s]))?;
+    let registers = [mma.a, mma.b].iter().position(|&e| plain_var(k, e).is_some()).map(|i| i == 1);
+    if mma.swap && registers == Some(false) {
+        return Err(Refused::asked("`swap` is written, and the first operand is in registers").into());
+    }
+    let column_major = stored_column_major(k, acc);
+    Ok(Site { product, atom, elem, shape, registers, load, column_major, parts: None })
+}
+
+/// Writes down what was found. `asked`: the schedule says how sums are promoted.
+fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Result<(), Reported> {
+    if k.schedule.threads.is_none() {
+        let threads = planned.groups * u64::from(WARPGROUP * WARP);
+        k.schedule.threads = Some(k.int(threads as i64, k.stmt_spans[planned.decided[0].product.s]));
+    }
+    settle(k, cx, planned.decided)?;
+    for feed in planned.feeds {
+        k.plans[feed.fill].producer = true;
+    }
+    if !asked && !planned.short.is_empty() {
+        let depth = planned.short.iter().find_map(|s| s.parts).unwrap_or(0);
+        k.schedule.promote = Some(k.int(depth as i64, k.name_span));
+    }
+    for Short { s, acc, atom, parts } in planned.short {
+        match parts {
+            Some(depth) => promoted::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
+            None if !asked => promoted::say_none(cx, k.stmt_spans[s]),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the operands of a product are buffers that producer warps or the threads that multiply fill, or one is and the other is a register tile.
+fn fed(k: &Kernel, mma: &Mma) -> bool {
+    let producers = k.plans.values().any(|p| p.producer);
+    let fed = |v: Value| {
+        k.statements().into_iter().any(|s| match &k.stmts[s] {
+            StmtData::Copy { dst, .. } => k.plans[s].producer && matches!(k.exprs[*dst], ExprData::Ref(b) if b == v),
+            _ => false,
+        }) || producers && feeds::by_threads(k, v)
+    };
+    [mma.a, mma.b]
+        .into_iter()
+        .all(|e| plain_var(k, e).is_some() || resolve_view(k, e).is_some_and(|view| fed(view.base)))
+}

@@ -1,0 +1,173 @@
+//! How warpgroups share out all products of a kernel: in the first way and number of them in which each product has a tile, and a thread registers for what it
+//! holds.
+
+use crate::analysis::live;
+use crate::analysis::reduction;
+use crate::analysis::uses::{loop_body, path_to};
+use crate::analysis::wgmma::COLUMN_COUNTS;
+use crate::assign_layouts::Reduced;
+use crate::refused::Refused;
+use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, ping_pong};
+use crate::select_mma::operands::scheduled_tile;
+use crate::select_mma::promoted;
+use crate::select_mma::settle::Decided;
+use crate::select_mma::sources::{self, Product};
+use crate::select_mma::tiles::{NoTile, Shared, Wanted, short_of};
+use crate::select_mma::warpgroup::Way;
+use tilec_ir::atoms::Atom;
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::types::Elem;
+use tilec_ir::typing::fixed_shape;
+
+/// A product, what is known of it, and how it is computed rather.
+pub(super) struct Site {
+    pub(super) product: Product,
+    pub(super) atom: Atom,
+    pub(super) elem: Elem,
+    pub(super) shape: (u64, u64),
+    /// Its second operand is in registers, or the first; `None`: both are in shared memory.
+    pub(super) registers: Option<bool>,
+    /// What is loaded there.
+    pub(super) load: Option<sources::Load>,
+    /// Its result is stored column by column.
+    pub(super) column_major: bool,
+    /// How deep the parts are that its sums are added up in.
+    pub(super) parts: Option<u64>,
+}
+
+/// How warpgroups share out all products, in the first number of them that has registers for the tiles. `converting`: operands are converted in registers, which threads
+/// could do in front of their buffers.
+pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result<(Vec<Decided>, u64), Refused> {
+    let span = k.stmt_spans[sites[0].product.s];
+    let threads = |groups: u64| groups * u64::from(WARPGROUP * WARP);
+    let asked = k.schedule.threads.and_then(|e| k.as_int(e)).map(|n| u64::try_from(n).unwrap_or(0));
+    // Who has how much of a tile does not change what is reduced.
+    let reduced = Reduced::of(k);
+    let reduced: Vec<Vec<usize>> = sites.iter().map(|s| reduced.along(&[s.shape.0, s.shape.1])).collect();
+    let wanted: Vec<Wanted<'_>> =
+        sites.iter().zip(&reduced).map(|(site, reduced)| wanted(k, sites, site, reduced)).collect::<Result<_, _>>()?;
+    // What several warps exchange in each iteration costs more than that; behind a loop that adds up products they do it once.
+    let exchanges = !converting || sites.iter().all(|s| in_reduction(k, s.product.s));
+    let mut first: Option<Refused> = None;
+    let allowed = |s: &Shared| asked.is_none_or(|n| n == threads(s.groups)) && (exchanges || !s.exchanged);
+    for shared in Shared::all(sites.len() > 1).filter(allowed) {
+        let tiled = wanted.iter().zip(sites).map(|(wanted, site)| {
+            wanted.tiled(k, shared).map(|tiled| (wanted, site, tiled)).map_err(|why| (wanted, site, why))
+        });
+        let refused = match tiled.collect::<Result<Vec<_>, _>>() {
+            Ok(found) => match room(k, sites, shared.groups) {
+                Ok(()) => {
+                    let decided =
+                        found.into_iter().map(|(wanted, site, tiled)| site.decided(k, wanted, tiled.way, tiled.tile));
+                    return Ok((decided.collect(), shared.groups));
+                }
+                Err(refused) => refused.or_at(span),
+            },
+            Err((wanted, site, why)) => no_tile(wanted, why).or_at(k.stmt_spans[site.product.s]),
+        };
+        first.get_or_insert(refused);
+    }
+    let none = || {
+        let other = Shared::all(false).find(|&s| wanted.iter().all(|wanted| wanted.tiled(k, s).is_ok()));
+        let why = match other {
+            Some(other) => format!("its tiles take {} threads, the schedule says others", threads(other.groups)),
+            None => "`threads` is no multiple of 128 up to 512".to_owned(),
+        };
+        Refused::asked_at(span, why)
+    };
+    Err(first.unwrap_or_else(none).asked_if(k.schedule.warp_tile.is_some()))
+}
+
+/// Whether a product stands in a loop that does nothing but add it up.
+fn in_reduction(k: &Kernel, s: Stmt) -> bool {
+    let inner = path_to(k, s).into_iter().rev().find_map(|(block, index)| loop_body(k, k.blocks[block][index]));
+    inner.is_some_and(|body| reduction::of(k, body).is_ok())
+}
+
+/// What is asked of warpgroups for a product.
+fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> Result<Wanted<'a>, Refused> {
+    let depth = fixed_shape(k, site.product.mma.a).expect("an operand has extents")[1];
+    let (bm, bn) = site.shape;
+    // Who takes tiles in turns computes each by itself.
+    let whole = ping_pong(k).map(|_| Some(site.shape));
+    let scheduled = match scheduled_tile(k).or(whole) {
+        Some(None) => return Err(Refused::asked("the warp tile is not constant")),
+        scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
+    };
+    // Tiles that are computed from one another are better shared out alike.
+    let beside = |registers| sites.iter().any(|s| s.shape == site.shape && s.registers == Some(registers));
+    let preferred = site.product.mma.swap || site.column_major || beside(true) && !beside(false);
+    let way = Way { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
+    let block = (bm, bn, depth);
+    let (atom, acc, promoted) = (site.atom, site.elem, site.parts);
+    Ok(Wanted { atom, way, fixed: false, written: false, block, acc, scheduled, promoted, reduced })
+}
+
+impl Site {
+    /// With what was found, in words.
+    fn decided(&self, k: &Kernel, wanted: &Wanted<'_>, way: Way, tile: (u64, u64)) -> Decided {
+        let why = match (self.load, way.swap) {
+            (Some(load), swap) => {
+                let name = &k.values[load.buffer].name;
+                let why = if load.converted { "it is converted" } else { "it is not contiguous along the reduction" };
+                format!("{}: `{name}` comes from registers, for {why}", if swap { ", transposed" } else { "" })
+            }
+            (None, false) => String::new(),
+            (None, true) if way.registers => ", transposed".to_owned(),
+            (None, true) if self.column_major => ", transposed because the result is stored column-major".to_owned(),
+            (None, true) if wanted.way.swap => ", transposed as the product beside it".to_owned(),
+            (None, true) => ", transposed because the instruction has 64 rows".to_owned(),
+        };
+        let computed = way.registers && self.load.is_none();
+        let operands = if computed { "one operand in registers" } else { "shared memory" };
+        Decided { product: self.product, atom: self.atom, way, shape: self.shape, tile, operands, why }
+    }
+}
+
+const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
+
+/// Why warpgroups do not compute a product.
+fn no_tile(wanted: &Wanted<'_>, why: NoTile) -> Refused {
+    match why {
+        NoTile::Deep { depth, most } => return promoted::deep(depth, most),
+        NoTile::Instruction { wanted, has } => return short_of(wanted, has),
+        NoTile::Shape => {}
+    }
+    if wanted.sums() > 1 && (Wanted { promoted: None, ..*wanted }).is_possible() {
+        return Refused::room(TIGHT);
+    }
+    if wanted.way.registers {
+        let dim = if wanted.way.swap { "columns" } else { "rows" };
+        return format!(
+            "an operand comes from registers: a warpgroup computes 64 {dim} or a multiple, 8 to 256 of the others, and a thread has {ACCUMULATORS} registers for \
+             all"
+        )
+        .into();
+    }
+    if (Wanted { reduced: &[], ..*wanted }).is_possible() {
+        return "the tile is reduced along a dimension of which several warps would have elements".into();
+    }
+    format!("a warpgroup computes 64 rows or a multiple, and {COLUMN_COUNTS}, or transposed; of 192 rows 64, and all columns").into()
+}
+
+/// Whether a thread of so many warpgroups has registers for the tiles that live at the same time, where products are computed. What holds nothing but sums would hold
+/// them by other instructions, too.
+fn room(k: &Kernel, sites: &[Site], groups: u64) -> Result<(), Refused> {
+    let around = |s: &Site| {
+        let mut path = path_to(k, s.product.s).into_iter().rev().map(|(block, index)| k.blocks[block][index]);
+        path.find(|&s| matches!(k.stmts[s], StmtData::For { unroll: false, .. })).unwrap_or(s.product.s)
+    };
+    let places: Vec<Stmt> = sites.iter().map(around).collect();
+    let held = live::most_within(k, &places, groups);
+    let warps = u32::try_from(groups).expect("a few warpgroups") * WARPGROUP;
+    let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
+    let plain = sites.iter().all(|s| s.parts.is_none() && s.registers.is_none());
+    if held + BESIDE <= own || plain && sites.len() == 1 && held <= ACCUMULATORS {
+        return Ok(());
+    }
+    Err(Refused::room(format!(
+        "a thread of {groups} warpgroup(s) would hold {held} registers of tiles and {BESIDE} beside them, and has {own}"
+    )))
+}

@@ -20,7 +20,7 @@ use crate::Cx;
 use crate::analysis::live::zeroed;
 use crate::analysis::wgmma::{is_product, is_scheduled};
 use crate::graph::accesses::Accesses;
-use crate::schedule_loops::{lag, modulo};
+use crate::schedule_loops::{broken, lag};
 use crate::specialize::drop_idle;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -109,7 +109,7 @@ fn sink_zeros(k: &mut Kernel, block: Block) {
 /// Refuses a schedule that breaks a dependence.
 fn legal(k: &Kernel, cx: &mut Cx<'_>, s: Stmt) -> Result<(), Reported> {
     let StmtData::For { body, .. } = k.stmts[s] else { unreachable!("stages are those of a loop's statements") };
-    let Some((first, second, value, why)) = modulo::broken(k, cx, body) else { return Ok(()) };
+    let Some((first, second, value, why)) = broken::broken(k, cx, body) else { return Ok(()) };
     let name = &k.values[value].name;
     let what = match why {
         crate::graph::Why::Flow => format!("reads `{name}` before it is written"),

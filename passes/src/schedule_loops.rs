@@ -20,6 +20,7 @@
 //!
 //! Needs: layouts of buffers. Decides: slots, channels, stages, cycles. Switched off: `select-mma` marks no copies.
 
+pub(crate) mod broken;
 mod channels;
 mod cost;
 mod held;

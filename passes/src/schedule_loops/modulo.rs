@@ -20,7 +20,7 @@ use crate::analysis::reduction::{self, Reduction};
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use crate::feeds::computed;
-use crate::graph::{Dep, DepGraph, Why};
+use crate::graph::{Dep, DepGraph};
 use crate::refused::Refused;
 use crate::roles::{BESIDE, consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
@@ -48,9 +48,9 @@ enum Kind {
     Other,
 }
 
-struct Loop<'k> {
-    k: &'k Kernel,
-    graph: DepGraph,
+pub(super) struct Loop<'k> {
+    pub(super) k: &'k Kernel,
+    pub(super) graph: DepGraph,
     kinds: Vec<Kind>,
     costs: Vec<Cost>,
     groups: u64,
@@ -122,7 +122,7 @@ fn plain(k: &mut Kernel, body: Block) {
 }
 
 impl Loop<'_> {
-    fn new<'k>(k: &'k Kernel, cx: &Cx<'_>, body: Block) -> Loop<'k> {
+    pub(super) fn new<'k>(k: &'k Kernel, cx: &Cx<'_>, body: Block) -> Loop<'k> {
         let graph = DepGraph::of(k, body, true);
         let warpgroups = (consumer_warps(k) / WARPGROUP).max(1);
         let (own, groups) = (consumer_registers(k, warpgroups * WARPGROUP), u64::from(warpgroups));
@@ -198,7 +198,7 @@ impl Loop<'_> {
         some && enough
     }
 
-    fn channel(&self, i: usize) -> Option<(ChannelOp, &[Value])> {
+    pub(super) fn channel(&self, i: usize) -> Option<(ChannelOp, &[Value])> {
         match &self.k.stmts[self.graph.stmts[i]] {
             StmtData::Channel { op, channels, .. } => Some((*op, channels)),
             _ => None,
@@ -289,13 +289,13 @@ impl Loop<'_> {
         self.graph.before(self.graph.stmts[i]).filter_map(|(s, d)| Some((self.graph.position(s)?, d)))
     }
 
-    fn edges(&self) -> impl Iterator<Item = (usize, usize, Dep)> {
+    pub(super) fn edges(&self) -> impl Iterator<Item = (usize, usize, Dep)> {
         self.graph.edges().filter_map(|(a, b, d)| Some((self.graph.position(a)?, self.graph.position(b)?, d)))
     }
 
     /// Whether an edge binds nobody: between roles, of what is computed where it is needed, and from a slot that is given back to one that is waited for,
     /// of which there are several.
-    fn relaxed(&self, a: usize, b: usize, d: Dep) -> bool {
+    pub(super) fn relaxed(&self, a: usize, b: usize, d: Dep) -> bool {
         let free = |i: usize| matches!(self.kinds[i], Kind::Producer | Kind::Free);
         if free(a) || free(b) {
             return true;
@@ -306,14 +306,6 @@ impl Loop<'_> {
         };
         let released = matches!(self.channel(a), Some((ChannelOp::Release, _)));
         released && slots > 1 && matches!(self.channel(b), Some((ChannelOp::Wait, _)))
-    }
-
-    /// Between what reads a slot and what fills one: the iterations until it is the same slot.
-    fn until_filled_again(&self, a: usize, b: usize, d: Dep) -> Option<u32> {
-        let is_channel = matches!(self.k.values[d.value].def, ValueDef::Channel { .. });
-        let fills = |i: usize| matches!(self.channel(i), Some((ChannelOp::Acquire | ChannelOp::Publish, _)));
-        let between = is_channel && d.distance > 0 && !fills(a) && fills(b);
-        between.then(|| u32::try_from(slots_of(self.k, d.value)).expect("a few slots"))
     }
 
     /// Which statements precede which within an iteration of the steady state; `None`: there is no such order.
@@ -474,22 +466,4 @@ fn kind(k: &Kernel, s: Stmt) -> Kind {
 pub(crate) fn is_index(k: &Kernel, init: tilec_ir::entities::Expr) -> bool {
     let scalar = matches!(k.exprs[init], ExprData::View(_)) || fixed_shape(k, init).is_none_or(|s| s.is_empty());
     scalar && computed(k, init).is_none_or(|v| matches!(k.values[v].def, ValueDef::Tensor(_)))
-}
-
-/// Checks stages and cycles that are written against the dependences: the first two statements whose order they break, and why.
-pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt, Value, Why)> {
-    let l = Loop::new(k, cx, body);
-    let at = |i: usize| {
-        let plan = k.plans[l.graph.stmts[i]];
-        (plan.stage.unwrap_or(0), plan.cycle.unwrap_or(0))
-    };
-    l.edges().find_map(|(a, b, d)| {
-        if l.relaxed(a, b, d) || a == b {
-            return None;
-        }
-        let ((sa, ca), (sb, cb)) = (at(a), at(b));
-        let distance = l.until_filled_again(a, b, d).unwrap_or(d.distance);
-        let (first, second) = ((sa, ca, a), (sb + distance, cb, b));
-        (first >= second).then(|| (l.graph.stmts[a], l.graph.stmts[b], d.value, d.why))
-    })
 }

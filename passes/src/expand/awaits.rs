@@ -228,7 +228,10 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
                 }
             }
         }
-        StmtData::Await { pending, .. } => state.awaited(pending),
+        // Of a buffer its tensor stores are awaited, not products.
+        StmtData::Await { value, pending, .. } if matches!(k.values[value].def, ValueDef::Var(_)) => {
+            state.awaited(pending);
+        }
         StmtData::If { then, otherwise, .. } => {
             let mut other = state.clone();
             walk(k, then, state, write);

@@ -124,7 +124,9 @@ fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), Refused> {
     let mut registers = 0;
     for fill in fills.iter().filter(|f| !f.direct) {
         let values = fill.attrs.threads.as_ref().map_or(0, |l| 1u64 << l.value_bits());
-        registers += values * u64::from(known_elem(k, fill.buffer).bytes()) / 4;
+        let tensor = resolve_view(k, fill.src).expect("what fills a buffer is a window").base;
+        let of = if fill.computed.is_some() { tensor } else { fill.buffer };
+        registers += values * u64::from(known_elem(k, of).bytes()) / 4;
     }
     match registers {
         n if n > STAGING => Err(Refused::room(format!("tiles would pass through {n} registers of each thread"))),

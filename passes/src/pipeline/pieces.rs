@@ -1,6 +1,6 @@
 //! The statements that an iteration of a pipelined loop is made of, each for one tile.
 
-use crate::analysis::width::{elem_of, window_contiguous_dim};
+use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::coalesced;
 use crate::assign_layouts::{Threads, log2_shape};
 use crate::pipeline::planned::{Fill, Slice};
@@ -9,7 +9,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, CopyAttrs, ExprData, Kernel, Mechanism, Slot, StmtData, ValueDef, View};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::types::ElemClass;
+use tilec_ir::types::{ElemClass, ElemRef};
 use tilec_ir::typing::resolve_view;
 
 /// One pipelined buffer.
@@ -29,12 +29,16 @@ impl Lane {
             let span = fill.span;
             let mut ty = tile.clone();
             ty.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+            if fill.computed.is_some() {
+                let tensor = resolve_view(k, fill.src).expect("what fills a buffer is a window").base;
+                ty.elem = ElemRef::Known(known_elem(k, tensor));
+            }
             ty.smem_layout = None;
             ty.order = None;
             ty.reg_layout = fill.attrs.threads.clone();
+            let integers = matches!(ty.elem, ElemRef::Known(elem) if elem.class() == ElemClass::Int);
             let name = format!("{}_stage", k.values[fill.buffer].name);
             let stage = k.value(&name, span, ValueDef::Var(ty));
-            let integers = elem_of(k, fill.buffer).is_some_and(|e| e.class() == ElemClass::Int);
             let zero = if integers { k.int(0, span) } else { k.expr(ExprData::Float(0f64.to_bits()), span) };
             decls.push(k.stmt(StmtData::Var { value: stage, init: Some(zero) }, span));
             stage
@@ -131,10 +135,25 @@ impl Build<'_> {
     /// Staging registers to the acquired slots.
     pub(super) fn put(&mut self, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         self.each(which, |build, fill, channel, stage| {
-            let src = build.k.value_ref(stage.expect("a tile passes through registers"), fill.span);
+            let stage = stage.expect("a tile passes through registers");
+            let src = build.computed(fill, stage);
             let dst = build.slot(channel, fill.span);
             StmtData::Copy { src, dst, attrs: CopyAttrs { vec: fill.attrs.vec, ..CopyAttrs::default() } }
         })
+    }
+
+    /// What goes into a slot, of a tile in staging registers.
+    fn computed(&mut self, fill: &Fill, stage: Value) -> Expr {
+        let Some(e) = fill.computed else { return self.k.value_ref(stage, fill.span) };
+        let e = clone_expr(self.k, e, &Map::default());
+        let mut stack = vec![e];
+        while let Some(e) = stack.pop() {
+            match resolve_view(self.k, e) {
+                Some(_) => self.k.exprs[e] = ExprData::Ref(stage),
+                None => stack.extend(self.k.children(e)),
+            }
+        }
+        e
     }
 
     fn attrs(&mut self, fill: &Fill) -> CopyAttrs {

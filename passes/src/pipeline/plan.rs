@@ -5,13 +5,14 @@ use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape, window_contiguous_dim};
+use crate::feeds::computed;
 use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
 use tilec_ir::typing::{ResolvedView, resolve_view};
@@ -43,11 +44,15 @@ impl From<Refused> for Declined {
 /// `Ok(None)`: the loop fills no buffer, there is nothing to say.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
     match planned(k, cx, at, ahead) {
-        // There may be room for the copies at the head of the body, which are done ahead anyhow.
-        Err(Declined::For(refused)) => match planned(k, cx, at, leading) {
-            Ok(Some(plan)) => Ok(Some(plan)),
-            _ => Err(Declined::For(refused)),
-        },
+        // There may be room for the copies at the head of the body, which are done ahead anyhow, or for those that compute nothing.
+        Err(Declined::For(refused)) => {
+            for split in [leading, plain] {
+                if let Ok(Some(plan)) = planned(k, cx, at, split) {
+                    return Ok(Some(plan));
+                }
+            }
+            Err(Declined::For(refused))
+        }
         planned => planned,
     }
 }
@@ -61,6 +66,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     let (mut fills, others) = split(k, cx, &stmts);
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
+        fill.computed = fill.computed.map(|e| general::written_out(k, e, &names));
     }
     if fills.is_empty() {
         if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
@@ -203,6 +209,18 @@ fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     (fills, others)
 }
 
+/// The same of the copies that compute nothing: tiles that are computed take registers on their way.
+fn plain(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let (fills, others) = ahead(k, cx, stmts);
+    let computed: Vec<Value> = fills.iter().filter(|f| f.computed.is_some()).map(|f| f.buffer).collect();
+    if computed.is_empty() {
+        return (fills, others);
+    }
+    let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if matches!(k.exprs[dst], ExprData::Ref(v) if computed.contains(&v)));
+    let others = stmts.iter().copied().filter(|&s| others.contains(&s) || into(s)).collect();
+    (fills.into_iter().filter(|f| f.computed.is_none()).collect(), others)
+}
+
 /// The copies at the head of a body.
 fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
@@ -210,16 +228,51 @@ fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     (fills, others)
 }
 
-/// A copy of a window of global memory into a whole buffer.
+/// A copy of a window of global memory into a whole buffer, or of what is computed of the elements of one.
 fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
     matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
-    let view = resolve_view(k, *src)?;
-    k.tensor_ty(view.base)?;
-    let direct = cx.options.target.has_asynchronous_copies().then(|| direct(k, &view, buffer, attrs));
+    let window = sole_window(k, *src)?;
+    let computed = (window != *src).then_some(*src);
+    if computed.is_some() && attrs.unaligned().is_some() {
+        return None;
+    }
+    let view = resolve_view(k, window)?;
+    let direct = cx.options.target.has_asynchronous_copies().then(|| match computed {
+        None => direct(k, &view, buffer, attrs),
+        Some(_) => {
+            let why = format!("`{}` is computed of what is loaded", k.values[buffer].name);
+            Err(Refused::from(why)
+                .help("copy the tile as it is, and compute behind that: on its way into registers, or there"))
+        }
+    });
     let (direct, refused) = (matches!(direct, Some(Ok(()))), direct.and_then(Result::err));
-    Some(Fill { buffer, src: *src, attrs: attrs.clone(), span: k.stmt_spans[s], direct, refused })
+    Some(Fill { buffer, src: window, computed, attrs: attrs.clone(), span: k.stmt_spans[s], direct, refused })
+}
+
+/// The window of a tensor of which an expression computes, element by element and with numbers that do not change in the kernel; that itself, if it is one.
+fn sole_window(k: &Kernel, e: Expr) -> Option<Expr> {
+    let mut found = Vec::new();
+    let plain = windows(k, e, &mut found);
+    let &[only] = found.as_slice() else { return None };
+    (plain && resolve_view(k, only).is_some_and(|view| k.tensor_ty(view.base).is_some())).then_some(only)
+}
+
+/// Collects the windows in an expression; whether what is around them is computed element by element, of nothing that threads compute.
+fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
+    if resolve_view(k, e).is_some() {
+        found.push(e);
+        return true;
+    }
+    match &k.exprs[e] {
+        ExprData::Int(_) | ExprData::Float(_) => true,
+        ExprData::Ref(_) => computed(k, e).is_none(),
+        ExprData::Op { args, .. } => args.iter().all(|&arg| windows(k, arg, found)),
+        ExprData::Cast { arg, .. } => windows(k, *arg, found),
+        ExprData::Lookup { index, .. } => windows(k, *index, found),
+        _ => false,
+    }
 }
 
 /// The buffer that a copy fills with what it computes of windows of global memory.

@@ -5,11 +5,14 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::CopyAttrs;
 
-/// A copy from global memory into a buffer.
+/// A copy from global memory into a buffer, or of what is computed of it, element by element.
 #[derive(Clone)]
 pub(crate) struct Fill {
     pub(super) buffer: Value,
+    /// The window of global memory.
     pub(super) src: Expr,
+    /// What is computed of it, with the window in it.
+    pub(super) computed: Option<Expr>,
     pub(super) attrs: CopyAttrs,
     pub(super) span: Span,
     /// It goes from global to shared memory directly (`cp.async`), not through registers.
@@ -45,8 +48,10 @@ impl Plan {
         self.fills.iter().any(|f| f.direct)
     }
 
-    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them: then nothing computes with those past the end.
+    /// Whether tiles are fetched further ahead than to the end of the iteration that fetches them: then nothing multiplies those past the end. Of zeros something
+    /// else may be computed.
     pub(super) fn open(&self) -> bool {
-        !self.rest.is_empty() || self.fills.iter().any(|f| f.direct || f.attrs.unaligned().is_some())
+        let ahead = |f: &Fill| f.direct || f.attrs.unaligned().is_some() || f.computed.is_some();
+        !self.rest.is_empty() || self.fills.iter().any(ahead)
     }
 }

@@ -12,6 +12,7 @@
 //! Needs: layouts and widths; `expand`. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
 //! where the slots do not fit. Switched off: nothing.
 
+mod fills;
 mod general;
 mod iteration;
 mod pieces;

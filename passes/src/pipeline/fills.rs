@@ -1,0 +1,136 @@
+//! The copies of a loop that can be done ahead: what fills a buffer, from which window, and by which mechanism.
+
+use super::general;
+use super::planned::Fill;
+use crate::Cx;
+use crate::analysis::width::{known_elem, window_contiguous_dim};
+use crate::feeds::computed;
+use crate::refused::Refused;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
+use tilec_ir::typing::{ResolvedView, resolve_view};
+
+/// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well stand in front of all others.
+pub(super) fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let (mut fills, mut others): (Vec<Fill>, Vec<Stmt>) = (Vec::new(), Vec::new());
+    for &s in stmts {
+        match fill(k, cx, s) {
+            Some(fill) if !others.iter().any(|&t| general::uses(k, t, fill.buffer)) => fills.push(fill),
+            _ => others.push(s),
+        }
+    }
+    (fills, others)
+}
+
+/// The same of the copies that compute nothing: tiles that are computed take registers on their way.
+pub(super) fn plain(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let (fills, others) = ahead(k, cx, stmts);
+    let computed: Vec<Value> = fills.iter().filter(|f| f.computed.is_some()).map(|f| f.buffer).collect();
+    if computed.is_empty() {
+        return (fills, others);
+    }
+    let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if matches!(k.exprs[dst], ExprData::Ref(v) if computed.contains(&v)));
+    let others = stmts.iter().copied().filter(|&s| others.contains(&s) || into(s)).collect();
+    (fills.into_iter().filter(|f| f.computed.is_none()).collect(), others)
+}
+
+/// The copies at the head of a body.
+pub(super) fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
+    let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
+    let others = stmts[fills.len()..].to_vec();
+    (fills, others)
+}
+
+/// A copy of a window of global memory into a whole buffer, or of what is computed of the elements of one.
+pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
+    let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
+    matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
+    let window = sole_window(k, *src)?;
+    let computed = (window != *src).then_some(*src);
+    if computed.is_some() && attrs.unaligned().is_some() {
+        return None;
+    }
+    let view = resolve_view(k, window)?;
+    let direct = cx.options.target.has_asynchronous_copies().then(|| match computed {
+        None => direct(k, &view, buffer, attrs),
+        Some(_) => {
+            let why = format!("`{}` is computed of what is loaded", k.values[buffer].name);
+            Err(Refused::from(why)
+                .help("copy the tile as it is, and compute behind that: on its way into registers, or there"))
+        }
+    });
+    let (direct, refused) = (matches!(direct, Some(Ok(()))), direct.and_then(Result::err));
+    Some(Fill { buffer, src: window, computed, attrs: attrs.clone(), span: k.stmt_spans[s], direct, refused })
+}
+
+/// The window of a tensor of which an expression computes, element by element and with numbers that do not change in the kernel; that itself, if it is one.
+fn sole_window(k: &Kernel, e: Expr) -> Option<Expr> {
+    let mut found = Vec::new();
+    let plain = windows(k, e, &mut found);
+    let &[only] = found.as_slice() else { return None };
+    (plain && resolve_view(k, only).is_some_and(|view| k.tensor_ty(view.base).is_some())).then_some(only)
+}
+
+/// Collects the windows in an expression; whether what is around them is computed element by element, of nothing that threads compute.
+fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
+    if resolve_view(k, e).is_some() {
+        found.push(e);
+        return true;
+    }
+    match &k.exprs[e] {
+        ExprData::Int(_) | ExprData::Float(_) => true,
+        ExprData::Ref(_) => computed(k, e).is_none(),
+        ExprData::Op { args, .. } => args.iter().all(|&arg| windows(k, arg, found)),
+        ExprData::Cast { arg, .. } => windows(k, *arg, found),
+        ExprData::Lookup { index, .. } => windows(k, *index, found),
+        _ => false,
+    }
+}
+
+/// The buffer that a copy fills with what it computes of windows of global memory.
+pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+    let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
+    let computes = resolve_view(k, src).is_none() && matches!(k.values[buffer].def, ValueDef::Smem(_));
+    computes.then_some(buffer)
+}
+
+/// Why `cp.async` cannot do the copy; `Ok`: accesses of its widths, elements as they are, in the order they have.
+fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> Result<(), Refused> {
+    let width = attrs.vec.unwrap_or(1);
+    let transposed = window_contiguous_dim(k, from) != crate::analysis::order::smem_contiguous(k, buffer);
+    let help = "store the tensor in the order in which the product reads it";
+    let (name, from, to) = (&k.values[from.base].name, known_elem(k, from.base), known_elem(k, buffer));
+    let bytes = width * from.bytes();
+    if from != to {
+        return Err(format!("the copy of `{name}` converts").into());
+    }
+    if attrs.reduce.is_some() || attrs.when.is_some() {
+        return Err(format!("the copy of `{name}` has attributes").into());
+    }
+    // What keeps accesses from being wide `vectorize` has said.
+    if attrs.unaligned().is_some() {
+        return Err(Refused::asked(format!("words of `{name}` are shifted")));
+    }
+    if !ASYNCHRONOUS_COPY_BYTES.contains(&bytes) {
+        let why = format!("`{name}` is copied {bytes} byte(s) at a time");
+        let turned = format!("{why}, for it is transposed on its way");
+        return Err(if transposed { Refused::from(turned).help(help) } else { Refused::asked(why) });
+    }
+    match transposed && width > 1 {
+        false => Ok(()),
+        true => Err(Refused::from(format!("`{name}` is transposed on its way")).help(help)),
+    }
+}
+
+/// A copy that would fill a buffer, on a side of a branch among these statements.
+pub(super) fn branched(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> Option<Fill> {
+    stmts.iter().filter(|&&s| matches!(k.stmts[s], StmtData::If { .. })).find_map(|&s| {
+        k.sub_blocks(s).into_iter().find_map(|b| {
+            let inside = &k.blocks[b];
+            inside.iter().find_map(|&s| fill(k, cx, s)).or_else(|| branched(k, cx, inside))
+        })
+    })
+}

@@ -12,6 +12,7 @@ mod awaits;
 mod body;
 mod laid;
 mod names;
+mod past;
 mod roles;
 mod stages;
 mod tiles;

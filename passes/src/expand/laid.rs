@@ -30,6 +30,7 @@ use tilec_ir::typing::let_init;
 pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: Map) -> Vec<Stmt> {
     let span = body.span;
     let [start, end, _] = body.bounds;
+    let may_be_none = tiles.may_be_none(k, body);
     let mut list = Vec::new();
     for n in 0..body.last {
         let stages: Vec<(u32, At)> = (0..=n).map(|stage| (stage, At::Nth(n - stage))).collect();
@@ -40,8 +41,9 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
         true => in_one_turn(k, body, tiles, released),
         false => in_two_turns(k, body, tiles, released, &turns),
     });
-    if tiles.may_be_none() || begins(k, start, end) {
-        return tiles.decl().into_iter().chain(list).collect();
+    let list: Vec<Stmt> = tiles.decl().into_iter().chain(list).collect();
+    if may_be_none || begins(k, start, end) {
+        return list;
     }
     let (from, to) = (copy(k, start), copy(k, end));
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![from, to] }, span);

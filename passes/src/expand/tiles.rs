@@ -4,15 +4,14 @@
 //! outside of the tensors, and nobody else needs to know. Of a ragged loop ([`residue`](crate::residue)) tile 0 is `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
 
 use super::body::Body;
-use crate::analysis::bounds::outside_past;
-use crate::analysis::uses::mentions;
+use super::past;
 use crate::residue::{Residue, steady};
 use crate::rewrite::add_condition;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::ExprData;
-use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::resolve_view;
 
@@ -60,7 +59,7 @@ impl Tiles {
             early.filter(|&s| !k.plans[s].producer && fetches(k, s)).collect::<Vec<Stmt>>()
         });
         if body.open {
-            only_moves(k, body)?;
+            past::only_moves(k, body)?;
         }
         let asynchronous =
             |&(s, _): &(Stmt, u32)| matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous());
@@ -68,7 +67,7 @@ impl Tiles {
             [one] if body.order.iter().any(asynchronous) => Some((body.order[one].1, one)),
             _ => None,
         };
-        let guarded = fills.as_ref().is_some_and(|fills| !harmless(k, body, fills));
+        let guarded = fills.as_ref().is_some_and(|fills| !past::harmless(k, body, fills));
         Ok(Tiles { ragged, fills, guarded, published })
     }
 
@@ -103,8 +102,8 @@ impl Tiles {
     }
 
     /// Whether what stands in front of the loop and behind it may run though there is no tile.
-    pub(super) fn may_be_none(&self) -> bool {
-        self.fills.is_some()
+    pub(super) fn may_be_none(&self, k: &Kernel, body: &Body) -> bool {
+        self.fills.is_some() && (body.open || past::is_quiet(k, body))
     }
 
     /// What the variable of the loop as it was is in an iteration.
@@ -222,52 +221,6 @@ impl Tiles {
 fn fetches(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
     resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
-}
-
-/// Whether past the end of a loop nothing is read that is not where the first tile is, or outside of the tensors; and there is a first tile.
-fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
-    let [start, end, _] = body.bounds;
-    let zero_based = k.as_int(start) == Some(0);
-    zero_based
-        && at_least_one(k, end)
-        && fills.iter().all(|&s| {
-            let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("copies fill slots") };
-            let view = resolve_view(k, src).expect("what fills a slot is a window");
-            body.open && !mentions(k, src, body.var) || attrs.check.is_none() && outside_past(k, &view, body.var, end)
-        })
-}
-
-/// That in front of the last stage an open loop only moves tiles: what it computed past the end somebody might read.
-fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
-    let moves = |s: Stmt| match &k.stmts[s] {
-        StmtData::Channel { .. } | StmtData::Let { .. } | StmtData::Var { init: None, .. } => true,
-        StmtData::Copy { dst, attrs, .. } => {
-            let to = resolve_view(k, *dst);
-            attrs.reduce.is_none()
-                && to.is_some_and(|v| v.slot == Some(Slot::Put) || matches!(k.values[v.base].def, ValueDef::Var(_)))
-        }
-        _ => false,
-    };
-    match body.order.iter().find(|&&(s, stage)| stage < body.last && !moves(s)) {
-        None => Ok(()),
-        Some(&(s, _)) => {
-            let message = "this statement runs past the end of the loop, which is open";
-            let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
-            Err(Box::new(
-                d.with_note("in front of the last stage an open loop copies tiles into slots and registers, no more"),
-            ))
-        }
-    }
-}
-
-/// Whether an index is a size, or a product of sizes and positive literals.
-fn at_least_one(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(x) => *x >= 1,
-        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
-        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
-        _ => false,
-    }
 }
 
 fn copy(k: &mut Kernel, e: Expr) -> Expr {

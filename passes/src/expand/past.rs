@@ -1,0 +1,106 @@
+//! What of a loop with stages may run though there is no iteration for it: prologue and drain of a loop that has none, and the early stages of an open one.
+
+use super::body::Body;
+use crate::analysis::bounds::outside_past;
+use crate::analysis::sums::accumulator;
+use crate::analysis::uses::{all_stmts, mentions};
+use crate::graph::accesses::Accesses;
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::resolve_view;
+
+/// Whether past the end of a loop nothing is read that is not where the first tile is, or outside of the tensors; and there is a first tile.
+pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
+    let [start, end, _] = body.bounds;
+    let zero_based = k.as_int(start) == Some(0);
+    zero_based
+        && at_least_one(k, end)
+        && fills.iter().all(|&s| {
+            let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("copies fill slots") };
+            let view = resolve_view(k, src).expect("what fills a slot is a window");
+            body.open && !mentions(k, src, body.var) || attrs.check.is_none() && outside_past(k, &view, body.var, end)
+        })
+}
+
+/// That in front of the last stage an open loop only moves tiles, and into registers none that are read behind it.
+pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
+    let read = read_outside(k, body);
+    let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
+    for s in early {
+        let late = written_register(k, s).filter(|v| read.contains(v));
+        let (message, note) = match late {
+            _ if !moves(k, s) => (
+                "this statement runs past the end of the loop, which is open".to_owned(),
+                "in front of the last stage an open loop copies tiles into slots and registers, no more",
+            ),
+            Some(v) => (
+                format!("`{}` is read outside of the loop, which is open", k.values[v].name),
+                "past the end of the loop something else is copied into it: copy it in the last stage",
+            ),
+            None => continue,
+        };
+        return Err(Box::new(Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message).with_note(note)));
+    }
+    Ok(())
+}
+
+/// Whether a loop without an iteration leaves everything as it is though its prologue and its drain run: they move tiles, of zeros, and add up their products.
+pub(super) fn is_quiet(k: &Kernel, body: &Body) -> bool {
+    let read = read_outside(k, body);
+    body.order.iter().all(|&(s, _)| quiet(k, s, &read))
+}
+
+fn quiet(k: &Kernel, s: Stmt, read: &[Value]) -> bool {
+    match &k.stmts[s] {
+        StmtData::For { unroll: true, body, .. } => k.blocks[*body].iter().all(|&s| quiet(k, s, read)),
+        StmtData::Assign { .. } => accumulator(k, s).is_some(),
+        _ => moves(k, s) && written_register(k, s).is_none_or(|v| !read.contains(&v)),
+    }
+}
+
+/// Whether a statement only moves tiles into slots and registers.
+fn moves(k: &Kernel, s: Stmt) -> bool {
+    match &k.stmts[s] {
+        StmtData::Channel { .. } | StmtData::Let { .. } | StmtData::Var { init: None, .. } => true,
+        StmtData::Copy { dst, attrs, .. } => {
+            let slot = resolve_view(k, *dst).is_some_and(|v| v.slot == Some(Slot::Put));
+            attrs.reduce.is_none() && (slot || written_register(k, s).is_some())
+        }
+        _ => false,
+    }
+}
+
+/// The register tile into which a statement copies.
+fn written_register(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
+    let base = resolve_view(k, dst)?.base;
+    matches!(k.values[base].def, ValueDef::Var(_)).then_some(base)
+}
+
+/// What statements outside of the loop read.
+fn read_outside(k: &Kernel, body: &Body) -> Vec<Value> {
+    let StmtData::For { body: block, .. } = k.stmts[body.at] else { unreachable!("a loop is expanded") };
+    let inside = all_stmts(k, block);
+    let mut found = Vec::new();
+    for s in all_stmts(k, k.body) {
+        // Loops and branches are seen by what is in them.
+        if inside.contains(&s) || !k.sub_blocks(s).is_empty() {
+            continue;
+        }
+        found.extend(Accesses::of(k, s).touches.iter().filter(|t| t.reads).map(|t| t.value));
+    }
+    found
+}
+
+/// Whether an index is a size, or a product of sizes and positive literals.
+fn at_least_one(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(x) => *x >= 1,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
+        _ => false,
+    }
+}

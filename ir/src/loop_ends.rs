@@ -133,7 +133,7 @@ pub(crate) fn write_out(k: &mut Kernel) {
             let Range::From { end, .. } = range else { continue };
             *end = match (*end, implied) {
                 (Some(written), _) => (!is_infinite(k, written)).then_some(written),
-                (None, implied) => implied.map(|implied| k.clone_expr(implied, &mut |_, _| None)),
+                (None, implied) => implied.map(|implied| k.copy_expr(implied)),
             };
         }
         k.exprs[e] = ExprData::View(view.clone());
@@ -160,15 +160,15 @@ fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
     for (d, dim) in outer.dims.iter().enumerate() {
         let (starts, outer_end) = match dim {
             ViewDim::Fixed(at) => {
-                ranges.push(Range::At(k.clone_expr(*at, &mut |_, _| None)));
+                ranges.push(Range::At(k.copy_expr(*at)));
                 continue;
             }
             ViewDim::From { starts, end } => (starts, *end),
         };
         let moved = |k: &mut Kernel, by: Expr| {
-            let by = k.clone_expr(by, &mut |_, _| None);
+            let by = k.copy_expr(by);
             starts.iter().rev().fold(by, |sum, &start| {
-                let start = k.clone_expr(start, &mut |_, _| None);
+                let start = k.copy_expr(start);
                 k.binary(Op::Add, start, sum, span)
             })
         };
@@ -177,7 +177,7 @@ fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
             Range::At(at) => Range::At(moved(k, at)),
             Range::From { start, end } => {
                 let start = moved(k, start);
-                let outer_end = outer_end.map(|end| k.clone_expr(end, &mut |_, _| None));
+                let outer_end = outer_end.map(|end| k.copy_expr(end));
                 let end = match (end.map(|end| moved(k, end)), outer_end) {
                     (Some(a), Some(b)) => Some(k.binary(Op::Min, a, b, span)),
                     (a, b) => a.or(b),

@@ -164,7 +164,7 @@ impl Pair<'_> {
     fn stmts(&self, a: Stmt, b: Stmt) -> Result<(), String> {
         check("schedule of a statement", &self.a.plans[a], &self.b.plans[b])?;
         check("threads of a statement", &self.a.lanes[a], &self.b.lanes[b])?;
-        check("what a branch recomputes", &self.a.recomputed[a], &self.b.recomputed[b])?;
+        check("what is computed anew", &self.a.recomputed[a], &self.b.recomputed[b])?;
         match (&self.a.stmts[a], &self.b.stmts[b]) {
             (StmtData::Let { value: v, init: x }, StmtData::Let { value: w, init: y }) => {
                 self.declarations(*v, *w)?;

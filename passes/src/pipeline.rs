@@ -28,7 +28,7 @@ use crate::refused::Refused;
 use pieces::{Build, Lane};
 use plan::Declined;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::loss::FastPath;
 pub(crate) use wanted::{NAME, asynchronous};
@@ -50,7 +50,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     for s in all_stmts(k, k.body) {
-        if let StmtData::For { unroll: false, .. } = k.stmts[s] {
+        if let StmtData::For { unroll: false, body, .. } = k.stmts[s] {
+            if k.blocks[body].iter().any(|&s| k.plans[s].stage.is_some()) {
+                staged(k, cx, s, body);
+                continue;
+            }
             // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
             let own = with_own_buffers(k, cx, s);
             if let Some(Ok((own, plan, message))) = own {
@@ -72,6 +76,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
+}
+
+/// Says that a loop whose stages are written keeps them, if it fills buffers that would be channels.
+fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
+    let (fills, _) = fills::ahead(k, cx, &k.blocks[body]);
+    if let Some(fill) = fills.first() {
+        let why = format!("its stages are written, and `{}` is no channel", k.values[fill.buffer].name);
+        Refused::asked(why).say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
+    }
 }
 
 /// The kernel with buffers that a loop has for itself, or for each of several tiles of an iteration, if the loop can be pipelined then, and what is said of that; or why it

@@ -80,7 +80,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
                 let cond = if fetch { whole_or_not(k, &facts, &view, kept[position], shape[w as usize]) } else { None };
                 if let Some((start, extent)) = cond.filter(|&(start, extent)| !implied(k, attrs.when, start, extent)) {
                     let span = k.stmt_spans[s];
-                    let copies = [start, extent].map(|e| k.clone_expr(e, &mut |_, _| None));
+                    let copies = [start, extent].map(|e| k.copy_expr(e));
                     let cond = k.binary(Op::Lt, copies[0], copies[1], span);
                     add_condition(k, s, cond);
                 }

@@ -158,7 +158,7 @@ impl Residue {
         let first = match self.start {
             None => head,
             Some(start) => {
-                let start = copy(k, start);
+                let start = k.copy_expr(start);
                 k.binary(Op::Add, start, head, span)
             }
         };
@@ -170,7 +170,7 @@ impl Residue {
     pub(crate) fn first(&self, k: &mut Kernel, span: Span) -> Expr {
         match self.start {
             None => k.int(0, span),
-            Some(start) => copy(k, start),
+            Some(start) => k.copy_expr(start),
         }
     }
 
@@ -179,13 +179,13 @@ impl Residue {
         let step = self.step;
         if !self.whole {
             // B - (S - E) % B, which is from 1 to B whatever S and E are.
-            let (start, end) = (self.first(k, span), copy(k, self.end));
+            let (start, end) = (self.first(k, span), k.copy_expr(self.end));
             let (b1, b2) = (k.int(step, span), k.int(step, span));
             let back = k.binary(Op::Sub, start, end, span);
             let missing = k.expr(ExprData::Op { op: Op::Rem, args: vec![back, b1] }, span);
             return k.binary(Op::Sub, b2, missing, span);
         }
-        let size = |k: &mut Kernel| copy(k, self.end);
+        let size = |k: &mut Kernel| k.copy_expr(self.end);
         let (e1, e2, b1, b2, one) = (size(k), size(k), k.int(step, span), k.int(step, span), k.int(1, span));
         let tiles = k.expr(ExprData::Op { op: Op::CeilDiv, args: vec![e2, b1] }, span);
         let full = k.binary(Op::Sub, tiles, one, span);
@@ -202,7 +202,7 @@ impl Residue {
 
     /// The condition that the loop has an iteration: `S < E`.
     pub(crate) fn any(&self, k: &mut Kernel, span: Span) -> Expr {
-        let (start, end) = (self.first(k, span), copy(k, self.end));
+        let (start, end) = (self.first(k, span), k.copy_expr(self.end));
         k.binary(Op::Lt, start, end, span)
     }
 
@@ -210,16 +210,12 @@ impl Residue {
     pub(crate) fn begin(&self, k: &mut Kernel, s: Stmt, dim: usize, begin: Expr, ends: bool) {
         let span = k.stmt_spans[s];
         if ends {
-            let (again, end) = (copy(k, begin), copy(k, self.end));
+            let (again, end) = (k.copy_expr(begin), k.copy_expr(self.end));
             let cond = k.binary(Op::Lt, again, end, span);
             add_condition(k, s, cond);
         }
         set_range(k, s, dim, Range::From { start: begin, end: None });
     }
-}
-
-fn copy(k: &mut Kernel, e: Expr) -> Expr {
-    k.clone_expr(e, &mut |_, _| None)
 }
 
 /// Whether a copy's window is written as ranges of the tensor itself, which can be changed.

@@ -33,7 +33,7 @@ impl Map {
 pub(crate) fn clone_expr(k: &mut Kernel, e: Expr, map: &Map) -> Expr {
     let copy = k.clone_expr(e, &mut |k, v| match map.get(v)? {
         Subst::Value(w) => Some(k.value_ref(*w, k.expr_spans[e])),
-        Subst::Expr(e) => Some(k.clone_expr(*e, &mut |_, _| None)),
+        Subst::Expr(e) => Some(k.copy_expr(*e)),
     });
     rebase_views(k, copy, map);
     copy
@@ -66,7 +66,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
         ValueDef::Smem(t) => ValueDef::Smem(clone_tile(k, t)),
         ValueDef::Channel { tile, slots } => {
             let tile = clone_tile(k, tile);
-            let slots = k.clone_expr(slots, &mut |_, _| None);
+            let slots = k.copy_expr(slots);
             ValueDef::Channel { tile, slots }
         }
         other => other,
@@ -78,7 +78,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
 }
 
 fn clone_tile(k: &mut Kernel, mut t: tilec_ir::types::TileTy) -> tilec_ir::types::TileTy {
-    t.shape = t.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+    t.shape = t.shape.iter().map(|&e| k.copy_expr(e)).collect();
     t
 }
 

@@ -120,6 +120,11 @@ impl Kernel {
         (1u32..).map(|i| format!("{base}_{i}")).find(|name| !taken(name)).unwrap_or_else(|| base.to_owned())
     }
 
+    /// Copies an expression tree: one stands in one place.
+    pub fn copy_expr(&mut self, e: Expr) -> Expr {
+        self.clone_expr(e, &mut |_, _| None)
+    }
+
     /// Copies an expression tree; `subst` may replace a reference to a value by an expression of the caller's making.
     pub fn clone_expr(&mut self, e: Expr, subst: &mut dyn FnMut(&mut Kernel, Value) -> Option<Expr>) -> Expr {
         let span = self.expr_spans[e];

@@ -221,7 +221,7 @@ impl Parser<'_, '_> {
             Dim::One(e) => *e,
             Dim::Tuple(list, span) => {
                 let product = list.iter().fold(None, |product: Option<Expr>, &e| {
-                    let factor = self.kernel.clone_expr(e, &mut |_, _| None);
+                    let factor = self.kernel.copy_expr(e);
                     Some(match product {
                         Some(p) => self.kernel.binary(Op::Mul, p, factor, *span),
                         None => factor,

@@ -11,7 +11,7 @@ pub fn register_tile(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let span = k.expr_spans[e];
     let extent = |&extent: &Extent| match extent {
         Extent::Known(n) => k.int(n.cast_signed(), span),
-        Extent::Sym(e) => k.clone_expr(e, &mut |_, _| None),
+        Extent::Sym(e) => k.copy_expr(e),
     };
     let shape = ty.shape.iter().map(extent).collect();
     Some(TileTy::registers(ty.elem, shape, None))

@@ -248,7 +248,7 @@ fn shared(operand: &Operand) -> Option<i64> {
 
 /// The product of extents; `None` of none.
 fn product(k: &mut Kernel, extents: &[Expr], span: Span) -> Option<Expr> {
-    let own: Vec<Expr> = extents.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+    let own: Vec<Expr> = extents.iter().map(|&e| k.copy_expr(e)).collect();
     own.into_iter().reduce(|a, b| k.binary(Op::Mul, a, b, span))
 }
 

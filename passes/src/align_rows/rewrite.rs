@@ -114,7 +114,7 @@ fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Exp
 /// Puts the new extent in place of the old one where an end is that, the smaller or the larger of it and something, or a choice.
 fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
     if same_product(k, e, old) {
-        let copy = k.clone_expr(new, &mut |_, _| None);
+        let copy = k.copy_expr(new);
         k.exprs[e] = k.exprs[copy].clone();
         return;
     }

@@ -242,7 +242,7 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
     let span = k.stmt_spans[at];
     let name = format!("{}_out", k.values[var].name);
     let mut tile = k.tile_ty(var).cloned().expect("a register tile");
-    tile.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+    tile.shape = tile.shape.iter().map(|&e| k.copy_expr(e)).collect();
     tile.reg_layout = Some(layout);
     let out = k.value(&name, span, ValueDef::Var(tile));
     let decl = k.stmt(StmtData::Var { value: out, init: None }, span);

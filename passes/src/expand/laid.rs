@@ -17,6 +17,7 @@
 //! Its other stages run past the end, where their copies read nothing. Slots that were filled so are waited for and given back.
 
 use super::body::Body;
+use super::past::begins;
 use super::tiles::{At, Tiles};
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -24,13 +25,11 @@ use crate::turns::ordered;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::let_init;
 
 /// Prologue, steady state and drain. `turns`: tiles of which there are two.
 pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: Map) -> Vec<Stmt> {
     let span = body.span;
     let [start, end, _] = body.bounds;
-    let may_be_none = tiles.may_be_none(k, body);
     let mut list = Vec::new();
     for n in 0..body.last {
         let stages: Vec<(u32, At)> = (0..=n).map(|stage| (stage, At::Nth(n - stage))).collect();
@@ -42,10 +41,10 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
         false => in_two_turns(k, body, tiles, released, &turns),
     });
     let list: Vec<Stmt> = tiles.decl().into_iter().chain(list).collect();
-    if may_be_none || begins(k, start, end) {
+    if tiles.may_be_none(body) || begins(k, body) {
         return list;
     }
-    let (from, to) = (copy(k, start), copy(k, end));
+    let (from, to) = (k.copy_expr(start), k.copy_expr(end));
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![from, to] }, span);
     let then = k.block(list);
     let none: Vec<Stmt> = released.iter().map(|&s| clone_stmt(k, s, &mut Map::default())).collect();
@@ -94,7 +93,7 @@ fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) ->
     let steady = iteration(k, body, tiles, &stages, &[]);
     let steady = k.block(steady);
     let start = tiles.index(k, body, At::Nth(body.last));
-    let (end, step) = (copy(k, end), copy(k, step));
+    let (end, step) = (k.copy_expr(end), k.copy_expr(step));
     let mut list = vec![steady_loop(k, body, var, [start, end, step], steady)];
     list.extend(released);
     for n in 1..=body.last {
@@ -127,14 +126,14 @@ fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], t
     let mut steady = iteration(k, body, tiles, &[(0, At::After(var, 0)), (1, At::After(var, -1))], &[second(0)]);
     steady.extend(iteration(k, body, tiles, &[(0, At::After(var, 1)), (1, At::After(var, 0))], &[second(1)]));
     let steady = k.block(steady);
-    let (from, by) = (copy(k, start), copy(k, step));
+    let (from, by) = (k.copy_expr(start), k.copy_expr(step));
     let from = k.binary(Op::Add, from, by, span);
-    let (to, by) = (copy(k, end), copy(k, step));
+    let (to, by) = (k.copy_expr(end), k.copy_expr(step));
     let to = k.binary(Op::Sub, to, by, span);
     let double = match k.as_int(step) {
         Some(step) => k.int(2 * step, span),
         None => {
-            let (step, two) = (copy(k, step), k.int(2, span));
+            let (step, two) = (k.copy_expr(step), k.int(2, span));
             k.binary(Op::Mul, step, two, span)
         }
     };
@@ -160,9 +159,9 @@ fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], t
 fn even(k: &mut Kernel, body: &Body) -> Expr {
     let [start, end, step] = body.bounds;
     let span = body.span;
-    let (from, to) = (copy(k, start), copy(k, end));
+    let (from, to) = (k.copy_expr(start), k.copy_expr(end));
     let all = k.binary(Op::Sub, to, from, span);
-    let by = copy(k, step);
+    let by = k.copy_expr(step);
     let steps = k.binary(Op::CeilDiv, all, by, span);
     let (two, none) = (k.int(2, span), k.int(0, span));
     let odd = k.binary(Op::Rem, steps, two, span);
@@ -244,26 +243,4 @@ fn needed(k: &Kernel, body: &Body, stage: u32) -> Vec<Stmt> {
         }
     }
     found
-}
-
-fn copy(k: &mut Kernel, e: Expr) -> Expr {
-    k.clone_expr(e, &mut |_, _| None)
-}
-
-/// Whether the loop runs at least once for certain: sizes are at least 1.
-fn begins(k: &Kernel, start: Expr, end: Expr) -> bool {
-    let named = |mut e: Expr| {
-        while let ExprData::Ref(v) = k.exprs[e]
-            && let Some(init) = let_init(k, v)
-        {
-            e = init;
-        }
-        e
-    };
-    let (start, end) = (named(start), named(end));
-    let least = match k.exprs[end] {
-        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size) => Some(1),
-        _ => k.as_int(end),
-    };
-    k.as_int(start).zip(least).is_some_and(|(start, least)| start < least)
 }

@@ -1,23 +1,22 @@
-//! What of a loop with stages may run though there is no iteration for it: prologue and drain of a loop that has none, and the early stages of an open one.
+//! What of a loop with stages may run though there is no iteration for it, and whether there is one.
 
 use super::body::Body;
 use crate::analysis::bounds::outside_past;
-use crate::analysis::sums::accumulator;
 use crate::analysis::uses::{all_stmts, mentions};
 use crate::graph::accesses::Accesses;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::resolve_view;
 
 /// Whether past the end of a loop nothing is read that is not where the first tile is, or outside of the tensors; and there is a first tile.
 pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
     let [start, end, _] = body.bounds;
-    let zero_based = k.as_int(start) == Some(0);
-    zero_based
-        && at_least_one(k, end)
+    k.as_int(start) == Some(0)
+        && begins(k, body)
         && fills.iter().all(|&s| {
             let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("copies fill slots") };
             let view = resolve_view(k, src).expect("what fills a slot is a window");
@@ -45,20 +44,6 @@ pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>>
         return Err(Box::new(Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message).with_note(note)));
     }
     Ok(())
-}
-
-/// Whether a loop without an iteration leaves everything as it is though its prologue and its drain run: they move tiles, of zeros, and add up their products.
-pub(super) fn is_quiet(k: &Kernel, body: &Body) -> bool {
-    let read = read_outside(k, body);
-    body.order.iter().all(|&(s, _)| quiet(k, s, &read))
-}
-
-fn quiet(k: &Kernel, s: Stmt, read: &[Value]) -> bool {
-    match &k.stmts[s] {
-        StmtData::For { unroll: true, body, .. } => k.blocks[*body].iter().all(|&s| quiet(k, s, read)),
-        StmtData::Assign { .. } => accumulator(k, s).is_some(),
-        _ => moves(k, s) && written_register(k, s).is_none_or(|v| !read.contains(&v)),
-    }
 }
 
 /// Whether a statement only moves tiles into slots and registers.
@@ -95,12 +80,22 @@ fn read_outside(k: &Kernel, body: &Body) -> Vec<Value> {
     found
 }
 
-/// Whether an index is a size, or a product of sizes and positive literals.
-fn at_least_one(k: &Kernel, e: Expr) -> bool {
+/// Whether a loop runs at least once for certain: sizes are at least 1.
+pub(super) fn begins(k: &Kernel, body: &Body) -> bool {
+    let [start, end, _] = body.bounds;
+    k.as_int(meaning(k, start)).zip(least(k, end)).is_some_and(|(start, least)| start < least)
+}
+
+/// What an index is at least: a literal, a size, or a product of these.
+fn least(k: &Kernel, e: Expr) -> Option<i64> {
+    let e = meaning(k, e);
     match &k.exprs[e] {
-        ExprData::Int(x) => *x >= 1,
-        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
-        ExprData::Op { op: Op::Mul, args } => args.iter().all(|&a| at_least_one(k, a)),
-        _ => false,
+        ExprData::Int(x) => Some(*x),
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size).then_some(1),
+        ExprData::Op { op: Op::Mul, args } => {
+            let factors = args.iter().map(|&a| least(k, a).filter(|&n| n >= 1));
+            factors.reduce(|a, b| a?.checked_mul(b?)).flatten()
+        }
+        _ => None,
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Tiles {
     fills: Option<Vec<Stmt>>,
     /// They read nothing there only if they are told so.
     guarded: bool,
-    /// For how many fills behind the one waited for the steady state need not wait, of the asynchronous copies of the one statement that publishes them.
+    /// Where slots are filled asynchronously: the stage of the one `publish`, and its place in the steady state. A wait counts what is published behind its tile.
     published: Option<(u32, usize)>,
 }
 
@@ -101,9 +101,9 @@ impl Tiles {
         self.ragged.as_ref().map(|r| r.decl)
     }
 
-    /// Whether what stands in front of the loop and behind it may run though there is no tile.
-    pub(super) fn may_be_none(&self, k: &Kernel, body: &Body) -> bool {
-        self.fills.is_some() && (body.open || past::is_quiet(k, body))
+    /// Whether what stands in front of the loop and behind it may run though there is no tile: it fills slots, and nobody reads them.
+    pub(super) fn may_be_none(&self, body: &Body) -> bool {
+        self.fills.is_some() && body.open
     }
 
     /// What the variable of the loop as it was is in an iteration.
@@ -113,7 +113,7 @@ impl Tiles {
         match (at, &self.ragged) {
             (At::Nth(n), Some(r)) if n > 0 => r.plan.place(k, r.head, i64::from(n) - 1, span),
             (At::Nth(n), _) => {
-                let start = copy(k, start);
+                let start = k.copy_expr(start);
                 plus(k, start, i64::from(n), step, span)
             }
             (At::After(var, n), ragged) => {
@@ -137,7 +137,7 @@ impl Tiles {
             None => (start, end),
             Some(r) => {
                 let start = r.plan.place(k, r.head, 0, span);
-                let (end, step) = (copy(k, end), copy(k, step));
+                let (end, step) = (k.copy_expr(end), k.copy_expr(step));
                 (start, k.binary(Op::Add, end, step, span))
             }
         }
@@ -164,7 +164,7 @@ impl Tiles {
     /// The copy does nothing unless its tile begins in front of the end.
     fn guard(&self, k: &mut Kernel, body: &Body, s: Stmt, at: At) {
         let begin = self.index(k, body, at);
-        let end = copy(k, body.bounds[1]);
+        let end = k.copy_expr(body.bounds[1]);
         let inside = k.binary(Op::Lt, begin, end, body.span);
         add_condition(k, s, inside);
     }
@@ -223,13 +223,9 @@ fn fetches(k: &Kernel, s: Stmt) -> bool {
     resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
-fn copy(k: &mut Kernel, e: Expr) -> Expr {
-    k.clone_expr(e, &mut |_, _| None)
-}
-
 /// `e + n * step`.
 fn plus(k: &mut Kernel, e: Expr, n: i64, step: Expr, span: Span) -> Expr {
-    let step = copy(k, step);
+    let step = k.copy_expr(step);
     let count = k.int(n.abs(), span);
     let distance = k.binary(Op::Mul, count, step, span);
     k.binary(if n < 0 { Op::Sub } else { Op::Add }, e, distance, span)
@@ -239,13 +235,13 @@ fn plus(k: &mut Kernel, e: Expr, n: i64, step: Expr, span: Span) -> Expr {
 fn last(k: &mut Kernel, body: &Body) -> Expr {
     let [start, end, step] = body.bounds;
     let span = body.span;
-    let (to, one) = (copy(k, end), k.int(1, span));
+    let (to, one) = (k.copy_expr(end), k.int(1, span));
     let to = k.binary(Op::Sub, to, one, span);
     if k.as_int(step) == Some(1) {
         return to;
     }
-    let (from, by) = (copy(k, start), copy(k, step));
-    let length = copy(k, to);
+    let (from, by) = (k.copy_expr(start), k.copy_expr(step));
+    let length = k.copy_expr(to);
     let length = k.binary(Op::Sub, length, from, span);
     let rest = k.expr(ExprData::Op { op: Op::Rem, args: vec![length, by] }, span);
     k.binary(Op::Sub, to, rest, span)

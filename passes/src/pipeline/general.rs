@@ -37,7 +37,7 @@ pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
     // A name stands for names in front of it.
     for &v in values.iter().rev() {
         let init = let_init(k, v).expect("a name stands for something");
-        out = k.clone_expr(out, &mut |k, w| (w == v).then(|| k.clone_expr(init, &mut |_, _| None)));
+        out = k.clone_expr(out, &mut |k, w| (w == v).then(|| k.copy_expr(init)));
     }
     out
 }

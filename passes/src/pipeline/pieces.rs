@@ -28,7 +28,7 @@ impl Lane {
         let stage = (!fill.direct).then(|| {
             let span = fill.span;
             let mut ty = tile.clone();
-            ty.shape = tile.shape.iter().map(|&e| k.clone_expr(e, &mut |_, _| None)).collect();
+            ty.shape = tile.shape.iter().map(|&e| k.copy_expr(e)).collect();
             if fill.computed.is_some() {
                 let tensor = resolve_view(k, fill.src).expect("what fills a buffer is a window").base;
                 ty.elem = ElemRef::Known(known_elem(k, tensor));
@@ -165,7 +165,7 @@ impl Build<'_> {
     pub(super) fn twin(&mut self, v: Value, decls: &mut Vec<Stmt>) -> Value {
         let data = self.k.values[v].clone();
         let ValueDef::Var(mut ty) = data.def else { unreachable!("a fragment is a register tile") };
-        ty.shape = ty.shape.iter().map(|&e| self.k.clone_expr(e, &mut |_, _| None)).collect();
+        ty.shape = ty.shape.iter().map(|&e| self.k.copy_expr(e)).collect();
         let twin = self.k.value(&format!("{}_next", data.name), data.span, ValueDef::Var(ty));
         decls.push(self.k.stmt(StmtData::Var { value: twin, init: None }, data.span));
         twin

@@ -4,11 +4,11 @@
 //! so many that the assembler would spill.
 
 use crate::Cx;
+use crate::analysis::live;
 use crate::analysis::uses::{all_stmts, path_to};
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::types::ElemRef;
 
 /// Registers of several accumulators from which on a loop holds nothing that only a branch in it needs. `attention.tile` for sm_86 has 192 of 255, and spilled; for sm_90a it has 96
 /// to 168 of 240, and masks that computed everything anew cost 2 to 4 % (H200, heads of 64 and 128, causal).
@@ -81,18 +81,14 @@ fn has_loop(k: &Kernel, body: Block) -> bool {
 
 /// The accumulators of products under a block, and the registers of a thread that hold each.
 fn accumulators(k: &Kernel, body: Block) -> BTreeMap<Value, u64> {
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).map_or(1, i64::unsigned_abs);
     let mut found = BTreeMap::new();
     k.walk(body, &mut |k, _, s| {
         if let StmtData::Assign { dst, src } = k.stmts[s]
             && matches!(k.exprs[src], ExprData::Mma(_))
-            && let Some(tile) = k.tile_ty(dst)
+            && let Some(tile) = live::tile_of(k, dst)
         {
-            let values = tile.reg_layout.as_ref().map_or(0, |layout| 1u64 << layout.value_bits().min(16));
-            let bytes = match tile.elem {
-                ElemRef::Known(elem) => u64::from(elem.bytes()),
-                ElemRef::Param(_) => unreachable!("types are bound"),
-            };
-            found.insert(dst, values * bytes / 4);
+            found.insert(dst, live::registers(k, dst, &tile, threads));
         }
     });
     found

@@ -140,18 +140,19 @@ fn together(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
     inside[0] == inside[1] && (outside[0] == outside[1] || inside[0] > 0 && outside.contains(&0))
 }
 
-/// Writes the operations of a group's channels around its copies and its readers.
+/// Writes the operations of a group's channels around its copies and its readers. Where stages are written, each has that of the statement it serves.
 fn operate(k: &mut Kernel, group: &Group) {
     let span = k.stmt_spans[group.feeds[0].fill];
     let channels = group.channels.clone();
-    let mut filled = vec![operation(k, ChannelOp::Acquire, &channels, span, true)];
+    let (earliest, latest) = (group.feeds[0].fill, group.feeds[group.feeds.len() - 1].fill);
+    let mut filled = vec![operation(k, ChannelOp::Acquire, &channels, span, (true, earliest))];
     for feed in &group.feeds {
         fill(k, feed);
         filled.push(feed.fill);
     }
-    filled.push(operation(k, ChannelOp::Publish, &channels, span, true));
-    let wait = operation(k, ChannelOp::Wait, &channels, span, false);
-    let release = operation(k, ChannelOp::Release, &channels, span, false);
+    filled.push(operation(k, ChannelOp::Publish, &channels, span, (true, latest)));
+    let wait = operation(k, ChannelOp::Wait, &channels, span, (false, group.first));
+    let release = operation(k, ChannelOp::Release, &channels, span, (false, group.last));
     let block = group.feeds[0].block;
     let fills: Vec<Stmt> = group.feeds.iter().map(|f| f.fill).collect();
     let mut list = Vec::new();
@@ -170,9 +171,10 @@ fn operate(k: &mut Kernel, group: &Group) {
     k.blocks[block] = list;
 }
 
-fn operation(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span, producer: bool) -> Stmt {
+fn operation(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span, (producer, of): (bool, Stmt)) -> Stmt {
     let s = k.stmt(StmtData::Channel { op, channels: channels.to_vec(), pending: None }, span);
-    k.plans[s] = StmtPlan { producer, ..StmtPlan::default() };
+    let StmtPlan { stage, cycle, .. } = k.plans[of];
+    k.plans[s] = StmtPlan { producer, stage, cycle, ..StmtPlan::default() };
     s
 }
 

@@ -59,9 +59,9 @@ pub(super) fn run(k: &mut Kernel) {
 fn product(k: &mut Kernel, modes: &[Mode]) -> Option<Expr> {
     let (first, rest) = modes.split_first()?;
     let span = k.expr_spans[first.extent];
-    let mut product = k.clone_expr(first.extent, &mut |_, _| None);
+    let mut product = k.copy_expr(first.extent);
     for mode in rest {
-        let factor = k.clone_expr(mode.extent, &mut |_, _| None);
+        let factor = k.copy_expr(mode.extent);
         product = k.binary(Op::Mul, product, factor, span);
     }
     Some(product)

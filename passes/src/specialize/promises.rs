@@ -72,7 +72,7 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
             match k.as_int(extent) {
                 Some(x) if x % n == 0 => {}
                 Some(x) => return never(format!("its contiguous dimension has {x} elements")),
-                None => all.push(k.clone_expr(extent, &mut |_, _| None)),
+                None => all.push(k.copy_expr(extent)),
             }
         }
         for step in steps {
@@ -80,7 +80,7 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
                 Stride::Const(s) if s % n == 0 => {}
                 Stride::Const(s) => return never(format!("dimension {d} has stride {s}")),
                 Stride::Value(v) => all.push(k.value_ref(v, span)),
-                Stride::Computed(e) => all.push(k.clone_expr(e, &mut |_, _| None)),
+                Stride::Computed(e) => all.push(k.copy_expr(e)),
             }
         }
     }

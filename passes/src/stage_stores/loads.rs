@@ -235,12 +235,12 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
 /// A dimension of a window, `more` elements on.
 pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: tilec_ir::diag::Span) -> Range {
     let starts = match dim {
-        ViewDim::Fixed(e) => return Range::At(k.clone_expr(*e, &mut |_, _| None)),
+        ViewDim::Fixed(e) => return Range::At(k.copy_expr(*e)),
         ViewDim::From { starts, .. } => starts.clone(),
     };
     let mut sum = None;
     for e in starts {
-        let e = k.clone_expr(e, &mut |_, _| None);
+        let e = k.copy_expr(e);
         sum = Some(sum.map_or(e, |sum| k.binary(Op::Add, sum, e, span)));
     }
     let start = match (sum, more) {

@@ -147,7 +147,7 @@ impl Stream {
         let mut stands = |name: &str| k.value(name, span, ValueDef::Let);
         let (begin, stop, peers) = (stands("begin"), stands("stop"), stands("peers"));
         // Sums and products of steps fit 31 bits.
-        let (all, most) = (k.clone_expr(end, &mut |_, _| None), k.int(most_steps(groups) * step, span));
+        let (all, most) = (k.copy_expr(end), k.int(most_steps(groups) * step, span));
         let within = k.binary(Op::Le, all, most, span);
         k.requires.push(within);
         let bytes = blocks * rows * cols * i64::from(elem.bytes());
@@ -163,7 +163,7 @@ impl Stream {
 
     /// The first element of a unit along the reduction, and the one behind its last.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
-        let all = k.clone_expr(self.reduction, &mut |_, _| None);
+        let all = k.copy_expr(self.reduction);
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
         let start = m.op(Op::Mul, self.begin, self.step);
         let end = m.op(Op::Mul, self.stop, self.step);
@@ -278,7 +278,7 @@ impl Stream {
 
     /// Steps of a tile.
     fn steps(&self, k: &mut Kernel) -> Expr {
-        let (all, step) = (k.clone_expr(self.reduction, &mut |_, _| None), k.int(self.step, self.span));
+        let (all, step) = (k.copy_expr(self.reduction), k.int(self.step, self.span));
         k.binary(Op::CeilDiv, all, step, self.span)
     }
 

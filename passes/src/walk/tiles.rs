@@ -73,14 +73,10 @@ impl Tiles {
         self.both_ends = self.cluster.blocks() == 1;
     }
 
-    fn copy(k: &mut Kernel, e: Expr) -> Expr {
-        k.clone_expr(e, &mut |_, _| None)
-    }
-
     /// Tiles along an axis; with clusters, groups of neighbours.
     fn extent(&self, k: &mut Kernel, axis: usize) -> Expr {
         let Some(own) = self.axes.get(axis) else { return k.int(1, self.span) };
-        let tiles = Self::copy(k, own.extent);
+        let tiles = k.copy_expr(own.extent);
         match self.cluster.along.get(axis) {
             Some(&c) if c > 1 => {
                 let by = k.int(c, self.span);
@@ -143,7 +139,7 @@ impl Tiles {
         for axis in 1..self.axes.len().max(2) {
             let more = self.extent(k, axis);
             all = k.binary(Op::Mul, all, more, self.span);
-            let (product, most) = (Self::copy(k, all), k.int(MOST - self.reach, self.span));
+            let (product, most) = (k.copy_expr(all), k.int(MOST - self.reach, self.span));
             let within = k.binary(Op::Le, product, most, self.span);
             k.requires.push(within);
         }
@@ -180,7 +176,7 @@ impl Tiles {
     /// Tiles along an axis.
     pub(super) fn along(&self, k: &mut Kernel, axis: usize) -> Expr {
         match self.axes.get(axis) {
-            Some(own) => Self::copy(k, own.extent),
+            Some(own) => k.copy_expr(own.extent),
             None => k.int(1, self.span),
         }
     }
@@ -238,7 +234,7 @@ impl Tiles {
             let most = k.int(MOST - self.reach, span);
             inner = k.binary(Op::Min, inner, most, span);
             inner = divisor(k, inner);
-            let (at, by) = (k.value_ref(rest, span), Self::copy(k, inner));
+            let (at, by) = (k.value_ref(rest, span), k.copy_expr(inner));
             let quotient = k.binary(Op::Div, at, by, span);
             let index = self.bounded(k, quotient, axis);
             let title = k.values[self.axes[axis].index].name.clone();
@@ -253,7 +249,7 @@ impl Tiles {
             let rows = self.extent(k, 0);
             let strip_tiles = k.binary(Op::Mul, rows, g, span);
             let strip_tiles = divisor(k, strip_tiles);
-            let (at, by) = (k.value_ref(rest, span), Self::copy(k, strip_tiles));
+            let (at, by) = (k.value_ref(rest, span), k.copy_expr(strip_tiles));
             let strip = k.binary(Op::Div, at, by, span);
             let strip = name(k, &mut body, "strip", strip);
             let at = k.value_ref(rest, span);
@@ -312,7 +308,7 @@ impl Tiles {
         let front = k.binary(Op::Add, before, place, span);
         let (all, one) = (self.bounded_tiles(k), k.int(1, span));
         let last = k.binary(Op::Sub, all, one, span);
-        let same = Self::copy(k, front);
+        let same = k.copy_expr(front);
         let back = k.binary(Op::Sub, last, same, span);
         let zero = k.int(0, span);
         let back = k.binary(Op::Max, zero, back, span);

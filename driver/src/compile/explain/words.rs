@@ -187,6 +187,32 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     ("sequence", "sequence NAME { first, second }", "Kernels of the file that are launched one after the other."),
     ("step", "for k in 0..K step 32 { .. }", "What the variable of a loop grows by; 1 if absent."),
     ("unroll", "for i in 0..4 unroll { .. }", "Bodies are laid out one after the other; the bounds are literals."),
+    (
+        "recompute",
+        "if j < K recompute { .. }",
+        "A branch computes what only it needs, and what follows a loop (`for .. recompute { .. }`) what was known in front of it: that takes no registers of the loop. Chosen where the sums of a loop leave few.",
+    ),
+    (
+        "stage",
+        "@(stage 2, cycle 5) acc = mma(a.get, b.get, acc)",
+        "The pipeline stage of a statement: it runs so many iterations later than those of stage 0.",
+    ),
+    (
+        "cycle",
+        "@(stage 2, cycle 5) acc = mma(a.get, b.get, acc)",
+        "When a statement is issued in an iteration of a software-pipelined loop: statements run in the order of their cycles.",
+    ),
+    ("producer", "@(producer) copy A[i * 64.., k..] -> a", "The producer warps run the statement (sm_90a)."),
+    (
+        "open",
+        "@(open) for k in 0..K step 32 { .. }",
+        "A software-pipelined loop without a drain: stages in front of the last move tiles, and run on past the end, where they read nothing.",
+    ),
+    (
+        "ragged",
+        "@(ragged) for k in 0..K step 32 { .. }",
+        "The first tile of the reduction is the one with fewer elements than a step, so that all others are read without checks.",
+    ),
     ("warps", "role consumer warps 4 { .. }", "How many warps a role has."),
     ("registers", "role producer warps 4 registers 40 { .. }", "Registers of each thread of a role."),
     (

@@ -28,8 +28,8 @@ pub(crate) struct Product {
 /// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
 const USUAL: u64 = 64;
 
-/// Warps that share a tile of the usual extents where the block has no other: 64x64x64 of f16 for sm_80 is 1.18 to 1.43 times as fast with two as with one, and
-/// four are slower but for the smallest (512 to 4096 cubed, H200).
+/// Warps that share a tile of the usual extents where the block has no other. Two are faster than one and than four, on the mean ("Warps of a small block" in
+/// docs/performance.md).
 const ALONE: u64 = 2;
 
 /// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.

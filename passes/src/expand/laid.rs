@@ -176,6 +176,13 @@ fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], t
     let mut maps: Vec<(u32, At, Map)> = Vec::new();
     for &(stage, at) in stages {
         let mut map = Map::default();
+        let needed = needed(k, body, stage);
+        let needed = body.names.iter().copied().filter(|s| needed.contains(s));
+        if once(body, at) {
+            out.extend(needed);
+            maps.push((stage, at, map));
+            continue;
+        }
         if at != At::After(body.var, 0) {
             let index = tiles.index(k, body, at);
             map.0.push((body.var, Subst::Expr(index)));
@@ -186,8 +193,7 @@ fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], t
                 map.0.push((*v, Subst::Value(*other)));
             }
         }
-        let needed = needed(k, body, stage);
-        for &s in body.names.iter().filter(|s| needed.contains(s)) {
+        for s in needed.collect::<Vec<_>>() {
             out.push(clone_stmt(k, s, &mut map));
         }
         maps.push((stage, at, map));
@@ -195,12 +201,17 @@ fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], t
     let mut copies: Vec<(Stmt, Stmt)> = Vec::new();
     for &(s, stage) in &body.order {
         let Some((_, at, map)) = maps.iter_mut().find(|(of, ..)| *of == stage) else { continue };
-        let copy = clone_stmt(k, s, map);
+        let copy = if once(body, *at) { s } else { clone_stmt(k, s, map) };
         tiles.settle(k, body, (s, copy), *at);
         copies.push((s, copy));
     }
     with_turns(k, &copies, &mut out);
     out
+}
+
+/// Whether an iteration's statements stand nowhere else: those of the last stage of an open loop, which need no copy.
+fn once(body: &Body, at: At) -> bool {
+    body.open && at == At::After(body.var, 0)
 }
 
 /// Appends copies of statements; those in turns become blocks.

@@ -131,8 +131,9 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
         taken_over.insert(v);
     });
     let mut sum = 0;
-    for (v, data) in k.values.iter() {
-        let ValueDef::Var(t) = &data.def else { continue };
+    for s in all_stmts(k, k.body) {
+        let StmtData::Var { value: v, .. } = k.stmts[s] else { continue };
+        let ValueDef::Var(t) = &k.values[v].def else { unreachable!("a `var` is declared") };
         let bits = match &t.reg_layout {
             Some(l) => 1u64 << l.value_bits().min(32),
             None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),

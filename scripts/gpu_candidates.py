@@ -31,6 +31,8 @@ from gpu.assemble import find_ptxas  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MULTIPROCESSORS = 132
+# Rows or columns of a tile of which each block of a pair loads a multiple.
+PERIOD = 8
 TYPES = "T=bf16,Out=bf16,LB=col"
 # What is beside the parameters of a row: blocks that share tiles along the reduction, and those of a cluster.
 SCHEDULE = "stream_k SK cluster (CA, CB) }"
@@ -64,12 +66,12 @@ def plan(path: str, options: argparse.Namespace) -> dict[str, list[str]]:
             if us <= options.far * fastest and len(kept) < options.tiles and seen[tile] < 2:
                 seen[tile] += 1
                 kept.append(values)
-        found = [program for nth, values in enumerate(kept) for program in schedules(size, nth, values)]
+        found = [program for values in kept for program in schedules(size, values)]
         programs[size] = [",".join(f"{name}={value}" for name, value in values.items()) for values in found]
     return programs
 
 
-def schedules(size: str, nth: int, values: Values) -> list[Values]:
+def schedules(size: str, values: Values) -> list[Values]:
     """A tile alone, shared along the reduction, and in pairs of blocks."""
     m, n, k = map(int, size.split("x"))
     tiles = math.ceil(m / int(values["BM"])) * math.ceil(n / int(values["BN"]))
@@ -78,8 +80,9 @@ def schedules(size: str, nth: int, values: Values) -> list[Values]:
     found = [own]
     if tiles % MULTIPROCESSORS and tiles < 4 * MULTIPROCESSORS and k >= 1024:
         found.append({**own, "SK": "1"})
-    if m >= 128 and tiles >= MULTIPROCESSORS // 2 and nth < 3:
-        found += [{**own, "CA": "2"}, {**own, "CB": "2"}]
+    if tiles >= MULTIPROCESSORS // 2:
+        shared = [("CA", values["BN"]), ("CB", values["BM"])]
+        found += [{**own, pair: "2"} for pair, extent in shared if int(extent) % (2 * PERIOD) == 0]
     return found
 
 

@@ -161,7 +161,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd
 }
 
 /// Rows in which the exchange of pieces repeats itself: panels and boxes begin at multiples of them.
-const PERIOD: u64 = 8;
+pub const PERIOD: u64 = 8;
 
 /// Bytes of which panels begin at multiples: the longest period of an exchange.
 pub const PANEL_BYTES: u64 = PERIOD * 128;

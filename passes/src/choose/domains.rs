@@ -23,9 +23,12 @@ impl Space<'_> {
         let Some(rows) = self.divided(&self.env, 0).filter(|&rows| rows > 0) else { return Vec::new() };
         let mut fitted: Vec<i64> = Vec::new();
         for tiles in 1..=FITTED_TILES {
-            let n = (rows / tiles + i64::from(rows % tiles > 0) + 15) / 16 * 16;
-            if (65..=256).contains(&n) && n % 64 != 0 && !fitted.contains(&n) {
-                fitted.push(n);
+            let each = rows / tiles + i64::from(rows % tiles > 0);
+            for unit in [16, 8] {
+                let n = (each + unit - 1) / unit * unit;
+                if (SHORTEST_TILE..=256).contains(&n) && n.count_ones() != 1 && !fitted.contains(&n) {
+                    fitted.push(n);
+                }
             }
         }
         fitted

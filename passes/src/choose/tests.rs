@@ -303,6 +303,8 @@ fn pairs_share_the_larger_operand() {
     assert_eq!(along((64, 80), 3, 40), [1, 1], "no tile is computed twice");
     assert_eq!(along((64, 80), 10, 12), [1, 1], "too many take each part");
     assert_eq!(along((64, 80), 4, 34), [1, 1], "more tiles than multiprocessors");
+    assert_eq!(along((152, 64), 2, 4), [1, 1], "each block would load 76 rows, no multiple of 8");
+    assert_eq!(along((160, 64), 2, 4), [1, 2]);
     assert_eq!(crate::walk::cluster::choose((64, 80), false, [None, None], card), [1, 1]);
 }
 

@@ -102,6 +102,18 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
         out.push(s);
         step(k, s, state, write);
     }
+    // Sums that nobody has read are named here for the last time, and their registers are free behind the block.
+    let declared = |s: &Stmt| match k.stmts[*s] {
+        StmtData::Var { value, .. } => state.sums.get(&value).copied(),
+        _ => None,
+    };
+    if let Some(issued) = k.blocks[block].iter().filter_map(declared).min() {
+        state.awaited(issued.behind);
+        if write {
+            let span = k.stmt_spans[*out.last().expect("a product is a statement")];
+            out.push(k.stmt(StmtData::Await { value: issued.acc, pending: issued.behind, after: Vec::new() }, span));
+        }
+    }
     if write {
         k.blocks[block] = out;
     }

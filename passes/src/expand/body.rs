@@ -61,9 +61,11 @@ fn sorted(k: &Kernel, body: Block, open: bool) -> Sorted {
         match k.stmts[s] {
             StmtData::Var { init: None, value } | StmtData::Alloc { value, .. } if !alone(s, value) => declared.push(s),
             StmtData::Let { init, .. } if is_index(k, init) => names.push(s),
-            _ => order.push((plan.cycle.unwrap_or(0), i, s, plan.stage.unwrap_or(0))),
+            // A register tile has nothing to wait for, and is declared in front of what uses it, whatever the cycle.
+            StmtData::Var { init: None, .. } => order.push((0, 0, s, plan.stage.unwrap_or(0))),
+            _ => order.push((plan.cycle.unwrap_or(0), i + 1, s, plan.stage.unwrap_or(0))),
         }
     }
-    order.sort_unstable_by_key(|&(cycle, i, ..)| (cycle, i));
+    order.sort_by_key(|&(cycle, i, ..)| (cycle, i));
     (declared, (order.into_iter().map(|(_, _, s, stage)| (s, stage)).collect(), names))
 }

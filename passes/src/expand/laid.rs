@@ -8,6 +8,8 @@
 //! stages 1, 2 .. of the last iterations; ..                                   // drain
 //! ```
 //!
+//! Where there may be fewer iterations than the prologue begins, these run one after the other instead.
+//!
 //! An open loop has no drain. There `j` is the iteration of the last stage:
 //!
 //! ```text
@@ -17,7 +19,7 @@
 //! Its other stages run past the end, where their copies read nothing. Slots that were filled so are waited for and given back.
 
 use super::body::Body;
-use super::past::begins;
+use super::past::{begins, only_adds};
 use super::tiles::{At, Tiles};
 use crate::graph::accesses::Accesses;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -41,6 +43,9 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
         false => in_two_turns(k, body, tiles, released, &turns),
     });
     let list: Vec<Stmt> = tiles.decl().into_iter().chain(list).collect();
+    if !enough(k, body) {
+        return unless_few(k, body, tiles, (list, released));
+    }
     if tiles.may_be_none(body) || begins(k, body) {
         return list;
     }
@@ -49,6 +54,35 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
     let then = k.block(list);
     let none: Vec<Stmt> = released.iter().map(|&s| clone_stmt(k, s, &mut Map::default())).collect();
     let otherwise = (!none.is_empty()).then(|| k.block(none));
+    vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
+}
+
+/// Whether there is an iteration for everything that the prologue begins, or there need not be.
+fn enough(k: &Kernel, body: &Body) -> bool {
+    let [start, end, step] = body.bounds.map(|e| k.as_int(e));
+    let begun = |step: i64| i64::from(body.last - 1).saturating_mul(step);
+    let known = start.zip(end).zip(step).is_some_and(|((start, end), step)| start.saturating_add(begun(step)) < end);
+    body.open || body.last < 2 || known || only_adds(k, body)
+}
+
+/// `list` where there are iterations enough for its prologue, and the iterations one after the other where there are not.
+fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec<Stmt>, &[Stmt])) -> Vec<Stmt> {
+    let span = body.span;
+    let [_, end, _] = body.bounds;
+    let (begins, to) = (tiles.begin(k, body, body.last - 1), k.copy_expr(end));
+    let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![begins, to] }, span);
+    let name = k.values[body.var].name.clone();
+    let var = k.value(&name, span, ValueDef::Loop);
+    // Cycles order what stands beside each other in the steady state; of one iteration the stages come one after the other.
+    let mut plain = Vec::new();
+    for stage in 0..=body.last {
+        plain.extend(iteration(k, body, tiles, &[(stage, At::Alone(var))], &[]));
+    }
+    let plain = k.block(plain);
+    let bounds = body.bounds.map(|e| k.copy_expr(e));
+    let mut few = vec![steady_loop(k, body, var, bounds, plain)];
+    few.extend(released.iter().map(|&s| clone_stmt(k, s, &mut Map::default())));
+    let (then, otherwise) = (k.block(list), Some(k.block(few)));
     vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
 }
 

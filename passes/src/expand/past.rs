@@ -46,6 +46,24 @@ pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>>
     Ok(())
 }
 
+/// Whether a loop only moves tiles and adds their products: of tiles past its end, which are zeros, these add nothing.
+pub(super) fn only_adds(k: &Kernel, body: &Body) -> bool {
+    body.order.iter().all(|&(s, _)| adds(k, s))
+}
+
+fn adds(k: &Kernel, s: Stmt) -> bool {
+    let plain = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_)) || resolve_view(k, e).is_some();
+    match k.stmts[s] {
+        StmtData::Copy { src, .. } => plain(src) && moves(k, s),
+        StmtData::For { body, .. } => k.blocks[body].iter().all(|&s| adds(k, s)),
+        StmtData::Assign { dst, src } => match &k.exprs[src] {
+            ExprData::Mma(product) => matches!(k.exprs[product.c], ExprData::Ref(c) if c == dst),
+            _ => false,
+        },
+        _ => moves(k, s),
+    }
+}
+
 /// Whether a statement only moves tiles into slots and registers.
 fn moves(k: &Kernel, s: Stmt) -> bool {
     match &k.stmts[s] {

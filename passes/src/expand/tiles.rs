@@ -24,6 +24,8 @@ pub(super) enum At {
     After(Value, i64),
     /// So many in front of the last.
     Last(u32),
+    /// The one that a variable names, with no other beside it.
+    Alone(Value),
 }
 
 /// A loop whose first tile is the ragged one.
@@ -106,23 +108,33 @@ impl Tiles {
         self.fills.is_some() && body.open
     }
 
+    /// Where the tile `n` behind the first would begin if all were whole.
+    pub(super) fn begin(&self, k: &mut Kernel, body: &Body, n: u32) -> Expr {
+        let [start, _, step] = body.bounds;
+        let start = k.copy_expr(start);
+        plus(k, start, i64::from(n), step, body.span)
+    }
+
     /// What the variable of the loop as it was is in an iteration.
     pub(super) fn index(&self, k: &mut Kernel, body: &Body, at: At) -> Expr {
         let span = body.span;
-        let [start, _, step] = body.bounds;
+        let [_, end, step] = body.bounds;
         match (at, &self.ragged) {
+            (At::Alone(var), _) => k.value_ref(var, span),
             (At::Nth(n), Some(r)) if n > 0 => r.plan.place(k, r.head, i64::from(n) - 1, span),
-            (At::Nth(n), _) => {
-                let start = k.copy_expr(start);
-                plus(k, start, i64::from(n), step, span)
-            }
+            (At::Nth(n), _) => self.begin(k, body, n),
             (At::After(var, n), ragged) => {
                 // The variable of an open loop is where the tile behind the one that it names begins.
                 let behind = i64::from(ragged.is_some() && body.open);
                 let var = k.value_ref(var, span);
                 plus(k, var, n - behind, step, span)
             }
-            (At::Last(n), _) => {
+            // Tiles behind the first are whole, up to the end.
+            (At::Last(n), Some(_)) => {
+                let end = k.copy_expr(end);
+                plus(k, end, -i64::from(n) - 1, step, span)
+            }
+            (At::Last(n), None) => {
                 let last = last(k, body);
                 plus(k, last, -i64::from(n), step, span)
             }
@@ -150,6 +162,8 @@ impl Tiles {
             return;
         }
         let inside = match at {
+            // The loop as it was, whose last tile is the ragged one.
+            At::Alone(_) => return,
             At::Nth(_) => false,
             At::After(_, n) => n <= 0,
             At::Last(_) => true,
@@ -203,6 +217,7 @@ impl Tiles {
         let pending = match at {
             // There are no later ones than the last.
             At::Last(n) => steady.min(i64::from(n)),
+            At::Alone(_) => 0,
             _ => steady,
         };
         self.pending(k, copy, pending);

@@ -7,8 +7,9 @@ use crate::assign_layouts::Reduced;
 use crate::roles::threads_of;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, StmtPlan, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
+use tilec_ir::typing::resolve_view;
 
 /// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds
 /// register tiles has as many as the schedule says.
@@ -25,6 +26,19 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let d = Diagnostic::error(codes::NOT_LOWERED, k.stmt_spans[s], message);
             return Err(cx.report(d.with_note(
                 "leave `producer` and `ordered` out: below sm_90a the threads that compute fetch tiles, too, and loops are pipelined by the compiler",
+            )));
+        }
+        if let StmtData::Copy { dst, ref attrs, .. } = k.stmts[s]
+            && producer
+            && resolve_view(k, dst).is_some_and(|to| to.slot == Some(Slot::Put))
+            && !attrs.is_tensor()
+            && attrs.threads.is_none()
+        {
+            let message = "nothing says how the producer's warps fill this slot".to_owned();
+            let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
+            return Err(cx.report(d.with_note(
+                "write `tma` behind the copy, or `threads` and the layout of those that fill it; into a buffer (`let a = smem ..`) without \
+                 `put` the compiler chooses",
             )));
         }
         if let StmtData::Role { .. } = k.stmts[s] {

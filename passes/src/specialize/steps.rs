@@ -26,6 +26,8 @@ struct Moving {
     ends: bool,
     /// It ends with the loop.
     cut: bool,
+    /// The tile on the other side of the copy, and the dimension of it that moves.
+    tile: Option<(Value, usize)>,
 }
 
 /// Warns of loops whose step is not the extent of the windows that begin at their variables.
@@ -39,7 +41,11 @@ fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
     let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { unreachable!("it is a loop") };
     let Some(step) = k.as_int(step).filter(|&step| step > 0) else { return Vec::new() };
     let Some(windows) = windows(k, body, var, end) else { return Vec::new() };
-    let mut said = Vec::new();
+    let mut said: Vec<Diagnostic> =
+        summed_again(k, body, &windows, step).into_iter().map(|window| reduced_again(k, window, var, step)).collect();
+    if !said.is_empty() {
+        return said;
+    }
     let mut seen: Vec<(Value, usize)> = Vec::new();
     for window in &windows {
         let key = (window.tensor, window.dim);
@@ -84,6 +90,57 @@ fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)
          `{var}..e`",
         window.extent
     ))
+}
+
+fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnostic {
+    let (tensor, var) = (&k.values[window.tensor].name, &k.values[var].name);
+    let message = format!(
+        "`{var}` grows by {step}, and windows of `{tensor}` have {} elements along what the product sums over: {} of them are summed again",
+        window.extent,
+        window.extent - step
+    );
+    Diagnostic::warning(codes::OTHER_STEP, k.expr_spans[window.at], message).with_note(format!(
+        "the step is the extent of the tile: `step {}`; a window that is to be shorter says where it ends: `{var}..{var} + {step}`",
+        window.extent
+    ))
+}
+
+/// Windows longer than the step over which products sum: those of both operands, so that the same products are added more than once.
+fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [Moving], step: i64) -> Vec<&'w Moving> {
+    let mut again: Vec<&Moving> = Vec::new();
+    for s in all_stmts(k, body) {
+        let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
+        let mut rest = vec![src];
+        while let Some(e) = rest.pop() {
+            rest.extend(k.children(e));
+            let ExprData::Mma(product) = &k.exprs[e] else { continue };
+            let of = |operand: Expr, dim: usize| {
+                let tile = source(k, operand, dim)?;
+                windows.iter().find(|w| w.tile == Some(tile) && w.extent > step && !w.ends)
+            };
+            if let (Some(a), Some(b)) = (of(product.a, 1), of(product.b, 0)) {
+                for window in [a, b] {
+                    if again.iter().all(|other| other.at != window.at) {
+                        again.push(window);
+                    }
+                }
+            }
+        }
+    }
+    again
+}
+
+/// The tile that an operand is, converted and transposed on its way or not, and the dimension of it that is the operand's `dim`.
+fn source(k: &Kernel, e: Expr, dim: usize) -> Option<(Value, usize)> {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Let => tilec_ir::typing::let_init(k, *v).map_or(Some((*v, dim)), |init| source(k, init, dim)),
+            _ => Some((*v, dim)),
+        },
+        ExprData::Transpose(of) => source(k, *of, 1 - dim),
+        ExprData::Cast { arg, .. } => source(k, *arg, dim),
+        _ => None,
+    }
 }
 
 /// Elements from the first window on of which none is missing: all may be those of a later iteration.
@@ -137,7 +194,18 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
                 let cut = end.is_some_and(|end| same_expr(k, end, loop_end));
                 let extent = i64::try_from(extent).unwrap_or(i64::MAX);
                 let ends = end.is_some() && !cut;
-                found.push(Moving { at: e, tensor: view.base, dim, offset, extent, ends, cut: cut && offset == 0 });
+                let other = if e == src { dst } else { src };
+                let tile = source(k, other, 0).map(|(tile, _)| (tile, w));
+                found.push(Moving {
+                    at: e,
+                    tensor: view.base,
+                    dim,
+                    offset,
+                    extent,
+                    ends,
+                    cut: cut && offset == 0,
+                    tile,
+                });
             }
         }
     }

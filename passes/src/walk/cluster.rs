@@ -14,7 +14,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
-use tilec_ir::layout::hardware::Exchange;
+use tilec_ir::layout::hardware::{Exchange, PERIOD};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ViewDim, let_init, resolve_view, same_product};
 
@@ -39,6 +39,15 @@ const GAIN: f64 = 0.05;
 /// Blocks of a cluster along the rows and the columns of tiles of `rows` x `cols`, where the schedule does not say. `counts`: tiles along both, if
 /// sizes are given; `across`: rows of operands lie across lines.
 pub(crate) fn choose((rows, cols): (u64, u64), across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
+    let along = gaining((rows, cols), across, counts, card);
+    // Blocks along the rows share the operand of the columns, and the other way round: each loads whole periods of its rows for both.
+    let parts = |blocks: i64, shared: u64| shared.is_multiple_of(PERIOD * blocks.unsigned_abs());
+    let whole = (along[0] == 1 || parts(along[0], cols)) && (along[1] == 1 || parts(along[1], rows));
+    if whole { along } else { [1, 1] }
+}
+
+/// The same, whatever parts of operands there are.
+fn gaining((rows, cols): (u64, u64), across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
     let axis = usize::from(cols < rows);
     let mut pair = [1, 1];
     pair[axis] = 2;

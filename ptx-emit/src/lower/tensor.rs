@@ -14,16 +14,13 @@ use tilec_ir::cluster::Uniform;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::layout::hardware::{Boxes, boxes};
+use tilec_ir::layout::hardware::{Boxes, PERIOD, boxes};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Bytes and alignment of a tensor map.
 const MAP_BYTES: u32 = 128;
 const MAP_ALIGN: u32 = 64;
-
-/// Rows of a box at least that a block of a cluster copies for all: the period in which rows exchange their pieces.
-const ROWS: u64 = 8;
 
 /// The window of the tensor, and the tile, of a tensor copy.
 pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
@@ -47,7 +44,7 @@ impl Lower<'_> {
             let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
                 let what = match self.narrow_share(s, &to) {
                     Some((lines, blocks)) => format!(
-                        "a copy that {blocks} blocks of a cluster share, of {lines} rows or columns: each takes a multiple of {ROWS}; use a larger \
+                        "a copy that {blocks} blocks of a cluster share, of {lines} rows or columns: each takes a multiple of {PERIOD}; use a larger \
                          tile or a smaller cluster"
                     ),
                     None => "a tensor copy between this layout and this tensor, which no boxes make up".to_owned(),
@@ -77,7 +74,7 @@ impl Lower<'_> {
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
         let lines = *boxes(layout, &shape, self.elem(to.base)?.bytes())?.extents.get(1)?;
         let blocks = self.sharing(self.multicasts(s)?);
-        (!lines.is_multiple_of(ROWS * blocks)).then_some((lines, blocks))
+        (!lines.is_multiple_of(PERIOD * blocks)).then_some((lines, blocks))
     }
 
     /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
@@ -99,7 +96,7 @@ impl Lower<'_> {
         if let Some(apart) = self.multicasts(s) {
             let rows = extents.get_mut(1)?;
             let blocks = self.sharing(apart);
-            let parts = rows.is_multiple_of(ROWS * blocks).then(|| *rows / blocks);
+            let parts = rows.is_multiple_of(PERIOD * blocks).then(|| *rows / blocks);
             *rows = parts?;
         }
         for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {

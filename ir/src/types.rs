@@ -95,11 +95,6 @@ impl Elem {
         self.size().per(bytes)
     }
 
-    /// Bytes of an element, as stored.
-    pub fn bytes(self) -> u32 {
-        self.addressed_bytes()
-    }
-
     /// Bytes of an element that has an address of its own. Types whose elements share bytes have none: that is a bug of who asks.
     pub const fn addressed_bytes(self) -> u32 {
         self.size().whole_bytes().expect("bug: the address of an element that shares its byte")

@@ -8,6 +8,7 @@
 //! a row with a lane-by-lane execution. Names are unique: where the manual gives one shape to several families of types,
 //! the family is part of the name.
 
+use crate::bits::Bits;
 use crate::target::Target;
 use crate::types::Elem;
 use std::fmt;
@@ -51,9 +52,9 @@ impl Inputs {
         Inputs { a: elem, b: elem }
     }
 
-    /// Bytes of an element of either.
-    pub fn bytes(self) -> u32 {
-        self.a.bytes()
+    /// What an element of either takes.
+    pub const fn size(self) -> Bits {
+        self.a.size()
     }
 }
 

@@ -130,7 +130,7 @@ fn slot_boxes(k: &Kernel, channel: Value) -> Option<u64> {
     let tile = k.tile_ty(channel)?;
     let ElemRef::Known(elem) = tile.elem else { return None };
     let (shape, layout) = (k.const_shape(&tile.shape)?, tile.smem_layout.as_ref()?);
-    Some(boxes(layout, &shape, elem.bytes())?.bytes(elem.bytes()))
+    Some(boxes(layout, &shape, elem.size())?.bytes(elem.size()))
 }
 
 /// The channels that stand where `v` does, itself among them: of `shape` as it, and operated by exactly the same statements. In the order of the text.

@@ -6,6 +6,7 @@
 mod accumulators;
 pub mod atoms;
 mod attributes;
+pub mod bits;
 pub mod cluster;
 pub mod codes;
 pub mod combining;

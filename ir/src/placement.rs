@@ -58,7 +58,7 @@ pub fn tile_bytes(k: &Kernel, v: Value) -> Option<u64> {
         return None;
     }
     let shape = k.const_shape(&tile.shape)?;
-    Some(hardware::tile_bytes(tile.smem_layout.as_ref(), &shape, elem.bytes()))
+    Some(hardware::tile_bytes(tile.smem_layout.as_ref(), &shape, elem.size()))
 }
 
 /// The bytes of a placed buffer or of each slot of a placed channel, as half-open ranges in ascending order.

@@ -2,6 +2,8 @@
 //!
 //! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`).
 
+use crate::bits::Bits;
+
 macro_rules! targets {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal cc $cc:literal ptx ($maj:literal, $min:literal)
         smem_optin $optin:literal smem_sm $sm:literal ctas $ctas:literal warps $warps:literal;)+) => {
@@ -63,8 +65,6 @@ pub const REGISTERS_PER_SM: u32 = 65_536;
 pub const REGISTERS_PER_THREAD: u32 = 255;
 /// Bytes that one access of an asynchronous copy may have (`cp.async`, PTX ISA 9.7.9.25).
 pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
-/// Bytes of the widest elements that accesses of aligned words are shifted by (`unaligned`).
-pub const SHIFTED_ELEMENT_BYTES: u32 = 4;
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 /// Threads a block may have.
@@ -73,6 +73,16 @@ pub const MAX_THREADS: u32 = 1024;
 pub const WARPGROUP: u32 = 4;
 /// Dimensions of a tensor map (`cuTensorMapEncodeTiled`).
 pub const MAX_TENSOR_RANK: usize = 5;
+
+/// Whether an asynchronous copy has accesses of so many elements.
+pub fn is_asynchronous_access(elem: Bits, count: u32) -> bool {
+    ASYNCHRONOUS_COPY_BYTES.iter().any(|&bytes| count * elem.get() == bytes * 8)
+}
+
+/// Whether accesses of aligned words can be shifted by elements of this size (`unaligned`): by whole bytes, inside of a register.
+pub fn is_shifted(elem: Bits) -> bool {
+    elem.whole_bytes().is_some_and(|bytes| bytes <= 4)
+}
 
 /// Registers with which each thread of a block starts where `blocks` blocks of `threads` share a multiprocessor: equal shares, in
 /// steps of 8.

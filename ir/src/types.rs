@@ -1,5 +1,6 @@
 //! Element types, tile types and where tiles live.
 
+use crate::bits::Bits;
 use crate::entities::{Expr, Value};
 use crate::layout::{RegLayout, SmemLayout};
 use crate::literal::Literal;
@@ -21,7 +22,7 @@ macro_rules! elems {
             }
 
             /// Size of one element in bits, as stored.
-            pub fn bits(self) -> u32 {
+            pub const fn bits(self) -> u32 {
                 match self { $(Elem::$variant => $bits,)+ }
             }
 
@@ -74,9 +75,29 @@ elems! {
 }
 
 impl Elem {
-    /// Size of one element in bytes, as stored.
-    pub fn bytes(self) -> u32 {
-        self.bits() / 8
+    /// What one element takes, as stored.
+    pub const fn size(self) -> Bits {
+        Bits::new(self.bits())
+    }
+
+    /// Bytes that a run of `count` elements takes, the last of which may be filled in part.
+    pub const fn bytes_of(self, count: u64) -> u64 {
+        self.size().bytes_of(count)
+    }
+
+    /// Registers of 32 bits that `count` elements take, side by side.
+    pub const fn words(self, count: u64) -> u64 {
+        self.size().words(count)
+    }
+
+    /// Elements that an access of `bytes` moves; one that is larger than that takes several accesses.
+    pub const fn per(self, bytes: u32) -> u32 {
+        self.size().per(bytes)
+    }
+
+    /// Bytes of an element that has an address of its own. Types whose elements share bytes have none: that is a bug of who asks.
+    pub const fn addressed_bytes(self) -> u32 {
+        self.size().whole_bytes().expect("bug: the address of an element that shares its byte")
     }
 
     /// The element type called `name`.

@@ -350,7 +350,7 @@ fn moved(copy: &Kernel, sizes: &Sizes) -> Option<f64> {
         },
     };
     let extents: Option<Vec<i64>> = ty.shape.iter().map(|&e| extent(copy, e, sizes)).collect();
-    Some(extents?.into_iter().map(|x| x as f64).product::<f64>() * f64::from(elem.bytes()))
+    Some(elem.size().traffic(extents?.into_iter().map(|x| x as f64).product()))
 }
 
 fn extent(k: &Kernel, e: Expr, sizes: &Sizes) -> Option<i64> {

@@ -53,7 +53,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
-use tilec_ir::types::{ElemRef, Order};
+use tilec_ir::types::{Elem, ElemRef, Order};
 use tilec_ir::typing::resolve_view;
 
 pub(crate) const NAME: &str = "assign-layouts";
@@ -216,7 +216,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         let chunk = if cx.enabled { width.ilog2() } else { 0 };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
-        let bytes = shared.map_or(4, |v| known_elem(k, v.base).bytes());
+        let elem = shared.map_or(Elem::F32, |v| known_elem(k, v.base)).size();
         let scattered = across.is_some() && scattered::applies(k, cx, s);
         let filling = Threads::that_fill(k, cx, &facts, s);
         let found = filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
@@ -224,7 +224,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
             match across {
                 None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                 Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
-                Some(across) => blocked(&bits, contiguous, across, chunk, threads, bytes),
+                Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
                 // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
                 None => coalesced(&bits, contiguous, chunk, threads)
                     .filter(|found| k.plans[s].producer || found.is_even(part))
@@ -284,7 +284,7 @@ fn everything_fits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for data in k.values.values() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
-        let words = (u64::from(elem.bytes()) << layout.value_bits().min(40)).div_ceil(4);
+        let words = elem.words(1 << layout.value_bits().min(40));
         if words > MAX_WORDS {
             result = Err(cx.report(
                 Diagnostic::error(

@@ -142,8 +142,8 @@ fn check_written(
     let depth = depth / sliced::groups(k, acc);
     let (wm, wn) = match atom.row().unit {
         Unit::Warpgroup(_) => {
-            let acc_bytes = known(k.tile_ty(acc).map(|t| t.elem)).map_or(4, |e| e.bytes());
-            written::warp_tile(k, cx, shape, acc_bytes, span)?
+            let elem = known(k.tile_ty(acc).map(|t| t.elem)).unwrap_or(Elem::F32);
+            written::warp_tile(k, cx, shape, elem.size(), span)?
         }
         Unit::Warp => {
             let share = shares.of(k, cx, acc, span)?;
@@ -256,7 +256,7 @@ fn select(
         }
     }
     // Every group of warps its own part of the slice.
-    let along = [&a, &b].map(|o| (o.k_contiguous || transposes(row, o.elem)).then(|| o.elem.bytes()));
+    let along = [&a, &b].map(|o| (o.k_contiguous || transposes(row, o.elem)).then(|| o.elem.size()));
     let depth = slice_depth(row, along, tile.2) * groups;
     let fragments = [
         declare(k, s, &names[0], a.elem, &[shape.0, depth], span),

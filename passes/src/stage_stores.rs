@@ -38,6 +38,7 @@ use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::walk::tiles_and_blocks;
 use loads::Load;
 use pieces::{Pieces, Way};
+use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
@@ -54,8 +55,6 @@ use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 const LEAST_SLOTS: u64 = 3;
 /// Buffers begin at multiples of it.
 pub(crate) const ALIGNED: u64 = 1024;
-/// Bytes of a bank: of smaller elements threads write two at a time.
-const WORD: u32 = 4;
 
 pub(crate) const NAME: &str = "stage-stores";
 
@@ -240,17 +239,18 @@ fn fits(
     let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {
         return Err("the window has one element along its contiguous dimension".to_owned());
     };
-    if panels(&shape, dim, elem.bytes(), true).is_none() {
+    if panels(&shape, dim, elem.size(), true).is_none() {
         return Err(
             "rows of the tile are no multiples of 32 bytes, or neither the panels of it nor their rows are a power of two"
                 .to_owned(),
         );
     }
-    if elem.bytes() < WORD && dim != neighbours {
+    // Of elements smaller than a bank threads write several at a time.
+    if elem.size().shares_registers() && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
     let Some((why, missing)) = no_descriptor(k, facts, to.base) else {
-        return match narrow(shape[dim] * u64::from(elem.bytes())) {
+        return match narrow(shape[dim], elem.size()) {
             true => Err("its panels would have rows of 32 bytes, which take longer than stores by threads".to_owned()),
             false => Ok(None),
         };
@@ -265,19 +265,20 @@ fn fits(
     }
 }
 
-/// Whether the accelerator can store a tile out of a buffer, with rows of `bytes` an element along `dim`: neither panels nor their rows have gaps, and they
+/// Whether the accelerator can store a tile out of a buffer, with rows of such elements along `dim`: neither panels nor their rows have gaps, and they
 /// are not [`narrow`]. What [`panels`] finds by building the layout.
-pub(crate) fn in_panels(shape: &[u64], dim: usize, bytes: u64) -> bool {
-    let row = shape[dim].saturating_mul(bytes);
-    let Some(exchange) = rows(row, true).filter(|_| !narrow(row)) else { return false };
+pub(crate) fn in_panels(shape: &[u64], dim: usize, elem: Bits) -> bool {
+    let columns = shape[dim];
+    let Some(exchange) = rows(columns, elem, true).filter(|_| !narrow(columns, elem)) else { return false };
     let others = shape.iter().enumerate().filter(|&(d, _)| d != dim);
-    (row / exchange.row_bytes()).is_power_of_two() || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
+    (elem.bytes_of(columns) / exchange.row_bytes()).is_power_of_two()
+        || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
 }
 
-/// Whether panels for rows of so many bytes are so narrow that the accelerator takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
+/// Whether panels for rows of so many elements are so narrow that the accelerator takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
 /// halves takes 5 % longer on an H200 than with stores by threads. Short rows are left alone.
-fn narrow(bytes: u64) -> bool {
-    bytes > 2 * Exchange::Bytes128.row_bytes() && rows(bytes, true) == Some(Exchange::Bytes32)
+fn narrow(count: u64, elem: Bits) -> bool {
+    elem.bytes_of(count) > 2 * Exchange::Bytes128.row_bytes() && rows(count, elem, true) == Some(Exchange::Bytes32)
 }
 
 /// Whether a statement does something else to the tensor, and on a way on which it is staged.
@@ -308,16 +309,16 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
 }
 
 /// Bytes of the buffer of a tile. Panels have the columns that there are; a buffer that only threads use is laid out by bits.
-pub(crate) fn buffer_bytes(shape: impl IntoIterator<Item = u64>, bytes: u64, accelerated: bool) -> u64 {
+pub(crate) fn buffer_bytes(shape: impl IntoIterator<Item = u64>, elem: Bits, accelerated: bool) -> u64 {
     let extent = |n: u64| if accelerated { n } else { n.next_power_of_two() };
-    shape.into_iter().map(extent).fold(bytes, u64::saturating_mul)
+    elem.bytes_of(shape.into_iter().map(extent).fold(1, u64::saturating_mul))
 }
 
 /// How many slots are left beside the buffer, or why they are too few.
 fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accelerated: bool) -> Result<u64, String> {
     let StmtData::Copy { src, .. } = k.stmts[store] else { unreachable!("a store is a copy") };
     let shape = fixed_shape(k, src).expect("what is staged has extents");
-    let tile = buffer_bytes(shape, u64::from(known_elem(k, tensor).bytes()), accelerated);
+    let tile = buffer_bytes(shape, known_elem(k, tensor).size(), accelerated);
     let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     let mut operands: Vec<Value> = Vec::new();
     for s in all_stmts(k, body) {
@@ -403,12 +404,11 @@ mod tests {
 
     #[test]
     fn panels_are_where_a_layout_of_them_is() {
-        for elem in [2u32, 4] {
+        for elem in [4, 16, 32].map(Bits::new) {
             for rows in [16, 32, 48, 64, 96, 128, 192, 256] {
                 for cols in (16..=256).step_by(8) {
-                    let row = cols * u64::from(elem);
-                    let found = panels(&[rows, cols], 1, elem, true).is_some() && !narrow(row);
-                    assert_eq!(in_panels(&[rows, cols], 1, u64::from(elem)), found, "{rows}x{cols} of {elem} bytes");
+                    let found = panels(&[rows, cols], 1, elem, true).is_some() && !narrow(cols, elem);
+                    assert_eq!(in_panels(&[rows, cols], 1, elem), found, "{rows}x{cols} of {elem}");
                 }
             }
         }

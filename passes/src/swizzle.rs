@@ -46,8 +46,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let natural = natural_layout(k, v);
         let layout = match of_hardware(k, v, &natural) {
             Some(layout) => {
-                let (bytes, shape) = (known_elem(k, v).bytes(), tile_shape(k, v));
-                let rows = boxes(&layout, &shape, bytes).map_or(0, |b| b.exchange.row_bytes());
+                let (elem, shape) = (known_elem(k, v).size(), tile_shape(k, v));
+                let rows = boxes(&layout, &shape, elem).map_or(0, |b| b.exchange.row_bytes());
                 let name = &k.values[v].name;
                 let message = format!(
                     "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as tensor copies and `wgmma` have them"
@@ -77,7 +77,7 @@ fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout>
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
-    panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.bytes(), is_stored(k, v))
+    panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.size(), is_stored(k, v))
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {
@@ -142,8 +142,8 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
             let vec = attrs.vec.unwrap_or(1);
             out.push(PhaseAccess {
                 lane_cols,
-                access_bytes: vec * elem.bytes(),
-                elem_bytes: elem.bytes(),
+                access_bytes: elem.bytes_of(vec.into()) as u32,
+                elem: elem.size(),
                 weight: ((1u64 << layout.value_bits().min(20))
                     / if attrs.is_matrix() { 1 } else { u64::from(vec.max(1)) })
                 .max(1),

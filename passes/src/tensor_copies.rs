@@ -72,7 +72,7 @@ pub(crate) fn fits_unconverted(
     }
     wide(k, facts, from, &shape)?;
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
-    match contiguous.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
+    match contiguous.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
         None => Err(format!(
             "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no multiple of 8"
@@ -87,13 +87,13 @@ pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]
         return Err(format!("`{name}` is transposed").into());
     }
     let width = global_width(k, facts, from, shape);
-    let bytes = known_elem(k, from.base).bytes();
-    if width.elems * bytes < MAX_ACCESS_BYTES { Err(Refused::from(width.why).missing(&width.missing)) } else { Ok(()) }
+    let full = known_elem(k, from.base).per(MAX_ACCESS_BYTES);
+    if width.elems < full { Err(Refused::from(width.why).missing(&width.missing)) } else { Ok(()) }
 }
 
 /// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.
 pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
-    let (shape, elem) = (tile_shape(k, v), known_elem(k, v).bytes());
+    let (shape, elem) = (tile_shape(k, v), known_elem(k, v).size());
     let panels = || smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false));
     let layout = k.tile_ty(v).and_then(|tile| tile.smem_layout.clone()).or_else(panels);
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
@@ -103,7 +103,7 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
 pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
     let name = &k.values[tensor].name;
     let elem = elem_of(k, tensor)?;
-    let full = u64::from((MAX_ACCESS_BYTES / elem.bytes()).max(1));
+    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     let Some(contiguous) = contiguous_dim(k, tensor) else {
         return Some((format!("no dimension of `{name}` has stride 1"), String::new()));
     };

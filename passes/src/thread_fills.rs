@@ -49,7 +49,7 @@ pub(crate) fn fits(
     if order && smem_contiguous(k, buffer) != along {
         return Err(format!("`{name}` is transposed on its way").into());
     }
-    match along.and_then(|d| panels(&shape, d, elem.bytes(), false)) {
+    match along.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
         None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes").into()),
     }

@@ -10,10 +10,11 @@ use crate::analysis::uses::path_to;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
+use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::target::{REGISTERS_PER_THREAD, SHIFTED_ELEMENT_BYTES};
+use tilec_ir::target::{REGISTERS_PER_THREAD, is_shifted};
 use tilec_ir::typing::resolve_view;
 
 /// An access that is made of aligned words.
@@ -45,7 +46,7 @@ pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
     for (v, data) in k.values.iter() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let Some(layout) = &tile.reg_layout else { continue };
-        let words = ((1u64 << layout.value_bits().min(32)) * u64::from(known_elem(k, v).bytes())).div_ceil(4);
+        let words = known_elem(k, v).words(1 << layout.value_bits().min(32));
         let loaded = k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { src, dst, .. }
                 if plain_var(k, *dst) == Some(v) && resolve_view(k, *src).is_some_and(|view| smem(k, view.base)))
@@ -87,19 +88,15 @@ pub(crate) fn applies(
     let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;
     contiguous_dim(k, from.base)?;
     let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
-    let vec = MAX_ACCESS_BYTES / elem.bytes();
+    let vec = elem.per(MAX_ACCESS_BYTES);
     let aligned = global_width(k, facts, &from, shape).elems;
-    takes_words(u64::from(elem.bytes()), u64::from(aligned), *shape.get(dim)?).then_some(Unaligned {
-        vec,
-        aligned,
-        dim,
-    })
+    takes_words(elem.size(), u64::from(aligned), *shape.get(dim)?).then_some(Unaligned { vec, aligned, dim })
 }
 
-/// Whether accesses to rows of `run` elements of so many bytes, `aligned` of which are known to be aligned, are made of aligned words.
-pub(crate) fn takes_words(bytes: u64, aligned: u64, run: u64) -> bool {
-    let wide = u64::from(MAX_ACCESS_BYTES);
-    bytes <= u64::from(SHIFTED_ELEMENT_BYTES) && aligned * bytes < wide && run * bytes >= wide
+/// Whether accesses to rows of `run` elements, `aligned` of which are known to be aligned, are made of aligned words.
+pub(crate) fn takes_words(elem: Bits, aligned: u64, run: u64) -> bool {
+    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
+    is_shifted(elem) && aligned < full && run >= full
 }
 
 /// Whether some copy writes a tensor.

@@ -82,7 +82,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         };
         // An asynchronous copy has no narrow form.
-        let too_narrow = attrs.is_asynchronous() && widest_bytes(k, &views, vec) < 4;
+        let too_narrow = attrs.is_asynchronous() && widest(k, &views, vec) < 32;
         if too_narrow && cx.options.plain_layouts() {
             cx.remark(span, format!("{what} goes through registers: layouts are plain: {}", provable.why));
         } else if too_narrow {
@@ -215,7 +215,7 @@ fn written_unaligned(
         return Err(cx.report(d));
     }
     if let StmtData::Copy { attrs: set, .. } = &mut k.stmts[s] {
-        set.vec = attrs.vec.or(Some(MAX_ACCESS_BYTES / elem.bytes()));
+        set.vec = attrs.vec.or(Some(elem.per(MAX_ACCESS_BYTES)));
     }
     Ok(())
 }
@@ -247,8 +247,7 @@ fn as_matrices(
     }
     let bits = log2_shape(shape);
     let Some(dim) = smem_window_dim(k, &view) else { return false };
-    matrix_rows(k, &view, layout, &bits).is_some()
-        && shared_width(k, facts, &view, elem.bytes(), shape, Some(dim)).elems >= row
+    matrix_rows(k, &view, layout, &bits).is_some() && shared_width(k, facts, &view, elem, shape, Some(dim)).elems >= row
 }
 
 /// Whether a copy of registers to shared memory can write whole 8x8 matrices of 16-bit elements: sm_90.
@@ -271,8 +270,7 @@ fn stored_as_matrices(
     let bits = log2_shape(shape);
     let Some(dim) = smem_window_dim(k, &view) else { return false };
     let row = matrix_row(elem).unwrap_or(u32::MAX);
-    matrix_rows(k, &view, layout, &bits).is_some()
-        && shared_width(k, facts, &view, elem.bytes(), shape, Some(dim)).elems >= row
+    matrix_rows(k, &view, layout, &bits).is_some() && shared_width(k, facts, &view, elem, shape, Some(dim)).elems >= row
 }
 
 /// The rows that the lanes name when a window is read or written as matrices.
@@ -287,11 +285,11 @@ pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, b
 }
 
 fn say(k: &Kernel, cx: &mut Cx<'_>, (s, what): (Stmt, &str), views: &[ResolvedView], vec: u32, provable: &Width) {
-    let bytes = widest_bytes(k, views, vec);
-    if bytes >= MAX_ACCESS_BYTES || provable.why.is_empty() {
+    let bits = widest(k, views, vec);
+    if bits >= 8 * MAX_ACCESS_BYTES || provable.why.is_empty() {
         return;
     }
-    lost(k, cx, s, &format!("{what} is {} bits wide", bytes * 8), provable);
+    lost(k, cx, s, &format!("{what} is {bits} bits wide"), provable);
 }
 
 /// Says why accesses are narrow: a loss, where a precondition would make them wide.
@@ -301,9 +299,9 @@ fn lost(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, what: &str, provable: &Width) {
     refused.say(k, cx, what, (FastPath::Wide, at));
 }
 
-/// Bytes of an access of `vec` elements to the widest of these memories.
-fn widest_bytes(k: &Kernel, views: &[ResolvedView], vec: u32) -> u32 {
-    views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bytes() * vec).max().unwrap_or(0)
+/// Bits of an access of `vec` elements to the widest of these memories.
+fn widest(k: &Kernel, views: &[ResolvedView], vec: u32) -> u32 {
+    views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bits() * vec).max().unwrap_or(0)
 }
 
 // The width that the text allows in some layout.
@@ -322,7 +320,7 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
             (global_width(k, facts, view, shape), window_contiguous_dim(k, view))
         } else {
             let dim = smem_window_dim(k, view);
-            (shared_width(k, facts, view, elem.bytes(), shape, dim), dim)
+            (shared_width(k, facts, view, elem, shape, dim), dim)
         };
         if let Some(dim) = dim.filter(|&d| d < bits.len()) {
             let run = layout.map_or(width.elems, |layout| 1 << owned_run(layout, &bits, dim));
@@ -345,11 +343,11 @@ fn shared_width(
     k: &Kernel,
     facts: &Facts,
     view: &ResolvedView,
-    elem_bytes: u32,
+    elem: Elem,
     shape: &[u64],
     window_dim: Option<usize>,
 ) -> Width {
-    let full = (MAX_ACCESS_BYTES / elem_bytes).max(1);
+    let full = elem.per(MAX_ACCESS_BYTES);
     let name = &k.values[view.base].name;
     let Some(dim) = window_dim else {
         return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };

@@ -99,7 +99,7 @@ fn source(from: Elem, to: Elem, way: Way) -> String {
 }
 
 fn bytes(elem: Elem, encodings: &[u64]) -> Vec<u8> {
-    let size = elem.bytes() as usize;
+    let size = elem.addressed_bytes() as usize;
     encodings.iter().flat_map(|x| x.to_le_bytes().into_iter().take(size)).collect()
 }
 
@@ -132,7 +132,7 @@ fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), input: &[u6
     let n = input.len();
     let given = bytes(from, input);
     let x = device.alloc(given.len() as u64).unwrap();
-    let y = device.alloc((n * to.bytes() as usize) as u64).unwrap();
+    let y = device.alloc((n * to.addressed_bytes() as usize) as u64).unwrap();
     device.upload(x, &given).unwrap();
     let params = vec![x.to_le_bytes().to_vec(), y.to_le_bytes().to_vec(), (n as u32).to_le_bytes().to_vec()];
     let launch = &done.kernels[0].contract;
@@ -144,7 +144,7 @@ fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), input: &[u6
         params,
     };
     device.run(&program, &launch, &Options::default()).unwrap();
-    let out = device.download(y, n * to.bytes() as usize).unwrap();
+    let out = device.download(y, n * to.addressed_bytes() as usize).unwrap();
     (0..n).map(|i| data::get_exact(to, &out, i)).collect()
 }
 

@@ -225,7 +225,7 @@ impl Executable {
                             .collect::<Result<Vec<_>, _>>()
                     };
                     let steps = list(shape)?.into_iter().zip(list(strides)?).map(|(n, stride)| (n - 1) * stride);
-                    let bytes = (steps.sum::<i64>() + 1).unsigned_abs() * u64::from(elem.bytes());
+                    let bytes = elem.bytes_of((steps.sum::<i64>() + 1).unsigned_abs());
                     let at = device.alloc(bytes).map_err(|e| e.to_string())?;
                     if *scratch == Scratch::Signals {
                         device.upload(at, &vec![0; bytes as usize]).map_err(|e| e.to_string())?;

@@ -82,6 +82,7 @@ pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) 
     }
 }
 
+/// Bytes of an element, which the host reads and writes by itself.
 pub(crate) fn width(elem: Elem) -> usize {
-    usize::try_from(elem.bytes()).expect("a few bytes")
+    usize::try_from(elem.addressed_bytes()).expect("a few bytes")
 }

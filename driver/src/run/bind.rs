@@ -133,7 +133,7 @@ pub struct TensorPlan {
 impl TensorPlan {
     /// Bytes from the first element to the last.
     pub fn bytes(&self) -> u64 {
-        self.span.saturating_mul(u64::from(self.elem.bytes()))
+        self.elem.bytes_of(self.span)
     }
 
     /// Parts that have an address each: 1, unless the tensor is an array of pointers.

@@ -6,6 +6,7 @@
 //! the device's error is at most `c * K * S`, with `c` from how the executing hardware aligns and truncates the products
 //! of a step.
 
+use crate::contract::encode::width;
 use crate::run::bind::TensorPlan;
 use crate::run::data::{POISON, get_exact};
 use std::fmt::Write as _;
@@ -100,7 +101,7 @@ pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool
     if plan.access.reads() || float_format(plan.elem).is_none() {
         return (count, first);
     }
-    let size = usize::try_from(plan.elem.bytes()).unwrap_or(1);
+    let size = width(plan.elem);
     plan.while_each(|index, offset| {
         let bytes = after.get(offset * size..(offset + 1) * size);
         if bytes.is_some_and(|bytes| bytes.iter().all(|&b| b == POISON)) {
@@ -117,7 +118,7 @@ pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool
 pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expected<'_>) -> Verdict {
     let mut verdict =
         Verdict { weak: expected.drowned, unwritten: unwritten(plan, after, || true), ..Verdict::default() };
-    let size = usize::try_from(plan.elem.bytes()).expect("a few bytes");
+    let size = width(plan.elem);
     let mut element = vec![false; before.len() / size.max(1)];
     plan.for_each(|index, offset| {
         element[offset] = true;

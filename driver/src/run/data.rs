@@ -111,7 +111,7 @@ pub fn poisoned(plan: &TensorPlan, clock: &mut Clock) -> Vec<u8> {
 /// are not as many bytes as the elements have. If the clock has no time for it, elements or bytes are missing.
 pub fn unpacked(plan: &TensorPlan, packed: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
     let size = width(plan.elem);
-    if u64::try_from(packed.len()).ok()? != plan.count().checked_mul(u64::from(plan.elem.bytes()))? {
+    if u64::try_from(packed.len()).ok()? != plan.elem.bytes_of(plan.count()) {
         return None;
     }
     let mut bytes = poisoned(plan, clock);

@@ -67,7 +67,7 @@ impl Placed {
 
 /// The bytes of each part in the tensor on the host.
 fn ranges(plan: &TensorPlan) -> Vec<std::ops::Range<usize>> {
-    let bytes = plan.part_span() as usize * plan.elem.bytes() as usize;
+    let bytes = plan.elem.bytes_of(plan.part_span()) as usize;
     (0..plan.parts() as usize).map(|part| part * bytes..(part + 1) * bytes).collect()
 }
 

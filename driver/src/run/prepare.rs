@@ -115,7 +115,7 @@ pub(crate) fn contents(
     let mut one = |t: &TensorPlan| {
         let made = match options.inputs.get(&t.name) {
             Some(given) => {
-                let expected = t.count().saturating_mul(u64::from(t.elem.bytes()));
+                let expected = t.elem.bytes_of(t.count());
                 let packed = given.read(expected).map_err(|why| match why {
                     NoElements::Size(bytes) => {
                         error(format!("the file for `{}` has {bytes} bytes, expected {expected}", t.name))
@@ -200,5 +200,5 @@ pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
 /// Bytes that a tensor moves if every element is read once and written once, as it is used.
 pub(crate) fn traffic(t: &TensorPlan) -> f64 {
     let uses = u64::from(t.access.reads()) + u64::from(t.access.writes());
-    t.count() as f64 * f64::from(t.elem.bytes()) * uses as f64
+    t.elem.size().traffic(t.count() as f64) * uses as f64
 }

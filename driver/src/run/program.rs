@@ -107,7 +107,11 @@ fn bytes(tensor: &TensorParam) -> String {
         s => format!("({} - 1) * {}", one(n), one(s)),
     });
     let elements: Vec<String> = reach.chain(["1".to_owned()]).collect();
-    format!("({}) * {}", elements.join(" + "), tensor.elem.bytes())
+    let elements = elements.join(" + ");
+    match tensor.elem.size().whole_bytes() {
+        Some(bytes) => format!("({elements}) * {bytes}"),
+        None => format!("ceildiv(({elements}) * {}, 8)", tensor.elem.bits()),
+    }
 }
 
 /// The launches of a program worked out.

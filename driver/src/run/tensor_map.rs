@@ -77,10 +77,9 @@ impl TensorMapParam {
 
     /// The map of a tensor with these extents and strides (in elements) along its dimensions.
     pub fn of_tensor(&self, elem: Elem, extent: impl Fn(usize) -> u64, stride: impl Fn(usize) -> u64) -> Description {
-        let bytes = u64::from(elem.bytes());
         let extents: Vec<u64> = self.dims.iter().map(|&d| extent(d as usize)).collect();
         let stride = |(&dim, &extent): (&u32, &u64)| {
-            let stride = stride(dim as usize) * bytes;
+            let stride = elem.bytes_of(stride(dim as usize));
             // A dimension of one element has no neighbours: any stride will do, but one there must be.
             if extent == 1 { stride.max(STRIDE_BYTES).next_multiple_of(STRIDE_BYTES) } else { stride }
         };

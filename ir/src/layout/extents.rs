@@ -173,12 +173,15 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::Bits;
     use crate::layout::hardware::panels;
     use crate::layout::parse_smem_layout;
 
     #[test]
     fn panels_take_whole_rows() {
-        let span = |shape: &[u64], contiguous, exact| panels(shape, contiguous, 2, exact).and_then(|l| l.span(shape));
+        let span = |shape: &[u64], contiguous, exact| {
+            panels(shape, contiguous, Bits::new(16), exact).and_then(|l| l.span(shape))
+        };
         assert_eq!(span(&[64, 160], 1, true), Some(64 * 160)); // five panels of 64 bytes
         assert_eq!(span(&[64, 160], 1, false), Some(64 * 192)); // three of 128
         assert_eq!(span(&[64, 192], 1, true), Some(64 * 192));

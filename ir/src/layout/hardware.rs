@@ -11,6 +11,7 @@
 use super::F2Map;
 use super::extents::{is_whole, shape_bits};
 use super::smem::{Pitch, SmemLayout};
+use crate::bits::Bits;
 
 /// How pieces of 16 bytes are exchanged.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -24,6 +25,9 @@ pub enum Exchange {
     /// Rows of any multiple of 16 bytes, which stay as they are. Products of warpgroups do not read them.
     Plain,
 }
+
+/// Addresses that count bits are those that count bytes, shifted by this.
+const BYTE_LOG2: u32 = 3;
 
 /// Address bits of the piece of 16 bytes, and of the row that exchanges it, start here.
 const PIECE_BIT: u32 = 4;
@@ -78,13 +82,23 @@ impl Exchange {
         let pieces = self.row_bytes() / 16 - 1;
         address ^ (address >> (ROW_BIT - PIECE_BIT) & (pieces << PIECE_BIT))
     }
+
+    /// The same of an address that counts bits.
+    fn apply_bits(self, address: u64) -> u64 {
+        self.apply(address >> BYTE_LOG2) << BYTE_LOG2 | address & ((1 << BYTE_LOG2) - 1)
+    }
+
+    /// Of an address that counts bits, those that are inside a row.
+    fn row_log2(self) -> u32 {
+        self.row_bytes().ilog2() + BYTE_LOG2
+    }
 }
 
-/// The longest rows of panels for `bytes` along the contiguous dimension. `exact`: that make them up, as those of a tile that is stored must; else
+/// The longest rows of panels for `count` elements along the contiguous dimension. `exact`: that make them up, as those of a tile that is stored must; else
 /// the last panel may reach beyond the tile, for a copy takes as long for a short row as for a long one. `None` if they are shorter than 32 bytes.
-pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
-    let longest = bytes.checked_next_power_of_two()?;
-    let fits = |x: &Exchange| if exact { bytes.is_multiple_of(x.row_bytes()) } else { x.row_bytes() <= longest };
+pub fn rows(count: u64, elem: Bits, exact: bool) -> Option<Exchange> {
+    let longest = elem.bytes_of(count).checked_next_power_of_two()?;
+    let fits = |x: &Exchange| if exact { elem.makes_up(count, x.row_bytes()) } else { x.row_bytes() <= longest };
     Exchange::ALL.into_iter().find(fits)
 }
 
@@ -93,20 +107,20 @@ pub fn rows(bytes: u64, exact: bool) -> Option<Exchange> {
 /// power of two of rows follow one another as they end. Those of a tile that is stored (`exact`), whose addresses threads compute, are cut into
 /// pieces of as many rows as divide them instead, which follow one another as the panels do: products could not read them. `None` if rows are
 /// shorter than 32 bytes, there would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].
-pub fn panels(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool) -> Option<SmemLayout> {
-    if let Some(plain) = plain_rows(shape, contiguous, elem_bytes) {
+pub fn panels(shape: &[u64], contiguous: usize, elem: Bits, exact: bool) -> Option<SmemLayout> {
+    if let Some(plain) = plain_rows(shape, contiguous, elem) {
         return Some(plain);
     }
-    let whole = panels_of(shape, contiguous, elem_bytes, exact, Odd::Linear);
-    whole.or_else(|| panels_of(shape, contiguous, elem_bytes, exact, if exact { Odd::Cut } else { Odd::Pitch }))
+    let whole = panels_of(shape, contiguous, elem, exact, Odd::Linear);
+    whole.or_else(|| panels_of(shape, contiguous, elem, exact, if exact { Odd::Cut } else { Odd::Pitch }))
 }
 
 /// The layout of few rows one after the other.
-fn plain_rows(shape: &[u64], contiguous: usize, elem_bytes: u32) -> Option<SmemLayout> {
+fn plain_rows(shape: &[u64], contiguous: usize, elem: Bits) -> Option<SmemLayout> {
     let others = shape.iter().enumerate().filter(|&(d, _)| d != contiguous);
     let few = others.map(|(_, &n)| n).product::<u64>() < 1 << ROW_BITS;
     let row = shape.get(contiguous)?;
-    let whole = is_whole(shape) && (row * u64::from(elem_bytes)).is_multiple_of(16) && *row <= 1 << BOX_BITS;
+    let whole = is_whole(shape) && elem.makes_up(*row, 16) && *row <= 1 << BOX_BITS;
     let mut order = vec![contiguous];
     order.extend((0..shape.len()).rev().filter(|&d| d != contiguous));
     let layout = SmemLayout::natural(&shape_bits(shape), &order)?;
@@ -124,12 +138,12 @@ enum Odd {
     Pitch,
 }
 
-fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd: Odd) -> Option<SmemLayout> {
-    let elem = elem_bytes.ilog2();
+fn panels_of(shape: &[u64], contiguous: usize, elem: Bits, exact: bool, odd: Odd) -> Option<SmemLayout> {
+    let shift = elem.log2();
     let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
-    let exchange = rows(shape[contiguous] * u64::from(elem_bytes), exact)?;
-    let inner = exchange.row_bytes().ilog2() - elem;
+    let exchange = rows(shape[contiguous], elem, exact)?;
+    let inner = exchange.row_log2() - shift;
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
     let mut order: Vec<(usize, u32)> = (0..inner).map(|b| (contiguous, b)).collect();
@@ -141,11 +155,11 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd
     for (d, &bits) in dim_bits.iter().enumerate() {
         for b in 0..bits {
             let at = order.iter().position(|&x| x == (d, b))?;
-            cols.push(exchange.apply(1u64 << (at as u32 + elem)) >> elem);
+            cols.push(exchange.apply_bits(1u64 << (at as u32 + shift)) >> shift);
         }
     }
     let layout = SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())?;
-    let row = exchange.row_bytes() / u64::from(elem_bytes);
+    let row = 1 << inner;
     let layout = match odd {
         Odd::Linear | Odd::Cut => layout,
         Odd::Pitch => {
@@ -153,7 +167,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem_bytes: u32, exact: bool, odd
             let bit = inner + others.iter().map(|&d| dim_bits[d]).sum::<u32>();
             layout
                 .with_pitch(Pitch { bit, stride: rows * row })
-                .filter(|_| ((rows * row) << elem).is_multiple_of(PANEL_BYTES))?
+                .filter(|_| ((rows * row) << shift).is_multiple_of(PANEL_BYTES << BYTE_LOG2))?
         }
     };
     let whole = shape.iter().enumerate().map(|(d, &n)| if d == contiguous { n.next_multiple_of(row) } else { n });
@@ -185,15 +199,15 @@ pub struct Boxes {
 const BOX_BITS: u32 = 8;
 
 /// How copies of boxes fill a tile of these extents. `None` if they cannot.
-pub fn boxes(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxes> {
+pub fn boxes(layout: &SmemLayout, shape: &[u64], elem: Bits) -> Option<Boxes> {
     // Of few rows several tiles lie in the period of an exchange, which would treat them differently.
-    let exchanged = || Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem_bytes.ilog2(), x));
-    plain_box(layout, shape, elem_bytes).or_else(exchanged)
+    let exchanged = || Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem, x));
+    plain_box(layout, shape, elem).or_else(exchanged)
 }
 
 /// The box of a tile in plain rows.
-fn plain_box(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxes> {
-    let (contiguous, plain) = (0..shape.len()).find_map(|d| Some((d, plain_rows(shape, d, elem_bytes)?)))?;
+fn plain_box(layout: &SmemLayout, shape: &[u64], elem: Bits) -> Option<Boxes> {
+    let (contiguous, plain) = (0..shape.len()).find_map(|d| Some((d, plain_rows(shape, d, elem)?)))?;
     if plain != *layout {
         return None;
     }
@@ -203,14 +217,15 @@ fn plain_box(layout: &SmemLayout, shape: &[u64], elem_bytes: u32) -> Option<Boxe
     Some(Boxes { exchange: Exchange::Plain, dims, extents, places: vec![(vec![0; shape.len()], 0)], beyond: false })
 }
 
-fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange) -> Option<Boxes> {
+fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange) -> Option<Boxes> {
     let rank = layout.dim_bits().len();
-    let row = exchange.row_bytes().ilog2();
-    let plain = |d: usize, b: usize| exchange.apply(layout.dim_cols(d)[b] << elem);
+    // Addresses count bits.
+    let (row, shift) = (exchange.row_log2(), elem.log2());
+    let plain = |d: usize, b: usize| exchange.apply_bits(layout.dim_cols(d)[b] << shift);
     let has = |d: usize, b: usize, at: u32| b < layout.dim_bits()[d] as usize && plain(d, b) == 1u64 << at;
-    let contiguous = (0..rank).find(|&d| has(d, 0, elem))?;
-    let inner = (row - elem) as usize;
-    if !(0..inner).all(|b| has(contiguous, b, elem + b as u32)) {
+    let contiguous = (0..rank).find(|&d| has(d, 0, shift))?;
+    let inner = (row - shift) as usize;
+    if !(0..inner).all(|b| has(contiguous, b, shift + b as u32)) {
         return None;
     }
     let (mut dims, mut bits) = (vec![contiguous], vec![inner as u32]);
@@ -251,7 +266,7 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
     }
     // Panels begin at multiples of the period, below which pieces are exchanged.
     for (_, offset) in &mut places {
-        *offset = layout.address(*offset >> elem) << elem;
+        *offset = elem.byte_at(layout.address(*offset >> shift));
     }
     // A box that spans a dimension ends with it, but rows are whole.
     let extent = |(i, (&d, &b)): (usize, (&usize, &u32))| if i == 0 { 1 << b } else { shape[d].min(1 << b) };
@@ -268,17 +283,17 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: u32, exchange: Exchange)
 }
 
 /// Bytes of memory that a tile of these extents takes: those of whole boxes, where some reach beyond it. More than memory has are as many as a number holds.
-pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem_bytes: u32) -> u64 {
+pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem: Bits) -> u64 {
     let layout = layout.filter(|_| !is_whole(shape));
-    let filled = layout.and_then(|l| boxes(l, shape, elem_bytes)).map(|b| b.bytes(elem_bytes));
-    let span = layout.and_then(|l| l.span(shape)).map(|n| n * u64::from(elem_bytes));
-    filled.max(span).unwrap_or_else(|| shape.iter().fold(u64::from(elem_bytes), |bytes, &n| bytes.saturating_mul(n)))
+    let filled = layout.and_then(|l| boxes(l, shape, elem)).map(|b| b.bytes(elem));
+    let span = layout.and_then(|l| l.span(shape)).map(|n| elem.bytes_of(n));
+    filled.max(span).unwrap_or_else(|| elem.bytes_of(shape.iter().copied().fold(1, u64::saturating_mul)))
 }
 
 impl Boxes {
     /// Bytes that all of them bring, which is what they take in memory.
-    pub fn bytes(&self, elem_bytes: u32) -> u64 {
-        self.places.len() as u64 * self.extents.iter().product::<u64>() * u64::from(elem_bytes)
+    pub fn bytes(&self, elem: Bits) -> u64 {
+        elem.bytes_of(self.places.len() as u64 * self.extents.iter().product::<u64>())
     }
 }
 
@@ -307,16 +322,17 @@ impl Descriptor {
 /// `k` of a tile. `None` if the unit cannot read it from where it is.
 pub fn descriptor(
     layout: &SmemLayout,
-    elem_bytes: u32,
+    elem: Bits,
     (outer, outer_bits): (usize, u32),
     (k, k_bits): (usize, u32),
 ) -> Option<Descriptor> {
-    let elem = elem_bytes.ilog2();
+    let shift = elem.log2();
     Exchange::ALL.into_iter().find_map(|exchange| {
-        let row = exchange.row_bytes().ilog2();
+        // Addresses count bits.
+        let row = exchange.row_log2();
         let column = |d: usize, b: u32| {
             let &col = layout.dim_cols(d).get(b as usize)?;
-            Some(exchange.apply(layout.address(col) << elem))
+            Some(exchange.apply_bits(layout.address(col) << shift))
         };
         let is = |d: usize, b: u32, at: u64| column(d, b) == Some(at);
         // Columns that double from a first one on; that one, or what is asked for where there is none.
@@ -327,20 +343,20 @@ pub fn descriptor(
             let first = column(d, from)?;
             (from..to).all(|b| is(d, b, first << (b - from))).then_some(first)
         };
-        let along = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (elem + b)));
+        let along = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (shift + b)));
         let rows = |d: usize, bits: u32| (0..bits).all(|b| is(d, b, 1 << (row + b)));
-        let group = PERIOD * exchange.row_bytes();
-        if layout.pitch().is_some_and(|p| !(p.stride << elem).is_multiple_of(group)) {
+        let group = PERIOD << row;
+        if layout.pitch().is_some_and(|p| !(p.stride << shift).is_multiple_of(group)) {
             return None;
         }
-        if k_bits + elem <= row && along(k, k_bits) && rows(outer, outer_bits.min(3)) {
-            let stride = doubling(outer, 3, outer_bits, group)?;
+        if k_bits + shift <= row && along(k, k_bits) && rows(outer, outer_bits.min(3)) {
+            let stride = doubling(outer, 3, outer_bits, group)? >> BYTE_LOG2;
             return Some(Descriptor { exchange, transposed: false, leading: 16, stride });
         }
-        let inner = (row - elem).min(outer_bits);
-        if elem_bytes == 2 && along(outer, inner) && rows(k, k_bits.min(3)) {
-            let leading = doubling(outer, inner, outer_bits, 16)?;
-            let stride = doubling(k, 3, k_bits, group)?;
+        let inner = (row - shift).min(outer_bits);
+        if elem.get() == 16 && along(outer, inner) && rows(k, k_bits.min(3)) {
+            let leading = doubling(outer, inner, outer_bits, 16 << BYTE_LOG2)? >> BYTE_LOG2;
+            let stride = doubling(k, 3, k_bits, group)? >> BYTE_LOG2;
             return Some(Descriptor { exchange, transposed: true, leading, stride });
         }
         None
@@ -348,178 +364,6 @@ pub fn descriptor(
 }
 
 /// The plain byte offset of an element, which a descriptor's address counts.
-pub fn plain_offset(layout: &SmemLayout, elem_bytes: u32, exchange: Exchange, coords: &[u64]) -> u64 {
-    exchange.apply(layout.offset(coords) * u64::from(elem_bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A tile of 16-bit elements whose rows of `columns` are contiguous.
-    fn tile(rows: u32, columns: u32) -> SmemLayout {
-        panels(&[1 << rows, 1 << columns], 1, 2, true).expect("a layout")
-    }
-
-    /// Element by element: the box's bytes lie where the accelerator puts them.
-    #[test]
-    fn boxes_cover_the_tile_where_the_unit_writes() {
-        for (rows, columns, contiguous, bytes) in [
-            (128, 64, 1, 2),
-            (64, 256, 1, 2),
-            (64, 256, 0, 2),
-            (128, 16, 1, 2),
-            (32, 32, 0, 4),
-            (256, 128, 1, 1),
-            (8, 64, 1, 2),
-            (64, 160, 1, 2),
-            (64, 176, 1, 2),
-            (160, 64, 1, 2),
-            (192, 32, 0, 4),
-            (72, 32, 1, 4),
-            (64, 48, 1, 2),
-        ] {
-            for exact in [true, false] {
-                assert_boxes([rows, columns], contiguous, bytes, exact);
-            }
-        }
-        // Panels of 192 rows or columns, and of 96, in pieces of 64, and of 32.
-        for (rows, columns, contiguous, bytes) in
-            [(192, 128, 1, 2), (192, 256, 1, 4), (128, 192, 0, 2), (96, 256, 1, 1)]
-        {
-            assert_boxes([rows, columns], contiguous, bytes, true);
-            assert_boxes([rows, columns], contiguous, bytes, false);
-        }
-        // Panels of whatever multiple of eight rows.
-        for (rows, columns, contiguous, bytes) in
-            [(176, 128, 1, 2), (80, 80, 1, 2), (96, 96, 1, 2), (160, 256, 1, 2), (192, 176, 0, 2), (176, 192, 1, 1)]
-        {
-            assert_boxes([rows, columns], contiguous, bytes, false);
-        }
-    }
-
-    fn assert_boxes(shape: [u64; 2], contiguous: usize, bytes: u32, exact: bool) {
-        let layout = panels(&shape, contiguous, bytes, exact).expect("a layout");
-        let boxes = boxes(&layout, &shape, bytes).expect("boxes");
-        let inside = |coords: &[u64]| coords.iter().zip(&shape).all(|(at, n)| at < n);
-        let mut seen = 0;
-        for (start, offset) in &boxes.places {
-            for i in 0..boxes.extents.iter().product::<u64>() {
-                let (mut coords, mut rest) = (start.clone(), i);
-                for (&d, &extent) in boxes.dims.iter().zip(&boxes.extents) {
-                    coords[d] += rest % extent;
-                    rest /= extent;
-                }
-                let written = boxes.exchange.apply(offset + i * u64::from(bytes));
-                assert_eq!(layout.offset(&coords) * u64::from(bytes), written, "{coords:?}");
-                seen += u64::from(inside(&coords));
-                assert!(inside(&coords) || boxes.beyond, "{coords:?}");
-                assert!(written < boxes.bytes(bytes), "{coords:?}");
-            }
-        }
-        assert_eq!(seen, shape.iter().product::<u64>());
-        let row = shape[contiguous] * u64::from(bytes);
-        assert_eq!(boxes.beyond, !exact && !row.is_multiple_of(row.next_power_of_two().min(128)));
-        assert!(boxes.bytes(bytes) >= layout.span(&shape).expect("its extents") * u64::from(bytes));
-    }
-
-    /// Few rows lie one after the other, since an exchange repeats after eight.
-    #[test]
-    fn few_rows_are_plain() {
-        for (shape, contiguous) in [([64, 1], 0), ([1, 256], 1), ([32, 1], 0), ([4, 64], 1)] {
-            assert_boxes(shape, contiguous, 4, false);
-            let layout = panels(&shape, contiguous, 4, false).expect("a layout");
-            assert_eq!(boxes(&layout, &shape, 4).map(|b| (b.exchange, b.places.len())), Some((Exchange::Plain, 1)));
-            assert_eq!(descriptor(&layout, 4, (contiguous, 5), (1 - contiguous, 0)), None);
-        }
-        // Eight rows are exchanged; a box has 256 elements of a row at most.
-        let eight = panels(&[8, 64], 1, 4, false).expect("a layout");
-        assert_eq!(boxes(&eight, &[8, 64], 4).map(|b| b.exchange), Some(Exchange::Bytes128));
-        assert!(panels(&[1, 512], 1, 4, false).is_none_or(|l| boxes(&l, &[1, 512], 4).is_none()));
-    }
-
-    /// Element by element: the operand lies where the manual's canonical layouts say.
-    #[test]
-    fn descriptors_reach_the_elements() {
-        // Along the reduction: 128 rows, 64 deep.
-        let a = tile(7, 6);
-        let d = descriptor(&a, 2, (0, 6), (1, 4)).expect("a descriptor");
-        assert_eq!((d.transposed, d.stride, d.exchange), (false, 1024, Exchange::Bytes128));
-        for (m, k) in (0..64).flat_map(|m| (0..16).map(move |k| (m, k))) {
-            let start = plain_offset(&a, 2, d.exchange, &[64, 32]);
-            let at = d.exchange.apply(start + m % 8 * 128 + m / 8 * d.stride + k * 2);
-            assert_eq!(a.offset(&[64 + m, 32 + k]) * 2, at);
-        }
-        // Across it: 64 deep, 256 columns in four panels.
-        let b = tile(6, 8);
-        let d = descriptor(&b, 2, (1, 8), (0, 4)).expect("a descriptor");
-        assert_eq!((d.transposed, d.leading, d.stride), (true, 64 * 128, 1024));
-        for (k, n) in (0..16).flat_map(|k| (0..256).map(move |n| (k, n))) {
-            let start = plain_offset(&b, 2, d.exchange, &[16, 0]);
-            let at = start + n % 64 * 2 + n / 64 * d.leading + k % 8 * 128 + k / 8 * d.stride;
-            assert_eq!(b.offset(&[16 + k, n]) * 2, d.exchange.apply(at));
-        }
-        // Bytes are not transposed.
-        let bytes = panels(&[64, 256], 1, 1, true).expect("a layout");
-        assert_eq!(descriptor(&bytes, 1, (1, 8), (0, 5)), None);
-    }
-
-    /// Element by element: an operand in panels of any number of rows lies where the descriptors of its steps say.
-    #[test]
-    fn descriptors_reach_panels_of_any_rows() {
-        // Along the reduction, and across it.
-        for (rows, columns, bytes, k_bits) in [
-            (176, 128, 2, 4),
-            (160, 256, 2, 4),
-            (80, 80, 2, 4),
-            (96, 96, 2, 4),
-            (192, 48, 2, 4),
-            (176, 192, 1, 5),
-            (160, 64, 2, 4),
-        ] {
-            for k in [0, 1].into_iter().filter(|&k| k == 1 || bytes == 2) {
-                assert_descriptor([rows, columns], k, bytes, k_bits);
-            }
-        }
-        // Panels that do not begin at multiples of the period.
-        let odd = super::super::parse_smem_layout("(32,(64,2)):(64,(1,1600)) swizzle<3,3,3>").expect("a layout");
-        assert_eq!((descriptor(&odd, 2, (0, 5), (1, 4)), boxes(&odd, &[25, 128], 2)), (None, None));
-    }
-
-    /// Rows are contiguous; dimension `k` is the reduction.
-    fn assert_descriptor(shape: [u64; 2], k: usize, bytes: u32, k_bits: u32) {
-        let layout = panels(&shape, 1, bytes, false).expect("a layout");
-        let outer = shape[1 - k];
-        let d =
-            descriptor(&layout, bytes, (1 - k, super::super::extent_bits(outer)), (k, k_bits)).expect("a descriptor");
-        assert_eq!(d.transposed, k == 0);
-        let at = |o: u64, i: u64| if k == 1 { [o, i] } else { [i, o] };
-        let (row, bytes) = (d.exchange.row_bytes(), u64::from(bytes));
-        for step in (0..shape[k]).step_by(1 << k_bits) {
-            let start = plain_offset(&layout, bytes as u32, d.exchange, &at(0, step));
-            for (o, i) in (0..outer).flat_map(|o| (0..1 << k_bits).map(move |i| (o, i))) {
-                // Facts: PTX ISA 9.7.15.5.1, canonical layouts.
-                let inside = match d.transposed {
-                    false => o % 8 * row + o / 8 * d.stride + i * bytes,
-                    true => {
-                        let line = row / bytes;
-                        o % line * bytes + o / line * d.leading + i % 8 * row + i / 8 * d.stride
-                    }
-                };
-                assert_eq!(
-                    layout.offset(&at(o, step + i)) * bytes,
-                    d.exchange.apply(start + inside),
-                    "{shape:?} {o} {i}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn other_layouts_are_not_theirs() {
-        let natural = SmemLayout::natural(&[7, 6], &[0, 1]).expect("a layout");
-        assert_eq!((boxes(&natural, &[128, 64], 2), descriptor(&natural, 2, (0, 6), (1, 4))), (None, None));
-        let cute = super::super::parse_smem_layout("(128,64):(64,1) swizzle<3,3,4>").expect("a layout");
-        assert_eq!(descriptor(&cute, 2, (0, 6), (1, 4)), None);
-    }
+pub fn plain_offset(layout: &SmemLayout, elem: Bits, exchange: Exchange, coords: &[u64]) -> u64 {
+    exchange.apply(elem.byte_at(layout.offset(coords)))
 }

@@ -13,13 +13,16 @@
 
 use super::access::{phase_lane_bits, unit_shift};
 use super::smem::SmemLayout;
+use crate::bits::Bits;
 
 /// Access evaluations each walk may make: about two milliseconds. Enough for every set of three terms over
 /// four accesses of a 256x128 tile of halves.
 const BUDGET: usize = 60_000;
 
-/// First byte-address bit above the banks: 32 banks of 4 bytes.
-const ROW_BIT: u32 = 7;
+/// Addresses count bits: their bit that tells bytes apart, banks of 4 bytes, and rows of 32 banks.
+const BYTE_BIT: u32 = 3;
+const BANK_BIT: u32 = BYTE_BIT + 2;
+const ROW_BIT: u32 = BANK_BIT + 5;
 
 /// One warp-wide access that a shared-memory layout has to serve.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,8 +31,8 @@ pub struct PhaseAccess {
     pub lane_cols: Vec<u64>,
     /// Bytes each lane moves; a power of two up to 16.
     pub access_bytes: u32,
-    /// Bytes of an element; a power of two.
-    pub elem_bytes: u32,
+    /// What an element takes; a power of two.
+    pub elem: Bits,
     /// How often the access runs, relative to the others.
     pub weight: u64,
 }
@@ -62,13 +65,13 @@ pub fn search_xor_terms(
 /// `None` if an access is malformed: sizes that are no powers of two, more than 16 bytes a lane, or accesses
 /// that disagree on the element size.
 pub fn search_xor(accesses: &[PhaseAccess], base: &SmemLayout, max_terms: usize) -> Option<XorSearch> {
-    let elem = accesses.first().map_or(1, |a| a.elem_bytes);
-    let sound = |a: &PhaseAccess| a.elem_bytes == elem && a.access_bytes.is_power_of_two() && a.access_bytes <= 16;
-    if !elem.is_power_of_two() || !accesses.iter().all(sound) {
+    let elem = accesses.first().map_or(Bits::new(8), |a| a.elem);
+    let sound = |a: &PhaseAccess| a.elem == elem && a.access_bytes.is_power_of_two() && a.access_bytes <= 16;
+    if !elem.get().is_power_of_two() || !accesses.iter().all(sound) {
         return None;
     }
-    let elem_shift = elem.trailing_zeros();
-    let widest = accesses.iter().map(|a| unit_shift(a.access_bytes)).max().unwrap_or(2);
+    let elem_shift = elem.log2();
+    let widest = accesses.iter().map(|a| unit_bit(a.access_bytes)).max().unwrap_or(BANK_BIT);
     let mut s = Search {
         accesses: Vec::new(),
         terms: Vec::new(),
@@ -120,7 +123,12 @@ pub fn search_xor(accesses: &[PhaseAccess], base: &SmemLayout, max_terms: usize)
     s.finish(elem_shift)
 }
 
-/// Bank-bit rows by byte-address bit 2 to 6: bit `l` says whether lane bit `l` touches it. Rows inside one
+/// The address bit above the unit that a phase transfers per lane.
+fn unit_bit(access_bytes: u32) -> u32 {
+    unit_shift(access_bytes) + BYTE_BIT
+}
+
+/// Bank-bit rows by address bit, from [`BANK_BIT`] to below [`ROW_BIT`]: bit `l` says whether lane bit `l` touches it. Rows inside one
 /// lane's vector are zero.
 type BankRows = [u8; 5];
 
@@ -136,9 +144,9 @@ impl Access {
     /// The access as rows, and the row of each source bit.
     fn new(a: &PhaseAccess, base: &SmemLayout, elem_shift: u32, sources: &[u32]) -> (Access, Vec<u8>) {
         let lane_bits = phase_lane_bits(a.access_bytes);
-        let first = unit_shift(a.access_bytes);
+        let first = unit_bit(a.access_bytes);
         let n = a.lane_cols.len().min(lane_bits as usize);
-        // u128: an element offset of 63 bits in bytes.
+        // u128: an element offset of 63 bits in bits.
         let cols: Vec<u128> =
             a.lane_cols[..n].iter().map(|&c| u128::from(base.map().apply(c)) << elem_shift >> first).collect();
         let row = |bit: u32| {
@@ -147,7 +155,7 @@ impl Access {
         };
         let mut banks = [0; 5];
         for bit in first..ROW_BIT {
-            banks[(bit - 2) as usize] = row(bit);
+            banks[(bit - BANK_BIT) as usize] = row(bit);
         }
         let all = (first..128).map(row);
         let access = Access { banks, address_rank: row_rank(all), phases: 1 << (5 - lane_bits), weight: a.weight };
@@ -156,7 +164,7 @@ impl Access {
 
     /// Whether no terms into `slots` can help enough: each slot adds at most one to the rank of the rest.
     fn hopeless(&self, slots: &[u32]) -> bool {
-        let fixed = (0..5).filter(|&r| !slots.contains(&(r as u32 + 2)));
+        let fixed = (0..5).filter(|&r| !slots.contains(&(r as u32 + BANK_BIT)));
         row_rank(fixed.map(|r| self.banks[r])) + (slots.len() as u32) < self.address_rank
     }
 
@@ -184,7 +192,7 @@ fn row_rank(rows: impl Iterator<Item = u8>) -> u32 {
     n
 }
 
-/// A candidate term in byte-address bits, and what it xors into the slot's row of each access.
+/// A candidate term in address bits, and what it xors into the slot's row of each access.
 struct Term {
     slot: u32,
     source: u32,
@@ -270,7 +278,7 @@ impl Search<'_> {
 
     fn toggle(&self, state: &mut [BankRows], term: usize) {
         let t = &self.terms[term];
-        let row = (t.slot - 2) as usize;
+        let row = (t.slot - BANK_BIT) as usize;
         for (banks, d) in state.iter_mut().zip(&t.delta) {
             banks[row] ^= d;
         }

@@ -2,6 +2,7 @@
 
 use super::matrices;
 use super::structure::mentions;
+use crate::bits::Bits;
 use crate::cluster::Uniform;
 use crate::codes;
 use crate::combining::{combination, combined_types};
@@ -10,8 +11,8 @@ use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
 use crate::literal::Literal;
 use crate::space::Space;
-use crate::target::{ASYNCHRONOUS_COPY_BYTES, MAX_TENSOR_RANK, SHIFTED_ELEMENT_BYTES};
-use crate::types::{ElemRef, Scratch};
+use crate::target::{MAX_TENSOR_RANK, is_asynchronous_access, is_shifted};
+use crate::types::{Elem, ElemRef, Scratch};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
 use crate::verify::cx::{Cx, condition};
 
@@ -226,7 +227,7 @@ fn widths(cx: &mut Cx<'_, '_>, s: Stmt, vec: u32, sides: &[Expr]) {
             continue;
         }
         let Some(elem) = cx.types.type_of(e).ok().and_then(|t| t.elem()) else { continue };
-        let bytes = smallest_bytes(cx, elem).saturating_mul(u64::from(vec));
+        let bytes = smallest(cx, elem).bytes_of(vec.into());
         if bytes > MAX_ACCESS {
             let message = format!("`vec {vec}` makes accesses of {bytes} bytes, expected at most {MAX_ACCESS}");
             let d = Diagnostic::error(codes::BAD_COPY, span, message)
@@ -290,15 +291,15 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
         );
     }
     let Some(ElemRef::Known(elem)) = elem else { return };
-    let (bytes, wide) = (elem.bytes(), MAX_ACCESS as u32 / elem.bytes());
-    if bytes > SHIFTED_ELEMENT_BYTES {
+    let (size, wide) = (elem.size(), elem.per(MAX_ACCESS as u32));
+    if !is_shifted(size) {
         bad(
-            format!("`unaligned` with elements of {bytes} bytes"),
+            format!("`unaligned` with elements of {size}"),
             "elements of 1, 2 or 4 bytes are shifted; without `unaligned` accesses are as wide as they are aligned",
         );
     } else if let Some(vec) = attrs.vec.filter(|&vec| vec != wide) {
         bad(
-            format!("`unaligned` with accesses of {vec} elements of {bytes} bytes"),
+            format!("`unaligned` with accesses of {vec} elements of {size}"),
             "unaligned accesses are of 16 bytes: leave `vec` out",
         );
     } else if !aligned.is_power_of_two() || aligned >= wide {
@@ -379,9 +380,9 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
                 "copy without `async`, which converts in registers",
             );
         } else if let Some(vec) = attrs.vec
-            && !ASYNCHRONOUS_COPY_BYTES.iter().any(|n| u64::from(*n) == u64::from(vec) * u64::from(a.bytes()))
+            && !is_asynchronous_access(a.size(), vec)
         {
-            let bytes = u64::from(vec) * u64::from(a.bytes());
+            let bytes = a.bytes_of(vec.into());
             bad(
                 format!("`async` with accesses of {bytes} bytes, expected 4, 8 or 16"),
                 "copy without `async`, or make wider accesses possible: declare what divides the strides",
@@ -551,8 +552,8 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     }
 }
 
-fn smallest_bytes(cx: &Cx<'_, '_>, elem: ElemRef) -> u64 {
-    candidate_elems(cx.k, elem).into_iter().map(|e| u64::from(e.bytes())).min().unwrap_or(1)
+fn smallest(cx: &Cx<'_, '_>, elem: ElemRef) -> Bits {
+    candidate_elems(cx.k, elem).into_iter().map(Elem::size).min().unwrap_or(Elem::U8.size())
 }
 
 /// Where the elements of a reference or window are; `None` for scalars.

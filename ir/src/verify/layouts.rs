@@ -107,7 +107,7 @@ fn panels(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, layout: &SmemLayout, pitch:
         let note = "the stride that is no power of two counts panels, of which each ends in front of the next one";
         cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
     } else if let ElemRef::Known(elem) = t.elem
-        && !(pitch.stride * u64::from(elem.bytes())).is_multiple_of(PANEL_BYTES)
+        && !elem.size().makes_up(pitch.stride, PANEL_BYTES)
     {
         let message = format!("panels of `{name}` begin at no multiples of {PANEL_BYTES} bytes");
         let note = "of rows of 128 bytes a panel has a multiple of 8";

@@ -66,13 +66,13 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
         let along = wanted.filter(|_| stride_1.is_some()).unwrap_or(contiguous);
         read.push((from.base, along));
         let width = global_width(k, &facts, &from, &shape);
-        let aligned = width.elems * elem.bytes() >= MAX_ACCESS_BYTES;
+        let multiple = elem.per(MAX_ACCESS_BYTES);
+        let aligned = width.elems >= multiple;
         if aligned && (along == contiguous || factor.in_registers) || found.iter().any(|o| o.tensor == from.base) {
             return;
         }
         let name = &k.values[from.base].name;
         let why = if along == contiguous { width.why } else { other_order(name, elem) };
-        let multiple = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
         let refused = refused(k, from.base, stride_1, along);
         found.push(Operand { tensor: from.base, multiple, contiguous, along, why, refused });
     });

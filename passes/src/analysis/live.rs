@@ -1,6 +1,7 @@
 //! Register tiles that live at the same time.
 
 use crate::analysis::uses::{mentions, stmt_exprs};
+use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -14,8 +15,8 @@ use tilec_ir::typing::{Type, layout_of, let_init, resolve_view, type_of};
 pub(crate) struct Tile {
     /// Its extents.
     pub(crate) shape: Vec<u64>,
-    /// Bytes of an element.
-    pub(crate) bytes: u64,
+    /// What an element takes.
+    pub(crate) elem: Bits,
 }
 
 impl Tile {
@@ -28,7 +29,7 @@ impl Tile {
             [rows, 1] => (rows * 4).div_ceil(threads),
             _ => self.shape.iter().product::<u64>().div_ceil(threads),
         };
-        (elements * self.bytes).div_ceil(4)
+        self.elem.words(elements)
     }
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 
         Some(layout) => held(&layout, &tile.shape),
         None => tile.shape.iter().product::<u64>() / threads.max(1),
     };
-    (elements * tile.bytes).div_ceil(4)
+    tile.elem.words(elements)
 }
 
 /// Elements of a tile that a thread holds.
@@ -55,7 +56,7 @@ pub(crate) fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
 /// The register tile that a statement declares; `None` for names whose expressions are computed where they are used.
 pub(crate) fn declared(k: &Kernel, deferred: &Deferred, v: Value, s: Stmt) -> Option<Tile> {
     let known = |elem: ElemRef| match elem {
-        ElemRef::Known(elem) => Some(u64::from(elem.bytes())),
+        ElemRef::Known(elem) => Some(elem.size()),
         ElemRef::Param(_) => None,
     };
     let of = |e: Expr| match type_of(k, e) {
@@ -67,7 +68,7 @@ pub(crate) fn declared(k: &Kernel, deferred: &Deferred, v: Value, s: Stmt) -> Op
         StmtData::Let { init, .. } if deferred.init(v).is_none() && resolve_view(k, init).is_none() => of(init),
         _ => None,
     };
-    found.filter(|(shape, _)| !shape.is_empty()).map(|(shape, bytes)| Tile { shape, bytes })
+    found.filter(|(shape, _)| !shape.is_empty()).map(|(shape, elem)| Tile { shape, elem })
 }
 
 /// A variable that is a tile with extents that are known.
@@ -75,7 +76,7 @@ pub(crate) fn tile_of(k: &Kernel, v: Value) -> Option<Tile> {
     let t = k.tile_ty(v)?;
     let ElemRef::Known(elem) = t.elem else { return None };
     let shape = k.const_shape(&t.shape).filter(|shape| !shape.is_empty())?;
-    Some(Tile { shape, bytes: u64::from(elem.bytes()) })
+    Some(Tile { shape, elem: elem.size() })
 }
 
 /// From where to where in the text a tile lives.

@@ -72,7 +72,7 @@ pub fn kept_dims(view: &ResolvedView) -> Vec<usize> {
 /// The widest access to a window of a tensor whose tile has `shape` (in window order).
 pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64]) -> Width {
     let Some(elem) = elem_of(k, view.base) else { return narrow("the element type is not known", "") };
-    let full = u64::from((MAX_ACCESS_BYTES / elem.bytes()).max(1));
+    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     let name = &k.values[view.base].name;
     let Some(dim) = contiguous_dim(k, view.base) else {
         return narrow(&format!("no dimension of `{name}` has stride 1"), "");
@@ -97,11 +97,7 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
         }
     };
     if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
-        limit(
-            u64::from((align / elem.bytes()).max(1)),
-            &|| format!("`{name}` is declared with `align {align}`"),
-            &String::new,
-        );
+        limit(u64::from(elem.per(align)), &|| format!("`{name}` is declared with `align {align}`"), &String::new);
     }
     let extent = shape[window_dim];
     limit(extent, &|| format!("the tile is {extent} elements wide along the contiguous dimension"), &String::new);

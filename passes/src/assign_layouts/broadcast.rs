@@ -184,13 +184,13 @@ fn crowded(k: &Kernel, store: &Store, e: Expr, small: &[u64]) -> Option<String> 
         }
     });
     let held = |&v: &Value| {
-        let tile = Tile { shape: k.const_shape(&k.tile_ty(v)?.shape)?, bytes: known_elem(k, v).bytes().into() };
+        let tile = Tile { shape: k.const_shape(&k.tile_ty(v)?.shape)?, elem: known_elem(k, v).size() };
         Some(live::registers(k, v, &tile, threads))
     };
     let sums: u64 = tiles.iter().filter_map(held).sum();
     let base = resolve_view(k, e).expect("what repeats is a window").base;
     let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small))?;
-    let own = (live::held(&layout, small) * u64::from(known_elem(k, base).bytes())).div_ceil(4);
+    let own = known_elem(k, base).words(live::held(&layout, small));
     let has = roles::epilogue_registers(k, threads);
     (own > FEW && sums + own > has).then(|| {
         format!(

@@ -1,5 +1,6 @@
 //! Layouts that deal elements out so that neighbouring threads access neighbouring memory.
 
+use tilec_ir::bits::Bits;
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
 
@@ -57,7 +58,7 @@ pub(crate) fn blocked(
     second: usize,
     run: u32,
     threads: u32,
-    bytes: u32,
+    elem: Bits,
 ) -> Option<RegLayout> {
     let total: u32 = dim_bits.iter().sum();
     let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
@@ -68,8 +69,8 @@ pub(crate) fn blocked(
     let (along, across) = (columns(first), columns(second));
     let (along_run, along_rest) = along.split_at(run as usize);
     let (across_run, across_rest) = across.split_at(run as usize);
-    let missing = super::scattered::WIDE.saturating_sub(bytes.max(1).ilog2() + run);
-    let words = bytes << run >= 4;
+    let missing = elem.per(super::scattered::WIDE).ilog2().saturating_sub(run);
+    let words = elem.per(4) <= 1 << run;
     let (near, far) = along_rest.split_at(along_rest.len().min(super::scattered::UNITS as usize));
     let (piece, beyond) = across_rest.split_at(if words { across_rest.len().min(missing as usize) } else { 0 });
     let mut rest = [near, piece, far, beyond].concat();

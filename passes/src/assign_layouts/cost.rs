@@ -9,13 +9,14 @@ use super::graph::Access;
 use super::log2_shape;
 use crate::analysis::distribution::owned_run;
 use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::bits::Bits;
 use tilec_ir::layout::{Reach, RegLayout};
 use tilec_ir::target::WARP;
 
 /// Bytes of a sector of global memory.
-const SECTOR: u64 = 32;
+const SECTOR: u32 = 32;
 /// Bytes of a line of the cache.
-const LINE: u64 = 128;
+const LINE: u32 = 128;
 /// Bytes of all banks.
 const BANKS: u64 = 128;
 /// Issue slots of an access by itself.
@@ -42,7 +43,7 @@ pub(super) fn access(access: &Access, layout: &RegLayout, shape: &[u64]) -> u64 
     // In quarters.
     let passes = match access.global {
         true => sectors(access, layout, &bits, run),
-        false => 4 * (u64::from(run * access.bytes * WARP)).div_ceil(BANKS),
+        false => 4 * access.elem.bytes_of(u64::from(run * WARP)).div_ceil(BANKS),
     };
     ((access.weight * accesses * (4 * ACCESS + passes)) << warps) / 4
 }
@@ -55,33 +56,35 @@ fn sectors(access: &Access, layout: &RegLayout, bits: &[u32], run: u32) -> u64 {
     };
     let mask = (1u64 << extent) - 1;
     let (mut touched, mut elements) = (BTreeSet::new(), BTreeSet::new());
+    let sector = u64::from(access.elem.per(SECTOR));
     for lane in 0..u64::from(WARP) {
         let index = layout.at(lane, 0);
         let row = index & !(mask << base);
-        let first = (index >> base & mask) * u64::from(access.bytes) / SECTOR;
-        let last = ((index >> base & mask) + u64::from(run) - 1) * u64::from(access.bytes) / SECTOR;
-        touched.extend((first..=last).map(|sector| (row, sector)));
+        let first = (index >> base & mask) / sector;
+        let last = ((index >> base & mask) + u64::from(run) - 1) / sector;
+        touched.extend((first..=last).map(|at| (row, at)));
         elements.insert(index);
     }
-    let enough = (elements.len() as u64 * u64::from(run * access.bytes)).div_ceil(SECTOR);
+    let enough = access.elem.bytes_of(elements.len() as u64 * u64::from(run)).div_ceil(SECTOR.into());
     touched.len() as u64 + 3 * enough
 }
 
 /// Whether an access of a warp in a layout covers lines of global memory as a whole, so that wider accesses of threads touch no less of it.
-pub(super) fn covers_lines(layout: &RegLayout, shape: &[u64], dim: usize, run: u64, bytes: u32) -> bool {
+pub(super) fn covers_lines(layout: &RegLayout, shape: &[u64], dim: usize, run: u64, elem: Bits) -> bool {
     let bits = log2_shape(shape);
     let base: u32 = bits[..dim].iter().sum();
     let mask = (1u64 << bits[dim]) - 1;
+    let line = u64::from(elem.per(LINE));
     let mut lines: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let mut elements = BTreeSet::new();
     for lane in 0..u64::from(WARP) {
         let index = layout.at(lane, 0);
-        let line = (index & !(mask << base), (index >> base & mask) * u64::from(bytes) / LINE);
+        let at = (index & !(mask << base), (index >> base & mask) / line);
         if elements.insert(index) {
-            *lines.entry(line).or_default() += run * u64::from(bytes);
+            *lines.entry(at).or_default() += run;
         }
     }
-    lines.values().all(|&covered| covered == LINE)
+    lines.values().all(|&covered| covered == line)
 }
 
 /// Whether an exchange goes through shared memory: elements cross warps, or lanes want so many registers that it is cheaper.
@@ -89,9 +92,9 @@ pub(super) fn through_memory(from: &RegLayout, to: &RegLayout) -> bool {
     from.swaps(to).is_none() && from.gather(to).is_none_or(|g| g.choices() > MOST_CHOICES)
 }
 
-/// Of an exchange of elements of so many bytes.
-pub(super) fn exchange(from: &RegLayout, to: &RegLayout, bytes: u32) -> u64 {
-    let words = ((u64::from(bytes) << to.value_bits()) / 4).max(1);
+/// Of an exchange of elements of this size.
+pub(super) fn exchange(from: &RegLayout, to: &RegLayout, elem: Bits) -> u64 {
+    let words = elem.words(1 << to.value_bits());
     let warps = to.thread_bits().saturating_sub(WARP.ilog2());
     let gather = from.gather(to).filter(|_| !through_memory(from, to));
     let Some(gather) = gather else { return (3 * words + BARRIERS) << warps };

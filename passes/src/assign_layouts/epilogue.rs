@@ -143,10 +143,10 @@ fn stores_lines(k: &Kernel, dst: Expr, layout: &RegLayout, shape: &[u64]) -> boo
     let found = (|| {
         let view = resolve_view(k, dst)?;
         let dim = window_contiguous_dim(k, &view)?;
-        let bytes = elem_of(k, view.base)?.bytes();
+        let elem = elem_of(k, view.base)?.size();
         let width = u64::from(global_width(k, &Facts::new(k), &view, shape).elems);
         let run = width.min(1 << owned_run(layout, &super::log2_shape(shape), dim));
-        Some(super::cost::covers_lines(layout, shape, dim, run, bytes))
+        Some(super::cost::covers_lines(layout, shape, dim, run, elem))
     })();
     found.unwrap_or(false)
 }

@@ -383,7 +383,7 @@ impl Product {
 
 /// Repetition bits of a run of 16 bytes of elements.
 fn run_of(elem: Elem) -> u32 {
-    (16 / elem.bytes().max(1)).max(1).ilog2()
+    elem.per(16).ilog2()
 }
 
 /// The places of a product in warp tiles of so many bits along the instruction's rows and columns.

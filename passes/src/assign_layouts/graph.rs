@@ -13,11 +13,12 @@ use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::BTreeMap;
+use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, type_of, window_of_registers};
 
 /// A node's number.
@@ -40,8 +41,8 @@ pub(super) enum What {
 pub(super) struct Node {
     pub(super) what: What,
     pub(super) shape: Vec<u64>,
-    /// Bytes of an element.
-    pub(super) bytes: u32,
+    /// What an element takes.
+    pub(super) elem: Bits,
     /// The layout, if it is known: that of a product, or one that a person wrote.
     pub(super) fixed: Option<RegLayout>,
     /// The memory accessed in it.
@@ -63,8 +64,8 @@ pub(super) struct Access {
     pub(super) width: u32,
     /// The dimension of the tile along which memory is contiguous.
     pub(super) dim: Option<usize>,
-    /// Bytes of an element in memory.
-    pub(super) bytes: u32,
+    /// What an element takes in memory.
+    pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
     /// How often it is done, relative to what stands in no loop.
@@ -309,17 +310,17 @@ impl Builder<'_> {
         at: Option<Stmt>,
         fixed: Option<RegLayout>,
     ) -> NodeId {
-        let bytes = match what {
-            What::Tile(v) => elem_of(self.k, v).map(|e| e.bytes()),
+        let elem = match what {
+            What::Tile(v) => elem_of(self.k, v),
             _ => expr.and_then(|e| match type_of(self.k, e).ok()?.elem() {
-                Some(ElemRef::Known(elem)) => Some(elem.bytes()),
+                Some(ElemRef::Known(elem)) => Some(elem),
                 _ => None,
             }),
         };
-        let bytes = bytes.unwrap_or(4);
+        let elem = elem.unwrap_or(Elem::F32).size();
         let operations = expr.map_or(0, |e| self.operations(e)) * self.weight();
         let accesses = Vec::new();
-        self.graph.nodes.push(Node { what, shape, bytes, fixed, accesses, operations, axis: None, expr, at });
+        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis: None, expr, at });
         self.graph.nodes.len() - 1
     }
 
@@ -454,14 +455,14 @@ impl Builder<'_> {
     fn access(&mut self, node: NodeId, view: &ResolvedView, shape: &[u64], load: bool, plain: bool) {
         let elem = known_elem(self.k, view.base);
         let global = self.k.tensor_ty(view.base).is_some();
-        let full = (MAX_ACCESS_BYTES / elem.bytes()).max(1);
+        let full = elem.per(MAX_ACCESS_BYTES);
         let (width, dim) = match global {
             true => (global_width(self.k, &self.facts, view, shape).elems, window_contiguous_dim(self.k, view)),
             false => (full, smem_window_dim(self.k, view)),
         };
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
         let weight = self.weight();
-        let access = Access { width, dim, bytes: elem.bytes(), global, load, weight, plain };
+        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain };
         self.graph.nodes[node].accesses.push(access);
     }
 }

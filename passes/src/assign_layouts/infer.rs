@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
             Some((wanted, given)) => {
                 let forth = matches!(edge.relation, Relation::Result | Relation::Copy | Relation::Transposed);
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
-                1 + edge.weight * cost::exchange(from, to, b.bytes)
+                1 + edge.weight * cost::exchange(from, to, b.elem)
             }
             None => NEVER,
         };

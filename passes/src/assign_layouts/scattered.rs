@@ -10,11 +10,11 @@ use crate::analysis::width::{elem_of, known_elem};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
+use tilec_ir::target::is_asynchronous_access;
 use tilec_ir::typing::resolve_view;
 
-/// Log2 of the bytes of the longest access.
-pub(super) const WIDE: u32 = 4;
+/// Bytes of the longest access.
+pub(super) const WIDE: u32 = 16;
 /// Bank bits above a run of 16 bytes: 128 bytes of banks.
 pub(super) const UNITS: u32 = 3;
 
@@ -29,7 +29,7 @@ pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
         && elem == stored
         && attrs.reduce.is_none()
         && attrs.vec.is_none_or(|vec| vec == 1)
-        && ASYNCHRONOUS_COPY_BYTES.contains(&elem.bytes())
+        && is_asynchronous_access(elem.size(), 1)
         && (attrs.is_asynchronous() || crate::pipeline::asynchronous(k, cx.options, s))
 }
 
@@ -44,8 +44,7 @@ pub(super) fn layout(
     threads: u32,
 ) -> Option<RegLayout> {
     let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("it is a copy") };
-    let bytes = elem_of(k, resolve_view(k, src)?.base)?.bytes().max(1);
-    let run = WIDE.saturating_sub(bytes.ilog2());
+    let run = elem_of(k, resolve_view(k, src)?.base)?.per(WIDE).ilog2();
     let columns = |dim: usize, from: u32| {
         let base: u32 = dim_bits[..dim].iter().sum();
         let from = from.min(dim_bits[dim]);

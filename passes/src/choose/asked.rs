@@ -19,6 +19,7 @@ use crate::schedule_loops::{self, issue_clocks};
 use crate::select_mma::{self, Sharing, best_atom};
 use crate::{Cx, Options, pipeline, place_shared, roles, runs, specialize};
 use tilec_ir::atoms::Atom;
+use tilec_ir::bits::Bits;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
@@ -169,13 +170,14 @@ impl Reader<'_> {
         let asynchronous = self.options.target.has_asynchronous_copies();
         let mut fills = false;
         for m in &region.moves {
-            let bytes = (self.work.elements(self.env, &m.shape).unwrap_or(0) * m.bytes) as f64;
+            let bytes = m.elem.bytes_of(self.work.elements(self.env, &m.shape).unwrap_or(0)) as f64;
             *(if m.load { &mut part.loads } else { &mut part.stores }) += bytes;
             let filled = m.load && m.buffer.is_some();
             fills |= filled;
             part.shared += if filled { bytes } else { 0.0 };
             let narrow = self.supposed.narrow.contains(&m.at);
-            let narrow = if narrow { (WIDEST / (m.width * m.bytes).clamp(1, WIDEST)) as f64 * NARROW } else { 1.0 };
+            let narrow =
+                if narrow { (WIDEST / m.elem.bytes_of(m.width).clamp(1, WIDEST)) as f64 * NARROW } else { 1.0 };
             part.issued +=
                 narrow * bytes / ACCESS * if filled && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
         }
@@ -249,7 +251,7 @@ impl Reader<'_> {
                 // Each warp reads its rows of the one and its columns of the other.
                 let read = product.operands.iter().zip([wm, wn]).filter(|(o, _)| o.buffer.is_some());
                 for (_, extent) in read {
-                    let read = (warps * extent * depth * u64::from(product.inputs.bytes())) as f64;
+                    let read = product.inputs.size().bytes_of(warps * extent * depth) as f64;
                     part.shared += read;
                     part.issued += read / ACCESS;
                 }
@@ -280,13 +282,13 @@ impl Reader<'_> {
         if self.options.target.has_asynchronous_copies() {
             return 0;
         }
-        let bytes = |shape: &[Expr], bytes: u64| self.work.elements(self.env, shape).unwrap_or(0) * bytes;
+        let bytes = |shape: &[Expr], elem: Bits| elem.bytes_of(self.work.elements(self.env, shape).unwrap_or(0));
         let more = |region: &Region| {
             let fills = region.moves.iter().filter(|m| m.load && m.buffer.is_some());
-            let all: u64 = fills.map(|m| bytes(&m.shape, m.bytes)).sum();
+            let all: u64 = fills.map(|m| bytes(&m.shape, m.elem)).sum();
             let of_one = region.products.iter().map(|p| {
                 let [rows, cols, depth] = p.shape;
-                let each = u64::from(p.inputs.bytes());
+                let each = p.inputs.size();
                 bytes(&[rows, depth], each) + bytes(&[depth, cols], each)
             });
             all.saturating_sub(of_one.max().unwrap_or(0))
@@ -299,7 +301,7 @@ impl Reader<'_> {
     fn shared(&self, slots: &dyn Fn(&Region) -> u64) -> u64 {
         let (mut all, mut filled) = (0, 0);
         for tile in self.work.tiles.iter().filter(|t| t.shared) {
-            let bytes = self.work.elements(self.env, &tile.shape).unwrap_or(0) * tile.bytes;
+            let bytes = tile.elem.bytes_of(self.work.elements(self.env, &tile.shape).unwrap_or(0));
             let fills =
                 |r: &&Region| !r.loops.is_empty() && r.moves.iter().any(|m| m.load && m.buffer == Some(tile.value));
             let ring = self.work.regions.iter().find(fills).map_or(1, slots);
@@ -378,5 +380,5 @@ pub(super) fn read_by_warpgroups(work: &Work<'_>, env: &Env, product: &Product) 
     let [a, b] = product.operands.map(|o| o.buffer.is_some());
     let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
     let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
-    rows / INSTRUCTION_ROWS * (own + cols) * depth * f64::from(product.inputs.bytes())
+    product.inputs.size().traffic(rows / INSTRUCTION_ROWS * (own + cols) * depth)
 }

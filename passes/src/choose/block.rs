@@ -46,7 +46,7 @@ impl Setting<'_> {
         // The sums of the groups meet in shared memory.
         let sums = |(p, s): (&Product, &Shape)| match s.groups {
             1 => 0,
-            groups => groups * s.rows * s.cols * u64::from(p.acc.bytes()),
+            groups => p.acc.bytes_of(groups * s.rows * s.cols),
         };
         let exchanged: u64 = self.products().zip(&shapes).map(sums).sum();
         parts[0].shared += 2.0 * exchanged as f64;
@@ -131,7 +131,7 @@ impl Setting<'_> {
             let filled = self.moves().find(|m| m.load && m.buffer == Some(tile.value));
             let elements =
                 filled.map_or_else(|| work.elements(env, &tile.shape).unwrap_or(0), |m| self.elements(env, m));
-            let bytes = elements.saturating_mul(tile.bytes * slots);
+            let bytes = tile.elem.bytes_of(elements).saturating_mul(slots);
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
@@ -149,7 +149,7 @@ impl Setting<'_> {
                 return 0;
             }
             let shape = m.shape.iter().map(|&e| self.work.extent(env, e).unwrap_or(0));
-            buffer_bytes(shape, m.bytes, accelerated)
+            buffer_bytes(shape, m.elem, accelerated)
         };
         let most = self.moves().filter(|m| !m.load && !m.modes).map(buffer).max().unwrap_or(0);
         most.next_multiple_of(ALIGNED)
@@ -163,9 +163,9 @@ impl Setting<'_> {
         }
         let work = self.work;
         let far = |x: u64, from: u64| u64::from(x.max(1).ilog2().abs_diff(from.ilog2()));
-        let run = |m: &Move| m.contiguous.and_then(|d| work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
-        let each = |m: &Move| work.elements(env, &m.shape).unwrap_or(1) * m.bytes / threads;
-        self.moves().map(|m| 16 * far(each(m), 64) + far(run(m), 512)).max().unwrap_or(0)
+        let run = |m: &Move| m.contiguous.and_then(|d| work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+        let each = |m: &Move| m.elem.bytes_of(work.elements(env, &m.shape).unwrap_or(1)) / threads;
+        self.moves().map(|m| 16 * far(each(m), 64) + far(m.elem.bytes_of(run(m)), 512)).max().unwrap_or(0)
     }
 
     /// Completes a cost for the number of stages.

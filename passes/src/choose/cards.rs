@@ -286,7 +286,7 @@ impl Card {
             };
         }
         if row.asynchronous() {
-            return self.warpgroups * 2.0 / f64::from(input.bytes());
+            return self.warpgroups * 2.0 / input.size().traffic(1.0);
         }
         let unit = match input {
             Elem::F16 if acc == Elem::F16 => rates.half,

@@ -190,7 +190,7 @@ impl<'a> Combinations<'a> {
                     None if self.space.scalar => 64,
                     None => 128,
                 };
-                extent(depth).saturating_mul(u64::from(product.inputs.bytes())) <= longest * groups
+                product.inputs.size().bytes_of(extent(depth)) <= longest * groups
             }
         }
     }
@@ -207,7 +207,7 @@ impl<'a> Combinations<'a> {
         let loaded = |operand: usize, lines: f64| {
             let buffer = product.operands[operand].buffer;
             let load = region.moves.iter().find(|m| m.load && buffer.is_some() && m.buffer == buffer);
-            load.map_or(0.0, |m| lines * m.bytes as f64)
+            load.map_or(0.0, |m| m.elem.traffic(lines))
         };
         let (left, right) = (loaded(0, rows), loaded(1, cols));
         // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.

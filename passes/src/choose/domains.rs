@@ -3,6 +3,7 @@
 use super::parameters::Role;
 use super::space::Space;
 use crate::select_mma::warpgroup;
+use tilec_ir::types::Elem;
 
 /// Rows of the smallest tiles of warpgroups.
 const SHORTEST_TILE: i64 = 16;
@@ -44,7 +45,7 @@ impl Space<'_> {
             // Columns of the instruction need no power of two.
             let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
             // Any multiple of 16 of them: these come out even where others do not. Of small tiles only those of elements of 16 bits were measured.
-            let measured = product.is_some_and(|p| p.inputs.bytes() == 2);
+            let measured = product.is_some_and(|p| p.inputs.size().get() == 16);
             let unit = |n: i64| if !measured && matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
             let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
@@ -72,9 +73,9 @@ impl Space<'_> {
                 // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
                 // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
                 Role::Depth => {
-                    let bytes = product.map_or(2, |p| i64::from(p.inputs.bytes()));
+                    let elem = product.map_or(Elem::F16.size(), |p| p.inputs.size());
                     let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
-                    let mut depths = rows.map(|row| row / bytes).to_vec();
+                    let mut depths = rows.map(|row| i64::from(elem.per(row))).to_vec();
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
@@ -97,11 +98,11 @@ impl Space<'_> {
         match role {
             Role::Rows | Role::Cols => vec![256, 128, 64, 32, 16],
             Role::Depth => {
-                let bytes = product.map_or(4, |p| i64::from(p.inputs.bytes()));
+                let elem = product.map_or(Elem::F32.size(), |p| p.inputs.size());
                 let groups = self.autos.iter().any(|a| a.role == Role::Groups);
                 let all = &[64, 32, 128, 256][..];
                 let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
-                depths.iter().map(|depth| (depth / bytes).max(1)).collect()
+                depths.iter().map(|&bytes| elem.per(bytes).into()).collect()
             }
             // A warp has all elements along what is reduced.
             Role::WarpRows | Role::WarpCols if !self.reduced.is_empty() => vec![32, 64, 16, 128, 256],
@@ -110,7 +111,7 @@ impl Space<'_> {
             Role::WarpRows => vec![32, 64, 16],
             Role::WarpCols if scalar => vec![64, 32, 16],
             // Sums of two bytes leave room for twice as many.
-            Role::WarpCols if product.is_some_and(|p| p.acc.bytes() == 2) => vec![64, 32, 128, 16],
+            Role::WarpCols if product.is_some_and(|p| p.acc.bits() == 16) => vec![64, 32, 128, 16],
             Role::WarpCols => vec![64, 32, 16],
             Role::Groups => vec![1, 2, 4, 8],
             Role::Stages | Role::Raster => vec![1],

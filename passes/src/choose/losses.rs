@@ -89,8 +89,8 @@ impl<'a> Estimate<'a> {
     fn has_odd_rows(&self, loss: &Loss) -> bool {
         let multiplied = |r: &Region| r.products.iter().any(|p| loss.at.contains(&p.at));
         let odd = |m: &Move| {
-            let row = m.pitch.and_then(|e| self.space.work.extent(&self.env, e)).map(|n| n * m.bytes);
-            row.is_some_and(|bytes| !bytes.is_multiple_of(u64::from(MAX_ACCESS_BYTES)))
+            let row = m.pitch.and_then(|e| self.space.work.extent(&self.env, e));
+            row.is_some_and(|n| !m.elem.makes_up(n, MAX_ACCESS_BYTES.into()))
         };
         let own = |r: &Region| r.moves.iter().any(|m| odd(m) && (loss.at.contains(&m.at) || m.load && multiplied(r)));
         self.space.work.regions.iter().any(own)

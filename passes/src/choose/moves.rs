@@ -17,32 +17,32 @@ impl Setting<'_> {
         if self.warpgroups.is_none() || m.buffer.is_none() || extent.is_power_of_two() {
             return all;
         }
-        let row = rows(extent.saturating_mul(m.bytes), false).map_or(1, |x| x.row_bytes() / m.bytes.max(1));
-        all / extent.max(1) * extent.next_multiple_of(row.max(1))
+        let row = rows(extent, m.elem, false).map_or(1, |x| m.elem.per(x.row_bytes() as u32));
+        all / extent.max(1) * extent.next_multiple_of(row.into())
     }
 
     /// Elements of an access that are known to lie together.
     fn width(&self, m: &Move) -> u64 {
         let wide = self.supposed.wide.contains(&m.at);
-        if wide { u64::from(MAX_ACCESS_BYTES) / m.bytes.max(1) } else { m.width }
+        if wide { m.elem.per(MAX_ACCESS_BYTES).into() } else { m.width }
     }
 
     /// Bytes of a thread's access.
     pub(super) fn access(&self, env: &Env, m: &Move, shapes: &[Shape]) -> u64 {
-        if self.transposed(m, shapes) && m.bytes >= 4 {
-            return m.bytes;
+        if self.transposed(m, shapes) && !m.elem.shares_registers() {
+            return m.elem.bytes_of(1);
         }
         if self.shifted(env, m, shapes) {
             return u64::from(MAX_ACCESS_BYTES);
         }
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
-        (self.width(m).min(run) * m.bytes).clamp(1, 16)
+        m.elem.bytes_of(self.width(m).min(run)).clamp(1, 16)
     }
 
     /// Whether the tile is loaded in aligned words and shifted into place.
     pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
-        m.load && m.plain && takes_words(m.bytes, self.width(m), run) && !self.transposed(m, shapes)
+        m.load && m.plain && takes_words(m.elem, self.width(m), run) && !self.transposed(m, shapes)
     }
 
     /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.
@@ -62,6 +62,6 @@ impl Setting<'_> {
     pub(super) fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
         let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
         let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };
-        in_panels(&shape, dim, m.bytes)
+        in_panels(&shape, dim, m.elem)
     }
 }

@@ -42,7 +42,8 @@ impl Setting<'_> {
             || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
         let (mut across, mut fetched_by) = (false, Vec::new());
         for m in &region.moves {
-            let bytes = self.elements(env, m) as f64 * m.bytes as f64;
+            let elements = self.elements(env, m) as f64;
+            let bytes = m.elem.traffic(elements);
             let access = self.access(env, m, shapes);
             let fills = m.load && m.buffer.is_some();
             let transposed = self.transposed(m, shapes);
@@ -54,16 +55,17 @@ impl Setting<'_> {
                 || self.target.has_asynchronous_copies()
                     && m.plain
                     && !shifted
-                    && (!transposed || m.bytes >= 4)
+                    && (!transposed || !m.elem.shares_registers())
                     && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
             direct &= !fills || asynchronous || shifted;
             // Rows shorter than a sector of 32 bytes fetch more than they use.
-            let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1) * m.bytes;
+            let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
+            let run = m.elem.bytes_of(run);
             let mut fetched = bytes * (32.0 / run as f64).max(1.0);
             // A tensor copy asks for two lines where a row of the tile lies across them.
-            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs().saturating_mul(m.bytes);
+            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {
-                let lies_across = !pitch.is_multiple_of(LINE);
+                let lies_across = !m.elem.makes_up(pitch, LINE);
                 across |= lies_across;
                 // It asks for whole lines, whatever it takes of them.
                 fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
@@ -71,7 +73,7 @@ impl Setting<'_> {
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
             if self.warpgroups.is_some() && !m.load && access < 16 {
-                part.pieces += bytes / m.bytes as f64;
+                part.pieces += elements;
             }
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
@@ -90,8 +92,8 @@ impl Setting<'_> {
             }
         }
         part.across = across;
-        for (shape, bytes) in &region.shared {
-            let bytes = self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64;
+        for (shape, elem) in &region.shared {
+            let bytes = elem.traffic(self.work.elements(env, shape).unwrap_or(0) as f64);
             part.shared += bytes;
             part.issued += bytes / 512.0;
         }
@@ -107,7 +109,7 @@ impl Setting<'_> {
         let row = shape.atom.row();
         // What a warp does of the depth.
         let (wm, wn, depth) = (shape.warp.0 as f64, shape.warp.1 as f64, (shape.depth / shape.groups) as f64);
-        let bytes = f64::from(product.inputs.bytes());
+        let bytes = |elements: f64| product.inputs.size().traffic(elements);
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         let clocks = macs / self.card.rate(shape.atom, product.inputs, product.acc);
@@ -117,7 +119,7 @@ impl Setting<'_> {
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
-            part.shared += blocks * (64.0 + n) * depth * bytes;
+            part.shared += bytes(blocks * (64.0 + n) * depth);
             part.blocks = blocks * f64::from(WARPGROUP) / warps;
             part.issued += blocks * depth * 4.0;
             // An addition for each register of a thread: the four warps of a group go side by side.
@@ -127,8 +129,8 @@ impl Setting<'_> {
             if shape.way.registers {
                 // The warps of a group share what moves shared memory, and products wait for the last of them.
                 let rows = if shape.way.swap { wn } else { wm };
-                part.between += rows * depth * bytes / f64::from(WORD * WARP) + LOADED;
-                part.issued += rows * depth * bytes / f64::from(WORD * WARP);
+                part.between += bytes(rows * depth) / f64::from(WORD * WARP) + LOADED;
+                part.issued += bytes(rows * depth) / f64::from(WORD * WARP);
                 if !warpgroup::reads_registers(product.inputs.a) {
                     part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
                 }
@@ -141,14 +143,14 @@ impl Setting<'_> {
         if row.tensor_core {
             let (m, n, k) = row.log2_shape;
             part.issued += macs / f64::from(1u32 << (m + n + k));
-            let read = warps * (wm + wn) * depth * bytes;
+            let read = bytes(warps * (wm + wn) * depth);
             part.shared += read;
             part.issued += read / 512.0;
             part.chain += depth / f64::from(1u32 << k) * CHAIN_TENSOR;
         } else {
             // Four rows by eight columns of lanes: a thread reads runs of 16 bytes, and a warp's load takes two units of
             // 128 bytes, for lanes share what they read.
-            let runs = (wm / 4.0 * bytes / 16.0).ceil() + (wn / 8.0 * bytes / 16.0).ceil();
+            let runs = (bytes(wm / 4.0) / 16.0).ceil() + (bytes(wn / 8.0) / 16.0).ceil();
             part.issued += macs / lanes / f64::from(row.k) + warps * depth * runs;
             part.shared += warps * depth * runs * 2.0 * 128.0;
             part.chain += depth / f64::from(row.k) * CHAIN_SCALAR;

@@ -87,7 +87,7 @@ impl Setting<'_> {
         // Where nothing is said, products share what there are of registers among them in the end; this is what they begin with.
         let reduced = [0, 1].map(|axis| self.reduced.contains(&axis));
         let warp = self.scheduled(env)?.unwrap_or_else(|| usual_tile((rows, cols), reduced));
-        let fit = Owners::Warps { groups }.fit((rows, cols), warp, product.acc.bytes(), *threads);
+        let fit = Owners::Warps { groups }.fit((rows, cols), warp, product.acc.size(), *threads);
         // Which tile a reduction is of is not known before values are: of a kernel that has one all products have whole rows or columns in a warp.
         let whole = |axis: usize, own: u64, all: u64| !self.reduced.contains(&axis) || own == all;
         if fit != Err(Unfit::Divides) && !(whole(0, warp.0, rows) && whole(1, warp.1, cols)) {
@@ -128,7 +128,7 @@ impl Setting<'_> {
         if whole.is_some_and(|whole| whole != tiled.tile) {
             return Err(Illegal::WarpTile);
         }
-        let needed = Owners::Warpgroups.fit((rows, cols), tiled.tile, product.acc.bytes(), *threads)?;
+        let needed = Owners::Warpgroups.fit((rows, cols), tiled.tile, product.acc.size(), *threads)?;
         // The producer has a warpgroup of its own.
         let replicas = if whole.is_some() { 2 } else { 1 };
         if groups > 1 || needed * replicas + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS) {
@@ -168,7 +168,7 @@ pub(super) fn slice(product: &Product, shape: &Shape) -> u64 {
         row,
         product.operands.map(|o| {
             let along = if row.sums() { o.along || transposes(row, product.inputs.a) } else { false };
-            along.then(|| product.inputs.bytes())
+            along.then(|| product.inputs.size())
         }),
         shape.depth / shape.groups,
     )

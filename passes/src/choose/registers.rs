@@ -9,6 +9,8 @@ use crate::roles;
 use crate::schedule::{occupancy, spills};
 use crate::select_mma::{accumulator_registers, warpgroup};
 use tilec_ir::atoms::Bit;
+use tilec_ir::bits::Bits;
+use tilec_ir::entities::Expr;
 use tilec_ir::target::WARP;
 
 /// Registers that addresses and counters take at least.
@@ -54,7 +56,7 @@ impl Setting<'_> {
             lone: true,
             beside: self.work.functions,
         };
-        let pieces = !block.wide || self.moves().any(|m| m.bytes < 4 && self.transposed(m, shapes));
+        let pieces = !block.wide || self.moves().any(|m| m.elem.shares_registers() && self.transposed(m, shapes));
         let staged = parts.iter().any(|p| p.staged);
         let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
             _ if pieces && staged => ADDRESSES_STAGED,
@@ -74,7 +76,8 @@ impl Setting<'_> {
         // What a thread of a single warp transposes is estimated too low.
         let alone = pieces && staged && threads == u64::from(WARP);
         // Aligned words that cover unaligned rows are twice as many as those of the tile.
-        let covering: u64 = self.moves().filter(|m| shifted(m)).map(|m| elements(m) * m.bytes / (4 * threads)).sum();
+        let covering: u64 =
+            self.moves().filter(|m| shifted(m)).map(|m| m.elem.bytes_of(elements(m)) / (4 * threads)).sum();
         let whole = self.warpgroups.is_some() && !self.holds_whole(env, &block);
         if (block.tiles + covering > room || alone || whole) && !self.crowded {
             return Err(Illegal::Registers);
@@ -100,7 +103,7 @@ impl Setting<'_> {
         let one = |(product, shape): (&Product, &Shape)| {
             let sums = warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums));
             let loaded = if shape.way.registers { LOADED + sums / LOADED_SHARE } else { 0 };
-            let unpacked = if product.acc.bytes() < 4 { UNPACKED } else { 0 };
+            let unpacked = if product.acc.size().shares_registers() { UNPACKED } else { 0 };
             BESIDE_SUMS + loaded + unpacked
         };
         self.products().zip(shapes).map(one).max().unwrap_or(BESIDE_SUMS)
@@ -114,14 +117,14 @@ impl Setting<'_> {
 
     /// Registers that a matrix takes on its way: bytes are taken apart.
     fn words(&self, env: &Env, m: &Move, block: &occupancy::Block) -> u64 {
-        self.work.elements(env, &m.shape).unwrap_or(0) * m.bytes.max(2) / (4 * block.threads)
+        m.elem.max(Bits::new(16)).bytes_of(self.work.elements(env, &m.shape).unwrap_or(0)) / (4 * block.threads)
     }
 
     /// Whether a thread has registers for a matrix that tensor copies load as a whole in a rare branch, and for what it is combined with.
     fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
         let rare = self.rare(env, block);
         let held = block.tiles + rare + roles::BESIDE;
-        let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.bytes < 2);
+        let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.elem.get() < 16);
         let apart = if bytes { UNPACKED } else { 0 };
         let whole = self.stage_stores && rare > 0 && held <= self.has(block);
         !whole || held + COMBINED * self.work.repeated + self.work.functions + apart <= self.has(block)
@@ -147,7 +150,7 @@ impl Setting<'_> {
     /// Addresses of asynchronous copies beyond the usual four of a thread and tile.
     fn more_addresses(&self, env: &Env, shapes: &[Shape], threads: u64) -> u64 {
         let copies = |m: &Move| {
-            let bytes = self.work.elements(env, &m.shape).unwrap_or(0) * m.bytes;
+            let bytes = m.elem.bytes_of(self.work.elements(env, &m.shape).unwrap_or(0));
             // A place that is found by digits is a pointer, two registers.
             if m.modes { 2 * bytes / self.access(env, m, shapes) / threads } else { bytes / 16 / threads }
         };
@@ -157,10 +160,11 @@ impl Setting<'_> {
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
     fn registers(&self, env: &Env, shapes: &[Shape], threads: u64, parts: &[Part]) -> u64 {
-        let words = |elements: u64, bytes: u64| (elements * bytes).div_ceil(4 * threads);
+        let words = |bytes: u64| bytes.div_ceil(4 * threads);
+        let bytes = |shape: &[Expr], elem: Bits| elem.bytes_of(self.work.elements(env, shape).unwrap_or(0));
         let accumulator = |t: &Tile| self.products().any(|p| p.accumulator == t.value);
         let tiles = self.work.tiles.iter().filter(|t| !t.shared && !accumulator(t));
-        let mut sum: u64 = tiles.map(|t| words(self.work.elements(env, &t.shape).unwrap_or(0), t.bytes)).sum();
+        let mut sum: u64 = tiles.map(|t| words(bytes(&t.shape, t.elem))).sum();
         for (product, shape) in self.products().zip(shapes) {
             let row = shape.atom.row();
             // Operands stay in shared memory, but for one that may come from registers.
@@ -168,8 +172,7 @@ impl Setting<'_> {
                 sum += warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.way, (product.acc, shape.sums));
                 continue;
             }
-            sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.bytes());
-            let bytes = u64::from(product.inputs.bytes());
+            sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.size());
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
             let copies = if (shape.depth / shape.groups / depth).is_multiple_of(2) { 2 } else { 1 };
@@ -177,7 +180,7 @@ impl Setting<'_> {
             let shared_lanes = |bits: &[Bit]| 1u64 << bits.iter().filter(|b| matches!(b, Bit::Same)).count();
             for (extent, fragment) in [(shape.warp.0, row.a), (shape.warp.1, row.b)] {
                 let same = fragment.first().map_or(1, |f| shared_lanes(&f.lane));
-                sum += copies * (extent * depth * bytes * same).div_ceil(4 * u64::from(WARP));
+                sum += copies * product.inputs.size().bytes_of(extent * depth * same).div_ceil(4 * u64::from(WARP));
             }
         }
         for (region, part) in self.work.regions.iter().zip(parts) {
@@ -186,8 +189,8 @@ impl Setting<'_> {
                 let shifted = |m: &Move| self.shifted(env, m, shapes);
                 let into = region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
                 let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };
-                let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m)) * m.bytes;
-                sum += into.map(|m| words(self.work.elements(env, &m.shape).unwrap_or(0), pieces(m))).sum::<u64>();
+                let pieces = |m: &Move| (4 / self.access(env, m, shapes)).max(twice(m));
+                sum += into.map(|m| words(pieces(m) * bytes(&m.shape, m.elem))).sum::<u64>();
             }
         }
         sum

@@ -21,6 +21,7 @@ use crate::schedule_loops::tensor_rate;
 use crate::select_mma::{self, best_atom};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::types::Elem;
 
 /// A candidate that is legal.
 #[derive(Clone, Debug)]
@@ -239,7 +240,8 @@ impl<'a> Several<'a> {
         let products = || self.space.work.regions.iter().flat_map(|r| &r.products);
         let deep = self.reduces(p);
         let wide = self.space.options.target.has_tensor_copies();
-        let (deepest, bytes) = (128, products().next().map_or(2, |p| i64::from(p.inputs.bytes())));
+        let inputs = products().next().map_or(Elem::F16.size(), |p| p.inputs.size());
+        let depth = |bytes: u32| i64::from(inputs.per(bytes));
         match role {
             Role::Rows if wide => vec![128, 192, 64, 256],
             Role::Rows => vec![128, 64, 256],
@@ -247,7 +249,7 @@ impl<'a> Several<'a> {
             Role::Cols if deep || !wide => vec![128, 64, 32],
             // Odd multiples of 16 columns spill where results are computed out of several sums.
             Role::Cols => vec![128, 64, 256, 96, 160, 192, 32],
-            Role::Depth => vec![deepest / bytes, deepest / bytes / 2, 2 * deepest / bytes],
+            Role::Depth => vec![depth(128), depth(64), depth(256)],
             Role::Groups | Role::Raster => vec![1],
             Role::WarpRows | Role::WarpCols => vec![64, 32, 128, 16],
             Role::Threads => vec![128, 256, 384, 64, 512],
@@ -338,14 +340,14 @@ impl<'a> Several<'a> {
         let elements = |shape: &[Expr]| work.elements(env, shape).unwrap_or(0) as f64;
         // Clocks are counted for each warpgroup, in whole numbers.
         let product = |p: &Product| {
-            let clocks = elements(&p.shape) / tensor_rate(card, u64::from(p.inputs.b.bytes())) as f64;
+            let clocks = elements(&p.shape) / tensor_rate(card, p.inputs.b.size()) as f64;
             (clocks - ROUNDED).max(1.0)
         };
         let loops = work.regions.iter().filter(|r| !r.products.is_empty()).map(|r| Loop {
             trips: work.trips(env, r),
             length: r.products.iter().map(product).sum(),
             groups: 0.0,
-            loads: r.moves.iter().filter(|m| m.load).map(|m| elements(&m.shape) * m.bytes as f64).sum(),
+            loads: r.moves.iter().filter(|m| m.load).map(|m| m.elem.traffic(elements(&m.shape))).sum(),
             shared: r.products.iter().map(|p| read_by_warpgroups(work, env, p)).sum(),
         });
         scheduled::time(card, &self.tiles(launch, 0.0), loops).seconds

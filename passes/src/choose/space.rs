@@ -176,7 +176,7 @@ impl<'a> Space<'a> {
     /// Bytes of all tensors.
     pub(super) fn bytes(&self, env: &Env) -> f64 {
         let tensors = self.work.tensors.iter();
-        tensors.map(|(shape, bytes)| self.work.elements(env, shape).unwrap_or(0) as f64 * *bytes as f64).sum()
+        tensors.map(|(shape, elem)| elem.traffic(self.work.elements(env, shape).unwrap_or(0) as f64)).sum()
     }
 
     /// Rasterises as well as can be, or as it is given: the best number of columns to group.

@@ -13,6 +13,7 @@ use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use cranelift_entity::SecondaryMap;
 use tilec_ir::atoms::{Atom, Inputs};
+use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
@@ -59,8 +60,8 @@ pub(super) struct Move {
     pub(super) shape: Vec<Expr>,
     /// The dimension along which it is contiguous in global memory.
     pub(super) contiguous: Option<usize>,
-    /// Bytes of an element there.
-    pub(super) bytes: u64,
+    /// What an element takes there.
+    pub(super) elem: Bits,
     /// Elements of an access that the preconditions allow.
     pub(super) width: u64,
     /// The buffer that it fills.
@@ -84,8 +85,8 @@ pub(super) struct Region {
     pub(super) stmts: Vec<Stmt>,
     pub(super) products: Vec<Product>,
     pub(super) moves: Vec<Move>,
-    /// Tiles that copies read from or write to shared memory, with the bytes of an element; not those of products and of `moves`.
-    pub(super) shared: Vec<(Vec<Expr>, u64)>,
+    /// Tiles that copies read from or write to shared memory, with what an element takes; not those of products and of `moves`.
+    pub(super) shared: Vec<(Vec<Expr>, Bits)>,
 }
 
 /// A tile in shared memory or registers.
@@ -93,7 +94,7 @@ pub(super) struct Region {
 pub(super) struct Tile {
     pub(super) value: Value,
     pub(super) shape: Vec<Expr>,
-    pub(super) bytes: u64,
+    pub(super) elem: Bits,
     /// Slots, where the text says so.
     pub(super) slots: Option<Expr>,
     /// It is filled from global memory in a loop.
@@ -108,8 +109,8 @@ pub(super) struct Work<'k> {
     pub(super) k: &'k Kernel,
     pub(super) regions: Vec<Region>,
     pub(super) tiles: Vec<Tile>,
-    /// Shapes of the tensors, and the bytes of an element; not of those that repeat.
-    pub(super) tensors: Vec<(Vec<Expr>, u64)>,
+    /// Shapes of the tensors, and what an element takes; not of those that repeat.
+    pub(super) tensors: Vec<(Vec<Expr>, Bits)>,
     /// What the other branches move: it takes no time as a rule, and registers.
     pub(super) rare: Region,
     /// Tensors that repeat.
@@ -136,7 +137,7 @@ impl<'k> Work<'k> {
         let once = |v: Value, rank: usize| (0..rank).any(|d| repeats(&sketch, v, d));
         let tensors = k.params.iter().filter_map(|&v| {
             let shape = k.tensor_ty(v)?.shape.clone();
-            (!once(v, shape.len())).then_some((shape, u64::from(elem_of(&sketch, v)?.bytes())))
+            (!once(v, shape.len())).then_some((shape, elem_of(&sketch, v)?.size()))
         });
         let repeated = k.params.iter().filter(|&&v| k.tensor_ty(v).is_some_and(|t| once(v, t.shape.len()))).count();
         let mut work = Work {
@@ -306,13 +307,13 @@ impl Reader<'_> {
     }
 
     fn tile(&self, value: Value) -> Option<Tile> {
-        let bytes = u64::from(elem_of(self.sketch, value)?.bytes());
+        let elem = elem_of(self.sketch, value)?.size();
         let slots = match self.k.values[value].def {
             ValueDef::Channel { slots, .. } => Some(slots),
             _ => None,
         };
         let shared = !matches!(self.k.values[value].def, ValueDef::Var(_));
-        Some(Tile { value, shape: self.k.tile_ty(value)?.shape.clone(), bytes, slots, filled: false, shared })
+        Some(Tile { value, shape: self.k.tile_ty(value)?.shape.clone(), elem, slots, filled: false, shared })
     }
 
     fn product(&self, at: Stmt, dst: Value, src: Expr) -> Result<Product, Opaque> {
@@ -368,20 +369,20 @@ impl Reader<'_> {
                     }));
                     loads += 1;
                 }
-                s if s.is_of_block() => region.shared.push((shape.clone(), self.bytes(view.base))),
+                s if s.is_of_block() => region.shared.push((shape.clone(), self.size(view.base))),
                 _ => {}
             }
         }
         match to.space(self.sketch) {
             space if space.has_bounds() => region.moves.extend(self.moved((s, false), dst, &shape, written)),
             // What global memory fills is counted with the move.
-            s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.bytes(to.base))),
+            s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.size(to.base))),
             _ => {}
         }
     }
 
-    fn bytes(&self, v: Value) -> u64 {
-        elem_of(self.sketch, v).map_or(4, |e| u64::from(e.bytes()))
+    fn size(&self, v: Value) -> Bits {
+        elem_of(self.sketch, v).unwrap_or(Elem::F32).size()
     }
 
     /// Every view that an expression reads, through the `let`s that it names.
@@ -429,7 +430,7 @@ impl Reader<'_> {
             return None;
         }
         let contiguous = window_contiguous_dim(self.sketch, &view);
-        let bytes = self.bytes(view.base);
+        let elem = self.size(view.base);
         let modes = self
             .sketch
             .tensor_ty(view.base)
@@ -441,7 +442,7 @@ impl Reader<'_> {
             load,
             shape: shape.to_vec(),
             contiguous,
-            bytes,
+            elem,
             width,
             buffer: None,
             plain: false,

@@ -8,7 +8,7 @@ use crate::feeds::computed;
 use crate::refused::Refused;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::ASYNCHRONOUS_COPY_BYTES;
+use tilec_ir::target::is_asynchronous_access;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well stand in front of all others.
@@ -103,7 +103,6 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     let transposed = window_contiguous_dim(k, from) != crate::analysis::order::smem_contiguous(k, buffer);
     let help = "store the tensor in the order in which the product reads it";
     let (name, from, to) = (&k.values[from.base].name, known_elem(k, from.base), known_elem(k, buffer));
-    let bytes = width * from.bytes();
     if from != to {
         return Err(format!("the copy of `{name}` converts").into());
     }
@@ -114,8 +113,8 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     if attrs.unaligned().is_some() {
         return Err(Refused::asked(format!("words of `{name}` are shifted")));
     }
-    if !ASYNCHRONOUS_COPY_BYTES.contains(&bytes) {
-        let why = format!("`{name}` is copied {bytes} byte(s) at a time");
+    if !is_asynchronous_access(from.size(), width) {
+        let why = format!("`{name}` is copied {} byte(s) at a time", from.bytes_of(width.into()));
         let turned = format!("{why}, for it is transposed on its way");
         return Err(if transposed { Refused::from(turned).help(help) } else { Refused::asked(why) });
     }

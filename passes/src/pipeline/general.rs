@@ -126,7 +126,7 @@ fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), Refused> {
         let values = fill.attrs.threads.as_ref().map_or(0, |l| 1u64 << l.value_bits());
         let tensor = resolve_view(k, fill.src).expect("what fills a buffer is a window").base;
         let of = if fill.computed.is_some() { tensor } else { fill.buffer };
-        registers += values * u64::from(known_elem(k, of).bytes()) / 4;
+        registers += known_elem(k, of).bytes_of(values) / 4;
     }
     match registers {
         n if n > STAGING => Err(Refused::room(format!("tiles would pass through {n} registers of each thread"))),

@@ -225,6 +225,6 @@ const LINE: u32 = 128;
 fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
     let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;
-    let line = LINE / elem_of(k, buffer)?.bytes();
+    let line = elem_of(k, buffer)?.per(LINE);
     Threads::of(k).share_out(&shape, &|part, threads| coalesced(&log2_shape(part), dim, line.ilog2(), threads))
 }

@@ -183,7 +183,7 @@ fn with_slots(needs: &Needs<'_>, fills: &[Fill], (slots, limit): (u64, u64), at:
 }
 
 fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
-    tile_shape(k, buffer).iter().product::<u64>() * u64::from(known_elem(k, buffer).bytes())
+    known_elem(k, buffer).bytes_of(tile_shape(k, buffer).iter().product())
 }
 
 /// Whether each buffer is filled by one copy, and used in the loop alone.

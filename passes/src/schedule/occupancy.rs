@@ -16,11 +16,12 @@ use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
 use cranelift_entity::EntitySet;
+use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of, resolve_view, type_of};
 
 /// Schedulers of a multiprocessor.
@@ -139,7 +140,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             None => k.const_shape(&t.shape).map_or(0, |s| s.iter().product::<u64>() / threads),
         };
         if !taken_over.contains(v) {
-            sum += (bits * u64::from(known_elem(k, v).bytes())).div_ceil(4);
+            sum += known_elem(k, v).words(bits);
         }
     }
     // So are elements that a `let` names beside accumulators, unless they are computed where they are stored.
@@ -148,7 +149,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     for s in all_stmts(k, k.body).into_iter().filter(|_| products) {
         let StmtData::Let { value, init } = k.stmts[s] else { continue };
         let (Some(layout), None) = (layout_of(k, init), deferred.init(value)) else { continue };
-        sum += ((1u64 << layout.value_bits().min(32)) * elem_bytes(k, init)).div_ceil(4);
+        sum += size_of(k, init).words(1 << layout.value_bits().min(32));
     }
     // Copies between two memories pass through registers of their own.
     for s in all_stmts(k, k.body) {
@@ -157,8 +158,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
         if attrs.is_prefetch() {
             continue;
         }
-        let bytes = u64::from(known_elem(k, view.base).bytes());
-        sum += ((1u64 << layout.value_bits().min(32)) * bytes).div_ceil(4);
+        sum += known_elem(k, view.base).words(1 << layout.value_bits().min(32));
     }
     sum
 }
@@ -173,19 +173,19 @@ fn apart(k: &Kernel, threads: u64) -> u64 {
         let StmtData::Copy { src, dst, attrs } = s else { return None };
         let tile = plain_var(k, *dst)?;
         let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some())?;
-        let (bytes, shape) = (known_elem(k, from.base).bytes(), k.const_shape(&k.tile_ty(tile)?.shape)?);
-        let own = Tile { shape, bytes: 4 };
+        let (elem, shape) = (known_elem(k, from.base), k.const_shape(&k.tile_ty(tile)?.shape)?);
+        let own = Tile { shape, elem: Elem::U32.size() };
         let each = live::registers(k, tile, &own, threads);
-        (attrs.vec.unwrap_or(1) * bytes < 4).then(|| each - each * u64::from(bytes) / 4)
+        (attrs.vec.unwrap_or(1) < elem.per(4)).then(|| each - elem.bytes_of(each) / 4)
     };
     k.statement_data().filter_map(more).max().unwrap_or(0)
 }
 
-/// Bytes of an element of an expression.
-fn elem_bytes(k: &Kernel, e: Expr) -> u64 {
+/// What an element of an expression takes.
+fn size_of(k: &Kernel, e: Expr) -> Bits {
     match type_of(k, e).ok().and_then(|t| t.elem()) {
-        Some(ElemRef::Known(elem)) => u64::from(elem.bytes()),
-        _ => 4,
+        Some(ElemRef::Known(elem)) => elem.size(),
+        _ => Elem::U32.size(),
     }
 }
 
@@ -223,8 +223,7 @@ fn wide_loads(k: &Kernel) -> bool {
                 return true;
             }
             let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
-            let bytes = attrs.vec.unwrap_or(1) * known_elem(k, view.base).bytes();
-            bytes >= crate::analysis::width::MAX_ACCESS_BYTES
+            attrs.vec.unwrap_or(1) >= known_elem(k, view.base).per(crate::analysis::width::MAX_ACCESS_BYTES)
         })
 }
 

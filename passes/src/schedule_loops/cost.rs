@@ -7,6 +7,7 @@
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
+use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
@@ -80,15 +81,14 @@ fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     let elements = tile_shape(k, dst).iter().product::<u64>();
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
     let read = resolve_view(k, mma.b).expect("an operand of wgmma is a tile").base;
-    let bytes = u64::from(known_elem(k, read).bytes());
-    let rate = tensor_rate(card, bytes);
+    let rate = tensor_rate(card, known_elem(k, read).size());
     let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);
     Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate }
 }
 
-/// Multiply-adds of all tensor cores of a multiprocessor in a clock, by wgmma on elements of so many bytes: twice the elements of 8 bits, half of 32.
-pub(crate) fn tensor_rate(card: &Card, bytes: u64) -> u64 {
-    ((card.warpgroups * 2.0) as u64 / bytes.max(1)).max(1)
+/// Multiply-adds of all tensor cores of a multiprocessor in a clock, by wgmma on elements of this size: twice the elements of 8 bits, half of 32.
+pub(crate) fn tensor_rate(card: &Card, elem: Bits) -> u64 {
+    ((card.warpgroups * 2.0) as u64 * 8 / u64::from(elem.get())).max(1)
 }
 
 /// Whether an operator takes the special function units.
@@ -137,10 +137,10 @@ fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
 /// Clocks in which a tile in memory is read or written.
 fn moved(k: &Kernel, e: Expr, threads: u64) -> u64 {
     let Some(view) = resolve_view(k, e) else { return 0 };
-    let bytes = u64::from(known_elem(k, view.base).bytes());
+    let elem = known_elem(k, view.base);
     let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
     match &k.values[view.base].def {
         tilec_ir::kernel::ValueDef::Var(_) => elements.div_ceil(threads) / 2,
-        _ => (elements * bytes).div_ceil(threads * 16) * SHARED,
+        _ => elem.bytes_of(elements).div_ceil(threads * 16) * SHARED,
     }
 }

@@ -84,7 +84,7 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     if step.part.is_none() && step.load.is_none() {
         return true;
     }
-    let words = |v: Value| tile_shape(k, v).iter().product::<u64>() * u64::from(known_elem(k, v).bytes()) / 4;
+    let words = |v: Value| known_elem(k, v).bytes_of(tile_shape(k, v).iter().product()) / 4;
     let warps = consumer_warps(k);
     let (sums, fragment) = (words(step.sums), step.load.map_or(0, |(_, v)| words(v)));
     let parts = if step.part.is_some() { 3 } else { 1 };

@@ -3,6 +3,7 @@
 use crate::Cx;
 use crate::analysis::wgmma::is_rows;
 use tilec_ir::atoms::{Atom, AtomRow, Inputs};
+use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::target::{Target, WARP};
@@ -13,13 +14,13 @@ pub(crate) fn transposes(row: &AtomRow, elem: Elem) -> bool {
     row.sums() && elem.bits() == 8
 }
 
-/// Elements of the reduction that one fragment holds. `along`: bytes of an element of each operand that is contiguous along
+/// Elements of the reduction that one fragment holds. `along`: what an element takes of each operand that is contiguous along
 /// the reduction.
-pub(crate) fn slice_depth(row: &AtomRow, along: [Option<u32>; 2], k_extent: u64) -> u64 {
+pub(crate) fn slice_depth(row: &AtomRow, along: [Option<Bits>; 2], k_extent: u64) -> u64 {
     let natural = u64::from(row.k);
-    let wide = |bytes: Option<u32>| match bytes {
+    let wide = |elem: Option<Bits>| match elem {
         None => natural,
-        Some(bytes) if row.sums() => u64::from(16 / bytes.max(1)).max(natural),
+        Some(elem) if row.sums() => u64::from(elem.per(16)).max(natural),
         // Scalar products hold k-slices in registers of their own: two at a time keep them few.
         Some(_) => 2,
     };
@@ -131,6 +132,6 @@ pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
 }
 
 /// Registers of a thread that hold the accumulator of a warp tile.
-pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc_bytes: u32) -> u64 {
-    (wm.saturating_mul(wn) / u64::from(WARP)).saturating_mul(u64::from(acc_bytes)) / 4
+pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc: Bits) -> u64 {
+    acc.bytes_of(wm.saturating_mul(wn) / u64::from(WARP)) / 4
 }

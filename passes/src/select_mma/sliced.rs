@@ -211,7 +211,7 @@ impl Slices {
 
     /// Bytes of all sums.
     fn bytes(&self) -> u64 {
-        self.groups.unsigned_abs() * self.shape.0 * self.shape.1 * u64::from(self.elem.bytes())
+        self.elem.bytes_of(self.groups.unsigned_abs() * self.shape.0 * self.shape.1)
     }
 
     /// The accumulator of the sums.

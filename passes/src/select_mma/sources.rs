@@ -226,7 +226,7 @@ pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], b
         tensor_copies::fits_unconverted(k, &facts, options.target, &from, buffer, attrs)
             .map_err(|refused| refused.or_at(at))?;
         let stored = known_elem(k, from.base);
-        if stored.bytes() > elem.bytes() || own != Conversion::Cast(elem) && matches!(own, Conversion::Cast(_)) {
+        if stored.bits() > elem.bits() || own != Conversion::Cast(elem) && matches!(own, Conversion::Cast(_)) {
             return no(format!("`{name}` is converted from a wider type, or by way of another one"));
         }
         if how.replace((own, stored)).is_some_and(|other| other != (own, stored)) {

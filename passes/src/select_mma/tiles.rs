@@ -9,6 +9,7 @@ use crate::roles::BESIDE;
 use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::warpgroup::{self, Way};
 use tilec_ir::atoms::Atom;
+use tilec_ir::bits::Bits;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
@@ -44,12 +45,12 @@ impl Owners {
         })
     }
 
-    /// The threads of a block with such tiles of an accumulator whose elements have so many bytes. `written`: those that the schedule says.
+    /// The threads of a block with such tiles of an accumulator whose elements are of this size. `written`: those that the schedule says.
     pub(crate) fn fit(
         self,
         block: (u64, u64),
         tile: (u64, u64),
-        bytes: u32,
+        acc: Bits,
         written: Option<u64>,
     ) -> Result<u64, Unfit> {
         let warpgroups = self == Owners::Warpgroups;
@@ -57,8 +58,7 @@ impl Owners {
             return Err(Unfit::Divides);
         }
         // A warpgroup computes its tile as a warp does, with four times the threads.
-        let registers =
-            accumulator_registers(tile.0, tile.1, bytes) / if warpgroups { u64::from(WARPGROUP) } else { 1 };
+        let registers = accumulator_registers(tile.0, tile.1, acc) / if warpgroups { u64::from(WARPGROUP) } else { 1 };
         if registers > u64::from(REGISTERS_PER_THREAD) {
             return Err(Unfit::Registers(registers));
         }
@@ -243,14 +243,14 @@ mod tests {
     #[test]
     fn a_tile_that_does_not_fit_says_why() {
         let warps = Owners::Warps { groups: 1 };
-        assert_eq!(warps.fit((128, 128), (64, 32), 4, None), Ok(256));
-        assert_eq!(Owners::Warps { groups: 2 }.fit((128, 128), (64, 32), 4, None), Ok(512));
-        assert_eq!(warps.fit((128, 128), (48, 32), 4, None), Err(Unfit::Divides));
-        assert_eq!(warps.fit((256, 256), (128, 128), 4, None), Err(Unfit::Registers(512)));
-        assert_eq!(warps.fit((256, 256), (16, 16), 4, None), Err(Unfit::TooMany(8192)));
-        assert_eq!(warps.fit((128, 128), (64, 32), 4, Some(128)), Err(Unfit::Threads(256)));
+        assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), None), Ok(256));
+        assert_eq!(Owners::Warps { groups: 2 }.fit((128, 128), (64, 32), Bits::new(32), None), Ok(512));
+        assert_eq!(warps.fit((128, 128), (48, 32), Bits::new(32), None), Err(Unfit::Divides));
+        assert_eq!(warps.fit((256, 256), (128, 128), Bits::new(32), None), Err(Unfit::Registers(512)));
+        assert_eq!(warps.fit((256, 256), (16, 16), Bits::new(32), None), Err(Unfit::TooMany(8192)));
+        assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), Some(128)), Err(Unfit::Threads(256)));
         // Three warpgroups share 192 rows; warps do not.
-        assert_eq!(Owners::Warpgroups.fit((192, 128), (64, 128), 4, None), Ok(384));
-        assert_eq!(warps.fit((192, 128), (64, 128), 4, None), Err(Unfit::Divides));
+        assert_eq!(Owners::Warpgroups.fit((192, 128), (64, 128), Bits::new(32), None), Ok(384));
+        assert_eq!(warps.fit((192, 128), (64, 128), Bits::new(32), None), Err(Unfit::Divides));
     }
 }

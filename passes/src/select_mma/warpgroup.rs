@@ -21,13 +21,13 @@ pub(crate) fn atom(target: Target, (inputs, acc): (Inputs, Elem)) -> Option<Atom
 
 /// Whether the instruction reads operands that are contiguous along the other dimension as well as along the reduction.
 pub(crate) fn reads_both_orders(input: Elem) -> bool {
-    input.bytes() == 2
+    input.bits() == 16
 }
 
 /// Whether the instruction's A may be in registers instead, where its order does not matter: threads read whole elements of a buffer, and of
 /// less than 32 bits several of them would come from different rows.
 pub(crate) fn reads_registers(input: Elem) -> bool {
-    input.bytes() == 4
+    input.bits() == 32
 }
 
 /// How a product of warpgroups is computed.
@@ -66,10 +66,10 @@ pub(crate) fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64
 /// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
 pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
-    let input = atom.row().types.first().map_or(4, |t| u64::from(t.inputs.bytes()));
+    let input = atom.row().types.first().map_or(Elem::F32.size(), |t| t.inputs.size());
     let rows = if way.swap { wn } else { wm };
-    let fragment = if way.registers { rows * depth * input } else { 0 };
-    (sums * wm * wn * u64::from(acc.bytes()) + fragment) / lanes / 4
+    let fragment = if way.registers { input.bytes_of(rows * depth) } else { 0 };
+    (acc.bytes_of(sums * wm * wn) + fragment) / lanes / 4
 }
 
 /// Warps of a block whose warpgroups compute `wm x wn` each.
@@ -98,7 +98,7 @@ pub(crate) fn assembles(
     acc: Elem,
 ) -> Result<(), (u64, u64)> {
     let cols = if way.swap { tile.0 } else { tile.1 };
-    let sums = ROWS * cols * u64::from(acc.bytes()) / u64::from(WARPGROUP * WARP) / 4;
+    let sums = acc.bytes_of(ROWS * cols) / u64::from(WARPGROUP * WARP) / 4;
     let wanted = sums + INSTRUCTION + if way.registers { LEFT } else { 0 };
     let has = u64::try_from(share(k, warps(block, tile))).unwrap_or(0);
     if wanted <= has { Ok(()) } else { Err((wanted, has)) }

@@ -185,7 +185,7 @@ fn products(k: &Kernel) -> Vec<Product> {
         found.push(Product {
             acc,
             shape,
-            bytes: elem.bytes(),
+            elem: elem.size(),
             groups: sliced::groups(k, acc),
             whole: fits_whole(shape, [reduced.contains(&0), reduced.contains(&1)]),
             types,
@@ -340,7 +340,7 @@ fn too_many_threads(cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, t
 fn check(cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
     let ((bm, bn), (wm, wn), times) = (p.shape, share.tile, of_groups(p.groups));
     let written = share.scheduled.then_some(threads);
-    let (message, note) = match (Owners::Warps { groups: p.groups }).fit(p.shape, share.tile, p.bytes, written) {
+    let (message, note) = match (Owners::Warps { groups: p.groups }).fit(p.shape, share.tile, p.elem, written) {
         Ok(_) => return Ok(()),
         Err(Unfit::Registers(registers)) => (
             format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread"),

@@ -5,6 +5,7 @@ use super::{Atom, Cx};
 use crate::select_mma::atoms::available;
 use crate::select_mma::operands::scheduled_tile;
 use tilec_ir::atoms::Inputs;
+use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::kernel::Kernel;
@@ -38,7 +39,7 @@ pub(super) fn warp_tile(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
     (bm, bn): (u64, u64),
-    acc_bytes: u32,
+    acc: Bits,
     span: Span,
 ) -> Result<(u64, u64), Reported> {
     let mut refuse = |at: Span, message: String, note: &str| {
@@ -52,7 +53,7 @@ pub(super) fn warp_tile(
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     // A number that is none of threads is none that a tile takes either.
     let written = threads.map(|t| u64::try_from(t).unwrap_or(0));
-    let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc_bytes, written) {
+    let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc, written) {
         Ok(needed) => needed,
         Err(Unfit::Divides) => {
             let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));

@@ -26,7 +26,7 @@ use tilec_ir::facts::repeats;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::target::{MAX_THREADS, WARP};
-use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 /// Registers that addresses and predicates take beside sums and what is loaded.
@@ -187,15 +187,15 @@ fn is_written(k: &Kernel, tensor: Value) -> bool {
 /// Whether a thread has registers for its part of the matrix, beside its sums.
 fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedView, elems: u64) -> bool {
     let threads = Threads::of(k).count();
-    let words = |bytes: u32| elems / threads * u64::from(bytes) / 4;
+    let words = |elem: Elem| elem.bytes_of(elems / threads) / 4;
     let mut sums = 0;
     for_each_tile(k, deferred, src, &mut |v| {
         if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) {
-            sums = sums.max(words(known_elem(k, v).bytes()));
+            sums = sums.max(words(known_elem(k, v)));
         }
     });
     let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
-    let own = words(known_elem(k, from.base).bytes());
+    let own = words(known_elem(k, from.base));
     u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + BESIDE <= room)
 }
 

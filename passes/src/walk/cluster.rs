@@ -264,8 +264,8 @@ fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
         let StmtData::Copy { src, attrs, .. } = s else { return false };
         let Some(from) = resolve_view(k, *src).filter(|_| attrs.is_tensor()) else { return false };
         let length = || tiles(k, cx, *k.tensor_ty(from.base)?.shape.get(contiguous_dim(k, from.base)?)?);
-        let bytes = |n: i64| n.checked_mul(i64::from(elem_of(k, from.base)?.bytes()));
-        length().and_then(bytes).is_some_and(|n| !n.unsigned_abs().is_multiple_of(LINE))
+        let elem = elem_of(k, from.base);
+        length().zip(elem).is_some_and(|(n, elem)| !elem.size().makes_up(n.unsigned_abs(), LINE))
     })
 }
 

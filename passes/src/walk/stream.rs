@@ -48,6 +48,7 @@ use crate::analysis::width::elem_of;
 use crate::choose::sharing::{HANDING, LEAST, MOST, Work, shared};
 use crate::rewrite::{Map, Subst};
 use crate::roles;
+use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -150,13 +151,13 @@ impl Stream {
         let (all, most) = (k.copy_expr(end), k.int(most_steps(groups) * step, span));
         let within = k.binary(Op::Le, all, most, span);
         k.requires.push(within);
-        let bytes = blocks * rows * cols * i64::from(elem.bytes());
+        let bytes = elem.bytes_of((blocks * rows * cols).unsigned_abs());
         let message = format!(
             "blocks share tiles along the reduction (stream-K), so that all of them work as long; they hand on {blocks} sums of \
              {rows} x {cols}, {bytes} bytes of scratch memory"
         );
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
-        let least = (LEAST / (step * operand_bytes(k))).max(1);
+        let least = (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1);
         let together = rows * cols <= FEW;
         Stream { begin, stop, peers, step, least, reduction: end, acc, sums, ready, together, span }
     }
@@ -495,15 +496,15 @@ fn gain(
     let [down, across] = axes.map(|e| count(k, cx, e).map(|n| n as f64));
     let (down, across, reduction) = (down?, across?, count(k, cx, found.end)? as f64);
     let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
-    let element = operand_bytes(k) as f64;
+    let elem = operand_size(k);
     // The layers of a batch have operands of their own.
     let layers = (all as f64 * each as f64 / (down * across)).max(1.0);
     let work = Work {
         tiles: all as f64,
         steps: (reduction / found.step as f64).ceil(),
         shape: (rows, cols),
-        bytes: (rows + cols) * found.step as f64 * element,
-        operands: layers * (down * rows + across * cols) * reduction * element,
+        bytes: elem.traffic((rows + cols) * found.step as f64),
+        operands: elem.traffic(layers * (down * rows + across * cols) * reduction),
         blocks: each as f64,
         readers: down.min(across),
     };
@@ -511,8 +512,8 @@ fn gain(
     Some(shared(card, &work, groups as f64, &HANDING).gains)
 }
 
-/// Bytes of an element of the operands.
-fn operand_bytes(k: &Kernel) -> i64 {
+/// What an element of the operands takes.
+fn operand_size(k: &Kernel) -> Bits {
     let read = k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(|e| match e {
         ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {
             ExprData::Ref(v) => Some(v),
@@ -520,8 +521,7 @@ fn operand_bytes(k: &Kernel) -> i64 {
         }),
         _ => None,
     });
-    let bytes = read.filter_map(|v| elem_of(k, v)).map(|elem| i64::from(elem.bytes()));
-    bytes.max().unwrap_or(1)
+    read.filter_map(|v| elem_of(k, v)).map(Elem::size).max().unwrap_or(Elem::U8.size())
 }
 
 /// A tensor of scratch memory.

@@ -93,8 +93,8 @@ impl Lower<'_> {
         elem: Elem,
     ) -> Result<Access, Reported> {
         let count = 1usize << layout.value_bits();
-        let width = count.min((FRAGMENT_BYTES / elem.bytes()) as usize);
-        let bytes = width as u64 * u64::from(elem.bytes());
+        let width = count.min(elem.per(FRAGMENT_BYTES) as usize);
+        let bytes = elem.bytes_of(width as u64);
         let whole = self.thread_bits == layout.thread_bits() && self.replica_predicate(layout).is_none();
         let known = self.fragments[view.base].get_or_insert_with(|| layout.clone()) == layout;
         let Some(&ViewDim::Fixed(index)) = view.dims.first().filter(|_| whole && known && bytes >= 4) else {
@@ -105,7 +105,7 @@ impl Lower<'_> {
         };
         let base = self.base(view)?;
         let elements: u64 = dim_bits.extents().iter().product();
-        let tile = (elements * u64::from(elem.bytes())) as i64;
+        let tile = elem.bytes_of(elements) as i64;
         let index = self.index(index)?;
         let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
             return Err(self.unsupported(e, "so much scratch memory"));

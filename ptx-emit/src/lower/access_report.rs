@@ -24,7 +24,7 @@ impl Lower<'_> {
         if !self.report_accesses {
             return;
         }
-        let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
+        let bytes = elem.bytes_of(attrs.vec.unwrap_or(1).into()) as u32;
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
@@ -50,8 +50,7 @@ impl Lower<'_> {
             && let Some(smem) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.clone())
             && let Some(window) = self.window_bits(access, view)
         {
-            let lanes =
-                super::windows::lane_bytes(&smem, &access.layout, &window, &view.kept(), u64::from(elem.bytes()));
+            let lanes = super::windows::lane_bytes(&smem, &access.layout, &window, &view.kept(), elem.size());
             let w = wavefronts_by_rank(&lanes, bytes);
             self.report.shared.push(SharedReport {
                 span,
@@ -88,12 +87,12 @@ impl Lower<'_> {
         for lane in 0..32u64 {
             for &v in first {
                 let index = access.layout.at(lane, v as u64);
-                let along = (index >> shift & mask) * u64::from(elem.bytes());
+                let along = index >> shift & mask;
                 let row = index & !(mask << shift);
-                sectors.insert((row, along / 32));
+                sectors.insert((row, along / u64::from(elem.per(32))));
                 touched.insert((row, along));
             }
         }
-        (touched.len() as f64 * f64::from(elem.bytes())) / (sectors.len() as f64 * 32.0)
+        elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * 32.0)
     }
 }

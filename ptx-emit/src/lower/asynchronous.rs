@@ -42,7 +42,7 @@ impl Lower<'_> {
         let Some(elem) = self.elem(from.base).filter(|&e| self.elem(to.base) == Some(e)) else {
             return Err(self.unsupported(src, "an asynchronous copy that converts"));
         };
-        let bytes = attrs.vec.unwrap_or(1) * elem.bytes();
+        let bytes = elem.bytes_of(attrs.vec.unwrap_or(1).into()) as u32;
         let Some((plain, partial)) = instructions(bytes) else {
             return Err(self.unsupported(src, "asynchronous copies of other than 4, 8 or 16 bytes"));
         };

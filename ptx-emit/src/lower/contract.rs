@@ -103,13 +103,14 @@ impl Lower<'_> {
     /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what
     /// is declared.
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
-        let elem = self.elem(tensor).expect("specialised").bytes();
-        let mut align = elem;
+        let elem = self.elem(tensor).expect("specialised");
+        let bytes = |count: u32| elem.bytes_of(count.into()) as u32;
+        let mut align = bytes(1);
         for s in self.k.statement_data() {
             let StmtData::Copy { src, dst, attrs } = s else { continue };
             if reads(self.k, *src, tensor) || reads(self.k, *dst, tensor) {
                 let read = attrs.unaligned().filter(|_| reads(self.k, *src, tensor));
-                align = align.max(read.or(attrs.vec).unwrap_or(1) * elem);
+                align = align.max(bytes(read.or(attrs.vec).unwrap_or(1)));
                 if attrs.is_tensor() || attrs.is_fragment() {
                     align = align.max(16);
                 }

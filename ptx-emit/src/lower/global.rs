@@ -112,7 +112,7 @@ impl Lower<'_> {
         check: Option<&[u32]>,
     ) -> Result<GlobalWindow, Reported> {
         let tensor = view.base;
-        let bytes = i64::from(self.elem(tensor).expect("specialised").bytes());
+        let bytes = i64::from(self.elem(tensor).expect("specialised").addressed_bytes());
         let tid = self.tid();
         let kept = view.kept();
         let mut dims = Vec::new();

@@ -23,6 +23,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::space::Space;
+use tilec_ir::target::is_shifted;
 use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
 
 /// Registers of an access, and of the two words that cover it.
@@ -59,7 +60,7 @@ impl Lower<'_> {
     ) -> Result<Runs, Reported> {
         let vec = attrs.vec.unwrap_or(1);
         let elem = self.elem(from.base).filter(|e| *e == tile.elem && from.space(self.k).has_bounds());
-        let Some(elem) = elem.filter(|e| i64::from(vec * e.bytes()) == WORD && e.bytes() <= 4 && !attrs.keep) else {
+        let Some(elem) = elem.filter(|e| vec == e.per(WORD as u32) && is_shifted(e.size()) && !attrs.keep) else {
             return Err(self.unsupported(src, "an unaligned access that is no plain load of 16 bytes"));
         };
         let Some(dim) = self.contiguous(from) else {
@@ -189,7 +190,15 @@ impl Lower<'_> {
                 })
             })
             .collect();
-        Some(Runs { tile: tile.clone(), groups, dim, words, shift, known: aligned * tile.elem.bytes(), inside })
+        Some(Runs {
+            tile: tile.clone(),
+            groups,
+            dim,
+            words,
+            shift,
+            known: tile.elem.bytes_of(aligned.into()) as u32,
+            inside,
+        })
     }
 
     /// A register tile that is loaded in words: they are nothing but zeros to begin with.
@@ -308,7 +317,7 @@ impl Lower<'_> {
     fn load_elements(&mut self, runs: &Runs, loads: &Loads<'_>) {
         let shift = runs.shift;
         let offset = self.emit.def(Class::B64, P::CvtU64U32, [shift.into()]);
-        let elem_bytes = runs.tile.elem.bytes();
+        let elem = runs.tile.elem;
         let pieces = WORD as u32 / runs.known;
         let amounts = self.amounts(runs);
         for (g, words) in runs.words.iter().enumerate() {
@@ -318,7 +327,7 @@ impl Lower<'_> {
             let at = self.emit.def(Class::B64, P::AddS64, [at.into(), offset.into()]);
             let mut count = match runs.inside[g] {
                 Some(n) => Operand::Reg(n),
-                None => Operand::Imm(i64::from(WORD as u32 / elem_bytes)),
+                None => Operand::Imm(i64::from(elem.per(WORD as u32))),
             };
             for p in [loads.rows[g], loads.when].into_iter().flatten() {
                 count = self.emit.def(Class::B32, P::SelpB32, [count, Operand::Imm(0), p.into()]).into();
@@ -327,7 +336,7 @@ impl Lower<'_> {
             out.iter().for_each(|&r| self.zero_reg(r));
             let mut parts: Vec<Reg> = Vec::new();
             for i in 0..pieces {
-                let first = i64::from(i * runs.known / elem_bytes);
+                let first = i64::from(i * elem.per(runs.known));
                 let there = match &count {
                     Operand::Imm(_) => None,
                     n => Some(self.emit.def(Class::Pred, P::SetpGtS32, [n.clone(), Operand::Imm(first)])),
@@ -462,14 +471,14 @@ impl Lower<'_> {
 
     /// Zeros of the elements past the bounds, where a thread has such.
     fn mask(&mut self, runs: &Runs, settled: &[Vec<Reg>]) {
-        let elem_bytes = i64::from(runs.tile.elem.bytes());
+        let elem = runs.tile.elem;
         let mut counts: Vec<Reg> = Vec::new();
         counts.extend(runs.inside.iter().flatten());
         counts.sort_unstable();
         counts.dedup();
         let mut all = None;
         for &n in &counts {
-            let whole = Operand::Imm(WORD / elem_bytes);
+            let whole = Operand::Imm(elem.per(WORD as u32).into());
             let whole = self.emit.pure(Class::Pred, P::SetpGeS32, [n.into(), whole]);
             all = self.emit.and(all, Some(whole));
         }
@@ -479,7 +488,7 @@ impl Lower<'_> {
         self.emit.push_if(guard(Some(all)), P::BraUni, [done.into()]);
         self.emit.push_frame();
         for &n in &counts {
-            let scale = Operand::Imm((8 * elem_bytes).ilog2().into());
+            let scale = Operand::Imm(elem.size().log2().into());
             let bits = self.emit.def(Class::B32, P::ShlB32, [n.into(), scale]);
             for i in 0..OUT {
                 let bits = self.emit.def(Class::B32, P::SubS32, [bits.into(), Operand::Imm(32 * i as i64)]);

@@ -166,10 +166,10 @@ impl Lower<'_> {
         let smem = k.tile_ty(v).and_then(|t| t.smem_layout.clone()).expect("the swizzle pass lays out every buffer");
         let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
         // Window coordinates to byte offsets, as one linear map over the window's column-major index.
-        let bytes = u64::from(elem.bytes());
+        let bytes = u64::from(elem.addressed_bytes());
         let total: u32 = window.iter().sum();
         let kept = view.kept();
-        let panels = Panels::of(&smem, bytes);
+        let panels = Panels::of(&smem, elem.size());
         let to_bytes = |index: u64| place_of(&smem, index, window, &kept) * bytes;
         let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
         let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();

@@ -131,7 +131,7 @@ impl Lower<'_> {
         let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
         let all = 1usize << layout.value_bits().min(40);
         let held = Held::of(&layout, bits.extents()).map_or(all, |held| held.count(all));
-        let words = held as u64 * u64::from(elem.bytes()) / 4;
+        let words = elem.bytes_of(held as u64) / 4;
         if words > u64::from(REGISTERS_PER_THREAD) {
             let name = &self.k.values[value].name;
             let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");

@@ -72,7 +72,7 @@ impl Lower<'_> {
     fn narrow_share(&self, s: Stmt, to: &ResolvedView) -> Option<(u64, u64)> {
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
-        let lines = *boxes(layout, &shape, self.elem(to.base)?.bytes())?.extents.get(1)?;
+        let lines = *boxes(layout, &shape, self.elem(to.base)?.size())?.extents.get(1)?;
         let blocks = self.sharing(self.multicasts(s)?);
         (!lines.is_multiple_of(PERIOD * blocks)).then_some((lines, blocks))
     }
@@ -83,7 +83,7 @@ impl Lower<'_> {
         let elem = self.elem(to.base)?;
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
-        let boxes = boxes(layout, &shape, elem.bytes())?;
+        let boxes = boxes(layout, &shape, elem.size())?;
         if boxes.beyond && tensor_store(self.k, s).is_some() {
             return None;
         }
@@ -221,7 +221,7 @@ impl Lower<'_> {
         };
         let elem = self.elem(to.base).expect("specialised");
         // Of all parts, whichever block asks for them.
-        self.rings[r].filling += map.boxes.bytes(elem.bytes());
+        self.rings[r].filling += map.boxes.bytes(elem.size());
         let mut starts = self.tensor_starts(src, &from)?;
         let slot = match ring.put {
             super::rings::Position::Reg(r) => r,

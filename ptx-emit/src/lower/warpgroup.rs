@@ -56,7 +56,7 @@ fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
     if elem.is_float() {
         tail.extend([Operand::Imm(1), Operand::Imm(1)]);
     }
-    if elem.bytes() == 2 {
+    if elem.bits() == 16 {
         tail.extend(transposed.iter().map(|&t| Operand::Imm(i64::from(t))));
     }
     tail
@@ -140,7 +140,7 @@ impl Lower<'_> {
         let first = if empty { self.never() } else { always };
         let each = c.regs.len() / b.repeats.len();
         // Of columns that are none there are no registers.
-        let held = (cols as usize * c.elem.bytes() as usize).div_ceil(8);
+        let held = c.elem.bytes_of(cols.into()).div_ceil(8) as usize;
         let mut count = 0;
         for step in 0..b.steps.len() {
             for r in 0..b.repeats.len() {
@@ -189,13 +189,13 @@ impl Lower<'_> {
         let whole = view.dims.len() == 2 && (view.slot == Some(tilec_ir::kernel::Slot::Get) || own);
         let along = if view.transposed { 1 - along } else { along };
         let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
-        let found = layout.and_then(|l| Some((descriptor(&l, elem.bytes(), (1 - along, bits.0), (along, bits.1))?, l)));
+        let found = layout.and_then(|l| Some((descriptor(&l, elem.size(), (1 - along, bits.0), (along, bits.1))?, l)));
         let (Some((d, layout)), Some(placed)) = (found, self.placed[view.base]) else {
             return Err(self.unsupported(src, "an operand of a warpgroup's product in this layout"));
         };
         let offset = |outer: u64, inner: u64| {
             let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
-            plain_offset(&layout, elem.bytes(), d.exchange, &coords)
+            plain_offset(&layout, elem.size(), d.exchange, &coords)
         };
         let extent = k.tile_ty(view.base).and_then(|t| k.const_shape(&t.shape)).and_then(|s| s.get(along).copied());
         let Some(depth) = extent.filter(|n| n.is_multiple_of(1 << bits.1)) else {

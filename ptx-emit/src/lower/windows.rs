@@ -4,6 +4,7 @@ use super::dims::Dims;
 use super::ints::Int;
 use super::tile::{Filled, Tile};
 use crate::inst::{Operand, Reg};
+use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::space::Space;
@@ -105,8 +106,9 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    pub(super) fn of(smem: &SmemLayout, bytes: u64) -> Panels {
-        let pitch = smem.pitch().map(|p| Panels { counted: !((bytes << p.bit) - 1), stride: p.stride * bytes });
+    pub(super) fn of(smem: &SmemLayout, elem: Bits) -> Panels {
+        let bytes = |count: u64| elem.byte_at(count);
+        let pitch = smem.pitch().map(|p| Panels { counted: !(bytes(1 << p.bit) - 1), stride: bytes(p.stride) });
         pitch.unwrap_or(Panels { counted: 0, stride: 0 })
     }
 
@@ -147,9 +149,9 @@ pub(super) fn lane_bytes(
     layout: &RegLayout,
     window: &[u32],
     kept: &[usize],
-    bytes: u64,
+    elem: Bits,
 ) -> Vec<u64> {
-    (0..5).map(|i| place_of(smem, layout.thread_col(i), window, kept) * bytes).collect()
+    (0..5).map(|i| elem.byte_at(place_of(smem, layout.thread_col(i), window, kept))).collect()
 }
 
 /// One side of a copy in memory, ready for access.

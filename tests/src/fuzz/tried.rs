@@ -83,7 +83,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
 
 /// How far results may differ.
 fn tolerance(kernel: &Kernel) -> f64 {
-    let bytes = |e| matches!(type_of(kernel, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(e)) if e.is_float() && e.bytes() == 1);
+    let bytes = |e| matches!(type_of(kernel, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(e)) if e.is_float() && e.bits() == 8);
     if kernel.expressions().into_iter().any(bytes) { TOLERANCE_OF_BYTES } else { TOLERANCE }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn call(product: &Product, bound: &BoundProgram, atom: &str) -> Resul
 fn alignment(operands: &[(&TensorPlan, &Operand)]) -> u32 {
     // Sets of tensors begin at multiples of 1024 bytes.
     operands.iter().fold(256, |align: u32, (plan, operand)| {
-        let apart = batch_stride(plan, operand).saturating_mul(u64::from(plan.elem.bytes()));
+        let apart = plan.elem.bytes_of(batch_stride(plan, operand));
         align.min(1 << apart.trailing_zeros().min(8))
     })
 }
@@ -127,7 +127,7 @@ pub(super) fn traffic(t: &TensorPlan, call: Option<&Call>) -> f64 {
         _ => t.access.reads(),
     };
     // Elements that share an address are moved once.
-    t.count().min(t.span) as f64 * f64::from(t.elem.bytes()) * f64::from(u8::from(reads) + u8::from(t.access.writes()))
+    t.elem.size().traffic(t.count().min(t.span) as f64) * f64::from(u8::from(reads) + u8::from(t.access.writes()))
 }
 
 /// Elements in which results differ that are looked at by themselves.

@@ -1,5 +1,6 @@
 //! The contents of tensors, made fast: elements drawn from a table of encodings by many threads.
 
+use crate::contract::encode::width;
 use crate::run::data::{self, Data, Random};
 use tilec_ir::types::Elem;
 
@@ -62,7 +63,7 @@ impl Table {
 
     /// `count` elements of the stream of `seed` and `name`, and `spare` zero bytes behind them.
     pub(super) fn elements(&self, count: usize, spare: usize, seed: u64, name: &str) -> Vec<u8> {
-        let width = usize::try_from(self.elem.bytes()).expect("an element has a few bytes");
+        let width = width(self.elem);
         let mut bytes = vec![0u8; count * width + spare];
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
         let mut chunks: Vec<(usize, &mut [u8])> = bytes[..count * width].chunks_mut(CHUNK).enumerate().collect();

@@ -30,7 +30,7 @@ struct Parts {
 
 impl Parts {
     fn of(plan: &TensorPlan) -> Option<Parts> {
-        let bytes = usize::try_from(plan.part_span().checked_mul(u64::from(plan.elem.bytes()))?).ok()?;
+        let bytes = usize::try_from(plan.elem.bytes_of(plan.part_span())).ok()?;
         Some(Parts {
             count: usize::try_from(plan.parts()).ok()?,
             bytes,

@@ -23,7 +23,7 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
     let Ok(at) = u64::try_from(byte) else {
         return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
     };
-    let size = u64::from(plan.elem.bytes());
+    let size = u64::from(plan.elem.addressed_bytes());
     let bytes = plan.part_span() * size;
     let mut order: Vec<usize> = (usize::from(plan.pointers)..plan.shape.len()).collect();
     order.sort_by_key(|&d| std::cmp::Reverse(plan.strides[d]));

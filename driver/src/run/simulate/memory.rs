@@ -11,6 +11,7 @@
 //! to nothing that its contract says is only read.
 
 use crate::console::clock::Clock;
+use crate::contract::encode::width;
 use crate::contract::number::Number;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::run::Aliases;
@@ -73,7 +74,7 @@ impl Memory {
         for (plan, before) in bound.tensors.iter().zip(tensors) {
             let aligns = launches.iter().filter_map(|c| c.param(&plan.name)?.kind.tensor()).map(|t| u64::from(t.align));
             let align = aligns.max().unwrap_or(1);
-            let bytes = usize::try_from(plan.part_span() * u64::from(plan.elem.bytes())).unwrap_or(usize::MAX);
+            let bytes = usize::try_from(plan.elem.bytes_of(plan.part_span())).unwrap_or(usize::MAX);
             let under = aliases.get(&plan.name).cloned();
             let mut placed = Placed { parts: Vec::new(), table: None, under, bytes, before: before.clone() };
             if placed.under.is_none() {
@@ -102,7 +103,7 @@ impl Memory {
         reads_gaps: bool,
         clock: &mut Clock,
     ) -> Result<(), Box<Report>> {
-        let (bytes, size) = (placed.bytes, plan.elem.bytes() as usize);
+        let (bytes, size) = (placed.bytes, width(plan.elem));
         let (parts, device) = (plan.parts() as usize, &mut self.device);
         clock.begin(format!("placing `{}`", plan.name), plan.runs().elements().saturating_mul(plan.parts()));
         for part in (0..parts).rev() {
@@ -193,7 +194,7 @@ impl Memory {
     pub(super) fn finish(self, plans: &[TensorPlan]) -> Result<Vec<Vec<u8>>, Box<Report>> {
         let mut out = Vec::new();
         for (plan, placed) in plans.iter().zip(self.tensors) {
-            let size = plan.elem.bytes() as usize;
+            let size = width(plan.elem);
             let mut tensor = placed.before;
             for (part, address) in tensor.chunks_mut(placed.bytes).zip(&placed.parts) {
                 for run in plan.runs() {
@@ -241,7 +242,7 @@ pub(super) fn parameters(
                     Elem::I64 => whole(&p.name).to_le_bytes(),
                     _ => data::encode_number(*elem, value(&p.name)).to_le_bytes(),
                 };
-                bits[..elem.bytes() as usize].to_vec()
+                bits[..width(*elem)].to_vec()
             }
         })
         .collect()
@@ -250,7 +251,7 @@ pub(super) fn parameters(
 /// The first element in which two results differ, in words.
 pub(super) fn difference(plans: &[TensorPlan], early: &[Vec<u8>], late: &[Vec<u8>]) -> Option<String> {
     for ((plan, early), late) in plans.iter().zip(early).zip(late) {
-        let size = plan.elem.bytes() as usize;
+        let size = width(plan.elem);
         let mut found = None;
         plan.for_each(|index, offset| {
             let range = offset * size..(offset + 1) * size;

@@ -9,6 +9,7 @@ mod access;
 mod convert;
 mod cute;
 mod f2;
+mod hardware;
 mod search;
 mod swizzle;
 mod tile;

@@ -5,6 +5,7 @@
 
 use super::cases;
 use super::f2::any_map;
+use crate::bits::Bits;
 use crate::layout::{
     F2Map, PhaseAccess, SmemLayout, Swizzle, search_xor, search_xor_terms, wavefronts_by_enumeration,
     wavefronts_by_rank,
@@ -21,7 +22,7 @@ fn k(bit: u32) -> u64 {
 }
 
 fn half_access(lane_cols: Vec<u64>) -> PhaseAccess {
-    PhaseAccess { lane_cols, access_bytes: 16, elem_bytes: 2, weight: 1 }
+    PhaseAccess { lane_cols, access_bytes: 16, elem: Bits::new(16), weight: 1 }
 }
 
 /// `[l_0, l_1, l_2, l_3, l_4]` of a fragment whose quad-pair bit goes to `q`.
@@ -46,8 +47,7 @@ fn congruous(is_a: bool, log2_bk: u32) -> (SmemLayout, PhaseAccess, PhaseAccess)
 
 /// Conflict degree, by rank and by counting all lanes; the two must agree.
 fn ways(layout: &SmemLayout, a: &PhaseAccess) -> u32 {
-    let bytes = u64::from(a.elem_bytes);
-    let cols: Vec<u64> = a.lane_cols.iter().map(|&c| layout.map().apply(c) * bytes).collect();
+    let cols: Vec<u64> = a.lane_cols.iter().map(|&c| a.elem.byte_at(layout.map().apply(c))).collect();
     let by_rank = wavefronts_by_rank(&cols, a.access_bytes);
     let map = F2Map::from_cols(cols).unwrap();
     let offsets: Vec<u64> = (0..32).map(|lane| map.apply(lane)).collect();
@@ -158,9 +158,9 @@ fn malformed_accesses_are_refused() {
     for bad in [
         PhaseAccess { access_bytes: 12, ..good.clone() },
         PhaseAccess { access_bytes: 32, ..good.clone() },
-        PhaseAccess { elem_bytes: 3, ..good.clone() },
-        PhaseAccess { elem_bytes: 4, ..good.clone() },
-        PhaseAccess { elem_bytes: 0, ..good.clone() },
+        PhaseAccess { elem: Bits::new(24), ..good.clone() },
+        PhaseAccess { elem: Bits::new(32), ..good.clone() },
+        PhaseAccess { elem: Bits::new(0), ..good.clone() },
     ] {
         assert_eq!(search_xor(&[good.clone(), bad], &base, 3), None);
     }
@@ -172,30 +172,32 @@ fn malformed_accesses_are_refused() {
 fn the_search_is_as_good_as_trying_everything() {
     // Up to two elementary terms from any higher bit, applied one after the other.
     cases(30, |u| {
-        let elem_bytes = *u.choose(&[1u32, 2, 4])?;
-        let shift = elem_bytes.trailing_zeros();
+        let elem = Bits::new(*u.choose(&[4u32, 8, 16, 32])?);
+        // Terms are between bits of the address in bits.
+        let shift = elem.log2();
         let base = SmemLayout::natural(&[5, 6], &[1, 0]).unwrap();
         let mut accesses = Vec::new();
         for _ in 0..u.int_in_range(1..=2)? {
             accesses.push(PhaseAccess {
                 lane_cols: any_map(u, 5, 11)?.cols().to_vec(),
                 access_bytes: *u.choose(&[4, 8, 16])?,
-                elem_bytes,
+                elem,
                 weight: 1,
             });
         }
         // Naturally aligned vectors: clear the bits below the access.
         for a in &mut accesses {
-            let vector = (a.access_bytes / elem_bytes).max(1) - 1;
+            let vector = elem.per(a.access_bytes) - 1;
             a.lane_cols.iter_mut().for_each(|c| *c &= !(u64::from(vector) << 5));
         }
         let cost = |l: &SmemLayout| -> u32 {
             let phases = |a: &PhaseAccess| a.access_bytes / 4;
             accesses.iter().map(|a| ways(l, a) * phases(a)).sum()
         };
-        let widest = accesses.iter().map(|a| a.access_bytes).max().unwrap().trailing_zeros();
-        let steps: Vec<(u32, u32)> =
-            (widest..7).flat_map(|slot| (slot + 1..11 + shift).map(move |from| (slot - shift, from - shift))).collect();
+        let widest = accesses.iter().map(|a| a.access_bytes).max().unwrap().trailing_zeros() + 3;
+        let steps: Vec<(u32, u32)> = (widest..10)
+            .flat_map(|slot| (slot + 1..11 + shift).map(move |from| (slot - shift, from - shift)))
+            .collect();
         let ideal: u32 = accesses.iter().map(|a| a.access_bytes / 4).sum();
         let one: Vec<SmemLayout> = steps.iter().map(|&(s, f)| base.xor_term(s, f).unwrap()).collect();
         let best_one = one.iter().map(&cost).min().unwrap_or(u32::MAX).min(cost(&base));

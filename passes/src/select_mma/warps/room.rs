@@ -5,6 +5,7 @@ use crate::analysis::live;
 use crate::select_mma::atoms::{best_atom, slice_depth};
 use crate::select_mma::warps::share::{LEAST, Product, share_out};
 use tilec_ir::atoms::{Bit, Fragment};
+use tilec_ir::bits::Bits;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::target::WARP;
 
@@ -13,7 +14,7 @@ const BUFFERS: u64 = 2;
 
 /// Registers of a thread that hold all register tiles of the kernel, and the fragments of one product.
 pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u64) -> u64 {
-    let held = |shape: &[u64], bytes: u64| {
+    let held = |shape: &[u64], elem: Bits| {
         let like = products.iter().find(|p| shape == [p.shape.0, p.shape.1]);
         let threads = warps * u64::from(WARP);
         let elements = match like {
@@ -25,10 +26,10 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
             None if shape.contains(&1) => shape.iter().product::<u64>() * 4 / threads,
             None => shape.iter().product::<u64>() / threads,
         };
-        (elements * bytes).div_ceil(4).max(1)
+        elem.words(elements).max(1)
     };
     let sum =
-        live::tiles(k).into_iter().map(|tiles| tiles.iter().map(|t| held(&t.shape, t.bytes)).sum()).max().unwrap_or(0);
+        live::tiles(k).into_iter().map(|tiles| tiles.iter().map(|t| held(&t.shape, t.elem)).sum()).max().unwrap_or(0);
     // One product alone loads its fragments a slice ahead; of several the assembler loads what the next instruction needs.
     let alone = products.len() == 1;
     let product = |p: &Product| fragments(cx, p, share_out(p, warps), alone) + staged(cx, p, warps);
@@ -37,9 +38,10 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
 
 /// Registers of a thread through which the next tiles of a product's operands pass, where copies are not asynchronous.
 fn staged(cx: &Cx<'_>, p: &Product, warps: u64) -> u64 {
-    let bytes = p.types.map_or(0, |(inputs, _)| u64::from(inputs.bytes()));
+    let elements = (p.shape.0 + p.shape.1) * p.depth;
+    let bytes = p.types.map_or(0, |(inputs, _)| inputs.size().bytes_of(elements));
     let through = !cx.options.target.has_asynchronous_copies();
-    if through { (p.shape.0 + p.shape.1) * p.depth * bytes / (4 * warps * u64::from(WARP)) } else { 0 }
+    if through { bytes / (4 * warps * u64::from(WARP)) } else { 0 }
 }
 
 /// Registers of a thread that hold the fragments of a product of such warp tiles, in the best instruction for it.
@@ -47,10 +49,10 @@ fn fragments(cx: &Cx<'_>, p: &Product, (wm, wn): (u64, u64), alone: bool) -> u64
     let Some(types) = p.types else { return 0 };
     let Some(atom) = best_atom(cx.options.target, cx.enabled, types, (wm, wn, p.depth)) else { return 0 };
     let row = atom.row();
-    let depth = slice_depth(row, [Some(types.0.bytes()); 2], p.depth);
+    let depth = slice_depth(row, [Some(types.0.size()); 2], p.depth);
     let words = |rows: u64, f: &Fragment| {
         let lanes = f.lane.iter().filter(|&&bit| bit != Bit::Same).count();
-        ((rows * depth * u64::from(types.0.bytes())) >> lanes).div_ceil(4)
+        (types.0.size().bytes_of(rows * depth) >> lanes).div_ceil(4)
     };
     match alone {
         true => BUFFERS * (words(wm, &row.a[0]) + words(wn, &row.b[0])),

@@ -1,6 +1,7 @@
 //! A product as warps see it, and the tile of each.
 
 use tilec_ir::atoms::Inputs;
+use tilec_ir::bits::Bits;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
 use tilec_ir::types::Elem;
@@ -13,7 +14,8 @@ pub(crate) const LEAST: u64 = 16;
 pub(crate) struct Product {
     pub(super) acc: Value,
     pub(super) shape: (u64, u64),
-    pub(super) bytes: u32,
+    /// What an element of the accumulator takes.
+    pub(super) elem: Bits,
     /// Groups of warps that share the reduction.
     pub(super) groups: u64,
     /// Whether a warp has whole columns (dimension 0), or whole rows (dimension 1).

@@ -72,13 +72,14 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) resting: f64,
 }
 
-/// Found by `fit.rs` for the H200, and rounded.
+/// Found by `fit.rs` for the H200, and rounded; `several`, `turn` and `outside` are those of an earlier search, since what tells them is measured there (tiles of two
+/// blocks of rows, few slots, tiles that are half outside).
 pub(in crate::choose) static FITTED: Constants = Constants {
     drain: 189.0,
     alone: 1.306,
     peak: 0.738,
     sustained: 0.912,
-    several: 1.030,
+    several: 1.036,
     power: 0.056,
     moving: 0.130,
     fetching: 0.349,
@@ -94,8 +95,8 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     crossing: 0.470,
     launch: 1.239e-6,
     passing: 0.160,
-    outside: 1.329,
-    turn: 0.920,
+    outside: 2.736,
+    turn: 0.929,
     resting: 0.538,
     supply: SUPPLY,
     handing: HANDING,

@@ -353,7 +353,7 @@ impl Lower<'_> {
                     return Ok(self.bounded_product(a, b, bound));
                 }
                 match op {
-                    Op::Mul => match self.int_op(op, a, b) {
+                    Op::Mul => match self.known_op(e, op, [a, b]) {
                         Some(product) => Ok(product),
                         None => self
                             .promised_product(e, [(args[0], a), (args[1], b)])
@@ -362,7 +362,7 @@ impl Lower<'_> {
                     },
                     Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
                         let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
-                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e, divisor))
+                        self.known_op(e, op, [a, b]).ok_or(()).map_err(|()| self.overflow(e, divisor))
                     }
                     _ => Err(self.unsupported(e, "this operator does not work on indices")),
                 }

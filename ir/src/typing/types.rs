@@ -472,6 +472,11 @@ pub fn fixed_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
     }
 }
 
+/// The extents of a scalar, or of a window of one element: none. `None` for what has extents.
+pub fn scalar_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
+    type_of(k, e).is_ok_and(|t| t.rank() == 0).then(Vec::new)
+}
+
 /// The initialiser of a `let`.
 pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
     k.let_init(value)

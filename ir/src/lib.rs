@@ -14,6 +14,7 @@ pub mod contraction;
 pub mod deferred;
 pub mod diag;
 pub mod entities;
+pub mod extents;
 pub mod facts;
 pub mod few;
 pub mod handover;

@@ -37,7 +37,7 @@ pub(crate) mod threads;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
-use crate::analysis::views::{has_registers, memory_views, moved_shape, plain_var, unassigned};
+use crate::analysis::views::{goes_to_registers, has_registers, memory_views, moved_shape, plain_var, unassigned};
 use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
 use crate::rewrite::inherit_stages;
 use crate::{Cx, thread_fills};
@@ -196,7 +196,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     let unaligned = unaligned_copies(k, cx, &facts, threads);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        if attrs.threads.is_some() || !attrs.is_by_threads() || has_registers(k, src) || has_registers(k, dst) {
+        if attrs.threads.is_some() || !attrs.is_by_threads() || has_registers(k, src) || goes_to_registers(k, dst) {
             continue;
         }
         let shape = moved_shape(k, src, dst);
@@ -219,17 +219,20 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let elem = shared.map_or(Elem::F32, |v| known_elem(k, v.base)).size();
         let scattered = across.is_some() && scattered::applies(k, cx, s);
         let filling = Threads::that_fill(k, cx, &facts, s);
-        let found = filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
-            let bits = log2_shape(part);
-            match across {
-                None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
-                Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
-                Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
-                // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
-                None => coalesced(&bits, contiguous, chunk, threads)
-                    .filter(|found| k.plans[s].producer || found.is_even(part))
-                    .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
-            }
+        let scalar = if shape.is_empty() { threads.scalar() } else { None };
+        let found = scalar.or_else(|| {
+            filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
+                let bits = log2_shape(part);
+                match across {
+                    None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
+                    Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
+                    Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
+                    // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
+                    None => coalesced(&bits, contiguous, chunk, threads)
+                        .filter(|found| k.plans[s].producer || found.is_even(part))
+                        .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
+                }
+            })
         });
         let layout = if shifted.is_some() { shifted } else { found };
         if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {

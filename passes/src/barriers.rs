@@ -27,6 +27,7 @@ mod roles;
 mod tests;
 
 use crate::Cx;
+pub(crate) use apart::stored_once;
 use place::Placed;
 pub use proof::prove;
 pub(crate) use prove::uses::buffer_uses;

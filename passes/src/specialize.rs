@@ -9,6 +9,7 @@
 mod bind;
 mod coalesce;
 mod ends;
+mod loops;
 pub(crate) mod pad;
 mod promises;
 mod repeats;
@@ -55,6 +56,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     coalesce::run(k);
     check_requires(k, cx, &written)?;
     promises::expand(k, cx)?;
+    loops::bound(k);
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;

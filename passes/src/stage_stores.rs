@@ -32,6 +32,7 @@ use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
+use crate::barriers::stored_once;
 use crate::refused::Refused;
 use crate::roles::slots_limit;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
@@ -116,6 +117,17 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     // Of blocks that stay, what stands in front of the loop comes behind the stores of the tile before.
     if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
+        return false;
+    }
+    let stores: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
+    if accelerated && !stored_once(k, &stores) {
+        say(
+            k,
+            cx,
+            first,
+            tensor,
+            "tiles of the grid that differ may store to the same elements, and nothing tells which of two tensor stores arrives last",
+        );
         return false;
     }
     let slots = match room(k, cx, at, (first, tensor), accelerated) {

@@ -358,7 +358,9 @@ impl<'s> Parser<'s, '_> {
                     ];
                     let message = format!("no schedule item is called `{}`", clip(word));
                     let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
-                    if let Some(near) = self.near_word(word, &items) {
+                    if ["warps", "num_warps"].contains(&word) {
+                        d = d.with_note("a block of 4 warps is `threads 128`");
+                    } else if let Some(near) = self.near_word(word, &items) {
                         d = d.with_note(format!("did you mean `{near}`?"));
                     }
                     return Err(self.error(d.with_note(format!("the items are `{}`", items.join("`, `")))));

@@ -143,6 +143,10 @@ fn join_extent(k: &Kernel, a: Extent, b: Extent) -> Option<Extent> {
     }
 }
 
+/// What a tensor with fewer values than elements is written as.
+const REPEATS: &str = "a tensor that repeats along a dimension says so in its type: `bias: gmem f32[M, N] strides (0, 1)` has one \
+                       value for each column";
+
 impl Types<'_> {
     /// The type of `op(args)`.
     pub(super) fn elementwise(&self, e: Expr, op: Op, args: &[Expr]) -> Result<Type, TypeError> {
@@ -242,13 +246,22 @@ impl Types<'_> {
     fn join_shape(&self, e: Expr, op: Op, a: Shape, b: Shape) -> Result<Shape, TypeError> {
         let ranks = |a: usize, b: usize| {
             let message = format!("the operands of `{}` have {a} and {b} dimensions", op.token());
+            let d = self.error(codes::SHAPE_MISMATCH, e, message);
+            if a.min(b) == 0 {
+                return TypeError::from(d.with_note(
+                    "copy the element to a scalar, which broadcasts: `var f = reg f32[]`, `copy s[i] -> f`",
+                ));
+            }
+            let (few, many) = (a.min(b), a.max(b));
+            if (few, many) == (1, 2) {
+                return TypeError::from(d.with_note(
+                    "only scalars and extents of 1 broadcast: declare the smaller one, and the tensor that it is copied from, with an \
+                     extent of 1, `[1, N]` beside rows or `[M, 1]` beside columns",
+                ).with_note(REPEATS));
+            }
             TypeError::from(
-                self.error(codes::SHAPE_MISMATCH, e, message)
-                    .with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1")
-                    .with_note(
-                        "a tensor that repeats along a dimension says so in its type: `bias: gmem f32[M, N] strides (0, 1)` has \
-                         one value for each column",
-                    ),
+                d.with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1")
+                    .with_note(REPEATS),
             )
         };
         match (a, b) {

@@ -472,6 +472,11 @@ pub fn fixed_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
     }
 }
 
+/// The extents of a scalar, or of a window of one element: none. `None` for what has extents.
+pub fn scalar_shape(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
+    type_of(k, e).is_ok_and(|t| t.rank() == 0).then(Vec::new)
+}
+
 /// The initialiser of a `let`.
 pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
     k.let_init(value)
@@ -515,29 +520,40 @@ pub(super) fn scalar(elem: ElemRef) -> Type {
     if elem == ElemRef::Known(Elem::Bool) { Type::Bool } else { Type::Scalar(elem) }
 }
 
-/// The factors of a product of integer expressions: the product of those that are literals, and the texts of the others,
-/// sorted. Two products of the same factors are equal wherever they do not overflow.
-pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
+/// The factors of a product of integer expressions: the product of those that are literals, and the others. Names of index
+/// values are looked up.
+pub fn factor_list(k: &Kernel, list: &[Expr]) -> (i128, Vec<Expr>) {
     let (mut literal, mut others) = (1i128, Vec::new());
     let mut work = list.to_vec();
     while let Some(e) = work.pop() {
         match &k.exprs[e] {
             ExprData::Op { op: Op::Mul, args } => work.extend(args),
+            ExprData::Ref(v) if let_init(k, *v).is_some() => work.extend(let_init(k, *v)),
             _ => match const_int(k, e) {
                 Some(x) => literal = literal.saturating_mul(i128::from(x)),
-                None => others.push(crate::print::print_scalar(k, e)),
+                None => others.push(e),
             },
         }
     }
-    others.sort_unstable();
     (literal, others)
+}
+
+/// The same, with the texts of the others, sorted. Two products of the same factors are equal wherever they do not overflow.
+pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
+    let (literal, others) = factor_list(k, list);
+    let mut texts: Vec<String> = others.into_iter().map(|e| crate::print::print_scalar(k, e)).collect();
+    texts.sort_unstable();
+    (literal, texts)
 }
 
 /// Whether an index is certainly at least 1: literals, sizes, and what is made of them so that it stays so.
 pub fn positive(k: &Kernel, e: Expr) -> bool {
     match &k.exprs[e] {
         ExprData::Int(x) => *x >= 1,
-        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Let => let_init(k, *v).is_some_and(|init| positive(k, init)),
+            ref def => matches!(def, ValueDef::Size),
+        },
         ExprData::Op { op, args } => match op {
             Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| positive(k, a)),
             Op::Max => args.iter().any(|&a| positive(k, a)),

@@ -99,11 +99,14 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
     }
     if from.rank() != to.rank() {
         let message = format!("this copy is from {} to {}", from.describe(k), to.describe(k));
-        cx.report(
-            Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(
-                "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`",
-            ),
-        );
+        let tile_has_more =
+            |tile: &Type, view: &Type| matches!((tile, view), (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank);
+        let note = if tile_has_more(from, to) || tile_has_more(to, from) {
+            "declare the tensor with as many dimensions as the tile: `L: gmem f32[M, 1]` and `L[i.., 0..]` for a tile of extents `[64, 1]`"
+        } else {
+            "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`"
+        };
+        cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
     } else if matches!((from, to), (Type::View(_), Type::View(_))) {
         no_extents(cx, span, "copy through a register or shared-memory tile, which says how much is copied");
     }

@@ -1,16 +1,19 @@
 //! Which thread has which element of what is copied, once layouts are decided.
 
-use crate::analysis::views::copy_shape;
+use crate::analysis::views::{copy_shape, plain_var};
 use crate::assign_layouts::log2_shape;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::typing::{layout_of, resolve_view, window_of_registers};
+use tilec_ir::typing::{layout_of, resolve_view, scalar_shape, window_of_registers};
 
 /// The distribution a copy moves elements through: its own, or that of the register tile on one side.
 pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Option<RegLayout> {
     if let Some(layout) = &attrs.threads {
         return Some(layout.clone());
+    }
+    if scalar_shape(k, dst).is_some() {
+        return plain_var(k, dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
     }
     let whole = [dst, src].into_iter().find_map(|e| layout_of(k, e));
     // Of a row and a column that are combined neither has all elements.

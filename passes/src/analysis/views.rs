@@ -5,7 +5,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::typing::ResolvedView;
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, resolve_view, scalar_shape};
 
 /// A register variable named as a whole.
 pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
@@ -31,10 +31,16 @@ pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
     found
 }
 
-/// The extents of what a copy moves: one side of it has extents of its own.
+/// Whether a copy goes to a register tile, of rank 0 too, or to a window of one.
+pub(crate) fn goes_to_registers(k: &Kernel, dst: Expr) -> bool {
+    resolve_view(k, dst).is_some_and(|view| view.space(k).in_registers())
+}
+
+/// The extents of what a copy moves: one side of it has extents of its own, or is a scalar, which has none.
 pub(crate) fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
     fixed_shape(k, dst)
         .or_else(|| fixed_shape(k, src))
+        .or_else(|| scalar_shape(k, dst))
         .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
 }
 
@@ -60,7 +66,7 @@ pub(crate) fn accessed_views(k: &Kernel, deferred: &Deferred, e: Expr) -> Vec<Re
 pub(crate) fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
     // A window of a register tile or buffer has no extents of its own; the other side has.
     let whole = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(k, e)).flatten();
-    whole(dst).or_else(|| fixed_shape(k, src)).or_else(|| fixed_shape(k, dst))
+    whole(dst).or_else(|| fixed_shape(k, src)).or_else(|| fixed_shape(k, dst)).or_else(|| scalar_shape(k, dst))
 }
 
 /// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.

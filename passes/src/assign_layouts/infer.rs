@@ -17,7 +17,7 @@ use super::log2_shape;
 use super::threads::Threads;
 use crate::assign_layouts::coalesced::coalesced_within;
 use std::collections::BTreeMap;
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
 
 /// Of what cannot be: ends of an edge that have nothing to compare.
@@ -43,6 +43,16 @@ pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
             && let Some(tile) = k.tile_ty_mut(v)
         {
             tile.reg_layout = layout;
+        }
+    }
+    // Of rank 0: every thread holds the number, whatever it meets.
+    let everywhere = threads.scalar();
+    for v in k.values.keys().collect::<Vec<_>>() {
+        if let ValueDef::Var(tile) = &mut k.values[v].def
+            && tile.shape.is_empty()
+            && tile.reg_layout.is_none()
+        {
+            tile.reg_layout = everywhere.clone();
         }
     }
 }

@@ -48,6 +48,11 @@ impl Threads {
         self.groups << self.bits
     }
 
+    /// The layout of a scalar: every thread holds it.
+    pub(crate) fn scalar(self) -> Option<RegLayout> {
+        self.share_out(&[], &|_, threads| RegLayout::new(Vec::new(), vec![0; threads as usize], 0))
+    }
+
     /// The layout of a tile that `make` finds for tiles and a power of two of threads. Several groups share out an extent of as many units;
     /// where there is none all of them have the same elements.
     pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {

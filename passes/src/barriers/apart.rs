@@ -70,6 +70,18 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
+/// Whether stores of the tiles that a grid counts are to different elements in any two tiles, so that blocks which walk over tiles may leave
+/// them to the accelerator: what [`stored_twice`] asks of the walk.
+pub(crate) fn stored_once(k: &Kernel, stores: &[Stmt]) -> bool {
+    let mut all = Windows::new(k, None);
+    stores.iter().enumerate().all(|(i, &a)| {
+        stores[..=i].iter().all(|&b| {
+            let windows = stored_window(&mut all, a).zip(stored_window(&mut all, b));
+            commute(k, a, b) || windows.is_some_and(|(p, q)| all.tiles_differ([&p, &q]))
+        })
+    })
+}
+
 /// A block, and the index of a statement in it.
 type Step = (Block, usize);
 

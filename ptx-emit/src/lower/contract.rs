@@ -1,11 +1,10 @@
 //! The launch contract of a kernel.
 
-use super::ints::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE};
 use super::state::Lower;
 use super::uses::{access, reads};
 use crate::launch::{Launch, LaunchParam, ParamKind};
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::index::Interval;
+use tilec_ir::extents::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, Ranges};
 use tilec_ir::interp::Number;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -140,16 +139,7 @@ fn limits(k: &Kernel) -> Vec<String> {
 
 /// The largest value that an expression over sizes and strides can have.
 fn largest(k: &Kernel, e: Expr) -> i128 {
-    fn bounds(k: &Kernel, e: Expr) -> Option<Interval> {
-        match &k.exprs[e] {
-            ExprData::Int(x) => Some(Interval::new(i128::from(*x), i128::from(*x))),
-            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size) => Some(Interval::new(1, MAX_SIZE)),
-            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Stride) => Some(Interval::new(0, MAX_STRIDE)),
-            ExprData::Op { op, args } => Interval::of(*op, bounds(k, *args.first()?)?, bounds(k, *args.get(1)?)?),
-            _ => None,
-        }
-    }
-    bounds(k, e).map_or(i128::MAX, |x| x.hi)
+    Ranges::of_sizes(k).of(e).map_or(i128::MAX, |x| x.hi)
 }
 
 fn extent_texts(k: &Kernel, t: &TensorTy, dim: usize) -> Vec<String> {

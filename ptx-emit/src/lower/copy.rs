@@ -13,7 +13,7 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, layout_of, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, layout_of, resolve_view, scalar_shape};
 
 impl Lower<'_> {
     pub(super) fn copy(&mut self, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Result<(), Reported> {
@@ -107,7 +107,8 @@ impl Lower<'_> {
     /// The extents of the tile a copy moves: those of a whole tile on either side, else those of the expression.
     pub(super) fn copy_shape(&self, src: Expr, dst: Expr) -> Option<Vec<u64>> {
         let whole = |e: Expr| matches!(self.k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(self.k, e)).flatten();
-        whole(dst).or_else(|| fixed_shape(self.k, src)).or_else(|| fixed_shape(self.k, dst))
+        let tile = whole(dst).or_else(|| fixed_shape(self.k, src)).or_else(|| fixed_shape(self.k, dst));
+        tile.or_else(|| scalar_shape(self.k, dst))
     }
 
     /// The registers that `e` names: of a whole tile, or of a window of these extents of one, as it is or transposed.

@@ -7,11 +7,12 @@ use super::reduce::{Subject, combine};
 use super::scope::Scope;
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::{Tile, compute_class};
-use crate::inst::Reg;
+use crate::inst::{Class, Reg};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
+use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
@@ -69,14 +70,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The elements of group `g`, in the class the expression's type is computed in.
-    pub(super) fn compute_group(
-        &mut self,
-        e: Expr,
-        operands: &mut Operands,
-        g: usize,
-        group: &[usize],
-    ) -> Result<Vec<Reg>, Reported> {
+    /// Loads what an expression reads for group `g`, and computes what is named in it.
+    fn begin_group(&mut self, operands: &mut Operands, g: usize, group: &[usize]) -> Result<(), Reported> {
         operands.group = group.to_vec();
         operands.loaded.clear();
         for i in 0..operands.windows.len() {
@@ -104,8 +99,45 @@ impl Lower<'_> {
             }
             operands.named.push((v, regs));
         }
+        Ok(())
+    }
+
+    /// The elements of group `g`, in the class the expression's type is computed in.
+    pub(super) fn compute_group(
+        &mut self,
+        e: Expr,
+        operands: &mut Operands,
+        g: usize,
+        group: &[usize],
+    ) -> Result<Vec<Reg>, Reported> {
+        self.begin_group(operands, g, group)?;
         let class = self.class_of_expr(e)?;
         self.eval(e, operands, group, class)
+    }
+
+    /// A tile of truth values that a `let` names: predicates, which nothing changes.
+    pub(super) fn conditions(&mut self, e: Expr, layout: RegLayout, dim_bits: Dims) -> Result<Tile, Reported> {
+        let Some(held) = Held::of(&layout, dim_bits.extents()) else {
+            return Err(self.unsupported(e, NO_WHOLE_TILE));
+        };
+        let scope = Scope { layout: layout.clone(), dim_bits: dim_bits.clone() };
+        let mut operands = self.operands(e, &scope, &CopyAttrs::default(), None)?;
+        let elements: Vec<usize> = (0..1usize << layout.value_bits()).filter(|&v| held.has(v)).collect();
+        let groups = match operands.windows.first() {
+            Some((_, access, _)) => access.groups.clone(),
+            None => elements.into_iter().map(|v| vec![v]).collect(),
+        };
+        let mut found: Vec<Option<Reg>> = vec![None; 1 << layout.value_bits()];
+        for (g, group) in groups.iter().enumerate() {
+            self.begin_group(&mut operands, g, group)?;
+            let regs = self.eval_bool(e, &operands, group)?;
+            for (&v, reg) in group.iter().zip(regs) {
+                found[v] = Some(reg);
+            }
+        }
+        // Nobody reads what is not there.
+        let regs = found.into_iter().map(|reg| reg.unwrap_or_else(|| self.emit.reg(Class::Pred))).collect();
+        Ok(Tile { elem: Elem::Bool, layout, dim_bits, regs, held, per_register: 1 })
     }
 
     /// `tile = e`.

@@ -212,9 +212,12 @@ impl Lower<'_> {
     }
 
     /// Truth values of a group.
-    fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
+    pub(super) fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
         if let Some(init) = self.deferred.named(self.k, e) {
             return self.eval_bool(init, operands, group);
+        }
+        if let ExprData::Ref(v) = self.k.exprs[e] {
+            return self.named_conditions(e, v, operands, group);
         }
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
             return Err(self.unsupported(e, "this condition"));
@@ -265,8 +268,34 @@ impl Lower<'_> {
         Ok(out)
     }
 
+    /// Truth values that a `let` names.
+    fn named_conditions(
+        &mut self,
+        e: Expr,
+        v: Value,
+        operands: &Operands,
+        group: &[usize],
+    ) -> Result<Vec<Reg>, Reported> {
+        if let Some(holds) = self.scalars[v] {
+            return Ok(vec![holds; group.len()]);
+        }
+        let Some(tile) = self.tiles[v].clone() else { return Err(self.unsupported(e, "this condition")) };
+        if tile.layout == operands.scope.layout {
+            return Ok(group.iter().map(|&i| tile.regs[i]).collect());
+        }
+        match repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) {
+            Some(elements) => Ok(elements.into_iter().map(|i| tile.regs[i]).collect()),
+            None => Err(self.different_layouts(e, v, &tile, operands)),
+        }
+    }
+
     /// A condition that is the same in all threads.
     pub(super) fn condition(&mut self, e: Expr) -> Result<Reg, Reported> {
+        if let ExprData::Ref(v) = self.k.exprs[e]
+            && let Some(holds) = self.scalars[v]
+        {
+            return Ok(holds);
+        }
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
             return Err(self.unsupported(e, "this condition"));
         };
@@ -353,7 +382,7 @@ impl Lower<'_> {
                     return Ok(self.bounded_product(a, b, bound));
                 }
                 match op {
-                    Op::Mul => match self.int_op(op, a, b) {
+                    Op::Mul => match self.known_op(e, op, [a, b]) {
                         Some(product) => Ok(product),
                         None => self
                             .promised_product(e, [(args[0], a), (args[1], b)])
@@ -362,7 +391,7 @@ impl Lower<'_> {
                     },
                     Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
                         let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
-                        self.int_op(op, a, b).ok_or(()).map_err(|()| self.overflow(e, divisor))
+                        self.known_op(e, op, [a, b]).ok_or(()).map_err(|()| self.overflow(e, divisor))
                     }
                     _ => Err(self.unsupported(e, "this operator does not work on indices")),
                 }

@@ -1,15 +1,8 @@
 //! Integers as lowering knows them: a number or a register, with the range of its values over all admissible launches
-//! (sizes up to [`MAX_SIZE`], strides up to [`MAX_STRIDE`]).
+//! (sizes up to [`tilec_ir::extents::MAX_SIZE`], strides up to [`tilec_ir::extents::MAX_STRIDE`]).
 
 use crate::inst::Reg;
 use tilec_ir::index::Interval;
-use tilec_ir::kernel::Kernel;
-
-/// Largest run-time extent: leaves room for a tile past the end in 31 bits.
-pub(super) const MAX_SIZE: i128 = (1 << 31) - (1 << 16);
-
-/// Largest run-time stride, in elements.
-pub(super) const MAX_STRIDE: i128 = 1 << 40;
 
 /// An integer known at compile time or held in a register.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -50,15 +43,4 @@ impl Int {
 
 pub(super) fn fits32(lo: i128, hi: i128) -> bool {
     lo >= i128::from(i32::MIN) && hi <= i128::from(i32::MAX)
-}
-
-/// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
-/// per Compute Capability").
-pub(super) const MAX_BLOCKS_X: i128 = i32::MAX as i128;
-pub(super) const MAX_BLOCKS_YZ: i128 = 65_535;
-
-/// Columns of blocks that are walked together; 1: none.
-pub(super) fn raster(k: &Kernel) -> i64 {
-    let g = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1);
-    if k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
 }

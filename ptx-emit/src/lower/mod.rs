@@ -4,7 +4,7 @@
 //!
 //! | level | files |
 //! |---|---|
-//! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, `extents`, and `emit` (instructions as they come: value-numbered, hoisted) |
+//! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `threads`: who a thread is |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
@@ -33,7 +33,6 @@ mod elementwise;
 mod emit;
 mod erf;
 mod eval;
-mod extents;
 mod gather;
 mod global;
 mod grids;
@@ -87,11 +86,12 @@ use crate::ops::Op as P;
 use crate::report::Report;
 use crate::target::Sm;
 use cranelift_entity::EntitySet;
-use ints::{Int, MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, Repr};
+use ints::{Int, Repr};
 use state::{Lines, Lower};
 use tile::Tile;
 use tilec_ir::diag::{Reported, Sink};
 use tilec_ir::entities::Value;
+use tilec_ir::extents::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::ops::Op;

@@ -4,12 +4,13 @@
 //! the reciprocal, which is computed once in front of everything. Indices are below 2^31 where an element exists; elsewhere the
 //! result means nothing, and nothing is accessed.
 
-use super::ints::{Int, MAX_STRIDE, Repr};
+use super::ints::{Int, Repr};
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::MAX_STRIDE;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
 

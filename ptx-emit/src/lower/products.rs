@@ -1,14 +1,15 @@
 //! Products of sizes whose bound is known, or promised by a precondition.
 
-use super::extents::least;
 use super::ints::{Int, Repr};
 use super::state::Lower;
 use crate::inst::Class;
 use crate::ops::Op as P;
 use tilec_ir::entities::Expr;
+use tilec_ir::extents::{least, promised};
+use tilec_ir::index::Interval;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{factors, positive};
+use tilec_ir::typing::factors;
 
 impl Lower<'_> {
     /// The largest value of a product of extents, and of indices below them, that together are one; `None` if that is not known
@@ -30,11 +31,22 @@ impl Lower<'_> {
         least(&self.extents, (literal, &others))
     }
 
-    /// The largest value of a product of sizes by the preconditions, where they bound it.
+    /// The largest value of an index by the preconditions, where they bound it.
     pub(super) fn promised(&self, e: Expr) -> Option<i128> {
-        let (literal, others) = factors(self.k, &[e]);
-        let of_sizes = !others.is_empty() && positive(self.k, e);
-        of_sizes.then(|| least(&self.promised, (literal, &others))).flatten()
+        promised(self.k, &self.promised, e)
+    }
+
+    /// `a op b`, the value of the index `e`, and what more is known of it than the ranges of `a` and `b` say.
+    pub(super) fn known_op(&mut self, e: Expr, op: Op, [a, b]: [Int; 2]) -> Option<Int> {
+        let wide = |x: Interval| x.hi > i128::from(i32::MAX);
+        let most = Interval::of(op, a.interval(), b.interval()).filter(|&x| wide(x)).and_then(|_| self.ranges.most(e));
+        match most {
+            Some(most) if op == Op::Mul && a.lo >= 0 && b.lo >= 0 => Some(self.bounded_product(a, b, most)),
+            _ => {
+                let x = self.int_op(op, a, b)?;
+                Some(most.map_or(x, |most| Int { lo: x.lo.min(most), hi: x.hi.min(most), ..x }))
+            }
+        }
     }
 
     /// The product `e` of two numbers, one of which, or which, fits 64 bits by a precondition alone.

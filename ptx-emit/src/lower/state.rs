@@ -1,8 +1,7 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
 use super::emit::Emit;
-use super::extents::Extent;
-use super::ints::{Int, raster};
+use super::ints::Int;
 use super::rings::{Placed, Ring, Turns};
 use super::scope::Kind;
 use super::tile::Tile;
@@ -16,6 +15,7 @@ use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::extents::{Extent, Ranges, raster};
 use tilec_ir::facts::Facts;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -36,6 +36,8 @@ pub(crate) struct Lower<'a> {
     pub(super) extents: Vec<Extent>,
     /// Products that preconditions bound.
     pub(super) promised: Vec<Extent>,
+    /// What is known of indices beside the ranges of operands.
+    pub(super) ranges: Ranges<'a>,
     /// `let`s that are computed where they are stored.
     pub(super) deferred: Deferred,
     pub(super) kinds: SecondaryMap<Expr, Option<Kind>>,
@@ -107,6 +109,7 @@ impl<'a> Lower<'a> {
             facts: Facts::new(k),
             extents: Extent::all(k),
             promised: Extent::promised(k),
+            ranges: Ranges::new(k),
             deferred: Deferred::of(k),
             rounded: BTreeMap::new(),
             kinds: SecondaryMap::new(),

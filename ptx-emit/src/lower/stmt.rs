@@ -18,7 +18,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::REGISTERS_PER_THREAD;
-use tilec_ir::types::Lanes;
+use tilec_ir::types::{Elem, Lanes};
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
 /// Trips that an unrolled loop may have in PTX.
@@ -190,6 +190,10 @@ impl Lower<'_> {
                 if layout.out_bits() != bits.iter().sum() {
                     return Err(self.unsupported(init, super::state::NO_WHOLE_TILE));
                 }
+                if elem == Elem::Bool {
+                    self.tiles[value] = Some(self.conditions(init, layout, bits)?);
+                    return Ok(());
+                }
                 let Some(tile) = self.new_tile(elem, layout, bits, true) else {
                     return Err(self.unsupported(init, "register tiles of this element type"));
                 };
@@ -197,7 +201,10 @@ impl Lower<'_> {
                 self.tiles[value] = Some(tile);
                 Ok(())
             }
-            Ok(Type::Bool) => Err(self.unsupported(init, "a named condition")),
+            Ok(Type::Bool) => {
+                self.scalars[value] = Some(self.condition(init)?);
+                Ok(())
+            }
             Err(d) => Err(self.sink.report(*d.0)),
         }
     }

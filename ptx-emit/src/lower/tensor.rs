@@ -13,8 +13,10 @@ use crate::ops::Op as P;
 use tilec_ir::cluster::Uniform;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::extents::MAX_SIZE;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{Boxes, PERIOD, boxes};
+use tilec_ir::ops::Op;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
@@ -163,23 +165,32 @@ impl Lower<'_> {
     }
 
     /// First coordinates of the window, in the order of the tensor's dimensions.
-    pub(super) fn tensor_starts(&mut self, src: Expr, window: &ResolvedView) -> Result<Vec<Int>, Reported> {
+    pub(super) fn tensor_starts(&mut self, window: &ResolvedView) -> Result<Vec<Int>, Reported> {
         let mut starts = Vec::new();
         for dim in &window.dims {
             let mut sum = Int::constant(0);
             for &e in super::windows::starts(dim) {
                 let x = self.index(e)?;
-                let Some(more) = self.int_op(tilec_ir::ops::Op::Add, sum, x) else {
+                let Some(more) = self.int_op(Op::Add, sum, x) else {
                     return Err(self.unsupported(e, "a window that may begin beyond 63 bits"));
                 };
                 sum = more;
             }
-            if !super::ints::fits32(sum.lo, sum.hi) {
-                return Err(self.unsupported(src, "a tensor copy at coordinates beyond 31 bits"));
-            }
-            starts.push(sum);
+            starts.push(self.within_31_bits(sum));
         }
         Ok(starts)
+    }
+
+    /// The start of a window in 31 bits: one that begins past the largest extent, or so far in front, is as much outside of the tensor as it was.
+    fn within_31_bits(&mut self, start: Int) -> Int {
+        if super::ints::fits32(start.lo, start.hi) {
+            return start;
+        }
+        let bounds = [(Op::Min, MAX_SIZE), (Op::Max, -MAX_SIZE)];
+        bounds.into_iter().fold(start, |x, (op, bound)| {
+            let bound = Int::constant(bound as i64);
+            self.int_op(op, x, bound).expect("the smaller of two numbers of 63 bits is one")
+        })
     }
 
     /// A box of the tensor that begins `start` elements into the window.
@@ -189,7 +200,7 @@ impl Lower<'_> {
         for &d in &map.dims {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
             let more = Int::constant(more as i64);
-            let x = self.int_op(tilec_ir::ops::Op::Add, starts[d], more);
+            let x = self.int_op(Op::Add, starts[d], more);
             let x = x.expect("a coordinate of 31 bits and a box fit 63");
             at.push(self.in32(x));
         }
@@ -222,7 +233,7 @@ impl Lower<'_> {
         let elem = self.elem(to.base).expect("specialised");
         // Of all parts, whichever block asks for them.
         self.rings[r].filling += map.boxes.bytes(elem.size());
-        let mut starts = self.tensor_starts(src, &from)?;
+        let mut starts = self.tensor_starts(&from)?;
         let slot = match ring.put {
             super::rings::Position::Reg(r) => r,
             super::rings::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
@@ -239,7 +250,7 @@ impl Lower<'_> {
             root = self.emit.def(Class::B32, P::AddS32, [root.into(), skip.into()]);
             let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
             let first = super::ints::Int { repr: super::ints::Repr::R32(first), lo: 0, hi: last };
-            let Some(sum) = self.int_op(tilec_ir::ops::Op::Add, starts[map.dims[1]], first) else {
+            let Some(sum) = self.int_op(Op::Add, starts[map.dims[1]], first) else {
                 return Err(self.unsupported(src, "a window that may begin beyond 63 bits"));
             };
             starts[map.dims[1]] = sum;

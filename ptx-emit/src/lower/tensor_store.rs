@@ -64,7 +64,7 @@ impl Lower<'_> {
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
             return Err(self.unsupported(src, "a tensor store out of other than a buffer"));
         };
-        let starts = self.tensor_starts(src, &window)?;
+        let starts = self.tensor_starts(&window)?;
         // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
             return Err(self.unsupported(src, "a tensor store to coordinates that may be negative"));

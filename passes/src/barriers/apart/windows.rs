@@ -194,6 +194,14 @@ impl<'k> Windows<'k> {
         self.differ(&axes, &settled, &BTreeMap::new(), windows) || self.dealt_out(s, windows).unwrap_or(false)
     }
 
+    /// The same of blocks that do one tile each, of which a grid with one block along an axis has no two.
+    pub(super) fn tiles_differ(&mut self, windows: [&Window; 2]) -> bool {
+        let k = self.forms.k;
+        let several = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
+        let axes: Digits = several.map(|axis| (self.forms.name(axis.index), 1)).collect();
+        self.differ(&axes, &|v| fixed(k, v), &BTreeMap::new(), windows)
+    }
+
     /// Whether no two blocks are at one tile: each begins with the tile of its number, or that of its cluster, and goes on by as many as there are.
     fn dealt_out(&mut self, s: Stmt, windows: [&Window; 2]) -> Option<bool> {
         let k = self.forms.k;

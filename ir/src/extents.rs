@@ -1,0 +1,253 @@
+//! How large sizes, and what is computed from them, are in a launch at most: by the launch contract, and by preconditions that bound products.
+
+use crate::entities::{Expr, Value};
+use crate::index::Interval;
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::loop_ends::meaning;
+use crate::ops::Op;
+use crate::typing::{factor_list, factors, let_init, positive, same_expr};
+use std::collections::BTreeMap;
+
+/// Largest run-time extent: leaves room for a tile past the end in 31 bits.
+pub const MAX_SIZE: i128 = (1 << 31) - (1 << 16);
+
+/// Largest run-time stride, in elements.
+pub const MAX_STRIDE: i128 = 1 << 40;
+
+/// Blocks along the first axis of a launch at most, and along the others (CUDA programming guide, "Technical Specifications
+/// per Compute Capability").
+pub const MAX_BLOCKS_X: i128 = i32::MAX as i128;
+/// Along the others.
+pub const MAX_BLOCKS_YZ: i128 = 65_535;
+
+/// Columns of blocks that are walked together; 1: none.
+#[must_use]
+pub fn raster(k: &Kernel) -> i64 {
+    let g = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1);
+    if k.grid.len() >= 2 { g.clamp(1, 1024) } else { 1 }
+}
+
+/// A product of which the launch contract demands that it is at most so much, and of which each factor is at least 1.
+pub struct Extent {
+    /// The product of its literals.
+    pub literal: i128,
+    /// The texts of its other factors, sorted.
+    pub others: Vec<String>,
+    /// The bound.
+    pub most: i128,
+}
+
+impl Extent {
+    /// The bound of the product that `e` is.
+    #[must_use]
+    pub fn of(k: &Kernel, e: Expr, most: i128) -> Extent {
+        let (literal, others) = factors(k, &[e]);
+        Extent { literal, others, most }
+    }
+
+    /// Every extent of a tensor that is computed from others.
+    #[must_use]
+    pub fn all(k: &Kernel) -> Vec<Extent> {
+        let shapes = k.params.iter().filter_map(|&v| k.tensor_ty(v)).flat_map(|t| t.shape.iter().copied());
+        let computed = shapes.filter(|&e| matches!(k.exprs[e], ExprData::Op { op: Op::Mul, .. }));
+        computed.map(|e| Extent::of(k, e, MAX_SIZE)).collect()
+    }
+
+    /// What the launch contract bounds: by preconditions (`where Z * H <= 65535`), and as extents of the grid, of which an axis counts columns in
+    /// groups of `raster`.
+    #[must_use]
+    pub fn promised(k: &Kernel) -> Vec<Extent> {
+        let columns = MAX_BLOCKS_YZ * i128::from(raster(k));
+        let blocks = k.grid.iter().map(|axis| axis.extent).zip([MAX_BLOCKS_X, columns, MAX_BLOCKS_YZ]);
+        let mut found: Vec<Extent> =
+            blocks.filter(|&(e, _)| positive(k, e)).map(|(e, most)| Extent::of(k, e, most)).collect();
+        let mut work = k.requires.clone();
+        while let Some(e) = work.pop() {
+            let ExprData::Op { op, args } = &k.exprs[e] else { continue };
+            let (product, most) = match (op, &args[..]) {
+                (Op::And, _) => {
+                    work.extend(args);
+                    continue;
+                }
+                (Op::Le, &[x, n]) => (x, k.as_int(n)),
+                (Op::Lt, &[x, n]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
+                (Op::Ge, &[n, x]) => (x, k.as_int(n)),
+                (Op::Gt, &[n, x]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
+                _ => continue,
+            };
+            if let Some(most) = most.filter(|_| bounds_parts(k, product)) {
+                found.push(Extent::of(k, product, i128::from(most)));
+            }
+        }
+        found
+    }
+
+    /// Whether a product of some of its factors is one of these: each of them is at least 1.
+    #[must_use]
+    pub fn covers(&self, literal: i128, others: &[String]) -> bool {
+        let mut mine = self.others.iter();
+        // Both are sorted.
+        (0..=self.literal).contains(&literal) && others.iter().all(|o| mine.any(|m| m == o))
+    }
+}
+
+/// The least bound of a product of these factors.
+#[must_use]
+pub fn least(bounds: &[Extent], (literal, others): (i128, &[String])) -> Option<i128> {
+    bounds.iter().filter(|x| x.covers(literal, others)).map(|x| x.most).min()
+}
+
+/// Whether a bound of `e` is one of a product: each factor is at least 1, or there is one alone.
+fn bounds_parts(k: &Kernel, e: Expr) -> bool {
+    positive(k, e) || matches!(factors(k, &[e]), (1, others) if others.len() == 1)
+}
+
+/// What preconditions say an index is at most.
+#[must_use]
+pub fn promised(k: &Kernel, bounds: &[Extent], e: Expr) -> Option<i128> {
+    if bounds.is_empty() || !bounds_parts(k, e) {
+        return None;
+    }
+    let (literal, others) = factors(k, &[e]);
+    if others.is_empty() { None } else { least(bounds, (literal, &others)) }
+}
+
+/// A product of a literal and what is at least 1.
+struct Product {
+    literal: i128,
+    parts: Vec<Expr>,
+}
+
+impl Product {
+    /// What is left of it, rounded up, divided by a product of a literal and some of its factors.
+    fn divided(mut self, k: &Kernel, by: i128, parts: &[Expr]) -> Option<Product> {
+        for &part in parts {
+            let at = self.parts.iter().position(|&own| same_expr(k, meaning(k, own), meaning(k, part)))?;
+            self.parts.swap_remove(at);
+        }
+        Some(Product { literal: Interval::of(Op::CeilDiv, point(self.literal), point(by))?.hi, ..self })
+    }
+}
+
+fn point(x: i128) -> Interval {
+    Interval::new(x, x)
+}
+
+/// The values of indices over all admissible launches.
+pub struct Ranges<'k> {
+    k: &'k Kernel,
+    loops: BTreeMap<Value, (Expr, Expr)>,
+    bounds: Vec<Extent>,
+}
+
+impl<'k> Ranges<'k> {
+    /// By the bounds of sizes and strides alone.
+    #[must_use]
+    pub fn of_sizes(k: &'k Kernel) -> Ranges<'k> {
+        Ranges { k, loops: BTreeMap::new(), bounds: Vec::new() }
+    }
+
+    /// By those, preconditions, and the bounds of loops.
+    #[must_use]
+    pub fn new(k: &'k Kernel) -> Ranges<'k> {
+        let mut loops = BTreeMap::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::For { var, start, end, .. } = k.stmts[s] {
+                loops.insert(var, (start, end));
+            }
+        });
+        let bounds = [Extent::all(k), Extent::promised(k)].into_iter().flatten().collect();
+        Ranges { k, loops, bounds }
+    }
+
+    /// The values of an index; `None`: nothing is known.
+    #[must_use]
+    pub fn of(&self, e: Expr) -> Option<Interval> {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Int(x) => Some(Interval::new(i128::from(*x), i128::from(*x))),
+            ExprData::Ref(v) => match k.values[*v].def {
+                ValueDef::Size => Some(Interval::new(1, MAX_SIZE)),
+                ValueDef::Stride => Some(Interval::new(0, MAX_STRIDE)),
+                ValueDef::Let => self.of(let_init(k, *v)?),
+                ValueDef::Grid => {
+                    let axis = k.grid.iter().position(|axis| axis.index == *v)?;
+                    let most = if axis == 0 { MAX_BLOCKS_X } else { MAX_BLOCKS_YZ * i128::from(raster(k)) };
+                    Some(Interval::new(0, (self.of(k.grid[axis].extent)?.hi.min(most) - 1).max(0)))
+                }
+                ValueDef::Loop => {
+                    let &(start, end) = self.loops.get(v)?;
+                    let (start, end) = (self.of(start)?, self.of(end)?);
+                    Some(Interval::new(start.lo, (end.hi - 1).max(start.lo)))
+                }
+                _ => None,
+            },
+            ExprData::Op { op, args } => {
+                let range = Interval::of(*op, self.of(*args.first()?)?, self.of(*args.get(1)?)?)?;
+                Some(match self.most(e) {
+                    Some(most) => Interval::new(range.lo.min(most), range.hi.min(most)),
+                    None => range,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// What an operation is at most for another reason than the ranges of its operands: a precondition says so, or it divides what is
+    /// below a product by factors of that.
+    #[must_use]
+    pub fn most(&self, e: Expr) -> Option<i128> {
+        let own = promised(self.k, &self.bounds, e);
+        let quotient = match &self.k.exprs[e] {
+            ExprData::Op { op: Op::Div, .. } => self.below(e).into_iter().filter_map(|p| self.largest(&p)).min(),
+            _ => None,
+        };
+        own.into_iter().chain(quotient.map(|x| x - 1)).min()
+    }
+
+    /// Products that an index is below: the end of its loop, the extent of its axis, a divisor, and of a quotient what is left of them.
+    fn below(&self, e: Expr) -> Vec<Product> {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Ref(v) => match k.values[*v].def {
+                ValueDef::Let => let_init(k, *v).map_or_else(Vec::new, |init| self.below(init)),
+                ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end)| self.not_above(end)),
+                ValueDef::Grid => {
+                    let axis = k.grid.iter().find(|axis| axis.index == *v);
+                    axis.map_or_else(Vec::new, |axis| self.not_above(axis.extent))
+                }
+                _ => Vec::new(),
+            },
+            ExprData::Op { op: Op::Rem, args } if positive(k, args[1]) => self.not_above(args[1]),
+            ExprData::Op { op: Op::Div, args } if positive(k, args[1]) => {
+                let (by, parts) = factor_list(k, &[args[1]]);
+                self.below(args[0]).into_iter().filter_map(|p| p.divided(k, by, &parts)).collect()
+            }
+            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.below(a)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Products that an end is at most.
+    fn not_above(&self, end: Expr) -> Vec<Product> {
+        let k = self.k;
+        match &k.exprs[end] {
+            ExprData::Ref(v) if let_init(k, *v).is_some() => {
+                let_init(k, *v).map_or_else(Vec::new, |init| self.not_above(init))
+            }
+            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.not_above(a)).collect(),
+            ExprData::Op { op: Op::Sub, args } if k.as_int(args[1]).is_some_and(|x| x >= 0) => self.not_above(args[0]),
+            _ if positive(k, end) => {
+                let (literal, parts) = factor_list(k, &[end]);
+                vec![Product { literal, parts }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The largest value of a product of sizes.
+    fn largest(&self, p: &Product) -> Option<i128> {
+        let most = |e: &Expr| Some(self.of(*e)?.hi);
+        p.parts.iter().try_fold(p.literal, |all, e| all.checked_mul(most(e)?))
+    }
+}

@@ -1,0 +1,86 @@
+//! Loops over products of sizes, as those of blocks that walk over the tiles of an output: their variables fit 31 bits by a precondition.
+//!
+//! ```text
+//! for tile in cta..ceildiv(M, 128) * ceildiv(N, 128) step 132     // where ceildiv(M, 128) * ceildiv(N, 128) <= 2147418112
+//! ```
+//!
+//! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
+
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::{MAX_SIZE, Ranges};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::loop_ends::meaning;
+use tilec_ir::ops::Op;
+use tilec_ir::typing::let_init;
+
+/// Adds the preconditions.
+pub(super) fn bound(k: &mut Kernel) {
+    let mut ends = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::For { end, step, .. } = k.stmts[s] {
+            let step = k.as_int(step).unwrap_or(1);
+            ends.push((end, i64::try_from(MAX_SIZE).map_or(i64::MAX, |most| most.min(i64::from(i32::MAX) - step))));
+        }
+    });
+    for (end, most) in ends {
+        // What one loop asks for may be enough for the next.
+        for e in beyond(&Ranges::new(k), k, end, most) {
+            let span = k.expr_spans[end];
+            let (all, most) = (spelled_out(k, e), k.int(most, span));
+            let within = k.binary(Op::Le, all, most, span);
+            k.requires.push(within);
+        }
+    }
+}
+
+/// What is computed of sizes alone and may be more than `most`, so that `e` may be.
+fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64) -> Vec<Expr> {
+    if ranges.of(e).is_none_or(|x| x.hi <= i128::from(most)) {
+        return Vec::new();
+    }
+    let e = meaning(k, e);
+    match &k.exprs[e] {
+        _ if of_sizes(k, e) => vec![e],
+        ExprData::Op { op: Op::Min, args } => match args.iter().find(|&&a| of_sizes(k, meaning(k, a))) {
+            Some(&a) => vec![meaning(k, a)],
+            None => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
+        },
+        ExprData::Op { args, .. } => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a launch knows an index: it is computed of sizes and strides.
+fn of_sizes(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(_) => true,
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Size | ValueDef::Stride => true,
+            ValueDef::Let => let_init(k, *v).is_some_and(|init| of_sizes(k, init)),
+            _ => false,
+        },
+        ExprData::Op { args, .. } => args.iter().all(|&a| of_sizes(k, a)),
+        _ => false,
+    }
+}
+
+/// A copy of an index without the names of others, which a precondition does not see.
+fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
+    let e = meaning(k, e);
+    let copy = k.copy_expr(e);
+    replace_names(k, copy);
+    copy
+}
+
+fn replace_names(k: &mut Kernel, e: Expr) {
+    let named = |v: Value| let_init(k, v);
+    if let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = named(v)
+    {
+        let whole = spelled_out(k, init);
+        k.exprs[e] = k.exprs[whole].clone();
+    }
+    for child in k.children(e) {
+        replace_names(k, child);
+    }
+}

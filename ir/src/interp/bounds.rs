@@ -146,7 +146,8 @@ impl Bound {
 /// `x` converted by `to`, which keeps the order, and how far a number within `error` of it may then be from it.
 pub(super) fn spread_of(x: f64, error: f64, to: impl Fn(f64) -> f64) -> (f64, f64) {
     let at = to(x);
-    if error == 0.0 {
+    // An infinite number is as far away with a finite error.
+    if error == 0.0 || x.is_infinite() && error.is_finite() {
         return (at, 0.0);
     }
     // The ends are computed with a rounding of their own.

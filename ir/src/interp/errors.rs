@@ -18,6 +18,8 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     match op {
         // Results below the normal numbers are 0.
         Op::Exp2 => r.abs() * 2f64.powi(-22) + 2f64.powi(-126),
+        // Of minus infinity it is 0.
+        Op::Exp if r == 0.0 => 2f64.powi(-126),
         Op::Exp => (2.0 + 1.5 * x.abs()) * r.abs() * bits + 2f64.powi(-126),
         Op::Log2 if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log2 => r.abs() * 2f64.powi(-22),

@@ -200,6 +200,7 @@ fn fit_warpgroups() {
             &mut other.alone,
             &mut other.crossing,
             &mut other.launch,
+            &mut other.outside,
             &mut other.resting,
             &mut other.supply.port,
             &mut other.supply.lone,

@@ -46,9 +46,15 @@ pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>>
     Ok(())
 }
 
-/// Whether a loop only moves tiles and adds their products: of tiles past its end, which are zeros, these add nothing.
+/// Whether a loop only moves tiles, which its first stage fetches, and adds their products: of tiles past its end, which are zeros, these add nothing.
 pub(super) fn only_adds(k: &Kernel, body: &Body) -> bool {
-    body.order.iter().all(|&(s, _)| adds(k, s))
+    body.order.iter().all(|&(s, stage)| adds(k, s) && (stage == 0 || !fetches(k, s)))
+}
+
+/// Whether a statement copies a window of a tensor.
+pub(super) fn fetches(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
+    resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
 fn adds(k: &Kernel, s: Stmt) -> bool {

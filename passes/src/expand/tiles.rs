@@ -13,7 +13,6 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::ExprData;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::resolve_view;
 
 /// An iteration of the loop as it was.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Tiles {
             .collect();
         let fills = (!publishes.is_empty()).then(|| {
             let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
-            early.filter(|&s| !k.plans[s].producer && fetches(k, s)).collect::<Vec<Stmt>>()
+            early.filter(|&s| !k.plans[s].producer && past::fetches(k, s)).collect::<Vec<Stmt>>()
         });
         if body.open {
             past::only_moves(k, body)?;
@@ -230,12 +229,6 @@ impl Tiles {
             *pending = count;
         }
     }
-}
-
-/// Whether a statement copies a window of a tensor.
-fn fetches(k: &Kernel, s: Stmt) -> bool {
-    let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
-    resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
 /// `e + n * step`.

@@ -45,6 +45,7 @@ use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, panels, rows};
 use tilec_ir::loss::FastPath;
@@ -246,6 +247,15 @@ fn fits(
     }
     if to.transposed || to.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err("the window is transposed, or has an end of its own".to_owned());
+    }
+    // The accelerator stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
+    let ranges = Ranges::new(k);
+    let starts = to.dims.iter().flat_map(|d| match d {
+        ViewDim::Fixed(e) => std::slice::from_ref(e),
+        ViewDim::From { starts, .. } => starts,
+    });
+    if starts.copied().any(|e| ranges.of(e).is_some_and(|x| x.lo < 0)) {
+        return Err("the window may begin in front of the tensor, as far as ranges tell".to_owned());
     }
     let window = contiguous_dim(k, to.base).and_then(|dim| to.kept().iter().position(|&d| d == dim));
     let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {

@@ -105,7 +105,7 @@ impl Facts {
             ExprData::Int(x) => gcd(x.unsigned_abs(), n),
             ExprData::Ref(v) => self.common_of_value(k, *v, n),
             ExprData::Op { op, args } => lcm(
-                self.promised(k, e, n),
+                lcm(self.promised(k, e, n), self.whole_part(k, e, n)),
                 match op {
                     Op::Add | Op::Sub | Op::Min | Op::Max | Op::Rem => {
                         gcd(self.common(k, args[0], n), self.common(k, args[1], n))
@@ -120,6 +120,23 @@ impl Facts {
             ),
             _ => 1,
         }
+    }
+
+    /// What divides `a - (a - c) % m`, or `a - a % m`: what is common to `m` and `c`.
+    fn whole_part(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
+        let binary = |e: Expr, wanted: Op| match &k.exprs[e] {
+            ExprData::Op { op, args } if *op == wanted => args.first().copied().zip(args.get(1).copied()),
+            _ => None,
+        };
+        let Some((a, (b, m))) = binary(e, Op::Sub).and_then(|(a, rest)| Some((a, binary(rest, Op::Rem)?))) else {
+            return 1;
+        };
+        let apart = match binary(b, Op::Sub) {
+            _ if same_expr(k, a, b) => n,
+            Some((same, c)) if same_expr(k, a, same) => self.common(k, c, n),
+            _ => return 1,
+        };
+        gcd(apart, self.common(k, m, n))
     }
 
     /// What a precondition says of just this expression.
@@ -190,7 +207,8 @@ mod tests {
     fn divisors_are_those_of_all_values() {
         let source = "kernel t(A: gmem f32[M, N]) where M % 24 == 0, N == 20 grid (b: 4) {
             let t = M * N
-            for j in 40..M step 20 { let a = min(j + 60, t) let c = j * b let d = ceildiv(b, 3) * 176 let e = j % 15 }
+            for j in 40..M step 20 { let a = min(j + 60, t) let c = j * b let d = ceildiv(b, 3) * 176 let e = j % 15
+                let f = t - 1 - (t - 1) % 32 let g = b - (b - 12) % 32 let h = b - (j - 12) % 32 }
         }";
         let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
         let k = &module.kernels[0];
@@ -207,6 +225,7 @@ mod tests {
         assert!(multiple("c", 20) && !multiple("c", 40));
         assert!(multiple("d", 176) && multiple("d", 16) && !multiple("d", 352));
         assert!(multiple("e", 5) && !multiple("e", 15) && !multiple("e", 0));
+        assert!(multiple("f", 32) && !multiple("f", 64) && multiple("g", 4) && !multiple("g", 8) && !multiple("h", 2));
         assert_eq!(["t", "a", "c", "d", "e"].map(|n| facts.divisor(k, found[n])), [32, 4, 4, 16, 1]);
     }
 }

@@ -7,7 +7,7 @@
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
-use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
+use crate::typing::{ResolvedView, const_int, let_init};
 use std::collections::BTreeMap;
 
 /// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
@@ -128,11 +128,7 @@ impl<'a> Uniform<'a> {
     pub fn window(&mut self, view: &ResolvedView) -> u32 {
         let mut bits = 0;
         for d in &view.dims {
-            let starts = match d {
-                ViewDim::Fixed(e) => std::slice::from_ref(e),
-                ViewDim::From { starts, .. } => starts.as_slice(),
-            };
-            bits = starts.iter().fold(bits, |bits, &e| bits | self.apart(e));
+            bits = d.starts().iter().fold(bits, |bits, &e| bits | self.apart(e));
         }
         bits
     }

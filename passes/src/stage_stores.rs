@@ -250,11 +250,8 @@ fn fits(
     }
     // The accelerator stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
     let ranges = Ranges::new(k);
-    let starts = to.dims.iter().flat_map(|d| match d {
-        ViewDim::Fixed(e) => std::slice::from_ref(e),
-        ViewDim::From { starts, .. } => starts,
-    });
-    if starts.copied().any(|e| ranges.of(e).is_some_and(|x| x.lo < 0)) {
+    let least = |d: &ViewDim| d.starts().iter().map(|&e| Some(ranges.of(e)?.lo)).sum::<Option<i128>>();
+    if to.dims.iter().any(|d| least(d).is_some_and(|least| least < 0)) {
         return Err("the window may begin in front of the tensor, as far as ranges tell".to_owned());
     }
     let window = contiguous_dim(k, to.base).and_then(|dim| to.kept().iter().position(|&d| d == dim));

@@ -37,6 +37,17 @@ pub enum ViewDim {
     },
 }
 
+impl ViewDim {
+    /// What its first element is the sum of; nothing: 0.
+    #[must_use]
+    pub fn starts(&self) -> &[Expr] {
+        match self {
+            ViewDim::Fixed(e) => std::slice::from_ref(e),
+            ViewDim::From { starts, .. } => starts,
+        }
+    }
+}
+
 impl ResolvedView {
     /// The base dimensions that the window has, in the order of the window's own dimensions.
     pub fn kept(&self) -> Vec<usize> {

@@ -461,12 +461,8 @@ fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr) {
     }
     let mut same = Uniform::new(k);
     let Some(from) = resolve_view(k, src) else { return };
-    let starts = from.dims.iter().flat_map(|d| match d {
-        ViewDim::From { starts, .. } => starts.clone(),
-        ViewDim::Fixed(e) => vec![*e],
-    });
     if same.window(&from) == same.all()
-        && let Some(e) = starts.into_iter().find(|&e| !same.expr(e))
+        && let Some(&e) = from.dims.iter().flat_map(ViewDim::starts).find(|&&e| !same.expr(e))
     {
         let d = Diagnostic::error(
             codes::BAD_COPY,

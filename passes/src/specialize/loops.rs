@@ -6,7 +6,7 @@
 //!
 //! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
 
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
@@ -73,9 +73,8 @@ fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
 }
 
 fn replace_names(k: &mut Kernel, e: Expr) {
-    let named = |v: Value| let_init(k, v);
     if let ExprData::Ref(v) = k.exprs[e]
-        && let Some(init) = named(v)
+        && let Some(init) = let_init(k, v)
     {
         let whole = spelled_out(k, init);
         k.exprs[e] = k.exprs[whole].clone();

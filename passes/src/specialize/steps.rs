@@ -108,12 +108,24 @@ fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnost
 /// Windows longer than the step over which products sum: those of both operands, so that the same products are added more than once.
 fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [Moving], step: i64) -> Vec<&'w Moving> {
     let mut again: Vec<&Moving> = Vec::new();
-    for s in all_stmts(k, body) {
+    let list = all_stmts(k, body);
+    let declared: Vec<Value> = list
+        .iter()
+        .filter_map(|&s| match k.stmts[s] {
+            StmtData::Var { value, .. } => Some(value),
+            _ => None,
+        })
+        .collect();
+    for s in list {
         let StmtData::Assign { src, .. } = k.stmts[s] else { continue };
         let mut rest = vec![src];
         while let Some(e) = rest.pop() {
             rest.extend(k.children(e));
             let ExprData::Mma(product) = &k.exprs[e] else { continue };
+            // Sums that begin anew in every iteration have each product once.
+            if !matches!(k.exprs[product.c], ExprData::Ref(acc) if !declared.contains(&acc)) {
+                continue;
+            }
             let of = |operand: Expr, dim: usize| {
                 let tile = source(k, operand, dim)?;
                 windows.iter().find(|w| w.tile == Some(tile) && w.extent > step && !w.ends)

@@ -12,7 +12,7 @@
 
 use super::ints::{Int, Repr, fits32};
 use super::state::Lower;
-use super::windows::{GlobalWindow, WORD, WindowDim, starts};
+use super::windows::{GlobalWindow, WORD, WindowDim};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -166,7 +166,7 @@ impl Lower<'_> {
     /// The bits of a coordinate that number blocks: `mask` has those that the window's coordinates have.
     fn blocks(&self, view: &ResolvedView, d: usize, mask: u64) -> u64 {
         let block = self.facts.block(self.k, view.base, d);
-        let aligned = starts(&view.dims[d]).iter().map(|&e| self.facts.divisor(self.k, e)).min();
+        let aligned = view.dims[d].starts().iter().map(|&e| self.facts.divisor(self.k, e)).min();
         if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
             mask & !(block.min(aligned.unwrap_or(block)) - 1)
         } else {
@@ -188,7 +188,7 @@ impl Lower<'_> {
         match self.int_op(Op::Add, a, b) {
             Some(sum) => Ok(sum),
             None => {
-                let e = view.dims.iter().flat_map(starts).next().copied();
+                let e = view.dims.iter().flat_map(ViewDim::starts).next().copied();
                 let span = e.map_or(self.k.name_span, |e| self.k.expr_spans[e]);
                 Err(self.unsupported_at(span, "this window may start too far out"))
             }
@@ -197,7 +197,7 @@ impl Lower<'_> {
 
     fn window_start(&mut self, view: &ResolvedView, d: usize) -> Result<Int, Reported> {
         let mut start = Int::constant(0);
-        for &e in starts(&view.dims[d]) {
+        for &e in view.dims[d].starts() {
             let x = self.index(e)?;
             start = match self.int_op(Op::Add, start, x) {
                 Some(s) => s,
@@ -223,7 +223,7 @@ impl Lower<'_> {
         let (mut moves, mut whole) = (false, true);
         for (d, dim) in view.dims.iter().enumerate() {
             let mut coefficient = 0i64;
-            for &e in starts(dim) {
+            for &e in dim.starts() {
                 match self.coefficient(e, var) {
                     Some(c) => match coefficient.checked_add(c) {
                         Some(sum) => coefficient = sum,
@@ -262,7 +262,7 @@ impl Lower<'_> {
         self.ints[var] = Some(loop_start);
         // What is named in the loop after its variable has another value there.
         let mut named = Vec::new();
-        for e in view.dims.iter().flat_map(starts) {
+        for e in view.dims.iter().flat_map(ViewDim::starts) {
             self.forget_named(*e, var, &mut named);
         }
         let initial = self.first_pointer(w, base, blocks);

@@ -110,7 +110,7 @@ impl Lower<'_> {
         for mover in movers {
             let mut moved = 0;
             for (dim, moves) in store.to.dims.iter().zip(&mut moves) {
-                let parts = super::windows::starts(dim).iter().map(|&e| self.coefficient(e, mover.var));
+                let parts = dim.starts().iter().map(|&e| self.coefficient(e, mover.var));
                 let Some(parts) = parts.collect::<Option<Vec<i64>>>() else { return false };
                 let distance = parts.iter().fold(0i64, |sum, c| sum.saturating_add(*c)).saturating_mul(mover.step);
                 if distance != 0 {

@@ -267,7 +267,7 @@ impl Lower<'_> {
         let tile = i128::from(tile.expect("specialised")[d]);
         let extent = 1u64 << bits;
         let mut start = Int::constant(0);
-        for &e in super::windows::starts(dim) {
+        for &e in dim.starts() {
             let known = match self.index(e)?.as_const() {
                 Some(x) => x.unsigned_abs().is_multiple_of(extent),
                 None => self.facts.divisor(self.k, e).is_multiple_of(extent),

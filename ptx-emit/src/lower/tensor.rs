@@ -169,7 +169,7 @@ impl Lower<'_> {
         let mut starts = Vec::new();
         for dim in &window.dims {
             let mut sum = Int::constant(0);
-            for &e in super::windows::starts(dim) {
+            for &e in dim.starts() {
                 let x = self.index(e)?;
                 let Some(more) = self.int_op(Op::Add, sum, x) else {
                     return Err(self.unsupported(e, "a window that may begin beyond 63 bits"));

@@ -5,10 +5,10 @@ use super::ints::Int;
 use super::tile::{Filled, Tile};
 use crate::inst::{Operand, Reg};
 use tilec_ir::bits::Bits;
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::Value;
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::space::Space;
-use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::typing::ResolvedView;
 
 /// Bytes of the words that unaligned accesses are made of.
 pub(super) const WORD: i64 = 16;
@@ -61,14 +61,6 @@ pub(super) struct LoopState {
     pub(super) step: i64,
     /// Pointers that move with the loop: key, register, bytes per iteration.
     pub(super) induced: Vec<(String, Reg, Operand)>,
-}
-
-/// What a dimension's first element is the sum of.
-pub(super) fn starts(dim: &ViewDim) -> &[Expr] {
-    match dim {
-        ViewDim::Fixed(e) => std::slice::from_ref(e),
-        ViewDim::From { starts, .. } => starts,
-    }
 }
 
 /// Addresses of one window.

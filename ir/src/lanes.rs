@@ -5,15 +5,35 @@
 //!   their bytes, `publish a expect 8192 elected`, beside which the other threads arrive. So with tensor stores, and with the waits for them, which have to be
 //!   by the lane that asked: `await s, 0 elected`.
 //! * `spread`: of a loop that only awaits signals of other blocks, each thread awaits those of iterations of its own, all at a time; then they meet.
+//! * `changing`: of a multiplication of a tile, `o = o * a changing`, warps in which some lane has a factor other than one. The others keep their elements:
+//!   what is multiplied by one stays as it is, whatever it is.
 
-use crate::entities::{Block, Stmt};
-use crate::kernel::{ChannelOp, Kernel, SignalOp, StmtData};
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ChannelOp, ExprData, Kernel, SignalOp, StmtData};
+use crate::ops::Op;
 use crate::tensor_store::{is_stored, tensor_store};
-use crate::types::Lanes;
+use crate::types::{ElemRef, Lanes};
 use crate::typing::{Type, type_of};
 use std::collections::BTreeMap;
 
-/// The statements that not all threads do together.
+/// The factors by which a statement multiplies the elements of a tile in place, if it does nothing else: a register tile that has a name.
+pub fn scaling(k: &Kernel, s: Stmt) -> Option<Value> {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
+    let ExprData::Op { op: Op::Mul, args } = &k.exprs[src] else { return None };
+    let tile = |e: Expr| match (&k.exprs[e], type_of(k, e)) {
+        (ExprData::Ref(v), Ok(Type::Tile(t))) if matches!(t.elem, ElemRef::Known(elem) if elem.is_float()) => Some(*v),
+        _ => None,
+    };
+    let [a, b] = args[..] else { return None };
+    match (tile(a)?, tile(b)?) {
+        (a, b) if a == b => None,
+        (a, b) if a == dst => Some(b),
+        (a, b) if b == dst => Some(a),
+        _ => None,
+    }
+}
+
+/// The statements that not all threads do together, and that nobody has to ask for.
 pub fn lanes(k: &Kernel) -> BTreeMap<Stmt, Lanes> {
     let mut found = BTreeMap::new();
     k.walk(k.body, &mut |k, _, s| {

@@ -400,6 +400,8 @@ pub enum Lanes {
     Elected,
     /// Of a loop, each thread iterations of its own: `spread`.
     Spread,
+    /// Of a multiplication of a tile, warps in which a lane has a factor other than one: `changing`.
+    Changing,
 }
 
 /// What an `ordered` statement needs to be done in turns; see [`crate::turns`].

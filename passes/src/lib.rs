@@ -31,6 +31,7 @@ mod runs;
 mod schedule;
 mod schedule_loops;
 mod select_mma;
+mod skip_scaling;
 mod specialize;
 mod stage_stores;
 mod swizzle;

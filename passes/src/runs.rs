@@ -3,8 +3,8 @@
 use crate::table::{PASSES, PassInfo};
 use crate::{
     Cx, assign_layouts, barriers, contract, defer_reductions, expand, hand_over, overlap_launches, pipeline,
-    place_shared, predicate, residue, schedule, schedule_loops, select_mma, specialize, stage_stores, swizzle,
-    vectorize,
+    place_shared, predicate, residue, schedule, schedule_loops, select_mma, skip_scaling, specialize, stage_stores,
+    swizzle, vectorize,
 };
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::Kernel;
@@ -35,6 +35,7 @@ pub(crate) fn of(pass: &PassInfo) -> Run {
         contract::NAME => contract::run,
         hand_over::NAME => hand_over::run,
         place_shared::NAME => place_shared::run,
+        skip_scaling::NAME => skip_scaling::run,
         barriers::NAME => barriers::run,
         other => panic!("bug: the pass `{other}` does nothing"),
     }

@@ -78,6 +78,7 @@ pub const PASSES: &[PassInfo] = &[
     PassInfo::new("expand", "makes prologue, steady state, drain and roles of scheduled loops")
         .for_roles()
         .for_stages(),
+    PassInfo::new("skip-scaling", "has warps leave out multiplications of a tile by one"),
     PassInfo::new("predicate", "drops bounds checks that cannot fail"),
     PassInfo::new("schedule", "orders loads, products and stores inside loop bodies"),
     PassInfo::new("overlap-launches", "lets a launch begin while the one in front of it ends"),

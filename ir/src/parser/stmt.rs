@@ -203,7 +203,11 @@ impl Parser<'_, '_> {
                     return Ok(());
                 }
                 None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
-                None => self.assign()?,
+                None => {
+                    let assigned = self.assign()?;
+                    lanes = self.lanes();
+                    assigned
+                }
             },
         };
         let s = self.push(stmts, data, start);
@@ -211,12 +215,13 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `elected` or `spread` behind a statement. One that assigns to a variable of that name goes on otherwise.
+    /// `elected`, `spread` or `changing` behind a statement. One that assigns to a variable of that name goes on otherwise.
     fn lanes(&mut self) -> Option<Lanes> {
         let (Tok::Word(word), false) = (self.peek(), self.peek_at(1) == Tok::Sign("=")) else { return None };
         let lanes = match word {
             "elected" => Lanes::Elected,
             "spread" => Lanes::Spread,
+            "changing" => Lanes::Changing,
             _ => return None,
         };
         self.bump();

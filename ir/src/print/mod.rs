@@ -193,6 +193,7 @@ impl Printer<'_> {
         self.put(match self.k.lanes[stmt] {
             Some(Lanes::Elected) => " elected",
             Some(Lanes::Spread) => " spread",
+            Some(Lanes::Changing) => " changing",
             None => "",
         });
     }
@@ -209,6 +210,7 @@ impl Printer<'_> {
                 self.value(*dst);
                 self.put(" = ");
                 self.expr(*src);
+                self.lanes(stmt);
             }
             StmtData::Copy { src, dst, attrs } => {
                 self.put("copy ");

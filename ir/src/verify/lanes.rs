@@ -1,9 +1,9 @@
-//! Rule 30: one elected lane does what one lane does for all, and a loop is spread over threads that only awaits signals.
+//! Rule 30: one elected lane does what one lane does for all, a loop is spread over threads that only awaits signals, and warps leave out multiplications by one alone.
 
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::kernel::StmtData;
-use crate::lanes::lanes;
+use crate::lanes::{lanes, scaling};
 use crate::types::Lanes;
 use crate::verify::cx::Cx;
 
@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
     let needed = lanes(k);
     for (s, own) in said {
-        if needed.get(&s) == Some(&own) {
+        if needed.get(&s) == Some(&own) || own == Lanes::Changing && scaling(k, s).is_some() {
             continue;
         }
         let why = match (own, &k.stmts[s]) {
@@ -25,9 +25,16 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             }
             (Lanes::Elected, _) => "one lane alone would do this, which is for all threads that come here",
             (Lanes::Spread, _) => "the loop does more than await signals, and would do it in one thread each",
+            (Lanes::Changing, _) => "a warp that leaves this out would have another result",
         };
-        cx.report(Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(
-            "`elected`: tensor copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen",
-        ));
+        let note = match own {
+            Lanes::Changing => {
+                "`changing`: `o = o * a changing`, of register tiles of floating-point numbers; leave it out to have it chosen"
+            }
+            Lanes::Elected | Lanes::Spread => {
+                "`elected`: tensor copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen"
+            }
+        };
+        cx.report(Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note));
     }
 }

@@ -61,6 +61,7 @@ mod replicas;
 mod rings;
 mod roles;
 mod runs;
+mod scaling;
 mod scope;
 mod shared;
 mod shuffles;

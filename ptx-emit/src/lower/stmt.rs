@@ -75,7 +75,10 @@ impl Lower<'_> {
                     let of = accumulated(self.k, dst, partial.op, src);
                     (partial, of.expect("bug: a tile of parts is accumulated, which is verified"))
                 });
-                let assigned = self.assign_elementwise(src, &tile, src);
+                let assigned = match self.k.lanes[s] {
+                    Some(Lanes::Changing) => self.scale_where_changing(s, &tile, src),
+                    _ => self.assign_elementwise(src, &tile, src),
+                };
                 self.parts = None;
                 assigned
             }

@@ -1,6 +1,7 @@
 //! `barriers`: place the barriers that shared memory needs, and prove that they suffice.
 //!
-//! A block that loads what it has stored to global memory needs a barrier too: threads store and load different elements.
+//! A block that loads what it has stored to global memory, or stores it again, needs a barrier too where threads store and load different elements
+//! ([`global`]).
 //!
 //! Buffers and channel slots are shared memory that all threads of a block write and read; a `barrier` (`bar.sync`) between
 //! two accesses that conflict is what orders them. [`place`] decides where they go; [`prove()`] then runs the
@@ -19,6 +20,7 @@ mod accesses;
 mod apart;
 mod fences;
 mod global;
+mod kind;
 mod place;
 mod proof;
 mod prove;
@@ -27,7 +29,8 @@ mod roles;
 mod tests;
 
 use crate::Cx;
-pub(crate) use apart::stored_once;
+pub(crate) use apart::{StoredTwice, stored_twice_by_tiles};
+use global::Meetings;
 use place::Placed;
 pub use proof::prove;
 pub(crate) use prove::uses::buffer_uses;
@@ -50,7 +53,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         _ => {}
     });
     let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
-    if role.is_some() && !buffers && global::loaded_and_stored(k).is_empty() {
+    if role.is_some() && !buffers && Meetings::of(k).is_empty() {
         return proved(k, cx);
     }
     let placement = place::place(k);

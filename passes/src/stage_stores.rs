@@ -32,7 +32,7 @@ use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
-use crate::barriers::stored_once;
+use crate::barriers::{StoredTwice, stored_twice_by_tiles};
 use crate::refused::Refused;
 use crate::roles::slots_limit;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
@@ -121,14 +121,12 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         return false;
     }
     let stores: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
-    if accelerated && !stored_once(k, &stores) {
-        say(
-            k,
-            cx,
-            first,
-            tensor,
-            "tiles of the grid that differ may store to the same elements, and nothing tells which of two tensor stores arrives last",
-        );
+    if let Some(which) = stored_twice_by_tiles(k, &stores).filter(|_| accelerated) {
+        let who = match which {
+            StoredTwice::InOneTile => "two stores of a tile may be to the same elements",
+            StoredTwice::ByTwoTiles => "tiles of the grid that differ may store to the same elements",
+        };
+        say(k, cx, first, tensor, format!("{who}, and nothing tells which of two tensor stores arrives last"));
         return false;
     }
     let slots = match room(k, cx, at, (first, tensor), accelerated) {

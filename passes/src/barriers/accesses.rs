@@ -1,9 +1,7 @@
-//! What statements do to the memory that barriers order: found once, asked at every step of the analysis.
+//! What statements do to shared memory: found once, asked at every step of the analysis.
 
-use super::global::loaded_and_stored;
 use crate::analysis::uses::stmt_exprs;
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::{let_init, resolve_view};
@@ -13,7 +11,7 @@ use tilec_ir::typing::{let_init, resolve_view};
 pub(super) enum Scope {
     /// All threads of the block.
     Block,
-    /// Those of a role: its buffers, and tensors that are loaded and stored. Slots have barriers of their own.
+    /// Those of a role: its buffers. Slots have barriers of their own.
     Role,
 }
 
@@ -35,9 +33,8 @@ pub(super) struct Accesses {
 
 impl Accesses {
     pub(super) fn of(k: &Kernel, scope: Scope) -> Accesses {
-        let both = if scope == Scope::Role { loaded_and_stored(k) } else { BTreeSet::new() };
         let mut of = SecondaryMap::with_capacity(k.stmts.len());
-        k.walk(k.body, &mut |k, _, s| of[s] = accesses(k, scope, &both, s));
+        k.walk(k.body, &mut |k, _, s| of[s] = accesses(k, scope, s));
         Accesses { scope, of }
     }
 
@@ -46,8 +43,7 @@ impl Accesses {
     }
 }
 
-/// `both`: the tensors that are loaded and stored.
-fn accesses(k: &Kernel, scope: Scope, both: &BTreeSet<Value>, s: Stmt) -> Vec<Access> {
+fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
     let mut out = Vec::new();
     if let StmtData::Copy { src, dst, attrs } = &k.stmts[s] {
         reads(k, *src, &mut out);
@@ -75,11 +71,7 @@ fn accesses(k: &Kernel, scope: Scope, both: &BTreeSet<Value>, s: Stmt) -> Vec<Ac
         }
     }
     if scope == Scope::Role {
-        out.retain(|a| match k.values[a.value].def {
-            ValueDef::Smem(_) => true,
-            ValueDef::Tensor(_) => both.contains(&a.value),
-            _ => false,
-        });
+        out.retain(|a| matches!(k.values[a.value].def, ValueDef::Smem(_)));
     }
     out
 }
@@ -108,8 +100,6 @@ fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec
             let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
             out.push(Access { value, slot: Some(slot), write, flying: false });
         }
-        // What other threads stored to global memory is visible after a barrier, as in shared memory.
-        ValueDef::Tensor(_) => out.push(Access { value, slot: None, write, flying: false }),
         ValueDef::Let => {
             let view = let_init(k, value).and_then(|e| resolve_view(k, e));
             if let Some(view) = view.filter(|v| v.base != value) {

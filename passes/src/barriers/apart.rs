@@ -9,21 +9,23 @@
 //!   arrived in a slot for which the storing role has waited in front of the store.
 
 mod forms;
+mod pairs;
 mod walks;
+mod ways;
 mod windows;
 
-use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::{all_stmts, path_to};
-use crate::analysis::views::{accessed_views, memory_views, moved_shape};
 use forms::Forms;
+pub(super) use pairs::Pairs;
 use tilec_ir::codes;
 use tilec_ir::combining::commute;
-use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{fixed_shape, resolve_view};
+pub(super) use ways::never_both;
+use ways::{Step, exclusive, loops};
 use windows::{Window, Windows};
 
 /// Pairs of tensor stores that are compared.
@@ -70,45 +72,30 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Whether stores of the tiles that a grid counts are to different elements in any two tiles, so that blocks which walk over tiles may leave
-/// them to the accelerator: what [`stored_twice`] asks of the walk.
-pub(crate) fn stored_once(k: &Kernel, stores: &[Stmt]) -> bool {
+/// Which tiles of a grid have stores that may be to the same elements.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum StoredTwice {
+    /// One tile has two.
+    InOneTile,
+    /// Two tiles have them.
+    ByTwoTiles,
+}
+
+/// Why blocks that walk over the tiles of a grid may not leave stores to the accelerator, by what [`stored_twice`] asks of the walk; `None`: all are to
+/// different elements.
+pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<StoredTwice> {
     let mut all = Windows::new(k, None);
-    stores.iter().enumerate().all(|(i, &a)| {
-        stores[..=i].iter().all(|&b| {
-            let windows = stored_window(&mut all, a).zip(stored_window(&mut all, b));
-            commute(k, a, b) || windows.is_some_and(|(p, q)| all.tiles_differ([&p, &q]))
-        })
-    })
-}
-
-/// A block, and the index of a statement in it.
-type Step = (Block, usize);
-
-/// Whether the ways to two statements part at a condition that is the same for both, and decided once.
-fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
-    let sides = |path: &[Step]| {
-        let mut sides = Vec::new();
-        for pair in path.windows(2) {
-            if let StmtData::If { cond, then, .. } = k.stmts[k.blocks[pair[0].0][pair[0].1]] {
-                sides.push((cond, pair[1].0 == then));
-            }
+    let mut pairs = stores.iter().enumerate().flat_map(|(i, &a)| stores[..=i].iter().map(move |&b| (a, b)));
+    pairs.find_map(|(a, b)| {
+        if commute(k, a, b) {
+            return None;
         }
-        sides
-    };
-    let (a, b) = (sides(a), sides(b));
-    a.iter().any(|&(c, x)| b.iter().any(|&(d, y)| x != y && is_fixed(k, c) && alike(k, c, d, &[])))
-}
-
-/// The same of two statements.
-pub(super) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
-    exclusive(k, &path_to(k, a), &path_to(k, b))
-}
-
-/// The loops on the way to a statement, outermost first.
-fn loops(k: &Kernel, path: &[Step]) -> Vec<Stmt> {
-    let stmts = path.iter().map(|&(block, index)| k.blocks[block][index]);
-    stmts.filter(|&s| matches!(k.stmts[s], StmtData::For { .. })).collect()
+        let windows = stored_window(&mut all, a).zip(stored_window(&mut all, b));
+        let in_one = a == b || never_both(k, a, b) || windows.as_ref().is_some_and(|(p, q)| all.beside(&[], [p, q]));
+        let by_two = windows.is_some_and(|(p, q)| all.tiles_differ([&p, &q]));
+        let found = if in_one { StoredTwice::ByTwoTiles } else { StoredTwice::InOneTile };
+        (!in_one || !by_two).then_some(found)
+    })
 }
 
 /// The variables of two loops, if they run alike.
@@ -175,36 +162,6 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
         && x.get(parting - 1).is_some_and(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. }))
         && branches(&x) != branches(&y);
     Some(a == b || sides || all.beside(&outer, [p, q]))
-}
-
-/// Whether a statement may come to an element of a tensor that another one has touched before, or itself in an iteration before.
-pub(super) fn comes_back(k: &Kernel, first: Stmt, later: Stmt, tensor: Value) -> bool {
-    let (x, y) = (path_to(k, first), path_to(k, later));
-    if first != later && exclusive(k, &x, &y) {
-        return false;
-    }
-    let parting = x.iter().zip(&y).position(|(p, q)| p != q).unwrap_or(x.len());
-    // Of two sides of a branch one is done in an iteration, and a statement once.
-    let in_front = x.get(parting).zip(y.get(parting)).is_some_and(|(p, q)| p.0 == q.0 && p.1 < q.1);
-    let mut all = Windows::new(k, None);
-    let windows = touched(&mut all, first, tensor).zip(touched(&mut all, later, tensor));
-    let Some((before, behind)) = windows else { return true };
-    let common = loops(k, &x[..parting]);
-    before.iter().any(|p| {
-        behind.iter().any(|q| {
-            let apart = (0..common.len()).all(|i| all.differ_in(common[i], &common[..i], [p, q]));
-            !apart || in_front && !all.beside(&common, [p, q])
-        })
-    })
-}
-
-/// The windows of a tensor that a copy touches; `None`: another statement does, or one that is not known.
-fn touched(all: &mut Windows<'_>, s: Stmt, tensor: Value) -> Option<Vec<Window>> {
-    let k = all.k();
-    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
-    let shape = moved_shape(k, src, dst);
-    let views = [accessed_views(k, &Deferred::of(k), src), memory_views(k, dst)].concat();
-    views.iter().filter(|view| view.base == tensor).map(|view| all.of(view, &shape)).collect()
 }
 
 /// Whether all waits for a channel under a loop are in front of a statement.

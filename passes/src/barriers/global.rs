@@ -1,68 +1,115 @@
 //! What threads do to tensors in global memory, and which of it barriers order.
 //!
-//! What a thread stores is seen by others behind a barrier, and what others have still to load is not overwritten in front of one, as in shared
-//! memory. But a thread mostly stores where it has loaded itself, and a role that walks over tiles comes to none of them twice ([`apart`]).
+//! What a thread stores is seen by others behind a barrier; what others have still to load is not overwritten in front of one, and what others
+//! have still to store does not come last if it is to come first. But a thread mostly stores where it has loaded or stored itself, and most windows
+//! have nothing in common. So it is said of two statements whether a barrier stands between them, and both the placement and the proof ask it here.
+//!
+//! Two stores that combine with what is there may come in any order. What the tensor memory accelerator stores no barrier orders: it has rules of its own
+//! ([`super::apart`], [`super::prove`]), but for loads in front of it.
 
-use super::apart::comes_back;
+use super::apart::Pairs;
+use super::kind::Kind;
 use super::prove::uses::tensors;
-use crate::analysis::uses::{all_stmts, path_to};
-use crate::analysis::views::plain_var;
-use crate::rewrite::same_expr;
-use std::collections::BTreeSet;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use crate::analysis::uses::path_to;
+use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
-use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
+use tilec_ir::tensor_store::tensor_store;
 
-/// The tensors that some statement loads from and some statement stores to.
-pub(super) fn loaded_and_stored(k: &Kernel) -> BTreeSet<Value> {
-    let (mut loads, mut stores) = (BTreeSet::new(), BTreeSet::new());
-    for s in k.statements() {
-        let touches = tensors(k, s);
-        loads.extend(touches.loads);
-        stores.extend(touches.stores);
-    }
-    loads.intersection(&stores).copied().collect()
+/// Pairs of statements that are compared; of others it is taken for granted that they meet.
+const PAIRS: u32 = 4096;
+
+/// Statements between which a barrier stands, for what they do to tensors.
+pub(super) struct Meetings {
+    /// By the earlier one, then the later one.
+    of: BTreeMap<Stmt, BTreeMap<Stmt, Vec<(Value, Kind)>>>,
+    /// The later ones.
+    later: BTreeSet<Stmt>,
 }
 
-/// Whether the statement `s` of a role may come to an element of a tensor that its threads have loaded before, or stored.
-pub(super) fn meets(k: &Kernel, s: Stmt, tensor: Value, stored: bool) -> bool {
-    let Some(&(block, index)) = path_to(k, s).first() else { return true };
-    let mut inside = Vec::new();
-    for b in k.sub_blocks(k.blocks[block][index]) {
-        inside.extend(all_stmts(k, b));
-    }
-    let of = |t: &Stmt| {
-        let touches = tensors(k, *t);
-        if stored { touches.stores.contains(&tensor) } else { touches.loads.contains(&tensor) }
-    };
-    inside.iter().filter(|t| of(t)).any(|&t| comes_back(k, t, s, tensor))
+/// What a statement itself does to a tensor.
+#[derive(Copy, Clone)]
+struct Touch {
+    stmt: Stmt,
+    /// The statement of the kernel's body that it is in, if that is a role.
+    role: Option<Stmt>,
+    loads: bool,
+    stores: bool,
 }
 
-/// Whether every thread that stores elements of a tensor by statement `s` is the one that loads them anywhere else: the same window,
-/// dealt out to the threads in the same way. What `s` itself reads it stores to. Of threads that hold the same element one stores it, and
-/// all of them load it.
-pub(super) fn stores_where_loaded(k: &Kernel, s: Stmt, tensor: Value) -> bool {
-    let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { unreachable!("what stores a tensor is a copy") };
-    let (Some(to), Some(stored)) = (resolve_view(k, *dst), layout_of(k, *src)) else { return false };
-    let alone = !stored.is_replicated();
-    let loads_elsewhere = |t: Stmt| t != s && tensors(k, t).loads.contains(&tensor);
-    all_stmts(k, k.body).into_iter().filter(|&t| loads_elsewhere(t)).all(|t| {
-        let StmtData::Copy { src, dst, .. } = &k.stmts[t] else { return false };
-        let loaded = plain_var(k, *dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
-        alone
-            && resolve_view(k, *src).is_some_and(|from| same_window(k, &from, &to))
-            && loaded.as_ref() == Some(&stored)
-    })
-}
-
-fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView) -> bool {
-    let same = |x: &[Expr], y: &[Expr]| x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_expr(k, x, y));
-    let dims = a.dims.iter().zip(&b.dims).all(|(x, y)| match (x, y) {
-        (ViewDim::Fixed(x), ViewDim::Fixed(y)) => same_expr(k, *x, *y),
-        (ViewDim::From { starts: x, end: p }, ViewDim::From { starts: y, end: q }) => {
-            same(x, y) && same(p.as_slice(), q.as_slice())
+impl Meetings {
+    pub(super) fn of(k: &Kernel) -> Meetings {
+        let mut touches: BTreeMap<Value, Vec<Touch>> = BTreeMap::new();
+        for stmt in k.statements() {
+            let found = tensors(k, stmt);
+            let all: BTreeSet<Value> = found.loads.iter().chain(&found.stores).copied().collect();
+            for v in all {
+                let (loads, stores) = (found.loads.contains(&v), found.stores.contains(&v));
+                touches.entry(v).or_default().push(Touch { stmt, role: role(k, stmt), loads, stores });
+            }
         }
-        _ => false,
-    });
-    a.base == b.base && a.transposed == b.transposed && a.dims.len() == b.dims.len() && dims
+        touches.retain(|_, all| all.iter().any(|t| t.stores));
+        let mut meetings = Meetings { of: BTreeMap::new(), later: BTreeSet::new() };
+        if touches.is_empty() {
+            return meetings;
+        }
+        let (mut pairs, mut left) = (Pairs::new(k), PAIRS);
+        for (&tensor, all) in &touches {
+            for earlier in all {
+                for later in all.iter().filter(|later| later.role == earlier.role) {
+                    let kinds = [
+                        (Kind::ReadAfterWrite, earlier.stores && later.loads),
+                        (Kind::WriteAfterRead, earlier.loads && later.stores),
+                        (Kind::WriteAfterWrite, earlier.stores && later.stores),
+                    ];
+                    for (kind, _) in kinds.into_iter().filter(|(_, both)| *both) {
+                        left = left.saturating_sub(1);
+                        let both = [earlier.stmt, later.stmt];
+                        if ordered_by_barriers(k, kind, both) && (left == 0 || pairs.meet(tensor, kind, both)) {
+                            meetings.note(tensor, kind, both);
+                        }
+                    }
+                }
+            }
+        }
+        meetings
+    }
+
+    fn note(&mut self, tensor: Value, kind: Kind, [earlier, later]: [Stmt; 2]) {
+        self.of.entry(earlier).or_default().entry(later).or_default().push((tensor, kind));
+        self.later.insert(later);
+    }
+
+    /// Whether no barrier is needed for what is done to tensors.
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// Whether something may need a barrier behind a statement.
+    pub(super) fn is_earlier(&self, s: Stmt) -> bool {
+        self.of.contains_key(&s)
+    }
+
+    /// Whether something may need a barrier in front of a statement.
+    pub(super) fn is_later(&self, s: Stmt) -> bool {
+        self.later.contains(&s)
+    }
+
+    /// For what a barrier stands between two statements.
+    pub(super) fn between(&self, earlier: Stmt, later: Stmt) -> &[(Value, Kind)] {
+        self.of.get(&earlier).and_then(|of| of.get(&later)).map_or(&[], |found| found)
+    }
+}
+
+/// The role that a statement is in.
+fn role(k: &Kernel, s: Stmt) -> Option<Stmt> {
+    let &(block, index) = path_to(k, s).first()?;
+    let top = k.blocks[block][index];
+    matches!(k.stmts[top], StmtData::Role { .. }).then_some(top)
+}
+
+/// Whether it is barriers that order what two statements do to a tensor.
+fn ordered_by_barriers(k: &Kernel, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
+    let accelerated = |s| tensor_store(k, s).is_some();
+    !accelerated(earlier) && (!accelerated(later) || kind == Kind::WriteAfterRead)
 }

@@ -1,7 +1,7 @@
 //! Where barriers go: a forward dataflow analysis over the structured program, then the insertion.
 //!
 //! The state says what other threads may still be doing since the last barrier: per buffer a pending read and a pending
-//! write; per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
+//! write; what was done to tensors, as far as something may meet it ([`Meetings`]); per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
 //! released before the last barrier; only they may be filled without another one. A `wait` hands on what was written to
 //! slots since the last barrier; asynchronous copies count as written at the `wait`, by which they have landed. Both counts are lower bounds: paths that
 //! meet take the minimum. Since slots are freed and taken in ring order, the next slot is a fenced one while there is any.
@@ -18,7 +18,8 @@
 //! Keeps: barriers already there.
 
 use super::accesses::{Access, Accesses, Scope};
-use super::global::{meets, stores_where_loaded};
+use super::global::Meetings;
+use super::kind::Kind;
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,27 +30,6 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
 use tilec_ir::turns::of_warpgroups;
-
-/// What a barrier resolves.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// A read of what another thread wrote.
-    ReadAfterWrite,
-    /// A write over what another thread may still read.
-    WriteAfterRead,
-    /// A write over what another thread may still write.
-    WriteAfterWrite,
-}
-
-impl Kind {
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Kind::ReadAfterWrite => "read after write",
-            Kind::WriteAfterRead => "write after read",
-            Kind::WriteAfterWrite => "write after write",
-        }
-    }
-}
 
 /// Two accesses that need a barrier between them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -88,16 +68,22 @@ pub(super) fn place(k: &Kernel) -> Placement {
     // What stands beside roles is for all threads.
     let bodies = [vec![k.body], roles].concat();
     let accesses = Accesses::of(k, scope);
+    let tensors = Meetings::of(k);
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
     let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
         let in_turns = in_turns.clone();
-        let mut analysis =
-            Analysis { k, accesses: &accesses, overlays: Overlays::of(k), in_turns, memo: BTreeMap::new(), work: WORK };
+        let mut analysis = Analysis {
+            k,
+            around: Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) },
+            in_turns,
+            memo: BTreeMap::new(),
+            work: WORK,
+        };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
-                placement.barriers.extend(everywhere(k, body, &accesses));
+                placement.barriers.extend(everywhere(k, body, &accesses, &tensors));
                 placement.cautious = true;
             }
         }
@@ -122,8 +108,8 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
     }
 }
 
-/// The plain decision: a barrier before every statement that touches shared memory or takes a slot.
-fn everywhere(k: &Kernel, body: Block, accesses: &Accesses) -> Vec<Placed> {
+/// The plain decision: a barrier before every statement that touches shared memory or takes a slot, or may meet others in a tensor.
+fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Meetings) -> Vec<Placed> {
     let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
     for &s in &in_turns {
         k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
@@ -138,7 +124,7 @@ fn everywhere(k: &Kernel, body: Block, accesses: &Accesses) -> Vec<Placed> {
         }
         let takes =
             accesses.scope == Scope::Block && matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Acquire, .. });
-        if takes || !accesses.of_stmt(s).is_empty() {
+        if takes || !accesses.of_stmt(s).is_empty() || tensors.is_later(s) {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
     });
@@ -227,6 +213,8 @@ impl Ring {
 struct State {
     buffers: BTreeMap<Value, Pending>,
     rings: BTreeMap<Value, Ring>,
+    /// Statements since the last barrier that others may meet in a tensor.
+    tensors: BTreeSet<Stmt>,
     /// Buffers that a tensor store may be reading, which no barrier ends.
     storing: BTreeMap<Value, Stmt>,
     /// Buffers that a pending product of warpgroups may be reading, the product, and how many were issued behind it.
@@ -236,6 +224,7 @@ struct State {
 impl State {
     fn fence(&mut self) {
         self.buffers.clear();
+        self.tensors.clear();
         self.rings.values_mut().for_each(Ring::fence);
     }
 
@@ -246,6 +235,7 @@ impl State {
         for (&v, r) in &other.rings {
             self.rings.entry(v).or_insert_with(|| r.clone()).join(r);
         }
+        self.tensors.extend(&other.tensors);
         for (&v, &s) in &other.storing {
             self.storing.entry(v).or_insert(s);
         }
@@ -266,21 +256,15 @@ impl State {
     }
 
     /// Why a barrier is needed before `s`.
-    fn hazards(&self, k: &Kernel, accesses: &Accesses, s: Stmt) -> Vec<Hazard> {
+    fn hazards(&self, k: &Kernel, around: &Around<'_>, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
-        for &a in accesses.of_stmt(s) {
+        for &a in around.accesses.of_stmt(s) {
             self.pending(a).hazards(a.value, a.write, &mut out);
         }
-        // In global memory a thread mostly stores where it has loaded itself; what is stored twice is the program's business.
-        let global = |v: Value| matches!(k.values[v].def, ValueDef::Tensor(_));
-        out.retain(|h| match h.kind {
-            _ if !global(h.value) => true,
-            Kind::ReadAfterWrite => accesses.scope == Scope::Block || meets(k, s, h.value, true),
-            Kind::WriteAfterRead => {
-                !stores_where_loaded(k, s, h.value) && (accesses.scope == Scope::Block || meets(k, s, h.value, false))
-            }
-            Kind::WriteAfterWrite => false,
-        });
+        for &earlier in &self.tensors {
+            let met = around.tensors.between(earlier, s).iter();
+            out.extend(met.map(|&(value, kind)| Hazard { kind, value, earlier: Some(earlier) }));
+        }
         if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
             for &value in channels {
                 // The proof refuses what is used in front of its declaration; a role's channels hand over by barriers of their own.
@@ -297,8 +281,9 @@ impl State {
     }
 
     /// The effect of a statement that owns no block.
-    fn step(&mut self, k: &Kernel, accesses: &Accesses, overlays: &Overlays, s: Stmt) {
-        for a in accesses.of_stmt(s) {
+    fn step(&mut self, k: &Kernel, around: &Around<'_>, s: Stmt) {
+        self.tensors.extend(around.tensors.is_earlier(s).then_some(s));
+        for a in around.accesses.of_stmt(s) {
             match a.slot {
                 None => self.buffers.entry(a.value).or_default().note(a.write, s),
                 Some(slot) => {
@@ -334,7 +319,7 @@ impl State {
                     self.storing.clear();
                 }
             }
-            StmtData::Alloc { value, .. } => self.alloc(k, overlays, *value),
+            StmtData::Alloc { value, .. } => self.alloc(k, &around.overlays, *value),
             StmtData::Channel { op, channels, .. } => {
                 for v in channels {
                     let Some(ring) = self.rings.get_mut(v) else { continue };
@@ -429,10 +414,16 @@ struct Outcome {
     placed: Vec<Placed>,
 }
 
+/// What is known of a kernel's statements and buffers.
+struct Around<'k> {
+    accesses: &'k Accesses,
+    tensors: &'k Meetings,
+    overlays: Overlays,
+}
+
 struct Analysis<'k> {
     k: &'k Kernel,
-    accesses: &'k Accesses,
-    overlays: Overlays,
+    around: Around<'k>,
     /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it stands in front.
     in_turns: BTreeSet<Stmt>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
@@ -450,20 +441,20 @@ impl Analysis<'_> {
         let mut placed = Vec::new();
         for &s in &self.k.blocks[block] {
             self.work = self.work.checked_sub(1)?;
-            let hazards = state.hazards(self.k, self.accesses, s);
+            let hazards = state.hazards(self.k, &self.around, s);
             if !hazards.is_empty() {
                 state.fence();
                 placed.push(Placed { before: s, hazards });
             }
             match &self.k.stmts[s] {
                 StmtData::For { body, .. } => {
-                    state.step(self.k, self.accesses, &self.overlays, s);
+                    state.step(self.k, &self.around, s);
                     let result = self.loop_(s, *body, state)?;
                     placed.extend(result.placed);
                     state = result.exit;
                 }
                 StmtData::If { then, otherwise, .. } => {
-                    state.step(self.k, self.accesses, &self.overlays, s);
+                    state.step(self.k, &self.around, s);
                     let then = self.block(*then, state.clone())?;
                     placed.extend(then.placed.iter().cloned());
                     if let Some(otherwise) = otherwise {
@@ -485,7 +476,7 @@ impl Analysis<'_> {
                     state = result.exit.clone();
                 }
                 StmtData::Role { .. } => {}
-                _ => state.step(self.k, self.accesses, &self.overlays, s),
+                _ => state.step(self.k, &self.around, s),
             }
         }
         let outcome = Rc::new(Outcome { exit: state, placed });

@@ -24,6 +24,9 @@
 //! A buffer over others is where they were: what was done to them in this epoch was done to it, and they are gone until they
 //! are declared again.
 //!
+//! Of tensors, which are larger than what a block touches, it is said of two statements whether they meet ([`Meetings`]): then they are in different
+//! epochs, if one of them stores.
+//!
 //! The unit is the whole buffer or slot: two statements that touch different parts of one are taken to conflict. The one
 //! exception is a copy of a buffer onto itself element by element, where a thread meets only its own elements.
 
@@ -32,6 +35,7 @@ mod ring;
 mod step;
 pub(crate) mod uses;
 
+use super::global::Meetings;
 use crate::analysis::conditions::is_fixed;
 use crate::barriers::prove::report::Trace;
 use report::{Fault, report};
@@ -52,7 +56,7 @@ const WORK: u32 = 60_000;
 
 /// Checks the buffers that a role uses, or what stands beside the roles: of these threads alone, which find those that are declared in
 /// front of the roles.
-pub(super) fn prove_role(k: &Kernel, body: Block) -> Vec<Diagnostic> {
+pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Diagnostic> {
     let mut start = State::default();
     for &s in &k.blocks[k.body] {
         if let StmtData::Alloc { value, .. } = k.stmts[s]
@@ -61,20 +65,21 @@ pub(super) fn prove_role(k: &Kernel, body: Block) -> Vec<Diagnostic> {
             start.buffers.insert(value, Cell::default());
         }
     }
-    run(k, body, start, true)
+    run(k, meetings, body, start, true)
 }
 
 /// Checks a kernel without roles: all of it is of the threads of a block.
 pub(super) fn prove_block(k: &Kernel) -> Vec<Diagnostic> {
-    run(k, k.body, State::default(), false)
+    run(k, &Meetings::of(k), k.body, State::default(), false)
 }
 
-fn run(k: &Kernel, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
+fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
     let mut run = Run {
         k,
         buffers_only,
         stored: k.statements().into_iter().filter_map(|s| tensor_store(k, s)).map(|(_, tensor)| tensor).collect(),
         overlays: Overlays::of(k),
+        meetings,
         memo: BTreeMap::new(),
         work: WORK,
         faults: BTreeMap::new(),
@@ -116,6 +121,8 @@ struct State {
     storing: Vec<Value>,
     /// What was done to the tensors that tensor stores write.
     tensors: BTreeMap<Value, Touched>,
+    /// Statements of this epoch that others may meet in a tensor.
+    touched: BTreeSet<Stmt>,
     /// Conditions decided, by their number.
     decided: BTreeMap<usize, bool>,
 }
@@ -123,8 +130,6 @@ struct State {
 /// What was done to a tensor that tensor stores write.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Touched {
-    /// Loaded from in this epoch.
-    loaded: bool,
     /// Stored to by threads.
     written: bool,
     /// Stored to by tensor stores.
@@ -166,6 +171,8 @@ struct Run<'k> {
     stored: BTreeSet<Value>,
     /// Which buffers share memory.
     overlays: Overlays,
+    /// Between which statements a barrier stands for what they do to tensors.
+    meetings: &'k Meetings,
     memo: BTreeMap<(Block, State), Rc<States>>,
     work: u32,
     faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
@@ -199,12 +206,14 @@ impl Run<'_> {
         let k = self.k;
         let mut any = false;
         for &s in &k.blocks[block] {
-            let mut here = match k.stmts[s] {
-                StmtData::Channel { .. } => !self.buffers_only,
-                StmtData::Alloc { value, .. } => self.concerns(value),
-                StmtData::Barrier | StmtData::Signal { .. } | StmtData::Await { .. } => true,
-                _ => uses(k, s).iter().any(|u| self.concerns(u.value)) || !self.touches(s).is_empty(),
-            };
+            let meets = self.meetings.is_earlier(s) || self.meetings.is_later(s);
+            let mut here = meets
+                || match k.stmts[s] {
+                    StmtData::Channel { .. } => !self.buffers_only,
+                    StmtData::Alloc { value, .. } => self.concerns(value),
+                    StmtData::Barrier | StmtData::Signal { .. } | StmtData::Await { .. } => true,
+                    _ => uses(k, s).iter().any(|u| self.concerns(u.value)) || !self.touches(s).is_empty(),
+                };
             if !matches!(k.stmts[s], StmtData::Role { .. }) {
                 for b in k.sub_blocks(s) {
                     here |= self.mark(b);

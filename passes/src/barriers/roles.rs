@@ -28,6 +28,7 @@ mod walk;
 mod words;
 
 use super::apart::{apart, stored_twice};
+use super::global::Meetings;
 use super::prove::prove_role;
 use crate::barriers::prove::uses::{buffer_uses, tensor_uses};
 use crate::barriers::roles::words::fault;
@@ -74,7 +75,8 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let shared = shared(k);
     if shared.is_empty() {
         let bodies = [vec![k.body], bodies(k)].concat();
-        found.extend(bodies.into_iter().flat_map(|body| prove_role(k, body)));
+        let meetings = Meetings::of(k);
+        found.extend(bodies.into_iter().flat_map(|body| prove_role(k, &meetings, body)));
     }
     found.extend(shared);
     stored(k, &mut found);

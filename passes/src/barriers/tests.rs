@@ -5,7 +5,7 @@ mod programs;
 
 use super::prove;
 use crate::{Cx, Options};
-use programs::{BAD, GOOD};
+use programs::{BAD, GOOD, STORED};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink};
 use tilec_ir::entities::Block;
@@ -128,6 +128,15 @@ fn as_few_as_needed() {
 }
 
 #[test]
+fn stores_that_meet_are_ordered_and_no_others() {
+    for &(what, count, text) in STORED {
+        let k = good(body(&format!("var x = reg f16[32, 32] = 0.0\n{text}")));
+        assert_eq!(barriers(&k).len(), count, "stores {what}:\n{}", tilec_ir::print::print(&k));
+        needs_each(&k);
+    }
+}
+
+#[test]
 fn a_second_run_places_nothing() {
     for &(what, count, text) in GOOD {
         let (k, said) = placed(good(body(text)));
@@ -198,7 +207,7 @@ fn a_buffer_is_for_one_role() {
         "let b = smem f16[32, 32]
          copy A -> b
          role p warps 1 { copy b -> O }
-         role c warps 1 { copy A -> O }",
+         role c warps 1 { let x = reg f16[32, 32] = copy A copy x -> O }",
     ] {
         let (_, said) = placed(body(text));
         let hit = said.iter().find(|d| d.severity == Severity::Error).unwrap_or_else(|| panic!("{text}"));
@@ -210,7 +219,7 @@ fn a_buffer_is_for_one_role() {
         "let b = smem f16[32, 32]
          copy A -> b
          copy b -> O
-         role p warps 1 { copy A -> O }",
+         role p warps 1 { let x = reg f16[32, 32] = copy A copy x -> O }",
     );
     let k = good(beside);
     assert_eq!(barriers(&k).len(), 1);

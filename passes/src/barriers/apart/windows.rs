@@ -23,22 +23,26 @@ pub(super) struct Windows<'k> {
     pub(super) forms: Forms<'k>,
     /// Variables of loops between literals.
     ranges: BTreeMap<Form, Range>,
+    /// What variables of loops are multiples of.
+    steps: BTreeMap<Form, i64>,
 }
 
 impl<'k> Windows<'k> {
     /// `same`: variables of loops that run alike.
     pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Windows<'k> {
         let mut forms = Forms::new(k, same);
-        let mut ranges = BTreeMap::new();
+        let (mut ranges, mut steps) = (BTreeMap::new(), BTreeMap::new());
         k.walk(k.body, &mut |k, _, s| {
             let StmtData::For { var, start, end, step, .. } = k.stmts[s] else { return };
-            let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step)) else { return };
+            let (Some(from), Some(by)) = (k.as_int(start), k.as_int(step)) else { return };
+            steps.insert(forms.name(var), gcd(from, by));
+            let Some(to) = k.as_int(end) else { return };
             let last = to.checked_sub(1).and_then(|last| last.checked_sub(from)).filter(|&n| n >= 0 && by > 0);
             if let Some(n) = last {
                 ranges.insert(forms.name(var), (from, from + n / by * by));
             }
         });
-        Windows { forms, ranges }
+        Windows { forms, ranges, steps }
     }
 
     pub(super) fn k(&self) -> &'k Kernel {
@@ -84,7 +88,7 @@ impl<'k> Windows<'k> {
     pub(super) fn differ_in(&mut self, s: Stmt, outer: &[Stmt], windows: [&Window; 2]) -> bool {
         let ways = digits(&mut self.forms, s);
         let settled = self.settled(outer);
-        ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
+        self.beside(outer, windows) || ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
     }
 
     /// Whether windows have nothing in common where one of these indices differs. `ranges`: of what else takes other values.
@@ -186,6 +190,23 @@ impl<'k> Windows<'k> {
         })
     }
 
+    /// Whether windows begin at a multiple of their extents from one another, within one iteration of each of these loops: then an element
+    /// that is in both has one place in both.
+    pub(super) fn congruent(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
+        let settled = self.settled(outer);
+        a.0.iter().zip(&b.0).all(|((x, extent), (y, other))| {
+            let multiple = |n: i64| n.checked_rem(*extent) == Some(0);
+            let terms = |form: &Form| {
+                let times = [x, y].map(|sum| sum.terms.get(form).copied().unwrap_or(0));
+                let by = self.steps.get(form).copied().unwrap_or(1);
+                times[0] == times[1] && self.forms.made_of(*form, &settled)
+                    || times.into_iter().all(|times| times.checked_mul(by).is_some_and(multiple))
+            };
+            let first = x.first.checked_sub(y.first);
+            extent == other && first.is_some_and(multiple) && x.terms.keys().chain(y.terms.keys()).all(terms)
+        })
+    }
+
     /// Whether windows of different blocks have nothing in common, whatever iterations of a loop they are at.
     pub(super) fn blocks_differ(&mut self, s: Stmt, windows: [&Window; 2]) -> bool {
         let k = self.forms.k;
@@ -257,6 +278,15 @@ impl<'k> Windows<'k> {
         });
         Some(fellows && ways.iter().any(|way| self.differ(way, &settled, &ranges, windows)))
     }
+}
+
+/// The greatest number that divides both.
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.checked_abs().unwrap_or(1), b.checked_abs().unwrap_or(1));
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Whether a name has one value in a launch.

@@ -5,6 +5,7 @@ use super::ring::{Cell, Ring, Why};
 use super::uses::uses;
 use super::{Run, State};
 use crate::analysis::width::slots_of;
+use crate::barriers::kind::Kind;
 use crate::barriers::prove::report::Trace;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
@@ -30,7 +31,7 @@ impl Run<'_> {
             }
             // The threads meet at a signal, too.
             StmtData::Barrier | StmtData::Signal { .. } => {
-                state.tensors.values_mut().for_each(|t| t.loaded = false);
+                state.touched.clear();
                 state.buffers.values_mut().for_each(Cell::pass_barrier);
                 state.rings.values_mut().for_each(Ring::pass_barrier);
             }
@@ -130,8 +131,19 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What a statement does to tensors that tensor stores write.
+    /// What a statement does to tensors.
     fn touch(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
+        for &earlier in &state.touched {
+            if let Some(&(value, kind)) = self.meetings.between(earlier, s).first() {
+                let why = match kind {
+                    Kind::ReadAfterWrite => Why::ReadAfterWrite,
+                    Kind::WriteAfterRead => Why::WriteAfterRead,
+                    Kind::WriteAfterWrite => Why::WriteAfterWrite,
+                };
+                return Err(Fault { value, slot: None, why, other: Some(earlier) });
+            }
+        }
+        state.touched.extend(self.meetings.is_earlier(s).then_some(s));
         let by_accelerator = tensor_store(self.k, s).is_some();
         for (value, stores) in self.touches(s) {
             let touched = state.tensors.entry(value).or_default();
@@ -141,16 +153,11 @@ impl Run<'_> {
                 if touched.written {
                     return Err(fault(Why::StoredTwice, last.0));
                 }
-                if touched.loaded {
-                    return Err(fault(Why::WriteAfterRead, last.1));
-                }
                 touched.stored = true;
             } else if touched.stored {
                 return Err(fault(Why::UsedAfterStore, last.0));
             } else if stores {
                 touched.written = true;
-            } else {
-                touched.loaded = true;
             }
             if stores {
                 last.0 = Some(s);

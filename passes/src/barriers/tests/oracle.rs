@@ -7,7 +7,7 @@ use crate::barriers::prove;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tilec_ir::diag::Severity;
-use tilec_ir::entities::{Block, Expr, Value};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 
@@ -129,6 +129,8 @@ struct Execution<'k> {
     overlays: Overlays,
     /// Buffers and channels whose memory another has taken.
     gone: BTreeSet<Value>,
+    /// Per tensor the epoch of the last store, and which statements stored in it.
+    stored: BTreeMap<Value, (u64, BTreeSet<Stmt>)>,
 }
 
 /// Something went wrong.
@@ -177,6 +179,7 @@ impl Execution<'_> {
                 StmtData::Copy { src, dst, attrs } => {
                     self.touch(*src, false)?;
                     let written = self.touch(*dst, true)?;
+                    self.store(s, *dst)?;
                     if let Some(cell) = written.filter(|_| attrs.is_asynchronous()) {
                         self.groups.last_mut().expect("one is open").push(cell);
                     }
@@ -258,6 +261,20 @@ impl Execution<'_> {
         if allowed { Ok(()) } else { Err(Wrong) }
     }
 
+    /// All programs store the same window of a tensor; by one statement a thread stores what it has stored before.
+    fn store(&mut self, s: Stmt, dst: Expr) -> Result<(), Wrong> {
+        let ExprData::Ref(v) = self.k.exprs[dst] else { return Ok(()) };
+        if !matches!(self.k.values[v].def, ValueDef::Tensor(_)) {
+            return Ok(());
+        }
+        let (epoch, stmts) = self.stored.entry(v).or_default();
+        if *epoch < self.epoch {
+            (*epoch, *stmts) = (self.epoch, BTreeSet::new());
+        }
+        stmts.insert(s);
+        if stmts.len() > 1 { Err(Wrong) } else { Ok(()) }
+    }
+
     /// The buffer or slot that was touched.
     fn touch(&mut self, e: Expr, write: bool) -> Result<Option<(Value, u64)>, Wrong> {
         let (value, slot) = match &self.k.exprs[e] {
@@ -320,6 +337,7 @@ fn some_execution_fails(k: &Kernel) -> Option<bool> {
             held: BTreeSet::new(),
             overlays: Overlays::of(k),
             gone: BTreeSet::new(),
+            stored: BTreeMap::new(),
         };
         let finished = run.block(k.body).is_ok();
         if !finished || run.counts.values().any(|n| n[0] > n[1]) {

@@ -20,7 +20,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
              release a
              wait a
          }
-         copy a.get -> O
+         copy a.get -> O[32.., 0..]
          release a",
     ),
     (
@@ -54,10 +54,10 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
              release a
              wait a
          }
-         copy a.get -> O
+         copy a.get -> O[32.., 0..]
          release a
          wait a
-         copy a.get -> O
+         copy a.get -> O[0.., 32..]
          release a",
     ),
     (
@@ -73,7 +73,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
         "let a = smem f16[32, 32]
          copy A -> a
          for k in 32..N step 32 { copy a -> O[0.., k..] }
-         copy A -> O",
+         copy a -> O[32.., 0..]",
     ),
     (
         "unrolled slices need no barriers of their own",
@@ -162,7 +162,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy a -> O
          let x = smem f32[32, 32] over a
          copy A -> x
-         copy x -> O",
+         copy x -> O[32.., 0..]",
     ),
     (
         "a buffer at the place of another",
@@ -172,7 +172,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy a -> O
          let x = smem f16[32, 32] at 1024
          copy A -> x
-         copy x -> O",
+         copy x -> O[32.., 0..]",
     ),
     (
         "a buffer behind another",
@@ -182,7 +182,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy a -> O
          let x = smem f16[32, 32] at 2048
          copy A -> x
-         copy x -> O",
+         copy x -> O[32.., 0..]",
     ),
     (
         "a buffer in the second slot of a ring",
@@ -196,7 +196,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          release a
          let x = smem f16[32, 32] at 4096
          copy A -> x
-         copy x -> O",
+         copy x -> O[32.., 0..]",
     ),
     (
         "a buffer between the slots of a ring",
@@ -210,7 +210,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          release a
          let x = smem f16[32, 32] at 2048
          copy A -> x
-         copy x -> O",
+         copy x -> O[32.., 0..]",
     ),
     (
         "a buffer over a ring, and the ring again over the buffer",
@@ -227,11 +227,11 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
              copy a.get -> O
              release a
              wait a
-             copy a.get -> O
+             copy a.get -> O[32.., 0..]
              release a
              let x = smem f16[32, 32] over a
              copy A -> x
-             copy x -> O
+             copy x -> O[64.., 0..]
          }",
     ),
     (
@@ -242,10 +242,10 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy a -> O
          let x = smem f16[32, 32] over a
          copy A -> x
-         copy x -> O
+         copy x -> O[32.., 0..]
          let y = smem f16[32, 32] over a
          copy A -> y
-         copy y -> O",
+         copy y -> O[64.., 0..]",
     ),
     (
         "a tensor store waits for writers, the next writers for it",
@@ -283,6 +283,34 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          }",
     ),
     ("no conflict, no barrier", 0, "let a = smem f16[32, 32]\n copy A -> a"),
+];
+
+/// Stores to one tensor, and how many barriers they need.
+pub(super) const STORED: &[(&str, usize, &str)] = &[
+    ("beside each other", 0, "copy x -> O[g * 32.., 0..] copy x -> O[g * 32.., 32..]"),
+    ("one behind the other", 0, "copy x -> O[g * 64.., 0..] copy x -> O[g * 64 + 32.., 0..]"),
+    ("of different tensors", 0, "copy x -> O[g * 32.., 0..] copy x -> A[g * 32.., 16..]"),
+    ("that overlap", 1, "copy x -> O[g * 32.., 0..] copy x -> O[g * 32.., 16..]"),
+    ("that overlap on a diagonal", 1, "copy x -> O[g * 32.., n..] copy x -> O[n.., g * 32..]"),
+    ("three of which meet", 2, "copy x -> O copy x -> O[16.., 16..] copy x -> O"),
+    ("the third of which meets the first", 1, "copy x -> O copy x -> O[0.., 32..] copy x -> O[16.., 0..]"),
+    ("that add", 0, "copy x -> O add copy x -> O[16.., 0..] add"),
+    ("of which one adds", 1, "copy x -> O copy x -> O[16.., 0..] add"),
+    ("on two sides of a branch", 0, "if n == 1 { copy x -> O } else { copy x -> O[16.., 0..] }"),
+    ("on sides of two branches", 0, "if n == 1 { copy x -> O } if n == 1 { } else { copy x -> O[16.., 0..] }"),
+    ("of which one may not happen", 1, "copy x -> O if n == 1 { copy x -> O[16.., 0..] }"),
+    ("that move on by their extent", 0, "for k in 0..N step 32 { copy x -> O[0.., k..] }"),
+    ("that move on by less", 1, "for k in 0..N step 16 { copy x -> O[0.., k..] }"),
+    ("that stay", 0, "for k in 0..N step 16 { copy x -> O[g * 32.., n..] }"),
+    ("that come back to their places", 0, "for i in 0..M { for k in 0..N step 32 { copy x -> O[0.., k..] } }"),
+    ("that come back to others", 1, "for i in 0..M { for k in 0..N step 32 { copy x -> O[0.., k + i..] } }"),
+    ("in front of a loop over others", 0, "copy x -> O for k in 32..64 step 32 { copy x -> O[0.., k..] }"),
+    ("in front of a loop", 1, "copy x -> O for k in 16..N step 32 { copy x -> O[0.., k..] }"),
+    (
+        "in two loops",
+        1,
+        "for k in 0..N step 32 { copy x -> O[0.., k..] } for k in 0..N step 32 { copy x -> O[0.., k..] }",
+    ),
 ];
 
 /// Programs that no barrier can repair: what is said, and (in part) on what path.

@@ -1,0 +1,35 @@
+//! The ways to statements, through the blocks that they are in.
+
+use crate::analysis::conditions::{alike, is_fixed};
+use crate::analysis::uses::path_to;
+use tilec_ir::entities::{Block, Stmt};
+use tilec_ir::kernel::{Kernel, StmtData};
+
+/// A block, and the index of a statement in it.
+pub(super) type Step = (Block, usize);
+
+/// Whether the ways to two statements part at a condition that is the same for both, and decided once.
+pub(super) fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
+    let sides = |path: &[Step]| {
+        let mut sides = Vec::new();
+        for pair in path.windows(2) {
+            if let StmtData::If { cond, then, .. } = k.stmts[k.blocks[pair[0].0][pair[0].1]] {
+                sides.push((cond, pair[1].0 == then));
+            }
+        }
+        sides
+    };
+    let (a, b) = (sides(a), sides(b));
+    a.iter().any(|&(c, x)| b.iter().any(|&(d, y)| x != y && is_fixed(k, c) && alike(k, c, d, &[])))
+}
+
+/// The same of two statements.
+pub(in crate::barriers) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
+    exclusive(k, &path_to(k, a), &path_to(k, b))
+}
+
+/// The loops on the way to a statement, outermost first.
+pub(super) fn loops(k: &Kernel, path: &[Step]) -> Vec<Stmt> {
+    let stmts = path.iter().map(|&(block, index)| k.blocks[block][index]);
+    stmts.filter(|&s| matches!(k.stmts[s], StmtData::For { .. })).collect()
+}

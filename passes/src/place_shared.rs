@@ -14,6 +14,7 @@
 
 mod lives;
 mod plan;
+mod stores;
 
 pub(crate) use plan::Supposed;
 

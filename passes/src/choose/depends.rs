@@ -1,6 +1,7 @@
 //! What a result may depend on: not on values that are chosen.
 //!
-//! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it;
+//! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it
+//! (and if windows that begin at the loop's variable have it as their extent, it is the step);
 //! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. Everything else
 //! is refused, for another choice could give another result.
 
@@ -8,14 +9,15 @@ use super::parameters::Auto;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use tilec_ir::loop_ends::{LoopEnds, covers, implied, loop_variable, meaning};
 use tilec_ir::ops::{Form, Op};
-
-use tilec_ir::typing::{Type, resolve_view, same_expr, same_product, type_of};
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{Extent, Type, resolve_view, same_expr, same_product, type_of};
 
 /// Why a value depends on a choice.
 #[derive(Copy, Clone)]
@@ -40,7 +42,11 @@ enum What {
 struct Depends<'k> {
     k: &'k Kernel,
     loops: LoopEnds,
+    /// By how much variables of loops grow.
+    steps: SecondaryMap<Value, Option<Expr>>,
     chosen: SecondaryMap<Value, Option<Chosen>>,
+    /// Variables that do not move on by this parameter.
+    refused: BTreeSet<(Value, Value)>,
     wrong: Vec<Diagnostic>,
 }
 
@@ -69,7 +75,9 @@ fn parts(k: &Kernel, e: Expr) -> (Option<Expr>, i64) {
 
 /// Reports what depends on the value of a parameter to choose.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
-    let mut depends = Depends { k, loops: LoopEnds::of(k), chosen: SecondaryMap::new(), wrong: Vec::new() };
+    let (loops, steps) = (LoopEnds::of(k), SecondaryMap::new());
+    let mut depends =
+        Depends { k, loops, steps, chosen: SecondaryMap::new(), refused: BTreeSet::new(), wrong: Vec::new() };
     for &p in &k.const_params {
         depends.chosen[p] = match k.values[p].def {
             ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. }) => {
@@ -170,6 +178,7 @@ impl Depends<'_> {
                 }
                 self.computed(src, false);
                 self.computed(dst, false);
+                [(src, dst), (dst, src)].into_iter().for_each(|(e, tile)| self.moving(e, tile));
                 attrs.when.into_iter().for_each(|e| self.condition(e));
             }
             StmtData::For { var, start, end, step, .. } => self.repeated(var, [start, end, step]),
@@ -193,6 +202,7 @@ impl Depends<'_> {
 
     fn repeated(&mut self, var: Value, [start, end, step]: [Expr; 3]) {
         let k = self.k;
+        self.steps[var] = Some(step);
         if let Some(chosen) = self.unpromised(end).filter(|_| k.as_int(start) == Some(0)) {
             let counted = if k.as_int(step) == Some(1) {
                 self.numbered(chosen, end)
@@ -282,6 +292,51 @@ impl Depends<'_> {
                 }
             }
         }
+    }
+
+    /// That a window, for a tile of chosen extents, moves on by these where it begins at the variable of a loop.
+    fn moving(&mut self, e: Expr, tile: Expr) {
+        let k = self.k;
+        let Some(view) = resolve_view(k, e).filter(|view| view.space(k).has_bounds()) else { return };
+        if k.tensor_ty(view.base).is_none_or(|t| t.scratch.is_some()) {
+            return;
+        }
+        let Ok(Type::Tile(tile)) = type_of(k, tile) else { return };
+        for (&d, extent) in view.kept().iter().zip(tile.shape) {
+            let (Extent::Sym(extent), &[start]) = (extent, view.dims[d].starts()) else { continue };
+            let Some(chosen) = self.of(extent) else { continue };
+            let Some((var, step)) = self.moves(start) else { continue };
+            let grows = self.of(step).is_some_and(|of| of.parameter == chosen.parameter);
+            let tiles = grows || same_product(k, meaning(k, step), meaning(k, extent));
+            if !tiles && self.refused.insert((var, chosen.parameter)) {
+                let (parameter, extent) = (&k.values[chosen.parameter], print_expr(k, extent));
+                let var = &k.values[var].name;
+                let message = format!(
+                    "`{var}` grows by {}, and windows that begin at it have `{extent}` elements, which is `auto`: another choice would give another result",
+                    print_expr(k, step)
+                );
+                let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[start], message)
+                    .with_place(parameter.span, format!("`{}` is `auto` here", parameter.name))
+                    .with_note(format!(
+                        "let the loop go by tiles: `step {extent}`; or give `{0}` a value, with `-D {0}=...` or in the source",
+                        parameter.name
+                    ));
+                self.wrong.push(d);
+            }
+        }
+    }
+
+    /// The variable of a loop at which a window begins, alone or behind something else that is no tile's place, and the loop's step.
+    fn moves(&self, start: Expr) -> Option<(Value, Expr)> {
+        let k = self.k;
+        let of = |e: Expr| loop_variable(k, e).and_then(|v| Some((v, self.steps[v]?)));
+        of(start).or_else(|| match &k.exprs[meaning(k, start)] {
+            ExprData::Op { op: Op::Add, args } => {
+                let sides = [(args[0], args[1]), (args[1], args[0])];
+                sides.into_iter().find_map(|(e, other)| of(e).filter(|_| self.covered(other).is_none()))
+            }
+            _ => None,
+        })
     }
 
     /// The range of which a window that begins at `e` looks at a tile.

@@ -2,8 +2,9 @@
 //!
 //! A buffer's life is in a loop only if no iteration reads what another one wrote. A channel's is in the block that declares it, since the place in
 //! its ring goes on. Roles run beside each other: one of several lives in all of them, and so does one of a role with replicas. What tensor stores
-//! read they read up to an `await`, which may stand in the next iteration: it does not go into a loop.
+//! read they read up to an `await` ([`stores`](super::stores)), which may stand in the next iteration: it does not go into a loop.
 
+use super::stores::Awaited;
 use crate::graph::DepGraph;
 use crate::graph::accesses::Accesses;
 use cranelift_entity::SecondaryMap;
@@ -42,6 +43,8 @@ pub(super) struct Lives<'k> {
     declared: SecondaryMap<Value, Option<Block>>,
     /// Buffers and channels that a statement touches, with everything inside it.
     touched: SecondaryMap<Stmt, Vec<Value>>,
+    /// Which buffers' stores are awaited where.
+    awaited: Awaited,
     /// What iterations of a loop with this body hand on to others.
     carried: BTreeMap<Block, BTreeSet<Value>>,
 }
@@ -53,6 +56,7 @@ impl<'k> Lives<'k> {
             owner: SecondaryMap::new(),
             declared: SecondaryMap::new(),
             touched: SecondaryMap::new(),
+            awaited: Awaited::of(k),
             carried: BTreeMap::new(),
         };
         lives.visit(k.body);
@@ -69,7 +73,7 @@ impl<'k> Lives<'k> {
             }
             let touches = Accesses::of(k, s).touches;
             let mut touched: Vec<Value> = touches.iter().map(|t| t.value).filter(|&v| own != Some(v)).collect();
-            awaited(k, s, &mut touched);
+            self.awaited.inside(k, s, &mut touched);
             touched.retain(|&v| is_shared(k, v));
             self.touched[s] = touched;
             for b in k.sub_blocks(s) {
@@ -180,15 +184,5 @@ impl<'k> Lives<'k> {
             return Apart::No;
         }
         if self.in_loop(common) { Apart::InLoop } else { Apart::Once }
-    }
-}
-
-/// Buffers whose tensor stores are awaited by a statement, or inside it.
-fn awaited(k: &Kernel, s: Stmt, out: &mut Vec<Value>) {
-    if let StmtData::Await { value, .. } = k.stmts[s] {
-        out.push(value);
-    }
-    for b in k.sub_blocks(s) {
-        k.blocks[b].iter().for_each(|&s| awaited(k, s, out));
     }
 }

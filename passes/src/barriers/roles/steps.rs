@@ -134,7 +134,8 @@ pub(super) fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> V
             Step::Turn { stmt, channels, fills: f, touched, held } if *f == fills => {
                 let channels: Vec<Value> = channels.iter().copied().filter(|&v| of(v)).collect();
                 if !channels.is_empty() {
-                    let (touched, held) = (touched.clone(), held.clone());
+                    let touched = touched.iter().copied().filter(|&v| of(v)).collect();
+                    let held = held.clone();
                     out.push(Step::Turn { stmt: *stmt, channels, fills, touched, held });
                 }
             }

@@ -7,12 +7,15 @@ mod parallel;
 mod pipeline;
 mod reach;
 pub mod report_json;
+mod sources;
 pub(crate) mod stages;
+mod texts;
 pub(crate) mod variants;
 
 pub use options::{CompileOptions, Keep, Sizes};
 pub(crate) use pipeline::after_file_passes;
 pub use pipeline::{
     Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Unchosen, compile, lower,
-    meaning, optimize,
+    meaning, optimize, optimize_as_far,
 };
+pub use texts::Refused;

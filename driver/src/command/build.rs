@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use tilec::bench::variants;
-use tilec::compile::{Optimized, PARSED};
+use tilec::compile::{Optimized, PARSED, optimize_as_far};
 use tilec::output::{same_file, write_file, write_stderr, write_stdout};
-use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code, optimize};
+use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 
@@ -35,13 +35,18 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
 
-    let program = said.unless_error(optimize(&source, &options))?;
-    let dumps = dumps(&program, &args.print_after);
-    if output.is_none() && !dumps_only {
-        write_stderr(&dumps);
-    } else {
-        write_stdout(dumps.as_bytes())?;
-    }
+    let to_stderr = output.is_none() && !dumps_only;
+    let program = match optimize_as_far(&source, &options) {
+        Ok(program) => {
+            show_dumps(to_stderr, &dumps(&program, &args.print_after))?;
+            program
+        }
+        Err(refused) => {
+            let texts = refused.texts.iter().map(|(pass, text)| dump(pass, text));
+            show_dumps(to_stderr, &texts.collect::<String>())?;
+            return said.unless_error(Err(refused.diagnostics));
+        }
+    };
     if dumps_only {
         said.warnings(program.source.clone(), program.diagnostics);
         return Ok(());
@@ -183,6 +188,19 @@ fn keep(print_after: &[String]) -> Result<Keep, Failure> {
     Ok(Keep::After(print_after.iter().cloned().collect()))
 }
 
+fn dump(pass: &str, text: &str) -> String {
+    format!("// ---- after {pass}\n{text}")
+}
+
+/// Where the product goes to standard output, texts go elsewhere.
+fn show_dumps(to_stderr: bool, text: &str) -> Result<(), Failure> {
+    if to_stderr {
+        write_stderr(text);
+        return Ok(());
+    }
+    Ok(write_stdout(text.as_bytes())?)
+}
+
 /// The kept texts in pipeline order, each under a header that is a comment of the language.
 fn dumps(program: &Optimized, print_after: &[String]) -> String {
     if print_after.is_empty() {
@@ -192,7 +210,7 @@ fn dumps(program: &Optimized, print_after: &[String]) -> String {
     for pass in std::iter::once(PARSED).chain(explain::pass_names()) {
         let text = program.text_after(pass);
         if !text.is_empty() {
-            out.push_str(&format!("// ---- after {pass}\n{text}"));
+            out.push_str(&dump(pass, &text));
         }
     }
     out

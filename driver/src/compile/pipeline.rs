@@ -3,6 +3,8 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
+use super::sources::{is_ptx, other_generation, would_be_sequence};
+use super::texts::{Refused, Texts, join, joined};
 use super::variants::{self, Planned};
 use super::{parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
@@ -12,10 +14,10 @@ use crate::contract::{Contract, Dispatch, LaunchFile, Program};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::diag::{Code, Diagnostic, Severity, Sink, Span};
+use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
-use tilec_passes::choose::{Card, Choice, Prediction};
+use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::launch::Launch;
 
 /// The name of the text before the first pass, beside those of the passes.
@@ -193,26 +195,38 @@ impl Optimized {
     }
 }
 
-/// Kernels of one file, each ended by a line feed, an empty line between them.
-fn join(kernels: impl Iterator<Item = String>) -> String {
-    kernels.map(|k| format!("{}\n", k.trim_end())).collect::<Vec<_>>().join("\n")
-}
-
 /// Parses and verifies `source` and runs the passes.
 ///
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
+    optimize_as_far(source, options).map_err(|refused| refused.diagnostics)
+}
+
+/// Like [`optimize`], with the texts up to an error.
+///
+/// # Errors
+/// Everything that is wrong with the program, as far as one run can tell.
+pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimized, Box<Refused>> {
     let source = SourceFile::new(&options.source_name, source);
-    let mut sink = Sink::new();
-    let planned = plan(&source, options, &mut sink);
-    let (module, texts, planned, dispatch) = planned.unwrap_or_default();
-    let mut kernels = Vec::new();
-    for (optimized, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
+    let (mut sink, mut texts) = (Sink::new(), Texts::new());
+    let (module, planned, dispatch) = plan(&source, options, &mut texts, &mut sink).unwrap_or_default();
+    let (mut kernels, mut each) = (Vec::new(), Vec::new());
+    for (optimized, texts, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
         sink.append(said);
         kernels.extend(optimized);
+        each.push(texts);
     }
-    let diagnostics = settle(&source, sink, &options.deny)?;
+    let diagnostics = match settle(&source, sink, &options.deny) {
+        Ok(diagnostics) => diagnostics,
+        Err(diagnostics) => {
+            let sequences = module.sequences.iter().map(tilec_ir::print::print_sequence).collect();
+            return Err(Box::new(Refused { diagnostics, texts: joined(texts, &each, sequences) }));
+        }
+    };
+    for (kernel, texts) in kernels.iter_mut().zip(each) {
+        kernel.texts = texts;
+    }
     let (target, deny) = (options.target, options.deny.clone());
     let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
     let sequences = module.sequences;
@@ -220,11 +234,11 @@ pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Dia
     Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes, report_accesses })
 }
 
-/// A file after the passes over all of it, with their texts, its kernels as they are after `choose`, and which of these are variants.
-type Plan = (Module, Vec<(&'static str, String)>, Vec<Planned>, Vec<Dispatch>);
+/// A file after the passes over all of it, its kernels as they are after `choose`, and which of these are variants.
+type Plan = (Module, Vec<Planned>, Vec<Dispatch>);
 
-/// What is to be done. Of an error the sink knows.
-fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Option<Plan> {
+/// What is to be done. Of an error the sink knows. `texts`: of the passes over the file.
+fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: &mut Sink) -> Option<Plan> {
     if let Some(d) = is_ptx(source.text()) {
         sink.push(d);
         return None;
@@ -238,7 +252,6 @@ fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Optio
     if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
         sink.push(d);
     }
-    let mut texts = Vec::new();
     if options.keeps(PARSED) {
         texts.push((PARSED, tilec_ir::print::print_module(&module)));
     }
@@ -258,30 +271,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, sink: &mut Sink) -> Optio
     })
     .ok()?;
     let (planned, dispatch) = variants::plan(&module, options, sink).ok()?;
-    Some((module, texts, planned, dispatch))
-}
-
-/// The error that a source is PTX: hardly a word of it is in the language.
-fn is_ptx(source: &str) -> Option<Diagnostic> {
-    let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
-    let line = source.lines().find(|line| !blank(line)).filter(|line| line.trim_start().starts_with(".version"))?;
-    let start = line.as_ptr() as usize - source.as_ptr() as usize;
-    let message = "expected a tile program, found PTX";
-    let d = Diagnostic::error(codes::EXPECTED, Span::new(start, start + line.trim_end().len()), message);
-    Some(d.with_note("`tilec run FILE.ptx --launch FILE.json` runs PTX, in a file whose name ends in `.ptx`"))
-}
-
-/// The remark that a variant would be a sequence if it were alone.
-fn would_be_sequence(module: &Module, options: &CompileOptions, variant: &[(String, String)]) -> Option<Diagnostic> {
-    let mut alone = module.clone();
-    let pass_options = options.file_options(Some(variant));
-    tilec_passes::run_on_file(&mut alone, &pass_options, &options.sizes, &mut Sink::new(), &mut |_, _| {}).ok()?;
-    let changed = module.kernels.iter().find(|k| alone.kernels.iter().all(|other| other.name != k.name));
-    let definitions: Vec<String> = variant.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let message =
-        format!("operands are not copied to rows of multiples of 16 bytes in the variant `{}`", definitions.join(","));
-    let note = "variants are kernels, one of which a call launches; a file of its own makes it a sequence";
-    Some(Diagnostic::remark(ALIGN_ROWS, changed?.name_span, message).with_note(note))
+    Some((module, planned, dispatch))
 }
 
 /// The program after the passes over the whole file, as text, where these have put kernels into it; `None`: they have not.
@@ -292,30 +282,17 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
     let parsed = stages::parse(source.text(), &mut sink).map_or(0, |module| module.kernels.len());
-    let planned = plan(&source, options, &mut sink);
+    let planned = plan(&source, options, &mut Texts::new(), &mut sink);
     settle(&source, sink, &options.deny)?;
     let more = planned.filter(|(module, ..)| module.kernels.len() != parsed);
     Ok(more.map(|(module, ..)| tilec_ir::print::print_module(&module)))
 }
 
-/// The warning that a card has faster instructions than the target.
-fn other_generation(card: &Card, target: Target, module: &Module) -> Option<Diagnostic> {
-    let generation = |cc: u32| [75, 80, 89, 90].iter().filter(|&&first| first <= cc).count();
-    if generation(card.cc) == generation(target.cc()) {
-        return None;
-    }
-    let own = Target::ALL.iter().find(|t| t.cc() == card.cc).map_or("", |t| t.name());
-    let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
-    let message = format!("chosen for {}, a card of another generation than {}", card.name, target.name());
-    let note = format!("code for {} runs on it as it is; `--target {own}` is the card's own generation", target.name());
-    Some(Diagnostic::warning(codes::OTHER_GENERATION, span, message).with_note(note))
-}
-
-/// Runs the passes. `written`: the text of a kernel of the file as it was written.
-fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Sink) {
+/// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.
+fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
     let Planned { mut kernel, unchosen, options: pass_options, parameters, choice, prediction } = planned;
     let mut sink = Sink::new();
-    let mut texts: Vec<(&'static str, String)> = Vec::new();
+    let mut texts = Texts::new();
     let mut specialized = None;
     let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
         if pass == SPECIALIZED {
@@ -328,9 +305,9 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     let done = result.ok().and(specialized);
     let tile = |specialized| {
         let unchosen = Unchosen { kernel: unchosen, options: pass_options };
-        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts }
+        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts: Texts::new() }
     };
-    (done.map(tile), sink)
+    (done.map(tile), texts, sink)
 }
 
 /// A program as it was written, compile-time parameters bound: what the interpreter runs, and all that [`compile`] is to keep.
@@ -356,7 +333,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
     options.disabled.insert(ALIGN_ROWS.to_owned());
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let (module, _, planned, dispatch) = plan(&source, &options, &mut sink).unwrap_or_default();
+    let (module, planned, dispatch) = plan(&source, &options, &mut Texts::new(), &mut sink).unwrap_or_default();
     let mut kernels = Vec::new();
     for Planned { mut kernel, options: pass_options, .. } in planned {
         let (mut specialized, mut said) = (None, Sink::new());

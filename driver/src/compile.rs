@@ -15,7 +15,6 @@ pub(crate) mod variants;
 pub use options::{CompileOptions, Keep, Sizes};
 pub(crate) use pipeline::after_file_passes;
 pub use pipeline::{
-    Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Unchosen, compile, lower,
-    meaning, optimize, optimize_as_far,
+    Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, Unchosen, compile,
+    lower, meaning, optimize, optimize_as_far,
 };
-pub use texts::Refused;

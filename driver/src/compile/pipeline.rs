@@ -4,7 +4,7 @@
 
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::sources::{is_ptx, other_generation, would_be_sequence};
-use super::texts::{Refused, Texts, join, joined};
+use super::texts::{Texts, join, joined};
 use super::variants::{self, Planned};
 use super::{parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
@@ -201,6 +201,15 @@ impl Optimized {
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Diagnostics> {
     optimize_as_far(source, options).map_err(|refused| refused.diagnostics)
+}
+
+/// A program that was refused.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is wrong with it.
+    pub diagnostics: Diagnostics,
+    /// Name of a pass (or [`PARSED`]) and the program after it, for those asked for that were done by then: of each kernel up to its own error.
+    pub texts: Vec<(&'static str, String)>,
 }
 
 /// Like [`optimize`], with the texts up to an error.

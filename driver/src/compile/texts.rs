@@ -1,16 +1,5 @@
 //! The texts of a program between passes.
 
-use super::pipeline::Diagnostics;
-
-/// A program that was refused.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// What is wrong with it.
-    pub diagnostics: Diagnostics,
-    /// Name of a pass (or [`PARSED`](super::PARSED)) and the program after it, for those asked for that were done by then: of each kernel up to its own error.
-    pub texts: Vec<(&'static str, String)>,
-}
-
 /// Names of passes and the text after each.
 pub(super) type Texts = Vec<(&'static str, String)>;
 

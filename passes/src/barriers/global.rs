@@ -5,7 +5,7 @@
 //! have nothing in common. So it is said of two statements whether a barrier stands between them, and both the placement and the proof ask it here.
 //!
 //! Two stores that combine with what is there may come in any order. What the tensor memory accelerator stores no barrier orders: it has rules of its own
-//! ([`super::apart`], [`super::prove`]), but for loads in front of it.
+//! ([`super::apart`], [`mod@super::prove`]), but for loads in front of it.
 
 use super::apart::Pairs;
 use super::kind::Kind;

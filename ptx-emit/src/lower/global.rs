@@ -269,7 +269,8 @@ impl Lower<'_> {
         named.into_iter().rev().for_each(|(v, int)| self.ints[v] = int);
         self.ints[var] = saved;
         let initial = initial?;
-        let key = format!("{initial:?}");
+        // Two windows may begin at one place and move on by different steps.
+        let key = format!("{initial:?} {:?}", advance.repr);
         if let Some(l) = self.loops.last()
             && let Some((_, reg, _)) = l.induced.iter().find(|(k, ..)| *k == key)
         {

@@ -3,8 +3,8 @@
 //! A loop whose body copies tiles from global memory into buffers and then multiplies them is software-pipelined:
 //! each buffer becomes a channel of `stages` slots, tiles are fetched ahead, and fragments are double-buffered across slices
 //! and across iterations. Where the target has asynchronous copies (`cp.async`) that can do what a fill does, it goes
-//! straight into its slot; without any such fill tiles pass through registers ([`iteration`]). What is decided are stages and cycles of the
-//! statements; `expand` makes prologue, steady state and drain of them.
+//! straight into its slot; without any such fill tiles pass through registers ([`iteration`]). When each statement runs is found by a modulo schedule ([`swing`]); what is decided
+//! are stages and cycles, of which `expand` makes prologue, steady state and drain.
 //!
 //! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]). Loops that use one buffer
 //! each get their own ([`separate`]).
@@ -18,7 +18,9 @@ mod iteration;
 mod pieces;
 mod plan;
 mod planned;
+mod rates;
 mod separate;
+mod swing;
 mod wanted;
 
 use crate::Cx;
@@ -123,6 +125,7 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let span = k.stmt_spans[plan.at];
+    let (schedule, binds) = (rates::of(k, cx, plan), rates::binds(k, cx, plan));
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();
@@ -132,7 +135,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     for &f in &plan.fragments {
         pairs.push((f, build.twin(f, &mut decls)));
     }
-    let timed = iteration::timed(&mut build, plan, &pairs);
+    let timed = iteration::timed(&mut build, plan, &pairs, &schedule);
     let k = build.k;
     for (cycle, timed) in (0..).zip(&timed) {
         k.plans[timed.stmt] = StmtPlan { stage: Some(timed.stage), cycle: Some(cycle), ..k.plans[timed.stmt] };
@@ -168,4 +171,5 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
             names.join(", "),
         ),
     );
+    cx.remark(span, binds);
 }

@@ -1,0 +1,191 @@
+//! A modulo schedule of a loop whose warps issue all of its statements.
+//!
+//! What an iteration computes runs in the order of the text, one statement behind the other: the *backbone*, slices of products or whatever else the loop does.
+//! Everything else feeds it, and is placed in the gaps between its statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
+//!
+//! 1. What the backbone waits for comes as late as its latency allows, the last first: fragments of a slice in front of the products of the slice before, of which
+//!    the fragments' registers are free by then; the wait for a slot in front of the first fragments of it, or behind the last reads of the slot before.
+//! 2. What frees a slot comes with the next wait: the barrier there tells that all threads have read it, so that nothing else has to.
+//! 3. What fills a slot comes as soon as one is free, in the gap in which it delays the tensor cores least, of those with registers for addresses. Right behind a barrier
+//!    they have nothing to do.
+//!
+//! Gaps are counted from the iteration in which a tile is computed: gap `g` lies in front of backbone statement `g` modulo their number, and negative ones belong to iterations
+//! before it. An iteration of the steady state consists of each statement once, for tiles of different iterations: the stage says which.
+
+/// Clocks in which fragments arrive from shared memory (A100: 33, Abdelkhalik et al., *Demystifying the Nvidia Ampere Architecture*, 2022).
+const FRAGMENTS: u64 = 33;
+/// Clocks from the issue of a product to its sums (the same: 33 for m16n8k16).
+const PRODUCTS: u64 = 33;
+/// Iterations by which the second-level cache is asked for unaligned rows in front of their loads.
+const PREFETCHED: i64 = 3;
+
+/// A statement of the backbone.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Step {
+    /// Clocks that it takes.
+    pub(super) clocks: u64,
+    /// Whether tensor cores are busy with it when the next statement is issued.
+    pub(super) product: bool,
+    /// Registers of a thread that hold tiles meanwhile.
+    pub(super) registers: u64,
+}
+
+/// A loop to be scheduled.
+pub(super) struct Loop {
+    pub(super) backbone: Vec<Step>,
+    /// Slots of a buffer.
+    pub(super) slots: i64,
+    /// Whether slices have two sets of registers for fragments, which they use in turns.
+    pub(super) double_buffered: bool,
+    /// Clocks in which a warp issues what fills a slot.
+    pub(super) fill: u64,
+    /// Registers of a thread for tiles where slots are filled.
+    pub(super) room: u64,
+}
+
+/// A place between two statements of the backbone.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Place {
+    gap: i64,
+    /// In front of the next statement of the backbone, not behind the last one.
+    ahead: bool,
+}
+
+/// Where the statements of an iteration go.
+pub(super) struct Places {
+    steps: i64,
+    pub(super) wait: Place,
+    pub(super) release: Place,
+    /// What goes into a slot by itself.
+    pub(super) fill: Place,
+    /// What goes into it out of registers, which other warps see behind the same barrier.
+    pub(super) put: Place,
+}
+
+impl Loop {
+    pub(super) fn places(&self) -> Places {
+        let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
+        let wait = Place { gap: self.fragments(0).gap, ahead: false };
+        // The wait for the tile behind it is the first one behind its last read.
+        let release = Place { gap: wait.gap + steps, ..wait };
+        let free = release.gap - self.slots * steps;
+        let fill = Place { gap: self.quietest(free), ahead: true };
+        let put = Place { gap: free + steps, ahead: false };
+        Places { steps, wait, release, fill, put }
+    }
+
+    /// The gap in which fragments of slice `i` are loaded: as late as they arrive in time, but behind the products that read the same registers.
+    pub(super) fn fragments(&self, slice: usize) -> Place {
+        let i = i64::try_from(slice).expect("an iteration is short");
+        let others = if self.double_buffered { 2 } else { 1 };
+        let free = i - others + 1;
+        let mut gap = i;
+        let mut left = FRAGMENTS;
+        while gap > free && left > 0 {
+            gap -= 1;
+            left = left.saturating_sub(self.step(gap).clocks);
+        }
+        Place { gap, ahead: true }
+    }
+
+    fn step(&self, gap: i64) -> Step {
+        let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
+        self.backbone[usize::try_from(gap.rem_euclid(steps)).expect("it is none below zero")]
+    }
+
+    /// The first of the gaps of an iteration, from the one with the barrier on, in which what fills a slot delays the tensor cores least.
+    fn quietest(&self, barrier: i64) -> i64 {
+        let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
+        // Behind the barrier registers hold what an iteration hands to the next; behind a product, which the assembler mixes with what follows, also its operands.
+        let least = self.backbone.iter().map(|step| step.registers).min().expect("a loop does something");
+        let cost = |gap: i64| {
+            let behind = self.step(gap - 1);
+            let (busy, registers) = match gap > barrier && behind.product {
+                true => (PRODUCTS, behind.registers),
+                false => (0, least),
+            };
+            (registers.max(least).saturating_sub(self.room.max(least)), self.fill.saturating_sub(busy))
+        };
+        (barrier..barrier + steps).min_by_key(|&gap| cost(gap)).expect("a loop does something")
+    }
+}
+
+impl Places {
+    /// Where a statement of the backbone runs.
+    pub(super) fn step(&self, i: usize) -> Place {
+        Place { gap: i64::try_from(i).expect("an iteration is short"), ahead: true }
+    }
+
+    /// An iteration earlier, for each of `n`.
+    pub(super) fn earlier(&self, place: Place, n: i64) -> Place {
+        Place { gap: place.gap - n * self.steps, ..place }
+    }
+
+    /// Where tiles of unaligned rows are asked for in the second-level cache.
+    pub(super) fn prefetch(&self) -> Place {
+        self.earlier(self.fill, PREFETCHED + 1)
+    }
+
+    /// When something runs in an iteration of the steady state, and in which iteration, counted from that in which its tile is computed.
+    pub(super) fn time(&self, place: Place) -> (i64, i64) {
+        let at = 2 * place.gap + i64::from(place.ahead) - 1;
+        (at.rem_euclid(2 * self.steps), at.div_euclid(2 * self.steps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn product(clocks: u64) -> Step {
+        Step { clocks, product: true, registers: 100 }
+    }
+
+    /// The times of places in an iteration of the steady state, and their iterations counted from the first one.
+    fn times(of: &Loop, places: &[Place]) -> Vec<(i64, i64)> {
+        let of = of.places();
+        let times: Vec<(i64, i64)> = places.iter().map(|&place| of.time(place)).collect();
+        let first = times.iter().map(|t| t.1).min().unwrap_or(0);
+        times.into_iter().map(|(at, iteration)| (at, iteration - first)).collect()
+    }
+
+    #[test]
+    fn products_of_slices_make_a_multistage_loop() {
+        let of = Loop { backbone: vec![product(100); 4], slots: 4, double_buffered: true, fill: 64, room: 200 };
+        let p = of.places();
+        let fragments: Vec<Place> = (0..4).map(|i| of.fragments(i)).collect();
+        let places = [vec![p.fill, p.wait, p.release], fragments].concat();
+        // Filled in front of the first product, three iterations ahead; waited for in front of the last one of the iteration before.
+        assert_eq!(times(&of, &places), [(0, 0), (5, 2), (5, 3), (6, 2), (0, 3), (2, 3), (4, 3)]);
+        assert!(p.release == Place { gap: p.wait.gap + 4, ..p.wait }, "one barrier frees a slot and shows another");
+    }
+
+    #[test]
+    fn one_set_of_fragments_is_loaded_behind_the_products_that_read_it() {
+        let of = Loop { backbone: vec![product(100); 3], slots: 2, double_buffered: false, fill: 64, room: 200 };
+        assert_eq!((0..3).map(|i| of.fragments(i).gap).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(of.places().wait, Place { gap: 0, ahead: false });
+    }
+
+    #[test]
+    fn slots_are_filled_behind_a_product_which_the_tensor_cores_are_busy_with() {
+        let other = Step { clocks: 200, product: false, registers: 60 };
+        let of = Loop {
+            backbone: vec![other, product(100), other, product(100)],
+            slots: 2,
+            double_buffered: false,
+            fill: 64,
+            room: 200,
+        };
+        // Behind the product of the iteration before it.
+        assert_eq!(of.places().fill, Place { gap: 2 - 4, ahead: true });
+        let crowded = Loop { room: 90, backbone: of.backbone.clone(), ..of };
+        assert_eq!(
+            crowded.places().fill,
+            Place { gap: -4, ahead: true },
+            "addresses have no registers behind products"
+        );
+        let nothing = Loop { backbone: vec![other; 3], ..crowded };
+        assert_eq!(nothing.places().fill, Place { gap: -3, ahead: true }, "as soon as a slot is free");
+    }
+}

@@ -118,8 +118,8 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
                 cx.remark_note(k.name_span, choice.to_string(), choice.note());
             }
             if found.crowded && cx.enabled {
-                let message = "no candidate leaves a thread registers for its tiles and the addresses beside them: the assembler may spill";
-                cx.warn(Diagnostic::warning(codes::SPILLED, k.name_span, message));
+                let why = "no candidate leaves a thread registers for its tiles and the addresses beside them: the assembler may spill";
+                cx.remark(k.name_span, why);
             }
             reason = found.choice;
             found.values

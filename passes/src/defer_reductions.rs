@@ -24,6 +24,7 @@ use crate::analysis::live::{held, ranges, registers};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
 use crate::analysis::wgmma::is_scheduled;
 use crate::assign_layouts::Threads;
+use crate::registers::beside::ADDRESSES;
 use crate::roles::consumer_registers;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -37,8 +38,6 @@ use tilec_ir::types::{ElemRef, Partial};
 use tilec_ir::typing::{fixed_shape, layout_of, let_init};
 
 pub(crate) const NAME: &str = "defer-reductions";
-/// Registers of addresses, predicates and what is being computed, beside tiles.
-const BESIDE: u64 = 24;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.enabled {
@@ -84,7 +83,7 @@ fn has_room(k: &Kernel, plan: &Plan) -> bool {
         let elements = layout_of(k, arg).zip(fixed_shape(k, arg)).map_or(0, |(layout, shape)| held(&layout, &shape));
         elements + beside.map(|r| registers(k, r.value, &r.tile, threads)).sum::<u64>()
     };
-    plan.reduced.iter().map(needed).max().unwrap_or(0) + BESIDE <= room
+    plan.reduced.iter().map(needed).max().unwrap_or(0) + ADDRESSES <= room
 }
 
 /// The names in an expression, and the tiles that it is computed from.

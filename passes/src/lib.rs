@@ -24,6 +24,7 @@ mod pipeline;
 mod place_shared;
 mod predicate;
 mod refused;
+mod registers;
 mod residue;
 mod rewrite;
 mod roles;

@@ -2,6 +2,7 @@
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_scheduled;
+use crate::registers::beside::{ADDRESSES, EPILOGUE};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
@@ -131,15 +132,6 @@ pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     all.saturating_sub(BARRIER_BYTES)
 }
 
-/// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
-pub(crate) const ACCUMULATORS: u64 = 192;
-
-/// Registers that addresses and counters take beside accumulators.
-pub(crate) const BESIDE: u64 = 24;
-
-/// Registers of a thread that the arithmetic of an epilogue takes beside those, for the elements that are computed at once.
-pub(crate) const EPILOGUE: u64 = 32;
-
 /// Registers of a thread for the tiles that its stores read: of wgmma's warps what their role has, else what so many threads leave it.
 pub(crate) fn epilogue_registers(k: &Kernel, threads: u64) -> u64 {
     let has = match is_scheduled(k) {
@@ -149,5 +141,5 @@ pub(crate) fn epilogue_registers(k: &Kernel, threads: u64) -> u64 {
         }
         false => u64::from(REGISTERS_PER_SM) / threads.max(1) / 8 * 8,
     };
-    has.min(u64::from(REGISTERS_PER_THREAD)).saturating_sub(BESIDE + EPILOGUE)
+    has.min(u64::from(REGISTERS_PER_THREAD)).saturating_sub(ADDRESSES + EPILOGUE)
 }

@@ -15,7 +15,7 @@
 
 pub(crate) mod occupancy;
 mod recompute;
-pub(crate) mod spills;
+mod spills;
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};

@@ -10,6 +10,7 @@ use crate::analysis::uses::path_to;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
+use crate::registers::beside::{ADDRESSES, SHIFTED};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
@@ -27,10 +28,6 @@ pub(crate) struct Unaligned {
     pub(crate) dim: usize,
 }
 
-/// Registers that addresses and counters take at least, and those of each copy after the first.
-const ADDRESSES: u64 = 24;
-const MORE_ADDRESSES: u64 = 32;
-
 impl Unaligned {
     /// Registers of the words that cover a thread's accesses.
     pub(crate) fn registers(&self, layout: &RegLayout) -> u64 {
@@ -42,7 +39,7 @@ impl Unaligned {
 /// Registers of a thread that the tiles of products (accumulators, and two sets of fragments) and the addresses of so many
 /// copies leave.
 pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
-    let mut taken = ADDRESSES + MORE_ADDRESSES * copies.saturating_sub(1);
+    let mut taken = ADDRESSES + SHIFTED * copies.saturating_sub(1);
     for (v, data) in k.values.iter() {
         let ValueDef::Var(tile) = &data.def else { continue };
         let Some(layout) = &tile.reg_layout else { continue };

@@ -14,6 +14,7 @@ use super::work::{Env, Product, Region, Work};
 use crate::analysis::live;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::registers::beside::ADDRESSES;
 use crate::schedule::occupancy;
 use crate::schedule_loops::{self, issue_clocks};
 use crate::select_mma::{self, Sharing, best_atom};
@@ -338,7 +339,7 @@ impl Reader<'_> {
         let handed: u64 = self.k.statement_data().filter_map(handed).map(|tile| tile.of_warpgroups(groups)).sum();
         let tiles = live::most_of_warpgroups(self.k, groups) + if functions == 0 { 0 } else { handed };
         let has = u64::try_from(roles::consumer_registers(self.k, warps)).expect("a count of registers");
-        if tiles + roles::BESIDE + functions <= has {
+        if tiles + ADDRESSES + functions <= has {
             return Ok(());
         }
         Err(format!("a thread would hold {tiles} registers of tiles and {functions} of functions, and has {has}"))

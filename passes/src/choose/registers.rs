@@ -5,35 +5,18 @@ use super::illegal::Illegal;
 use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Move, Product, Tile};
+use crate::registers::beside::{ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, beside};
 use crate::roles;
-use crate::schedule::{occupancy, spills};
+use crate::schedule::occupancy;
 use crate::select_mma::{accumulator_registers, warpgroup};
 use tilec_ir::atoms::Bit;
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::WARP;
 
-/// Registers that addresses and counters take at least.
-const ADDRESSES: u64 = 24;
-/// The same where tiles pass through registers in pieces, or are transposed there (with 40 a few programs spill).
-const ADDRESSES_STAGED: u64 = 80;
-/// The same where several tiles wait in registers to be shifted into place.
-const ADDRESSES_CARRIED: u64 = 56;
-/// Registers that warpgroups take beside their sums: 34 where lanes exchange results before they store them (ptxas 13, `conv.tile` with NCHW=1).
-const BESIDE_SUMS: u64 = 40;
-/// And where an operand comes from registers, of which the instruction wants more, and each row of results has an address: these, and a share of the sums (ptxas
-/// 13, `gemm.tile` of tf32 with B by rows: 46 beside 80 of tiles, 94 beside 144).
-const LOADED: u64 = 16;
-const LOADED_SHARE: u64 = 2;
-/// And where sums are halves, which the epilogue takes apart (51).
-const UNPACKED: u64 = 16;
-
-/// And of each tensor that repeats, addresses and predicates beside a matrix that tensor copies have loaded as a whole (ptxas 13: none of `gemm_fused.tile` of f16 and
-/// bf16 spills with 128 registers of sums and 64 of C of 240, but with `erf`; of bytes it does).
-const COMBINED: u64 = 8;
-
-/// Registers beside these for each tensor that repeats, such as a bias (`gemm_fused.tile`: 53 beside sums and a residual, with two of them).
-const REPEATED: u64 = 12;
+/// Registers that are left to the assembler where fragments are loaded by words: a tile that takes the rest compiles, and has none for another epilogue (ptxas 12.9:
+/// 254 of 255 for `gemm.tile` with tiles of 64x64 and 64 deep).
+const SPARE: u64 = 16;
 
 impl Setting<'_> {
     /// What decides how many blocks are resident, if the tiles leave a thread registers for addresses.
@@ -56,25 +39,12 @@ impl Setting<'_> {
             lone: true,
             beside: self.work.functions,
         };
-        let pieces = !block.wide || self.moves().any(|m| m.elem.shares_registers() && self.transposed(m, shapes));
-        let staged = parts.iter().any(|p| p.staged);
-        let addresses = match parts.iter().any(|p| p.carried) && !block.wide {
-            _ if pieces && staged => ADDRESSES_STAGED,
-            true => ADDRESSES_CARRIED,
-            false => ADDRESSES + self.more_addresses(env, shapes, threads).min(ADDRESSES),
-        };
-        let addresses = match self.warpgroups {
-            Some(_) => self.beside_sums(shapes) + self.loaded_beside(env, &block) + self.work.functions,
-            // What the main loop takes beside its tiles, and what functions do.
-            None if self.work.functions > 0 => {
-                let rows = shapes.iter().map(|shape| spills::beside_loop(shape.atom.row(), self.target));
-                addresses.max(rows.max().unwrap_or(0) + self.work.functions)
-            }
-            None => addresses,
-        };
-        let room = self.has(&block).saturating_sub(addresses);
+        let code = self.code(env, shapes, parts, &block);
+        let loaded = self.warpgroups.map_or(0, |_| self.loaded_beside(env, &block));
+        let spare = if code.products == Products::ByWords { SPARE } else { 0 };
+        let room = self.has(&block).saturating_sub(beside(&code) + loaded + spare);
         // What a thread of a single warp transposes is estimated too low.
-        let alone = pieces && staged && threads == u64::from(WARP);
+        let alone = code.pieces && threads == u64::from(WARP);
         // Aligned words that cover unaligned rows are twice as many as those of the tile.
         let covering: u64 =
             self.moves().filter(|m| shifted(m)).map(|m| m.elem.bytes_of(elements(m)) / (4 * threads)).sum();
@@ -98,15 +68,39 @@ impl Setting<'_> {
         u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).expect("a count of registers")
     }
 
-    /// Registers that warpgroups take beside their sums.
-    fn beside_sums(&self, shapes: &[Shape]) -> u64 {
-        let one = |(product, shape): (&Product, &Shape)| {
-            let sums = warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums));
-            let loaded = if shape.way.registers { LOADED + sums / LOADED_SHARE } else { 0 };
-            let unpacked = if product.acc.size().shares_registers() { UNPACKED } else { 0 };
-            BESIDE_SUMS + loaded + unpacked
-        };
-        self.products().zip(shapes).map(one).max().unwrap_or(BESIDE_SUMS)
+    /// What the code of a candidate does beside holding tiles.
+    fn code(&self, env: &Env, shapes: &[Shape], parts: &[Part], block: &occupancy::Block) -> Code {
+        let functions = self.work.functions;
+        if self.warpgroups.is_some() {
+            let sums = |(product, shape): (&Product, &Shape)| {
+                warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums))
+            };
+            let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.way.registers);
+            return Code {
+                products: Products::Warpgroups,
+                loaded: loaded.map(sums).max(),
+                // Parts of sums that are promoted are added up before.
+                exchanged: self.products().zip(shapes).map(|p| sums(p) / p.1.sums).max().unwrap_or(0),
+                halves: self.products().any(|product| product.acc.size().shares_registers()),
+                functions,
+                behind: true,
+                repeated: if self.combines(env, block) { self.work.repeated } else { 0 },
+                ..Code::default()
+            };
+        }
+        let staged = parts.iter().any(|p| p.staged);
+        let transposed = self.moves().any(|m| m.elem.shares_registers() && self.transposed(m, shapes));
+        let (pointers, digits) = self.more_addresses(env, shapes, block.threads);
+        Code {
+            products: shapes.iter().map(|shape| Products::of(shape.atom.row(), self.target)).max().unwrap_or_default(),
+            pieces: staged && (!block.wide || transposed),
+            shifted: !block.wide && parts.iter().any(|p| p.carried),
+            pointers,
+            digits,
+            functions,
+            behind: true,
+            ..Code::default()
+        }
     }
 
     /// Registers of the matrices that are loaded in branches that are rarely taken.
@@ -123,39 +117,37 @@ impl Setting<'_> {
     /// Whether a thread has registers for a matrix that tensor copies load as a whole in a rare branch, and for what it is combined with.
     fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
         let rare = self.rare(env, block);
-        let held = block.tiles + rare + roles::BESIDE;
+        let held = block.tiles + rare + ADDRESSES;
         let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.elem.get() < 16);
         let apart = if bytes { UNPACKED } else { 0 };
         let whole = self.stage_stores && rare > 0 && held <= self.has(block);
         !whole || held + COMBINED * self.work.repeated + self.work.functions + apart <= self.has(block)
     }
 
-    /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all, and of what it takes to combine
-    /// results with what repeats.
+    /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all.
     fn loaded_beside(&self, env: &Env, block: &occupancy::Block) -> u64 {
         let own = self.moves().filter(|m| m.load && m.buffer.is_none());
         let (loaded, rare) = (own.map(|m| self.words(env, m, block)).sum::<u64>(), self.rare(env, block));
         // What is loaded in a branch that is rarely taken is loaded piece by piece where less is left (192x176 of `gemm.tile`: 88 registers of sums and 44 of C
         // of 160, and none is spilled).
-        let rare = if block.tiles + rare + roles::BESIDE + roles::EPILOGUE <= self.has(block) { rare } else { 0 };
+        let rare = if block.tiles + rare + ADDRESSES + EPILOGUE <= self.has(block) { rare } else { 0 };
         let loaded = loaded.max(rare);
-        let fits = self.stage_stores && block.tiles + loaded + roles::BESIDE <= self.has(block);
-        match fits && loaded > 0 {
-            true => loaded + REPEATED * self.work.repeated,
-            false if self.warpgroups.is_some_and(|way| way.registers) => REPEATED * self.work.repeated,
-            false => 0,
-        }
+        if self.stage_stores && block.tiles + loaded + ADDRESSES <= self.has(block) { loaded } else { 0 }
     }
 
-    /// Addresses of asynchronous copies beyond the usual four of a thread and tile.
-    fn more_addresses(&self, env: &Env, shapes: &[Shape], threads: u64) -> u64 {
-        let copies = |m: &Move| {
-            let bytes = m.elem.bytes_of(self.work.elements(env, &m.shape).unwrap_or(0));
-            // A place that is found by digits is a pointer, two registers.
-            if m.modes { 2 * bytes / self.access(env, m, shapes) / threads } else { bytes / 16 / threads }
-        };
-        let fills = self.moves().filter(|m| m.load && m.buffer.is_some());
-        fills.map(|m| copies(m).saturating_sub(4)).sum()
+    /// Whether results are combined with what repeats beside a matrix in registers, or an operand.
+    fn combines(&self, env: &Env, block: &occupancy::Block) -> bool {
+        self.loaded_beside(env, block) > 0 || self.warpgroups.is_some_and(|way| way.registers)
+    }
+
+    /// Addresses of copies beyond the usual ones of a thread and tile, and those of them that are found by digits.
+    fn more_addresses(&self, env: &Env, shapes: &[Shape], threads: u64) -> (u64, u64) {
+        let bytes = |m: &Move| m.elem.bytes_of(self.work.elements(env, &m.shape).unwrap_or(0));
+        let fills = || self.moves().filter(|m| m.load && m.buffer.is_some());
+        let plain = fills().filter(|m| !m.modes).map(|m| bytes(m) / 16 / threads);
+        let digits = fills().filter(|m| m.modes).map(|m| bytes(m) / self.access(env, m, shapes) / threads);
+        let more = |accesses: u64| accesses.saturating_sub(USUAL_ACCESSES);
+        (plain.map(more).sum(), digits.map(more).sum())
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.

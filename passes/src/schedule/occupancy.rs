@@ -4,7 +4,7 @@
 //! more latency, but a cap below what the tiles need makes the assembler spill. Shared memory, warps and blocks per
 //! multiprocessor bound the number too. The choice is the largest number of blocks whose cap leaves room for the register
 //! tiles and [`COMFORT`] registers of addresses, counters and predicates, and one block more if the cap still leaves
-//! [`TIGHT`] for each operand whose shared-memory addresses the swizzle mixes (measured: ptxas recomputes the rest without
+//! [`LEAST`] for each operand whose shared-memory addresses the swizzle mixes (measured: ptxas recomputes the rest without
 //! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
 
 use crate::Cx;
@@ -15,6 +15,8 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
+use crate::registers::beside::{COMFORT, LEAST};
+use crate::registers::thread::{self, SCHEDULERS};
 use cranelift_entity::EntitySet;
 use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
@@ -24,12 +26,6 @@ use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of, resolve_view, type_of};
 
-/// Schedulers of a multiprocessor.
-const SCHEDULERS: u64 = 4;
-/// Registers beside the tiles with which the assembler schedules freely.
-const COMFORT: u64 = 40;
-/// Registers beside the tiles without which it spills, for each operand with mixed addresses (at least one).
-const TIGHT: u64 = 8;
 /// Below this many tile registers a tight fit is not worth the risk: there is room for several blocks anyway.
 const LARGE: u64 = 128;
 
@@ -53,12 +49,9 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Registers that a thread may have if so many blocks are to be resident. A quarter of them belongs to each of the four
-    /// schedulers, among which the warps are dealt out.
+    /// Registers that a thread may have if so many blocks are to be resident.
     pub(crate) fn cap(&self, blocks: u64) -> u64 {
-        let warps = (blocks * self.threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
-        let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
-        (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
+        thread::cap(self.threads, blocks)
     }
 
     /// The number of blocks that should be resident on a multiprocessor; at least one.
@@ -66,7 +59,7 @@ impl Block {
         let limit = self.limit(target);
         let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
         let blocks = self.with_registers(self.tiles + self.beside + comfort, target);
-        let tight = self.tiles + self.beside + TIGHT * self.mixed.max(1);
+        let tight = self.tiles + self.beside + LEAST * self.mixed.max(1);
         let one_more = self.lone && self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
         blocks + u64::from(one_more)
     }

@@ -9,7 +9,8 @@ use crate::Cx;
 use crate::analysis::reduction::Reduction;
 use crate::analysis::width::{known_elem, slots_of, tile_shape};
 use crate::refused::Refused;
-use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, consumer_warps, ping_pong};
+use crate::registers::beside::{ACCUMULATORS, ADDRESSES};
+use crate::roles::{consumer_registers, consumer_warps, ping_pong};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Value};
@@ -91,5 +92,5 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     let tiles = (parts * sums + 2 * fragment) / u64::from(warps.max(1) * WARP);
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
-    tiles <= most && tiles + BESIDE <= own
+    tiles <= most && tiles + ADDRESSES <= own
 }

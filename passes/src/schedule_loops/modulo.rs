@@ -22,7 +22,8 @@ use crate::analysis::width::slots_of;
 use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph};
 use crate::refused::Refused;
-use crate::roles::{BESIDE, consumer_registers, consumer_warps};
+use crate::registers::beside::ADDRESSES;
+use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
@@ -131,7 +132,7 @@ impl Loop<'_> {
         let costs = graph.stmts.iter().map(|&s| cost::of(k, card, s, groups)).collect();
         let sole = reduction::of(k, body).ok();
         let tiles = Tiles::of(k, &graph, groups, &|s| zeroed(k, s));
-        let room = u64::try_from(own).expect("a count of registers").saturating_sub(BESIDE);
+        let room = u64::try_from(own).expect("a count of registers").saturating_sub(ADDRESSES);
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::analysis::wgmma::{ROWS, is_rows};
 use crate::refused::Refused;
-use crate::roles::BESIDE;
+use crate::registers::beside::ADDRESSES;
 use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::warpgroup::{self, Way};
 use tilec_ir::atoms::Atom;
@@ -155,7 +155,7 @@ impl Shared {
 impl Tiled {
     /// Whether a thread has registers for these, and those for addresses beside them.
     pub(crate) fn has_room(&self, k: &Kernel, block: (u64, u64)) -> bool {
-        warpgroup::room(k, block, self.tile).is_some_and(|room| self.registers + BESIDE <= room)
+        warpgroup::room(k, block, self.tile).is_some_and(|room| self.registers + ADDRESSES <= room)
     }
 }
 

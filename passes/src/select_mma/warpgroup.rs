@@ -2,7 +2,8 @@
 
 use crate::analysis::wgmma::ROWS;
 pub(crate) use crate::analysis::wgmma::THREE;
-use crate::roles::{ACCUMULATORS, consumer_registers, share};
+use crate::registers::beside::ACCUMULATORS;
+use crate::roles::{consumer_registers, share};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::known;
 use tilec_ir::atoms::{Atom, Inputs, Unit};

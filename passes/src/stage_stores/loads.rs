@@ -18,6 +18,7 @@ use crate::analysis::reduction;
 use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
+use crate::registers::beside::ADDRESSES;
 use crate::roles::{consumer_registers, ping_pong};
 use crate::walk;
 use tilec_ir::deferred::Deferred;
@@ -28,9 +29,6 @@ use tilec_ir::ops::Op;
 use tilec_ir::target::{MAX_THREADS, WARP};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
-
-/// Registers that addresses and predicates take beside sums and what is loaded.
-const BESIDE: u64 = 24;
 
 /// A matrix that is loaded through the slots of an operand.
 #[derive(Clone, PartialEq, Debug)]
@@ -196,7 +194,7 @@ fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedVie
     });
     let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
     let own = words(known_elem(k, from.base));
-    u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + BESIDE <= room)
+    u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + ADDRESSES <= room)
 }
 
 /// The statements that load a matrix in front of the store of `src`, which then reads a tile of registers.

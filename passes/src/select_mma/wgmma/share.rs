@@ -7,7 +7,8 @@ use crate::analysis::uses::{loop_body, path_to};
 use crate::analysis::wgmma::COLUMN_COUNTS;
 use crate::assign_layouts::Reduced;
 use crate::refused::Refused;
-use crate::roles::{ACCUMULATORS, BESIDE, consumer_registers, ping_pong};
+use crate::registers::beside::{ACCUMULATORS, ADDRESSES};
+use crate::roles::{consumer_registers, ping_pong};
 use crate::select_mma::operands::scheduled_tile;
 use crate::select_mma::promoted;
 use crate::select_mma::settle::Decided;
@@ -164,10 +165,10 @@ fn room(k: &Kernel, sites: &[Site], groups: u64) -> Result<(), Refused> {
     let warps = u32::try_from(groups).expect("a few warpgroups") * WARPGROUP;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let plain = sites.iter().all(|s| s.parts.is_none() && s.registers.is_none());
-    if held + BESIDE <= own || plain && sites.len() == 1 && held <= ACCUMULATORS {
+    if held + ADDRESSES <= own || plain && sites.len() == 1 && held <= ACCUMULATORS {
         return Ok(());
     }
     Err(Refused::room(format!(
-        "a thread of {groups} warpgroup(s) would hold {held} registers of tiles and {BESIDE} beside them, and has {own}"
+        "a thread of {groups} warpgroup(s) would hold {held} registers of tiles and {ADDRESSES} beside them, and has {own}"
     )))
 }

@@ -1,0 +1,49 @@
+//! Registers that a thread has.
+
+use crate::assign_layouts::Threads;
+use tilec_ir::entities::Block;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP, register_share};
+
+/// Schedulers of a multiprocessor.
+pub(crate) const SCHEDULERS: u64 = 4;
+
+/// Registers that a thread may have if so many blocks of so many threads are to be resident. A quarter of those of a multiprocessor belongs to each of
+/// its schedulers, among which the warps are dealt out.
+pub(crate) fn cap(threads: u64, blocks: u64) -> u64 {
+    let warps = (blocks * threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
+    let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
+    (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
+}
+
+/// Statements that the same threads run, and the registers that each of these has.
+pub(crate) struct Context {
+    pub(crate) body: Block,
+    pub(crate) threads: u64,
+    pub(crate) has: u64,
+}
+
+/// The roles of a kernel, or the whole of it.
+pub(crate) fn contexts(k: &Kernel) -> Vec<Context> {
+    let int = |e| k.as_int(e).and_then(|n| u32::try_from(n).ok());
+    let blocks = k.schedule.min_ctas.and_then(int).unwrap_or(1).max(1);
+    let mut roles = Vec::new();
+    let mut all = 0;
+    for &s in &k.blocks[k.body] {
+        let StmtData::Role { warps, replicas, registers, body, .. } = k.stmts[s] else { continue };
+        let warps = int(warps).unwrap_or(1);
+        all += warps * replicas.and_then(int).unwrap_or(1) * WARP;
+        roles.push((body, warps * WARP, registers.and_then(int)));
+    }
+    if roles.is_empty() {
+        let threads = Threads::of(k).count();
+        return vec![Context { body: k.body, threads, has: cap(threads, u64::from(blocks)) }];
+    }
+    let share = register_share(all, blocks).min(REGISTERS_PER_THREAD);
+    let of = |(body, threads, registers): (Block, u32, Option<u32>)| Context {
+        body,
+        threads: u64::from(threads),
+        has: u64::from(registers.unwrap_or(share).min(REGISTERS_PER_THREAD)),
+    };
+    roles.into_iter().map(of).collect()
+}

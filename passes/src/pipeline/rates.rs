@@ -10,12 +10,13 @@ use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::Threads;
+use crate::registers::beside::ADDRESSES;
+use crate::registers::thread::cap;
 use crate::schedule_loops::issue_clocks;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::{REGISTERS_PER_THREAD, register_share};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Bytes of shared memory per clock.
@@ -23,8 +24,6 @@ const SHARED: u64 = 128;
 /// Clocks in which a warp issues an asynchronous copy of 16 bytes for each thread, with its address.
 const COPY: u64 = 4;
 
-/// Registers that the addresses of asynchronous copies take.
-const ADDRESSES: u64 = 24;
 /// Threads of which a clock issues an instruction: a warp of each partition.
 const PARTITIONS: u64 = 128;
 
@@ -54,8 +53,8 @@ pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
         false => plan.slices.iter().map(|slice| step(&slice.products, 0)).collect(),
     };
     let slots = i64::try_from(plan.stages).expect("a few slots");
-    let (double_buffered, fill, room) = (plan.double_buffered, fill(k, plan), room(threads));
-    Loop { backbone, slots, double_buffered, fill, room }
+    let (double_buffered, room) = (plan.double_buffered, room(threads));
+    Loop { backbone, slots, double_buffered, room }
 }
 
 /// Registers of a thread that hold tiles at a statement.
@@ -67,8 +66,7 @@ fn held(k: &Kernel, ranges: &live::Ranges, s: Stmt, threads: u64) -> u64 {
 
 /// Registers of a thread for tiles beside the addresses of copies.
 fn room(threads: u64) -> u64 {
-    let threads = u32::try_from(threads).expect("a block has few threads");
-    u64::from(register_share(threads, 1).min(REGISTERS_PER_THREAD)) - ADDRESSES
+    cap(threads, 1).saturating_sub(ADDRESSES)
 }
 
 /// What binds an iteration, in words.

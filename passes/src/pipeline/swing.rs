@@ -6,16 +6,14 @@
 //! 1. What the backbone waits for comes as late as its latency allows, the last first: fragments of a slice in front of the products of the slice before, of which
 //!    the fragments' registers are free by then; the wait for a slot in front of the first fragments of it, or behind the last reads of the slot before.
 //! 2. What frees a slot comes with the next wait: the barrier there tells that all threads have read it, so that nothing else has to.
-//! 3. What fills a slot comes as soon as one is free, in the gap in which it delays the tensor cores least, of those with registers for addresses. Right behind a barrier
-//!    they have nothing to do.
+//! 3. What fills a slot comes as soon as one is free: behind the first product from the barrier on, which keeps the tensor cores busy meanwhile, if registers hold
+//!    addresses beside its operands; otherwise right behind the barrier.
 //!
 //! Gaps are counted from the iteration in which a tile is computed: gap `g` lies in front of backbone statement `g` modulo their number, and negative ones belong to iterations
 //! before it. An iteration of the steady state consists of each statement once, for tiles of different iterations: the stage says which.
 
 /// Clocks in which fragments arrive from shared memory (A100: 33, Abdelkhalik et al., *Demystifying the Nvidia Ampere Architecture*, 2022).
 const FRAGMENTS: u64 = 33;
-/// Clocks from the issue of a product to its sums (the same: 33 for m16n8k16).
-const PRODUCTS: u64 = 33;
 /// Iterations by which the second-level cache is asked for unaligned rows in front of their loads.
 const PREFETCHED: i64 = 3;
 
@@ -37,8 +35,6 @@ pub(super) struct Loop {
     pub(super) slots: i64,
     /// Whether slices have two sets of registers for fragments, which they use in turns.
     pub(super) double_buffered: bool,
-    /// Clocks in which a warp issues what fills a slot.
-    pub(super) fill: u64,
     /// Registers of a thread for tiles where slots are filled.
     pub(super) room: u64,
 }
@@ -69,7 +65,7 @@ impl Loop {
         // The wait for the tile behind it is the first one behind its last read.
         let release = Place { gap: wait.gap + steps, ..wait };
         let free = release.gap - self.slots * steps;
-        let fill = Place { gap: self.quietest(free), ahead: true };
+        let fill = Place { gap: self.filled(free), ahead: true };
         let put = Place { gap: free + steps, ahead: false };
         Places { steps, wait, release, fill, put }
     }
@@ -93,20 +89,16 @@ impl Loop {
         self.backbone[usize::try_from(gap.rem_euclid(steps)).expect("it is none below zero")]
     }
 
-    /// The first of the gaps of an iteration, from the one with the barrier on, in which what fills a slot delays the tensor cores least.
-    fn quietest(&self, barrier: i64) -> i64 {
+    /// The gap in which slots are filled that are free from a barrier on. Any later it would take from the time in which tiles land.
+    fn filled(&self, barrier: i64) -> i64 {
         let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
         // Behind the barrier registers hold what an iteration hands to the next; behind a product, which the assembler mixes with what follows, also its operands.
         let least = self.backbone.iter().map(|step| step.registers).min().expect("a loop does something");
-        let cost = |gap: i64| {
-            let behind = self.step(gap - 1);
-            let (busy, registers) = match gap > barrier && behind.product {
-                true => (PRODUCTS, behind.registers),
-                false => (0, least),
-            };
-            (registers.max(least).saturating_sub(self.room.max(least)), self.fill.saturating_sub(busy))
-        };
-        (barrier..barrier + steps).min_by_key(|&gap| cost(gap)).expect("a loop does something")
+        let behind = (barrier + 1..=barrier + steps).find(|&gap| self.step(gap - 1).product);
+        match behind {
+            Some(gap) if self.step(gap - 1).registers <= self.room.max(least) && gap < barrier + steps => gap,
+            _ => barrier,
+        }
     }
 }
 
@@ -151,7 +143,7 @@ mod tests {
 
     #[test]
     fn products_of_slices_make_a_multistage_loop() {
-        let of = Loop { backbone: vec![product(100); 4], slots: 4, double_buffered: true, fill: 64, room: 200 };
+        let of = Loop { backbone: vec![product(100); 4], slots: 4, double_buffered: true, room: 200 };
         let p = of.places();
         let fragments: Vec<Place> = (0..4).map(|i| of.fragments(i)).collect();
         let places = [vec![p.fill, p.wait, p.release], fragments].concat();
@@ -162,7 +154,7 @@ mod tests {
 
     #[test]
     fn one_set_of_fragments_is_loaded_behind_the_products_that_read_it() {
-        let of = Loop { backbone: vec![product(100); 3], slots: 2, double_buffered: false, fill: 64, room: 200 };
+        let of = Loop { backbone: vec![product(100); 3], slots: 2, double_buffered: false, room: 200 };
         assert_eq!((0..3).map(|i| of.fragments(i).gap).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(of.places().wait, Place { gap: 0, ahead: false });
     }
@@ -174,7 +166,6 @@ mod tests {
             backbone: vec![other, product(100), other, product(100)],
             slots: 2,
             double_buffered: false,
-            fill: 64,
             room: 200,
         };
         // Behind the product of the iteration before it.

@@ -155,8 +155,8 @@ const ROWS: [Row; 12] = [
         what: "places that several loops read",
         place: Place::Loops,
         // ptxas 13, sm_80: two loops with 16 accesses each of the same rows take 323 beside 176 of tiles: what both begin with is computed in front of
-        // them, and stays while the first one moves pointers of its own.
-        takes: |code| 4 * code.again,
+        // them, and stays while the first one moves pointers of its own. Of four such loops whose tiles pass through registers in pieces none spills.
+        takes: |code| if code.pieces { 0 } else { 4 * code.again },
     },
     Row {
         what: "descriptors and addresses of warpgroups",

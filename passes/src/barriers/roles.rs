@@ -10,7 +10,8 @@
 //! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
 //!    that is published is waited for. What is read of a slot was put into it. No role waits for a slot of one channel while the other
 //!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
-//! 4. Which role waits for which has no cycle, so the first in that order never waits for ever.
+//! 4. No role waits for ever. Who fills channels for whom has no cycle, and roles that are joined by channels in a circle, whichever way each
+//!    leads, can take turns until all are at their end ([`circles`]).
 //! 5. Products of warpgroups read slots, or registers, and write their accumulator until they are awaited: no slot that one reads is released,
 //!    no register tile that one reads is used by anything but products, and no accumulator read or written by something else, before. At the
 //!    end of a role none is pending.
@@ -22,6 +23,7 @@
 //! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
 //! barriers enough is the proof for a block of threads ([`prove_role`]).
 
+mod circles;
 mod steps;
 mod turns;
 mod walk;
@@ -191,7 +193,7 @@ fn clusters(k: &Kernel, roles: &[(Stmt, Block)], found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Statements 1, 3 and 4: who fills and empties which channel.
+/// Statements 1, 3 and 4: who fills and empties which channel. What `found` has already is wrong with roles by themselves.
 fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut Vec<Diagnostic>) {
     let mut users: BTreeMap<Value, [Vec<usize>; 2]> = BTreeMap::new();
     for (i, walk) in walks.iter().enumerate() {
@@ -203,9 +205,13 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
         });
     }
     let mut edges: BTreeMap<(usize, usize), Vec<Value>> = BTreeMap::new();
+    let mut ends: BTreeMap<Value, [usize; 2]> = BTreeMap::new();
     for (&v, [fill, empty]) in &users {
         match (&fill[..], &empty[..]) {
-            (&[a], &[b]) if a != b => edges.entry((a, b)).or_default().push(v),
+            (&[a], &[b]) if a != b => {
+                edges.entry((a, b)).or_default().push(v);
+                ends.insert(v, [a, b]);
+            }
             _ => {
                 let at = fill.iter().chain(empty).next().map_or(roles[0].0, |&i| roles[i].0);
                 let message = format!(
@@ -253,6 +259,10 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
     }
     if let Some(&(a, _)) = left.first() {
         found.push(fault(k, roles[a].0, "roles fill channels for one another in a ring".to_owned()));
+    }
+    if found.is_empty() {
+        let bodies: Vec<Block> = roles.iter().map(|&(_, body)| body).collect();
+        circles::check(k, &bodies, &ends, found);
     }
 }
 

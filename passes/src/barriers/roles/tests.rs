@@ -381,3 +381,77 @@ fn replicas_touch_in_order_what_they_share() {
 
 /// The producer fills as many slots as the loop has steps.
 const OTHER_WAY: &str = "the roles do not walk past the same slots: loops, branches or the order of channels differ";
+
+/// What is said of roles that hand tiles on in a circle: one fills `r` and `b`, another makes `a` of `r`, a third takes `a` and `b`.
+fn circle(slots: usize, loads: &str, makes: &str, takes: &str) -> Vec<String> {
+    let channel = |name: &str| format!("let {name} = channel f16[64, 64] slots {slots}\n");
+    let source = format!(
+        "kernel t(A: gmem f16[M, K] multiple 8)\n{{\n{}{}{}role loads warps 4 {{\n{loads}\n}}\nrole makes warps 4 {{\n{makes}\n}}\n\
+         role takes warps 4 {{\nvar acc = reg f32[64, 64] = 0\n{takes}\n}}\n}}\n",
+        channel("r"),
+        channel("a"),
+        channel("b")
+    );
+    let mut sink = Sink::new();
+    let parsed = tilec_ir::parser::parse(&source, &mut sink);
+    let kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
+    check(&kernel).into_iter().map(|d| d.message).collect()
+}
+
+fn filled(channel: &str) -> String {
+    format!("acquire {channel}\ncopy A[0.., 0..] -> {channel}.put tma\npublish {channel}\n")
+}
+
+const MAKE: &str = "wait r\nacquire a\ncopy r.get -> a.put\npublish a\nrelease r";
+const IN_A_CIRCLE: &str = "this may wait for ever: roles wait for one another in a circle, here for a free slot of";
+
+#[test]
+fn roles_in_a_circle_do_not_wait_for_one_another() {
+    let [r, b] = ["r", "b"].map(filled);
+    let both = [&r[..], &b].concat();
+    let stuck = |found: Vec<String>, of: &str| assert_eq!(found, [format!("{IN_A_CIRCLE} `{of}`")]);
+    let passes = |found: Vec<String>| assert_eq!(found, Vec::<String>::new());
+    let (make, take) = (looped(MAKE), looped(USE));
+    passes(circle(2, &looped(&both), &make, &take));
+    passes(circle(1, &looped(&[b.clone(), r.clone()].concat()), &make, &take));
+    // All of one channel in front of the other.
+    stuck(circle(2, &[looped(&b), looped(&r)].concat(), &make, &take), "b");
+    stuck(circle(9, &[looped(&r), looped(&b)].concat(), &make, &take), "r");
+    // Which is right where it is emptied so.
+    let [first, then] = ["a", "b"].map(|v| {
+        looped(
+            &USE.replace("wait a, b", &format!("wait {v}"))
+                .replace("release a, b", &format!("release {v}"))
+                .replace("a.get, b.get", &format!("{v}.get, {v}.get")),
+        )
+    });
+    passes(circle(2, &[looped(&r), looped(&b)].concat(), &make, &[&first[..], &then].concat()));
+    stuck(circle(2, &[looped(&b), looped(&r)].concat(), &make, &[first, then].concat()), "b");
+    // Tiles, each with a loop of its own; conditions.
+    let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
+    passes(circle(2, &tiles(&both), &tiles(MAKE), &tiles(USE)));
+    let tiles = |body: &str| format!("for t in 0..M {{\nif t < 5 {{\n{body}\n}}\n}}");
+    passes(circle(2, &tiles(&looped(&both)), &tiles(&make), &tiles(&take)));
+    stuck(circle(2, &tiles(&[looped(&b), looped(&r)].concat()), &tiles(&make), &tiles(&take)), "b");
+}
+
+#[test]
+fn slots_for_what_is_filled_ahead_are_enough() {
+    let [r, b] = ["r", "b"].map(filled);
+    let ahead =
+        |slots| circle(slots, &[b.repeat(3), r.repeat(3)].concat(), &[MAKE; 3].join("\n"), &[USE; 3].join("\n"));
+    assert_eq!(ahead(2), [format!("{IN_A_CIRCLE} `b`")]);
+    assert_eq!(ahead(3), Vec::<String>::new());
+    // The same in loops of so many iterations.
+    let three = |body: &str| format!("for k in 0..192 step 64 {{\n{body}\n}}\n");
+    let ahead = |slots| circle(slots, &[three(&b), three(&r)].concat(), &three(MAKE), &three(USE));
+    assert_eq!(ahead(2), [format!("{IN_A_CIRCLE} `b`")]);
+    assert_eq!(ahead(3), Vec::<String>::new());
+    // What is held on from iteration to iteration is not free: the last role holds a slot of each.
+    let [producer, consumer] = peeled(STEP, LAST);
+    let both =
+        producer.replace(FILL, &[&r[..], &b].concat()).replace(&FILL.replace("k..", "0.."), &[&r[..], &b].concat());
+    let [make, _] = peeled(STEP, LAST).map(|text| text.replace(FILL, MAKE).replace(&FILL.replace("k..", "0.."), MAKE));
+    assert_eq!(circle(2, &both, &make, &consumer), Vec::<String>::new());
+    assert!(!circle(1, &both, &make, &consumer).is_empty());
+}

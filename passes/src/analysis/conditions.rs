@@ -1,6 +1,7 @@
 //! Conditions and indices: which have one value throughout, and which have the same.
 
 use crate::rewrite::same_expr;
+use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::typing::let_init;
@@ -15,6 +16,30 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
         _ => false,
     };
     own && k.children(e).into_iter().all(|c| is_fixed(k, c))
+}
+
+/// The variables of loops with which the value of a condition changes, if it changes with nothing else, and the names in it.
+pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
+    let mut all = BTreeSet::new();
+    if let ExprData::Ref(v) = k.exprs[e] {
+        match k.values[v].def {
+            ValueDef::Loop => all.extend([v]),
+            ValueDef::Let => {
+                all.extend(changes_with(k, let_init(k, v)?)?);
+                all.extend([v]);
+            }
+            _ if is_fixed(k, e) => {}
+            _ => return None,
+        }
+        return Some(all);
+    }
+    if !matches!(k.exprs[e], ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. }) {
+        return None;
+    }
+    for child in k.children(e) {
+        all.extend(changes_with(k, child)?);
+    }
+    Some(all)
 }
 
 /// Whether two index expressions have the same value: names stand for what they name.

@@ -17,7 +17,7 @@
 //!   but tensor stores to other elements ([`stored_twice`]).
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
-//! way everywhere. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
+//! way everywhere, one on variables of loops, too, once in each iteration. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
 //! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
 //! states are merged and the outcome of a block is kept per entry state, so the work is the number of states, not of paths.
 //!
@@ -36,7 +36,7 @@ mod step;
 pub(crate) mod uses;
 
 use super::global::Meetings;
-use crate::analysis::conditions::is_fixed;
+use crate::analysis::conditions::changes_with;
 use crate::barriers::prove::report::Trace;
 use report::{Fault, report};
 use ring::{Cell, Ring, Why};
@@ -85,6 +85,7 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buf
         faults: BTreeMap::new(),
         relevant: BTreeSet::new(),
         decidable: BTreeMap::new(),
+        changing: Vec::new(),
     };
     run.prepare(body);
     let Some(ends) = run.block(body, BTreeMap::from([(start, Trace::default())])) else {
@@ -178,8 +179,10 @@ struct Run<'k> {
     faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
     /// Statements that synchronise or touch shared memory, themselves or inside.
     relevant: BTreeSet<Stmt>,
-    /// Branches on the same condition, which is fixed for the whole kernel: its number.
+    /// Branches on the same condition, which is fixed for the whole kernel or for an iteration of loops: its number.
     decidable: BTreeMap<Stmt, usize>,
+    /// The variables of these loops, and names in it, by the condition's number.
+    changing: Vec<BTreeSet<Value>>,
 }
 
 impl Run<'_> {
@@ -187,18 +190,22 @@ impl Run<'_> {
     fn prepare(&mut self, body: Block) {
         let k = self.k;
         self.mark(body);
-        let mut by_text: BTreeMap<String, Vec<Stmt>> = BTreeMap::new();
+        let mut by_text: BTreeMap<(BTreeSet<Value>, String), Vec<Stmt>> = BTreeMap::new();
         for &s in &self.relevant {
             if let StmtData::If { cond, .. } = k.stmts[s]
-                && is_fixed(k, cond)
+                && let Some(loops) = changes_with(k, cond)
             {
-                by_text.entry(tilec_ir::print::print_expr(k, cond)).or_default().push(s);
+                by_text.entry((loops, tilec_ir::print::print_expr(k, cond))).or_default().push(s);
             }
         }
         // A condition alone recurs in loops, where what is done to a tensor may depend on it.
         let matters = !self.stored.is_empty();
-        for (number, stmts) in by_text.into_values().filter(|stmts| stmts.len() > 1 || matters).enumerate() {
-            self.decidable.extend(stmts.into_iter().map(|s| (s, number)));
+        for ((loops, _), stmts) in by_text {
+            if stmts.len() > 1 || matters && loops.is_empty() {
+                let number = self.changing.len();
+                self.decidable.extend(stmts.into_iter().map(|s| (s, number)));
+                self.changing.push(loops);
+            }
         }
     }
 
@@ -324,10 +331,14 @@ impl Run<'_> {
     }
 
     fn iteration(&mut self, s: Stmt, body: Block, states: States, number: u64) -> Option<States> {
-        let mut next = self.block(body, states)?;
-        next.values_mut().for_each(|t| {
-            t.trips.insert(s, number);
-        });
+        let StmtData::For { var, .. } = self.k.stmts[s] else { unreachable!("a loop has iterations") };
+        let mut next = States::new();
+        for (mut state, mut trace) in self.block(body, states)? {
+            // The next iteration decides anew.
+            state.decided.retain(|&number, _| !self.changing[number].contains(&var));
+            trace.trips.insert(s, number);
+            next.entry(state).or_insert(trace);
+        }
         Some(next)
     }
 

@@ -306,19 +306,31 @@ impl Depends<'_> {
             let (Extent::Sym(extent), &[start]) = (extent, view.dims[d].starts()) else { continue };
             let Some(chosen) = self.of(extent) else { continue };
             let Some((var, step)) = self.moves(start) else { continue };
-            let grows = self.of(step).is_some_and(|of| of.parameter == chosen.parameter);
+            let grows =
+                self.by_loop(start).is_some() && self.of(step).is_some_and(|of| of.parameter == chosen.parameter);
             let tiles = grows || same_product(k, meaning(k, step), meaning(k, extent));
             if !tiles && self.refused.insert((var, chosen.parameter)) {
                 let (parameter, extent) = (&k.values[chosen.parameter], print_expr(k, extent));
                 let var = &k.values[var].name;
-                let message = format!(
-                    "`{var}` grows by {}, and windows that begin at it have `{extent}` elements, which is `auto`: another choice would give another result",
-                    print_expr(k, step)
-                );
+                let step = print_expr(k, step);
+                let (moves, way_out) = match self.by_loop(start) {
+                    None => (
+                        format!("tiles of `{var}` lie {step} apart, and windows that begin there have"),
+                        format!(
+                            "let a window of `{extent}` elements begin at a multiple of them, or `transpose` what is copied"
+                        ),
+                    ),
+                    Some(_) => (
+                        format!("`{var}` grows by {step}, and windows that begin at it have"),
+                        format!("let the loop go by tiles: `step {extent}`"),
+                    ),
+                };
+                let message =
+                    format!("{moves} `{extent}` elements, which is `auto`: another choice would give another result");
                 let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[start], message)
                     .with_place(parameter.span, format!("`{}` is `auto` here", parameter.name))
                     .with_note(format!(
-                        "let the loop go by tiles: `step {extent}`; or give `{0}` a value, with `-D {0}=...` or in the source",
+                        "{way_out}; or give `{0}` a value, with `-D {0}=...` or in the source",
                         parameter.name
                     ));
                 self.wrong.push(d);
@@ -326,8 +338,13 @@ impl Depends<'_> {
         }
     }
 
-    /// The variable of a loop at which a window begins, alone or behind something else that is no tile's place, and the loop's step.
+    /// What a window's beginning moves with, and by how much: the variable of a loop, alone or behind something else that is no tile's place, and the loop's
+    /// step; or the number of a tile, and its size.
     fn moves(&self, start: Expr) -> Option<(Value, Expr)> {
+        self.by_loop(start).or_else(|| self.tile(start).map(|(v, size, _)| (v, size)))
+    }
+
+    fn by_loop(&self, start: Expr) -> Option<(Value, Expr)> {
         let k = self.k;
         let of = |e: Expr| loop_variable(k, e).and_then(|v| Some((v, self.steps[v]?)));
         of(start).or_else(|| match &k.exprs[meaning(k, start)] {
@@ -353,17 +370,23 @@ impl Depends<'_> {
                 let Covered { end, offset: None } = self.covered(tile)? else { return None };
                 Some(Covered { end, offset: Some(offset) })
             }),
-            Op::Mul => [(a, b), (b, a)].into_iter().find_map(|(number, by)| {
-                let ExprData::Ref(v) = k.exprs[meaning(k, number)] else { return None };
-                match self.chosen[v]?.what {
-                    What::Tile { extent, size } if same_expr(k, size, by) => {
-                        Some(Covered { end: extent, offset: None })
-                    }
-                    _ => None,
-                }
-            }),
+            Op::Mul => self.tile(e).map(|(_, _, extent)| Covered { end: extent, offset: None }),
             _ => None,
         }
+    }
+
+    /// The number of a tile, its size, and the extent that such tiles cover, where `e` is the tile's place: `i * BM`.
+    fn tile(&self, e: Expr) -> Option<(Value, Expr, Expr)> {
+        let k = self.k;
+        let ExprData::Op { op: Op::Mul, args } = &k.exprs[meaning(k, e)] else { return None };
+        let &[a, b] = args.as_slice() else { return None };
+        [(a, b), (b, a)].into_iter().find_map(|(number, by)| {
+            let ExprData::Ref(v) = k.exprs[meaning(k, number)] else { return None };
+            match self.chosen[v]?.what {
+                What::Tile { extent, size } if same_expr(k, size, by) => Some((v, size, extent)),
+                _ => None,
+            }
+        })
     }
 
     /// Whether a range, moved by its offset, reaches `limit`: of what a tile has behind it nothing is in front of that.

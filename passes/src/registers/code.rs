@@ -102,12 +102,13 @@ impl Reader<'_> {
             let access = known_elem(k, view.base).bytes_of(u64::from(attrs.vec.unwrap_or(1)));
             let staged = plain_var(k, dst);
             words += u64::from(attrs.unaligned().is_some());
-            code.pieces |= staged.is_some() && access < PIECE;
             let layout = attrs.threads.as_ref().or_else(|| match &k.values[staged?].def {
                 ValueDef::Var(t) => t.reg_layout.as_ref(),
                 _ => None,
             });
             let accesses = layout.map_or(0, |l| 1u64 << l.value_bits().min(32)) / u64::from(attrs.vec.unwrap_or(1));
+            // A scalar, or an element for each thread, is no tile that passes.
+            code.pieces |= staged.is_some() && access < PIECE && accesses > 1;
             if self.loops.iter().filter(|tensors| tensors.contains(&view.base)).count() > 1 {
                 code.again += accesses;
             }

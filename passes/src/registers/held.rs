@@ -63,6 +63,8 @@ struct Loads<'a> {
     k: &'a Kernel,
     /// The copies that fill each, and nothing else does.
     fills: BTreeMap<Value, Vec<Stmt>>,
+    /// The tiles that take over another one's elements: where, and of which tile.
+    taken_over: BTreeMap<Value, (Stmt, Value)>,
     /// The statements that read each.
     readers: BTreeMap<Value, Vec<Stmt>>,
     /// Those that are filled in aligned words, which are shifted into place.
@@ -71,7 +73,13 @@ struct Loads<'a> {
 
 impl Loads<'_> {
     fn of<'a>(k: &'a Kernel, deferred: &Deferred, body: Block) -> Loads<'a> {
-        let mut loads = Loads { k, fills: BTreeMap::new(), readers: BTreeMap::new(), unaligned: BTreeSet::new() };
+        let mut loads = Loads {
+            k,
+            fills: BTreeMap::new(),
+            taken_over: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            unaligned: BTreeSet::new(),
+        };
         for s in all_stmts(k, body) {
             let written = match &k.stmts[s] {
                 StmtData::Copy { src, dst, attrs } => {
@@ -79,6 +87,9 @@ impl Loads<'_> {
                     if let Some(whole) = plain_var(k, *dst).filter(|_| loaded) {
                         loads.fills.entry(whole).or_default().push(s);
                         loads.unaligned.extend(attrs.unaligned().map(|_| whole));
+                    }
+                    if let (Some(from), Some(to)) = (plain_var(k, *src), plain_var(k, *dst)) {
+                        loads.taken_over.insert(to, (s, from));
                     }
                     Some(*dst)
                 }
@@ -100,6 +111,7 @@ impl Loads<'_> {
     /// Tiles of which the assembler holds pieces alone.
     fn in_pieces(&self, tiles: &BTreeMap<Value, u64>) -> Vec<Value> {
         let mut pieces: BTreeSet<Value> = self.fills.keys().copied().filter(|&v| self.is_in_pieces(v)).collect();
+        pieces.extend(self.taken_over.keys().copied().filter(|&v| self.is_stored_in_pieces(v)));
         for s in self.readers.values().flatten() {
             let StmtData::Assign { src, .. } = self.k.stmts[*s] else { continue };
             let ExprData::Mma(mma) = &self.k.exprs[src] else { continue };
@@ -123,6 +135,24 @@ impl Loads<'_> {
             let (own, at) = place_of(self.k, s);
             own == block && at < end && self.k.blocks[block][at + 1..end].iter().all(|&t| self.passes(t))
         })
+    }
+
+    /// Whether a tile takes over the elements of one that lives on, and is only stored: lanes exchange a piece when it is stored.
+    fn is_stored_in_pieces(&self, tile: Value) -> bool {
+        let k = self.k;
+        let (taken, from) = self.taken_over[&tile];
+        let stores = |s: Stmt| match k.stmts[s] {
+            StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.space(k).is_memory()),
+            _ => false,
+        };
+        let [store] = self.readers.get(&tile).map_or(&[][..], |readers| readers) else { return false };
+        let ((block, at), (own, behind)) = (place_of(k, taken), place_of(k, *store));
+        let lives_on = |&s: &Stmt| {
+            let (other, place) = place_of(k, s);
+            s != taken && (other != block || place > at)
+        };
+        let lives = self.readers.get(&from).is_some_and(|readers| readers.iter().any(lives_on));
+        stores(*store) && own == block && behind > at && lives
     }
 
     /// Whether the assembler may move a load behind a statement.

@@ -6,7 +6,7 @@ use super::beside::{Code, Products, USUAL_ACCESSES};
 use super::thread::Context;
 use crate::analysis::functions::registers_of;
 use crate::analysis::live;
-use crate::analysis::uses::{all_stmts, stmt_exprs};
+use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::{for_each_tile, plain_var};
 use crate::analysis::width::known_elem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,18 @@ fn loaded(k: &Kernel, s: Stmt) -> Option<(ResolvedView, Expr, &CopyAttrs)> {
     (attrs.is_by_threads() && !attrs.is_prefetch()).then_some((view, *dst, attrs))
 }
 
+/// Whether a register tile goes on into shared memory.
+fn passes_on(k: &Kernel, body: Block, tile: Value) -> bool {
+    all_stmts(k, body).into_iter().any(|s| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } => {
+            let shared =
+                resolve_view(k, dst).is_some_and(|view| view.space(k).is_memory() && k.tensor_ty(view.base).is_none());
+            shared && mentions(k, src, tile)
+        }
+        _ => false,
+    })
+}
+
 /// The tensors that threads copy in a block.
 fn copied(k: &Kernel, body: Block) -> BTreeSet<Value> {
     all_stmts(k, body).into_iter().filter_map(|s| Some(loaded(k, s)?.0.base)).collect()
@@ -107,9 +119,9 @@ impl Reader<'_> {
                 _ => None,
             });
             let accesses = layout.map_or(0, |l| 1u64 << l.value_bits().min(32)) / u64::from(attrs.vec.unwrap_or(1));
-            // A scalar, or an element for each thread, is no tile that passes.
-            code.pieces |= staged.is_some() && access < PIECE && accesses > 1;
-            if self.loops.iter().filter(|tensors| tensors.contains(&view.base)).count() > 1 {
+            let passes = staged.is_none_or(|v| passes_on(k, body, v));
+            code.pieces |= access < PIECE && staged.is_some() && passes;
+            if passes && self.loops.iter().filter(|tensors| tensors.contains(&view.base)).count() > 1 {
                 code.again += accesses;
             }
             match has_digits(k, view.base) {

@@ -140,6 +140,11 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| wgmma::of_kernel(&s, cx.options));
     // What keeps products from being of warpgroups besides, `select-mma` says.
     if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
+        if !wgmma::stand_alone(k) {
+            let why = "a product stands in a branch, or in a loop that does more than add it up, and what copies gain there is not predicted";
+            let message = format!("{names} {} not copied to {rows}: {why}", are(operands.len()));
+            cx.remark_note(span, message, "`schedule { align_rows 1 }` copies all the same".to_owned());
+        }
         return Ok(0);
     }
     let cost = cost(k, &aligned, sizes, cx.options);

@@ -166,16 +166,23 @@ fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<At
     }
 }
 
+/// Whether each product of a kernel stands in a loop of the kernel's body that does nothing but add it up.
+pub(crate) fn stand_alone(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().filter(|&s| product_of(k, s).is_some()).all(|s| {
+        let [(_, at), (body, _)] = path_to(k, s)[..] else { return false };
+        let looped = matches!(k.stmts[k.blocks[k.body][at]], StmtData::For { unroll: false, .. });
+        looped && reduction::of(k, body).is_ok()
+    })
+}
+
 /// Whether all products of a specialised kernel are wgmma, in whatever tile, each in a loop that does nothing but add it up on what producer warps bring; and how
 /// they are computed.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     let mut products: Vec<Product> = all_stmts(k, k.body).into_iter().filter_map(|s| product_of(k, s)).collect();
+    if !stand_alone(k) {
+        return None;
+    }
     for p in &products {
-        let [(_, at), (body, _)] = path_to(k, p.s)[..] else { return None };
-        let looped = matches!(k.stmts[k.blocks[k.body][at]], StmtData::For { unroll: false, .. });
-        if !looped || reduction::of(k, body).is_err() {
-            return None;
-        }
         let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
         let inputs = Inputs { a: elem(p.mma.a, 1)?, b: elem(p.mma.b, 0)? };
         instruction(options, &p.mma, (inputs, warpgroup::acc_elem(k, p.acc)?)).ok()?;

@@ -5,7 +5,9 @@ use super::illegal::Illegal;
 use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Move, Product, Tile};
-use crate::registers::beside::{ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, beside};
+use crate::registers::beside::{
+    ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside,
+};
 use crate::roles;
 use crate::schedule::occupancy;
 use crate::select_mma::{accumulator_registers, warpgroup};
@@ -146,8 +148,8 @@ impl Setting<'_> {
         let fills = || self.moves().filter(|m| m.load && m.buffer.is_some());
         let plain = fills().filter(|m| !m.modes).map(|m| bytes(m) / 16 / threads);
         let digits = fills().filter(|m| m.modes).map(|m| bytes(m) / self.access(env, m, shapes) / threads);
-        let more = |accesses: u64| accesses.saturating_sub(USUAL_ACCESSES);
-        (plain.map(more).sum(), digits.map(more).sum())
+        let more = |usual: u64| move |accesses: u64| accesses.saturating_sub(usual);
+        (plain.map(more(USUAL_ACCESSES)).sum(), digits.map(more(USUAL_POINTERS)).sum())
     }
 
     /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.

@@ -21,6 +21,9 @@ pub(crate) const LEAST: u64 = 8;
 /// Accesses of a thread and tile whose addresses are among those that go with any tiles.
 pub(crate) const USUAL_ACCESSES: u64 = 4;
 
+/// The same of accesses whose places are found by the digits of an index: each has a pointer, which is two registers.
+pub(crate) const USUAL_POINTERS: u64 = 2;
+
 /// Registers of a thread that an accumulator and parts of its sums may take, so that addresses find room beside it.
 pub(crate) const ACCUMULATORS: u64 = 192;
 
@@ -75,7 +78,7 @@ pub(crate) struct Code {
     pub(crate) pieces: bool,
     /// Whether words of several tiles wait in registers to be shifted into place.
     pub(crate) shifted: bool,
-    /// Accesses of copies beyond four of a thread and tile.
+    /// Accesses of copies beyond the usual ones of a thread and tile.
     pub(crate) pointers: u64,
     /// The same where places are found by the digits of an index.
     pub(crate) digits: u64,

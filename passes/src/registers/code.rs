@@ -2,7 +2,7 @@
 //!
 //! The copies and products of a loop take their registers as long as it runs, and in no other place; functions take them where they are computed.
 
-use super::beside::{Code, Products, USUAL_ACCESSES};
+use super::beside::{Code, Products, USUAL_ACCESSES, USUAL_POINTERS};
 use super::thread::Context;
 use crate::analysis::functions::registers_of;
 use crate::analysis::live;
@@ -125,7 +125,7 @@ impl Reader<'_> {
                 code.again += accesses;
             }
             match has_digits(k, view.base) {
-                true => code.digits += accesses.saturating_sub(USUAL_ACCESSES),
+                true => code.digits += accesses.saturating_sub(USUAL_POINTERS),
                 false => code.pointers += accesses.saturating_sub(USUAL_ACCESSES),
             }
         }

@@ -288,6 +288,9 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
     }
     let mut out = Vec::new();
     let mut at = start;
+    if at >= end {
+        return Err("it has no slices".into());
+    }
     while at < end {
         let index = k.int(at, span);
         let mut map = Map(vec![(var, Subst::Expr(index))]);

@@ -9,7 +9,7 @@
 //!   what is multiplied by one stays as it is, whatever it is.
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, ExprData, Kernel, SignalOp, StmtData};
+use crate::kernel::{ChannelOp, ExprData, Kernel, SignalOp, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::tensor_store::{is_stored, tensor_store};
 use crate::types::{ElemRef, Lanes};
@@ -20,8 +20,11 @@ use std::collections::BTreeMap;
 pub fn scaling(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Op { op: Op::Mul, args } = &k.exprs[src] else { return None };
+    let in_registers = |v: Value| matches!(k.values[v].def, ValueDef::Var(_) | ValueDef::Let);
     let tile = |e: Expr| match (&k.exprs[e], type_of(k, e)) {
-        (ExprData::Ref(v), Ok(Type::Tile(t))) if matches!(t.elem, ElemRef::Known(elem) if elem.is_float()) => Some(*v),
+        (&ExprData::Ref(v), Ok(Type::Tile(t))) if in_registers(v) => {
+            matches!(t.elem, ElemRef::Known(elem) if elem.is_float()).then_some(v)
+        }
         _ => None,
     };
     let [a, b] = args[..] else { return None };

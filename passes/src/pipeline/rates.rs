@@ -11,12 +11,13 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::Threads;
 use crate::registers::beside::ADDRESSES;
-use crate::registers::thread::cap;
+use crate::registers::thread::{SCHEDULERS, cap};
 use crate::schedule_loops::issue_clocks;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::WARP;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Bytes of shared memory per clock.
@@ -24,8 +25,8 @@ const SHARED: u64 = 128;
 /// Clocks in which a warp issues an asynchronous copy of 16 bytes for each thread, with its address.
 const COPY: u64 = 4;
 
-/// Threads of which a clock issues an instruction: a warp of each partition.
-const PARTITIONS: u64 = 128;
+/// Threads of which a clock issues an instruction: a warp for each scheduler.
+const ISSUED: u64 = SCHEDULERS * WARP as u64;
 
 /// Clocks of an iteration, or of a part of it.
 #[derive(Copy, Clone, Default, Debug)]
@@ -122,7 +123,7 @@ fn add(k: &Kernel, cx: &Cx<'_>, (s, times): (Stmt, u64), all: &mut Clocks) {
             all.products += u64::from(is_product(k, s));
             all.tensor += times.saturating_mul(tensor(k, cx, s));
             all.shared += times.saturating_mul(shared(k, s, threads));
-            all.issue += times.saturating_mul(issue_clocks(k, s, threads) * threads.div_ceil(PARTITIONS));
+            all.issue += times.saturating_mul(issue_clocks(k, s, threads) * threads.div_ceil(ISSUED));
         }
     }
 }

@@ -3,7 +3,9 @@
 //! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it
 //! (and if windows that begin at the loop's variable have it as their extent, it is the step);
 //! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. Everything else
-//! is refused, for another choice could give another result.
+//! is refused, for another choice could give another result. So is what a loop over tiles carries from one to the next (`carried`), unless it is a sum or an extreme.
+
+mod carried;
 
 use super::parameters::Auto;
 use crate::Cx;
@@ -94,6 +96,9 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
     for s in all_stmts(k, k.body) {
         depends.stmt(s);
     }
+    if depends.wrong.is_empty() {
+        depends.wrong = depends.carried();
+    }
     let mut result = Ok(());
     for d in depends.wrong {
         result = Err(cx.report(d));
@@ -102,6 +107,28 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
 }
 
 impl Depends<'_> {
+    /// What loops over tiles carry. What goes through channels of the program is in other loops.
+    fn carried(&self) -> Vec<Diagnostic> {
+        let k = self.k;
+        let all = all_stmts(k, k.body);
+        if all.iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
+            return Vec::new();
+        }
+        all.into_iter().filter_map(|s| self.over_tiles(s)).flat_map(|of| carried::check(k, &of)).collect()
+    }
+
+    fn over_tiles(&self, s: Stmt) -> Option<carried::Loop> {
+        let k = self.k;
+        let StmtData::For { var, start, end, step, .. } = k.stmts[s] else { return None };
+        let chosen = self.chosen[var].filter(|chosen| !chosen.promised)?;
+        let (size, end, numbers) = match chosen.what {
+            What::Tile { extent, size } => (size, extent, true),
+            What::Position | What::Any => (step, end, false),
+        };
+        let padded = k.as_int(start) != Some(0) || !self.divides(size, end);
+        Some(carried::Loop { stmt: s, parameter: chosen.parameter, size, numbers, padded })
+    }
+
     /// Shapes of tensors, and the grid.
     fn header(&mut self) {
         let k = self.k;

@@ -1,0 +1,92 @@
+//! Exponents with extremes in them, and what their exponentials are divided by.
+
+use super::kind::{Kind, Scale};
+use crate::rewrite::same_expr;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::ops::{Op, ReduceOp};
+
+/// What multiplies an extreme, or, where true, divides it.
+pub(super) type By = Vec<(Expr, bool)>;
+
+/// An extreme in an exponent.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Term {
+    pub(super) extreme: Value,
+    /// What computed it in this iteration; `None`: it is of the iteration before.
+    pub(super) last: Option<Expr>,
+    pub(super) by: By,
+    pub(super) negative: bool,
+}
+
+/// A sum of extremes, and of what is no extreme.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Exponent {
+    pub(super) terms: Vec<Term>,
+    pub(super) rest: Kind,
+}
+
+/// Exponents, and what multiplies their extremes: before which exponential is taken, and with which sign.
+#[derive(Default)]
+pub(super) struct Scales {
+    pub(super) exponents: Vec<Exponent>,
+    by: Vec<(By, (Op, bool))>,
+}
+
+impl Scales {
+    /// What a value is as a part of an exponent.
+    pub(super) fn exponent(&self, kind: Kind) -> Option<Exponent> {
+        let extreme = |extreme, last| Exponent {
+            terms: vec![Term { extreme, last, by: By::new(), negative: false }],
+            rest: Kind::Zero,
+        };
+        match kind {
+            Kind::Old(v) => Some(extreme(v, None)),
+            Kind::Grown(v, ReduceOp::Maximum | ReduceOp::Minimum, Some(last)) => Some(extreme(v, Some(last))),
+            Kind::Exponent(at) => Some(self.exponents[at as usize].clone()),
+            Kind::Zero | Kind::Fixed | Kind::Each { .. } => Some(Exponent { terms: Vec::new(), rest: kind }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn kind(&mut self, exponent: Exponent) -> Kind {
+        if exponent.terms.is_empty() {
+            return exponent.rest;
+        }
+        let at = self.exponents.iter().position(|known| *known == exponent).unwrap_or_else(|| {
+            self.exponents.push(exponent);
+            self.exponents.len() - 1
+        });
+        Kind::Exponent(at as u32)
+    }
+
+    pub(super) fn scale(&mut self, k: &Kernel, term: &Term, last: Expr, how: (Op, bool)) -> Scale {
+        let same = |(by, other): &(By, (Op, bool))| *other == how && same_factors(k, by, &term.by);
+        let at = self.by.iter().position(same).unwrap_or_else(|| {
+            self.by.push((term.by.clone(), how));
+            self.by.len() - 1
+        });
+        Scale { extreme: term.extreme, last, by: at as u32 }
+    }
+}
+
+/// Whether both are the same factors, in whatever order.
+pub(super) fn same_factors(k: &Kernel, a: &By, b: &By) -> bool {
+    let mut rest = b.clone();
+    a.len() == b.len()
+        && a.iter().all(|&(x, divides)| {
+            let at = rest.iter().position(|&(y, other)| divides == other && same_expr(k, x, y));
+            at.map(|at| rest.swap_remove(at)).is_some()
+        })
+}
+
+/// The factors of a number that multiplies or divides.
+pub(super) fn factors(k: &Kernel, (e, divides): (Expr, bool)) -> By {
+    match &k.exprs[e] {
+        ExprData::Op { op: Op::Mul, args } => args.iter().flat_map(|&arg| factors(k, (arg, divides))).collect(),
+        ExprData::Op { op: Op::Div, args } => {
+            [(args[0], divides), (args[1], !divides)].into_iter().flat_map(|by| factors(k, by)).collect()
+        }
+        _ => vec![(e, divides)],
+    }
+}

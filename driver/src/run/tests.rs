@@ -257,10 +257,10 @@ fn nothing_is_launched_when_something_is_wrong() {
     assert_eq!(Target::Sm70, program.target);
 }
 
-/// The number of tiles in front of an element, which depends on their size in a way that no text shows.
+/// The number of tiles in front of an element, which depends on their size, though the author promises otherwise.
 #[test]
 fn a_result_that_depends_on_what_was_chosen_is_found_out() {
-    let text = "kernel counted<BN = auto>(X: gmem f32[8, N], Y: gmem f32[8, N]) {
+    let text = "kernel counted<BN = auto promised>(X: gmem f32[8, N], Y: gmem f32[8, N]) {
         var x = reg f32[8, BN]
         var n = reg f32[8, BN] = 0.0
         for k in 0..N step BN {

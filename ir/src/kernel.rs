@@ -329,12 +329,14 @@ pub enum ExprData {
         /// The operand.
         arg: Expr,
     },
-    /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`.
+    /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.
     Reduce {
         /// How.
         op: ReduceOp,
         /// Along which dimension.
         axis: u32,
+        /// Elements whose numbers along the dimension differ in these bits are in different parts; 0: all are in one.
+        parts: u32,
         /// The operand.
         arg: Expr,
     },

@@ -252,8 +252,8 @@ impl Pair<'_> {
             (ExprData::Ref(x), ExprData::Ref(y)) => self.values(*x, *y)?,
             (ExprData::Op { op: o, .. }, ExprData::Op { op: p, .. }) => check("operator", o, p)?,
             (ExprData::Cast { elem: e, .. }, ExprData::Cast { elem: f, .. }) => self.elems(*e, *f)?,
-            (ExprData::Reduce { op: o, axis: i, .. }, ExprData::Reduce { op: p, axis: j, .. }) => {
-                check("reduction", &(o, i), &(p, j))?;
+            (ExprData::Reduce { op: o, axis: i, parts: x, .. }, ExprData::Reduce { op: p, axis: j, parts: y, .. }) => {
+                check("reduction", &(o, i, x), &(p, j, y))?;
             }
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,

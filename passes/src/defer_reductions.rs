@@ -145,8 +145,8 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     let mut reduced = Vec::new();
     for &(s, src) in &changes {
         for e in accumulated(k, value, op, src)? {
-            let ExprData::Reduce { axis, arg, .. } = k.exprs[e] else { unreachable!("a reduction") };
-            let own = lanes_of(k, (arg, axis), layout)?;
+            let ExprData::Reduce { axis, parts, arg, .. } = k.exprs[e] else { unreachable!("a reduction") };
+            let own = lanes_of(k, (arg, axis, parts), layout)?;
             reduced.push((s, arg));
             if lanes.get_or_insert_with(|| own.clone()) != &own {
                 return None;
@@ -203,8 +203,8 @@ fn reduction(k: &Kernel, e: Expr) -> Option<ReduceOp> {
 }
 
 /// The bits of a lane's number that tell what is reduced apart, if the result lies as the tile does.
-fn lanes_of(k: &Kernel, (arg, axis): (Expr, u32), layout: &RegLayout) -> Option<Vec<u32>> {
-    let reduction = layout_of(k, arg)?.reduction(&fixed_shape(k, arg)?, axis as usize).ok()?;
+fn lanes_of(k: &Kernel, (arg, axis, parts): (Expr, u32, u32), layout: &RegLayout) -> Option<Vec<u32>> {
+    let reduction = layout_of(k, arg)?.reduction(&fixed_shape(k, arg)?, axis as usize, parts).ok()?;
     (reduction.layout == *layout).then_some(reduction.lanes)
 }
 

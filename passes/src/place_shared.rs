@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Needs: layouts, channels, and the last word on where statements stand. Decides: the place of each buffer and channel that has none. Those that do not live
-//! together ([`lives`]) share bytes, where the barrier that this costs is outside of loops; in loops only if the block has not memory enough otherwise.
+//! together ([`lives`]) share bytes, where the barrier that this costs is outside of loops; small ones, and in loops, only if the block has not memory enough otherwise.
 //! The declaration of what shares bytes moves to where its life begins, which tells the prover that the memory changes hands.
 //! Switched off: only what is over others shares bytes.
 //!
@@ -123,7 +123,11 @@ pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Suppo
 
 /// The plan with the fewest barriers in loops that fits.
 fn fitting(planner: &Planner<'_>, limit: u64) -> Plan {
-    let plan = planner.plan(Sharing::Once);
+    let mut plan = planner.plan(Sharing::Large);
+    if plan.bytes <= limit {
+        return plan;
+    }
+    plan = planner.plan(Sharing::Once);
     if plan.bytes <= limit {
         return plan;
     }

@@ -113,10 +113,10 @@ impl Machine<'_> {
                 self.round(Rc::make_mut(&mut t), elem);
                 Ok(Val::Tile(t))
             }
-            ExprData::Reduce { op, axis, arg } => {
+            ExprData::Reduce { op, axis, parts, arg } => {
                 let t = self.tile(*arg, None)?;
                 self.work(t.data.len(), span)?;
-                Ok(Val::tile(self.reduce(*op, *axis as usize, &t, span)?))
+                Ok(Val::tile(self.reduce(*op, (*axis as usize, *parts), &t, span)?))
             }
             ExprData::Transpose(_) if self.window(e)?.is_some_and(|w| matches!(w.root, Root::Global(_))) => {
                 self.read(e, want)
@@ -215,8 +215,8 @@ impl Machine<'_> {
             ExprData::Op { args, .. } => self.known_join(args, self.span(e))?,
             ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => self.known_shape(*arg)?,
             ExprData::Iota { like, .. } => self.known_shape(*like)?,
-            ExprData::Reduce { axis, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
-                shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1);
+            ExprData::Reduce { axis, parts, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
+                shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1 << parts.count_ones());
                 shape
             }),
             ExprData::Transpose(arg) => self.known_shape(*arg)?.map(|mut shape| {
@@ -351,13 +351,15 @@ impl Machine<'_> {
         }
     }
 
-    fn reduce(&self, op: ReduceOp, axis: usize, t: &Tile, span: Span) -> Result<Tile, Fail> {
+    fn reduce(&self, op: ReduceOp, (axis, parts): (usize, u32), t: &Tile, span: Span) -> Result<Tile, Fail> {
         let Some(&n) = t.shape.get(axis) else {
             return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to reduce")));
         };
         let inner: usize = t.shape[axis + 1..].iter().product();
         let mut shape = t.shape.clone();
-        shape[axis] = 1;
+        shape[axis] = 1 << parts.count_ones();
+        let in_parts = if parts == 0 { None } else { Some(self.in_parts(t, (n, inner), parts, span)?) };
+        let (t, n) = (in_parts.as_ref().unwrap_or(t), n / shape[axis]);
         let mut out = Tile::new(t.elem, shape, reduced(op, t, n, inner));
         out.exact = t.exact && op != ReduceOp::Sum;
         out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
@@ -380,6 +382,21 @@ impl Machine<'_> {
             out.bound = Bound::of(error, drowned);
         }
         Ok(out)
+    }
+
+    /// A tile with the elements of each part behind one another, along a dimension of `n`.
+    fn in_parts(&self, t: &Tile, (n, inner): (usize, usize), parts: u32, span: Span) -> Result<Tile, Fail> {
+        if !n.is_power_of_two() || parts as usize >= n {
+            return Err(fail(codes::ILL_FORMED, span, format!("{n} elements have no parts told by bits {parts:#b}")));
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by_key(|&i| i & parts as usize);
+        Ok(Tile {
+            poison: t.poison.as_ref().map(|p| ordered(p, &order, inner)),
+            bound: t.moved_bound(|e| ordered(e, &order, inner)),
+            exact: t.exact,
+            ..Tile::new(t.elem, t.shape.clone(), moved!(&t.data, data => ordered(data, &order, inner)))
+        })
     }
 
     fn transpose(&self, t: &Tile, span: Span) -> Result<Tile, Fail> {
@@ -436,6 +453,12 @@ fn reduced(op: ReduceOp, t: &Tile, n: usize, inner: usize) -> Numbers {
     let mut data = fold_axis(&t.data.floats(), n, inner, start, combine);
     data.iter_mut().for_each(|x| *x = computed(t.elem, *x));
     data.into()
+}
+
+/// The elements along an axis in another order; `inner` is the number of elements of the dimensions after it.
+fn ordered<T: Copy>(data: &[T], order: &[usize], inner: usize) -> Vec<T> {
+    let rows = data.chunks(order.len() * inner);
+    rows.flat_map(|row| order.iter().flat_map(move |&i| row[i * inner..(i + 1) * inner].iter().copied())).collect()
 }
 
 /// Combines the `n` elements along an axis; `inner` is the number of elements of the dimensions after it.

@@ -142,7 +142,9 @@ impl Kernel {
                 ExprData::Op { op, args }
             }
             ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: self.clone_expr(arg, subst) },
-            ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis, arg: self.clone_expr(arg, subst) },
+            ExprData::Reduce { op, axis, parts, arg } => {
+                ExprData::Reduce { op, axis, parts, arg: self.clone_expr(arg, subst) }
+            }
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
             ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
             ExprData::Lookup { table, index } => ExprData::Lookup { table, index: self.clone_expr(index, subst) },

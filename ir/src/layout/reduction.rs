@@ -33,23 +33,24 @@ pub enum NoReduction {
     Layout,
 }
 
+/// Log2 of the elements that a thread reads at once.
+const IN_THREAD: u32 = 2;
+
 impl RegLayout {
-    /// The reduction of a tile of these extents along dimension `axis`.
+    /// The reduction of a tile of these extents along dimension `axis`; elements whose numbers differ in the bits `parts` are in different parts.
     ///
     /// # Errors
     /// The layout allows none.
-    pub fn reduction(&self, shape: &[u64], axis: usize) -> Result<Reduction, NoReduction> {
+    pub fn reduction(&self, shape: &[u64], axis: usize, parts: u32) -> Result<Reduction, NoReduction> {
         let bits = shape_bits(shape);
         let fits = bits.iter().sum::<u32>() == self.out_bits() && self.covers_tile() && self.is_injective_per_thread();
-        if axis >= bits.len() || !fits {
-            return Err(NoReduction::Layout);
-        }
+        let own = bits.get(axis).filter(|&&own| fits && u64::from(parts) <= mask(own)).ok_or(NoReduction::Layout)?;
         let base: u32 = bits[..axis].iter().sum();
-        let along = mask(bits[axis]) << base;
+        let along = (mask(*own) & !u64::from(parts)) << base;
         let columns = || self.value().cols().iter().chain(self.thread().cols());
         let mixed = columns().any(|c| c & along != 0 && c & !along != 0);
         // As many columns as bits that they reach are independent.
-        if mixed || columns().filter(|&c| c & along != 0).count() != bits[axis] as usize {
+        if mixed || columns().filter(|&c| c & along != 0).count() != along.count_ones() as usize {
             return Err(NoReduction::Layout);
         }
         let lanes: Vec<u32> = (0..self.thread_bits()).filter(|&i| self.thread_col(i) & along != 0).collect();
@@ -67,10 +68,49 @@ impl RegLayout {
             all.sort_unstable();
             all
         });
-        let mut small = bits.clone();
-        small[axis] = 0;
-        let layout = self.repeated(&bits, &small).ok_or(NoReduction::Layout)?;
+        let layout = self.without(along).ok_or(NoReduction::Layout)?;
         Ok(Reduction { layout, members: members.collect(), lanes })
+    }
+
+    /// The layout in which all threads that hold elements of a row, in whatever warps, hold what is left of it, and the bits by which warps tell apart
+    /// what they hold of it: `None` where elements of a row are in one warp, or the layout mixes dimensions.
+    pub fn across_warps(&self, shape: &[u64], axis: usize) -> Option<(RegLayout, u32)> {
+        let bits = shape_bits(shape);
+        let (own, base) = (*bits.get(axis)?, bits[..axis].iter().sum::<u32>());
+        let along = mask(own) << base;
+        let warps = self.thread().cols().iter().skip(WARP.ilog2() as usize).fold(0, |all, &c| all | c & along);
+        let parts = u32::try_from(warps >> base).ok().filter(|&parts| parts != 0 && shape[axis].is_power_of_two())?;
+        self.reduction(shape, axis, parts).ok()?;
+        Some((self.without(along)?, parts))
+    }
+
+    /// The layout of a tile of these extents of which this is the layout of a tile with extent 1 along dimension `axis`: threads hold all elements along it, up to
+    /// four in their own registers, others in lanes that would hold the same.
+    pub fn with_dimension(&self, shape: &[u64], axis: usize) -> Option<RegLayout> {
+        let bits = shape_bits(shape);
+        let base: u32 = bits.get(..axis)?.iter().sum();
+        let own = *bits.get(axis)?;
+        let spread = |c: &u64| (c >> base) << (base + own) | c & mask(base);
+        let mut thread: Vec<u64> = self.thread().cols().iter().map(spread).collect();
+        let free: Vec<usize> = (0..thread.len().min(WARP.ilog2() as usize)).filter(|&i| thread[i] == 0).collect();
+        let shared = own.saturating_sub(IN_THREAD).min(free.len() as u32);
+        for (bit, &lane) in (own - shared..own).zip(&free) {
+            thread[lane] = 1 << (base + bit);
+        }
+        let along = (0..own - shared).map(|bit| 1u64 << (base + bit));
+        let value = along.chain(self.value().cols().iter().map(spread)).collect();
+        RegLayout::new(value, thread, self.out_bits() + own)
+    }
+
+    /// The layout of a tile without these bits of its elements' numbers: threads that differ in them alone hold the same.
+    fn without(&self, along: u64) -> Option<RegLayout> {
+        let left = |column: u64| {
+            let kept = (0..self.out_bits()).filter(|&i| along >> i & 1 == 0);
+            kept.enumerate().fold(0, |all, (to, from)| all | (column >> from & 1) << to)
+        };
+        let value = self.value().cols().iter().map(|&c| left(c)).filter(|&c| c != 0).collect();
+        let thread = self.thread().cols().iter().map(|&c| left(c)).collect();
+        RegLayout::new(value, thread, self.out_bits() - along.count_ones())
     }
 }
 
@@ -82,7 +122,7 @@ mod tests {
     /// Element by element: what all lanes of a row combine is the row, each element once.
     fn check(layout: &RegLayout, shape: [u64; 2], axis: usize) {
         let bits = shape_bits(&shape);
-        let reduction = layout.reduction(&shape, axis).expect("a reduction");
+        let reduction = layout.reduction(&shape, axis, 0).expect("a reduction");
         let mut small = shape;
         small[axis] = 1;
         for thread in 0..1u64 << layout.thread_bits() {
@@ -121,20 +161,20 @@ mod tests {
         };
         check(&warpgroup(7), [64, 128], 1);
         check(&warpgroup(8), [64, 160], 1);
-        assert_eq!(warpgroup(7).reduction(&[64, 128], 1).map(|r| r.lanes), Ok(vec![0, 1]));
+        assert_eq!(warpgroup(7).reduction(&[64, 128], 1, 0).map(|r| r.lanes), Ok(vec![0, 1]));
         // Its columns are in four warps.
-        assert_eq!(warpgroup(7).reduction(&[64, 128], 0), Err(NoReduction::Warps));
+        assert_eq!(warpgroup(7).reduction(&[64, 128], 0, 0), Err(NoReduction::Warps));
         // Four neighbours of a thread, eight lanes along a row, four rows; the second warp repeats the first.
         let coalesced = of(&[3, 4, 2], &[Some(5), Some(6), Some(7), Some(0), Some(1), None], 8);
         check(&coalesced, [8, 32], 1);
         check(&coalesced, [8, 32], 0);
-        assert_eq!(coalesced.reduction(&[8, 32], 0).map(|r| r.lanes), Ok(vec![3, 4]));
+        assert_eq!(coalesced.reduction(&[8, 32], 0, 0).map(|r| r.lanes), Ok(vec![3, 4]));
     }
 
     #[test]
     fn what_would_count_elements_twice_is_none() {
         let layout = |value: Vec<u64>, thread: Vec<u64>| RegLayout::new(value, thread, 4).expect("a layout");
-        let none = |l: RegLayout| l.reduction(&[4, 4], 1).err();
+        let none = |l: RegLayout| l.reduction(&[4, 4], 1, 0).err();
         assert_eq!(none(layout(vec![1, 4], vec![2, 8])), None);
         // A lane bit that moves along both dimensions.
         assert_eq!(none(layout(vec![1, 4], vec![2 | 8, 8])), Some(NoReduction::Layout));
@@ -143,7 +183,7 @@ mod tests {
         assert_eq!(none(layout(vec![1, 4, 0], vec![2, 8])), Some(NoReduction::Layout));
         // It misses columns, is of another tile, or there is no such dimension.
         assert_eq!(none(layout(vec![1, 4], vec![2])), Some(NoReduction::Layout));
-        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 8], 1), Err(NoReduction::Layout));
-        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 4], 2), Err(NoReduction::Layout));
+        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 8], 1, 0), Err(NoReduction::Layout));
+        assert_eq!(layout(vec![1, 4], vec![2, 8]).reduction(&[4, 4], 2, 0), Err(NoReduction::Layout));
     }
 }

@@ -12,6 +12,9 @@ use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 
+/// Extents are below 2 to the power of this.
+const EXTENT_BITS: u32 = 31;
+
 impl Parser<'_, '_> {
     /// Adds a node, unless the tree becomes too high.
     pub(super) fn node(&mut self, data: ExprData, span: Span) -> Parsed<Expr> {
@@ -145,8 +148,8 @@ impl Parser<'_, '_> {
         }
         if let Some(op) = ReduceOp::from_token(word) {
             self.bump();
-            let (arg, axis) = self.along_axis()?;
-            return self.node(ExprData::Reduce { op, axis, arg }, self.since(span));
+            let (arg, axis, parts) = self.reduced()?;
+            return self.node(ExprData::Reduce { op, axis, parts, arg }, self.since(span));
         }
         match word {
             "iota" => {
@@ -195,6 +198,34 @@ impl Parser<'_, '_> {
     }
 
     /// `(x, axis)`.
+    /// `(x, axis[, parts (bit, ..)])`: the bits ascend.
+    fn reduced(&mut self) -> Parsed<(Expr, u32, u32)> {
+        self.expect_sign("(")?;
+        let arg = self.expr()?;
+        self.expect_sign(",")?;
+        let axis = self.small_int("the number of a dimension")?;
+        let mut parts = 0u32;
+        if self.eat_sign(",") {
+            if !self.eat_word("parts") {
+                return Err(self.expected_with_note(
+                    "`parts`",
+                    "`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others",
+                ));
+            }
+            let span = self.token().span;
+            self.expect_sign("(")?;
+            let bits = self.comma_list(|p| p.small_int("a bit of an element's number"))?;
+            self.list_end(")")?;
+            if bits.last().is_some_and(|&last| last >= EXTENT_BITS) || !bits.is_sorted_by(|a, b| a < b) {
+                let message = "bits of an element's number ascend, and are below 31";
+                return Err(self.report(codes::BAD_AXIS, span, message.to_owned()));
+            }
+            parts = bits.into_iter().fold(0, |all, bit| all | 1 << bit);
+        }
+        self.expect_sign(")")?;
+        Ok((arg, axis, parts))
+    }
+
     fn along_axis(&mut self) -> Parsed<(Expr, u32)> {
         self.expect_sign("(")?;
         let arg = self.expr()?;

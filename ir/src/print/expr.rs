@@ -79,7 +79,14 @@ impl Exprs<'_> {
                 self.expr(*arg);
                 self.put(")");
             }
-            ExprData::Reduce { op, axis, arg } => self.along(op.token(), *arg, *axis),
+            ExprData::Reduce { op, axis, parts: 0, arg } => self.along(op.token(), *arg, *axis),
+            ExprData::Reduce { op, axis, parts, arg } => {
+                self.put(op.token());
+                self.put("(");
+                self.expr(*arg);
+                let bits: Vec<String> = (0..u32::BITS).filter(|i| parts >> i & 1 == 1).map(|i| i.to_string()).collect();
+                self.put(&format!(", {axis}, parts ({}))", bits.join(", ")));
+            }
             ExprData::Iota { axis, like } => self.along("iota", *like, *axis),
             ExprData::Lookup { table, index } => {
                 self.put(&self.k.values[*table].name);

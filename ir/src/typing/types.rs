@@ -224,10 +224,11 @@ impl<'k> Types<'k> {
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
-            ExprData::Reduce { op, axis, arg } => {
+            ExprData::Reduce { op, axis, parts, arg } => {
                 let mut t = self.tile(*arg, op.token())?;
                 self.check_axis(e, *axis, &t)?;
-                t.shape[*axis as usize] = Extent::Known(1);
+                self.check_parts(e, t.shape[*axis as usize], *parts)?;
+                t.shape[*axis as usize] = Extent::Known(1 << parts.count_ones());
                 t.space = Space::Reg;
                 Ok(Type::Tile(t))
             }
@@ -451,6 +452,23 @@ impl<'k> Types<'k> {
         Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into())
     }
 
+    /// Parts are of an extent that is a power of two, of which their bits are.
+    fn check_parts(&self, e: Expr, extent: Extent, parts: u32) -> Result<(), TypeError> {
+        let fits = match extent {
+            Extent::Known(n) => n.is_power_of_two() && u64::from(parts) < n,
+            Extent::Sym(_) => true,
+        };
+        if parts == 0 || fits {
+            return Ok(());
+        }
+        let message =
+            "the parts of a reduction are told by bits of an element's number, along an extent that is a power of two";
+        Err(self
+            .error(codes::BAD_AXIS, e, message)
+            .with_note("`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others")
+            .into())
+    }
+
     pub(super) fn error(&self, code: Code, e: Expr, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(code, self.k.expr_spans[e], message)
     }
@@ -492,9 +510,9 @@ pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
             _ => None,
         },
         ExprData::View(_) => None,
-        ExprData::Reduce { axis, arg, .. } => {
+        ExprData::Reduce { axis, parts, arg, .. } => {
             let layout = layout_of(k, *arg)?;
-            Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize).ok()?.layout)
+            Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize, *parts).ok()?.layout)
         }
         _ => {
             let found = k.children(e).into_iter().filter_map(|c| layout_of(k, c));

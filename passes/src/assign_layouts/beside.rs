@@ -61,6 +61,11 @@ impl Reduced {
         self.0.iter().filter_map(rows).max()
     }
 
+    /// Elements of the largest tile that is reduced.
+    pub(crate) fn elements(&self) -> Option<u64> {
+        self.0.iter().map(|(shape, _)| shape.iter().product::<u64>()).max()
+    }
+
     /// Those of tiles of these extents.
     pub(crate) fn along(&self, shape: &[u64]) -> Vec<usize> {
         self.0.iter().filter(|(s, _)| s == shape).map(|&(_, axis)| axis).collect()

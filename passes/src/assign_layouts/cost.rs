@@ -17,6 +17,8 @@ use tilec_ir::target::WARP;
 const SECTOR: u32 = 32;
 /// Bytes of a line of the cache.
 const LINE: u32 = 128;
+/// Bytes of the widest access.
+const WIDEST: u64 = 16;
 /// Bytes of all banks.
 const BANKS: u64 = 128;
 /// Issue slots of an access by itself.
@@ -105,4 +107,13 @@ pub(super) fn exchange(from: &RegLayout, to: &RegLayout, elem: Bits) -> u64 {
         (..) => 2 * gather.choices(),
     };
     (words * each) << warps
+}
+
+/// Of putting together what warps have of rows that they share, from which threads hold the whole in this layout: the parts of each warp are stored, and all are
+/// read by every warp.
+pub(super) fn across_warps(whole: &RegLayout, parts: u32, elem: Bits) -> u64 {
+    let (rows, parts) = (1u64 << whole.value_bits(), 1u64 << parts.count_ones());
+    let loads = elem.bytes_of(parts * rows).div_ceil(WIDEST) * ACCESS;
+    let warps = whole.thread_bits().saturating_sub(WARP.ilog2());
+    (rows * ACCESS + loads + parts * rows + BARRIERS) << warps
 }

@@ -8,6 +8,8 @@
 //!
 //! Needs: a layout for every register tile. Always on: a program whose exchanges are missing is not compiled.
 
+mod across_warps;
+
 use super::cost;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
 use super::infer::{self, given, goes_with, wanted};
@@ -130,6 +132,9 @@ impl Work<'_> {
             // What no layout was found for is refused by its name, behind everything else.
             return Ok(());
         };
+        if edge.relation == Relation::Reduction {
+            self.across_warps(k, cx, edge, &of_b);
+        }
         let Some(to) = wanted(edge, a, b, &of_a) else { return Ok(()) };
         // A reduction that the layout does not allow, since a person wrote it: lowering says so.
         let Some(from) = given(edge, b, &of_b) else { return Ok(()) };

@@ -51,6 +51,8 @@ pub(super) struct Node {
     pub(super) operations: u64,
     /// The dimension along which it is reduced, for what is.
     pub(super) axis: Option<usize>,
+    /// The bits that tell apart what is reduced by itself along it.
+    pub(super) parts: u32,
     /// The expression that is computed, for contexts.
     pub(super) expr: Option<Expr>,
     /// The statement that it stands in.
@@ -152,7 +154,7 @@ impl Graph {
 pub(super) fn reduced_shape(node: &Node) -> Vec<u64> {
     let mut shape = node.shape.clone();
     if let Some(extent) = node.axis.and_then(|axis| shape.get_mut(axis)) {
-        *extent = 1;
+        *extent = 1 << node.parts.count_ones();
     }
     shape
 }
@@ -320,7 +322,7 @@ impl Builder<'_> {
         let elem = elem.unwrap_or(Elem::F32).size();
         let operations = expr.map_or(0, |e| self.operations(e)) * self.weight();
         let accesses = Vec::new();
-        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis: None, expr, at });
+        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis: None, parts: 0, expr, at });
         self.graph.nodes.len() - 1
     }
 
@@ -374,7 +376,7 @@ impl Builder<'_> {
     /// Edges from a context to the operands of `e`, which stand in the statement `at`.
     fn operands(&mut self, at: Stmt, context: NodeId, e: Expr) {
         match self.k.exprs[e] {
-            ExprData::Reduce { axis, arg, .. } => self.reduction(at, context, e, arg, axis as usize),
+            ExprData::Reduce { axis, parts, arg, .. } => self.reduction(at, context, e, arg, (axis as usize, parts)),
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => {
                     let stands = self.lets.get(&v).copied().unwrap_or(at);
@@ -412,10 +414,11 @@ impl Builder<'_> {
         }
     }
 
-    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, arg: Expr, axis: usize) {
+    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, arg: Expr, (axis, parts): (usize, u32)) {
         let shape = fixed_shape(self.k, arg).expect("what is reduced has extents");
         let inner = self.node(What::Reduced(e), shape, Some(arg), Some(at), None);
         self.graph.nodes[inner].axis = Some(axis);
+        self.graph.nodes[inner].parts = parts;
         self.operands(at, inner, arg);
         self.windows(inner, arg);
         if fits(&reduced_shape(&self.graph.nodes[inner]), &self.graph.nodes[context].shape) {

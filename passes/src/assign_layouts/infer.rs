@@ -70,9 +70,19 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
 /// The layout that an edge's operand has, which is compared with the one that is wanted.
 pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout> {
     match (edge.relation, b.axis) {
-        (Relation::Reduction, Some(axis)) => Some(of_b.reduction(&b.shape, axis).ok()?.layout),
+        (Relation::Reduction, Some(axis)) => match of_b.reduction(&b.shape, axis, b.parts) {
+            Ok(reduction) => Some(reduction.layout),
+            // Warps put their parts together by way of memory, from which all of them read the whole.
+            Err(_) => across_warps(b, of_b).map(|(layout, _)| layout),
+        },
         _ => Some(of_b.clone()),
     }
+}
+
+/// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
+/// these apart.
+pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
+    of_b.across_warps(&b.shape, b.axis?).filter(|_| b.parts == 0)
 }
 
 /// Whether the two go together: threads hold the same elements, in whatever registers.
@@ -150,14 +160,15 @@ impl<'a> Search<'a> {
         self.labels[n].get(self.chosen[n]?)
     }
 
-    /// The number of a candidate of a node; `None` if it is none: not all threads would have the same registers, or what is reduced would have
-    /// elements of a row in several warps.
+    /// The number of a candidate of a node; `None` if it is none: not all threads would have the same registers, or what is reduced could not be.
     fn label(&mut self, n: NodeId, layout: &RegLayout) -> Option<usize> {
         if let Some(i) = self.labels[n].iter().position(|l| l == layout) {
             return Some(i);
         }
         let node = &self.graph.nodes[n];
-        let reduces = node.axis.is_none_or(|axis| layout.reduction(&node.shape, axis).is_ok());
+        let reduces = node.axis.is_none_or(|axis| {
+            layout.reduction(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some()
+        });
         let open = node.fixed.is_none() && layout.is_even(&node.shape) && layout.covers_tile() && reduces;
         if !open && node.fixed.as_ref() != Some(layout) {
             return None;
@@ -314,15 +325,20 @@ impl<'a> Search<'a> {
             return known;
         }
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
-        let ends = wanted(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, &self.labels[edge.b][y]));
+        let of_b = &self.labels[edge.b][y];
+        let ends = wanted(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, of_b));
+        let crosses = edge.relation == Relation::Reduction
+            && b.axis.is_some_and(|axis| of_b.reduction(&b.shape, axis, b.parts).is_err());
+        let parts = across_warps(b, of_b).filter(|_| crosses);
+        let across = parts.map_or(0, |(layout, parts)| edge.weight * cost::across_warps(&layout, parts, b.elem));
         let found = match ends {
-            Some((wanted, given)) if goes_with(&wanted, &given) => 0,
+            Some((wanted, given)) if goes_with(&wanted, &given) => across,
             // Another operand says what the extents are, if there is one.
             Some(_) if edge.relation == Relation::Extents => 1,
             Some((wanted, given)) => {
                 let forth = matches!(edge.relation, Relation::Result | Relation::Copy | Relation::Transposed);
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
-                1 + edge.weight * cost::exchange(from, to, b.elem)
+                1 + across + edge.weight * cost::exchange(from, to, b.elem)
             }
             None => NEVER,
         };

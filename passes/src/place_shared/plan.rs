@@ -22,11 +22,16 @@ pub(crate) struct Supposed {
     pub(crate) within: Option<Stmt>,
 }
 
+/// Bytes for which a barrier costs more than they are worth: what warps have of rows that they share, for instance.
+const SMALL: u64 = 1024;
+
 /// What may share bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Sharing {
     /// Nothing, but what is over others.
     Nothing,
+    /// What does not live together, where the barrier in between is outside of loops, and is worth it: of two that are larger than [`SMALL`].
+    Large,
     /// What does not live together, where the barrier in between is outside of loops.
     Once,
     /// What does not live together.
@@ -209,10 +214,15 @@ impl<'b> Planner<'b> {
 
     /// Whether two items cannot have bytes in common.
     fn conflict(&self, a: &Item, b: &Item, sharing: Sharing) -> bool {
+        let large = a.bytes > SMALL && b.bytes > SMALL;
         let allowed = |x: Life, y: Life| match self.buffers.lives.apart(x, y) {
             Apart::No => false,
             Apart::InLoop => sharing == Sharing::InLoops,
-            Apart::Once => sharing != Sharing::Nothing,
+            Apart::Once => match sharing {
+                Sharing::Nothing => false,
+                Sharing::Large => large,
+                Sharing::Once | Sharing::InLoops => true,
+            },
         };
         a.lives.iter().any(|&x| b.lives.iter().any(|&y| !allowed(x, y)))
     }

@@ -105,7 +105,7 @@ fn window(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> Option<String> {
 /// The same of an expression.
 fn computed(k: &Kernel, n: u64, e: Expr) -> Option<String> {
     match &k.exprs[e] {
-        ExprData::Reduce { arg, axis, op } => {
+        ExprData::Reduce { arg, axis, op, .. } => {
             let over = fixed_shape(k, *arg).is_some_and(|shape| shape.get(*axis as usize) == Some(&n));
             if over && !(*op == ReduceOp::Sum && zero(k, *arg)) {
                 return Some(format!("a reduction runs over {n} elements, and what is beyond them would count"));

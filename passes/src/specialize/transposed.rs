@@ -83,7 +83,9 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         }
         ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: pushed(k, arg, flip) },
         ExprData::Lookup { table, index } => ExprData::Lookup { table, index: pushed(k, index, flip) },
-        ExprData::Reduce { op, axis, arg } => ExprData::Reduce { op, axis: axis_of(axis), arg: pushed(k, arg, flip) },
+        ExprData::Reduce { op, axis, parts, arg } => {
+            ExprData::Reduce { op, axis: axis_of(axis), parts, arg: pushed(k, arg, flip) }
+        }
         ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },
     };
     k.expr(data, span)

@@ -179,10 +179,10 @@ impl Lower<'_> {
 
     /// Computes a reduction.
     fn reduce(&mut self, e: Expr) -> Result<Reduced, Reported> {
-        let ExprData::Reduce { op, axis, arg } = self.k.exprs[e] else {
+        let ExprData::Reduce { op, axis, parts, arg } = self.k.exprs[e] else {
             return Err(self.unsupported(e, "this reduction"));
         };
-        let Some((found, Subject { layout, shape, elem })) = self.reduction_of(arg, axis) else {
+        let Some((found, Subject { layout, shape, elem })) = self.reduction_of(arg, axis, parts) else {
             return Err(self.unsupported(e, "a reduction of a tile that meets no register tile"));
         };
         if layout.out_bits() != Dims::of(&shape).iter().sum() {
@@ -226,7 +226,7 @@ impl Lower<'_> {
             regs.push(Some(if in_parts { x } else { self.combine_lanes(x, class, combine, &reduction.lanes) }));
         }
         let mut small = shape;
-        small[axis as usize] = 1;
+        small[axis as usize] = 1 << parts.count_ones();
         Ok(Reduced { layout: reduction.layout, dim_bits: Dims::of(&small), regs })
     }
 }

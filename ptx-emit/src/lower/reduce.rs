@@ -28,12 +28,17 @@ pub(super) struct Subject {
 }
 
 impl Lower<'_> {
-    /// How `arg` is reduced along `axis`, if it can be: with the tile's layout, extents and type.
-    pub(super) fn reduction_of(&self, arg: Expr, axis: u32) -> Option<(Result<Reduction, NoReduction>, Subject)> {
+    /// How `arg` is reduced along `axis`, in `parts`, if it can be: with the tile's layout, extents and type.
+    pub(super) fn reduction_of(
+        &self,
+        arg: Expr,
+        axis: u32,
+        parts: u32,
+    ) -> Option<(Result<Reduction, NoReduction>, Subject)> {
         let Ok(Type::Tile(t)) = type_of(self.k, arg) else { return None };
         let ElemRef::Known(elem) = t.elem else { return None };
         let (shape, layout) = (t.known_shape()?, layout_of(self.k, arg)?);
-        let found = layout.reduction(&shape, axis as usize);
+        let found = layout.reduction(&shape, axis as usize, parts);
         Some((found, Subject { layout, shape, elem }))
     }
 
@@ -41,8 +46,8 @@ impl Lower<'_> {
     pub(super) fn without_layout(&mut self, e: Expr, what: &str) -> Reported {
         let mut rest = vec![e];
         while let Some(e) = rest.pop() {
-            if let ExprData::Reduce { axis, arg, .. } = self.k.exprs[e]
-                && let Some((Err(why), _)) = self.reduction_of(arg, axis)
+            if let ExprData::Reduce { axis, parts, arg, .. } = self.k.exprs[e]
+                && let Some((Err(why), _)) = self.reduction_of(arg, axis, parts)
             {
                 return self.no_reduction(e, axis, why);
             }

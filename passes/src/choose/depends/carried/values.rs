@@ -39,10 +39,11 @@ impl Tiles<'_> {
                 let wider = type_of(k, *arg).ok().and_then(|t| t.elem()).is_some_and(|from| is_wider(from, *elem));
                 if wider { kind } else { rounded(kind) }
             }
-            ExprData::Reduce { op, axis, arg } => {
+            ExprData::Reduce { op, axis, parts: 0, arg } => {
                 let kind = self.of(*arg);
                 self.reduced(*op, *axis, kind)
             }
+            ExprData::Reduce { arg, .. } => mixed(&[self.of(*arg)]),
             ExprData::Transpose(arg) => self.of(*arg).transposed(),
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {

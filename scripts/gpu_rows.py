@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Programs over the rows of a matrix against PyTorch and a copy of the same bytes.
+
+    scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --tilec target/release/tilec --out /tmp/softmax
+    scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --case M=4096,N=4096 --dry        # without a GPU
+
+`copy` is PyTorch's copy of the matrix to another one, `eager` PyTorch's own function, `compiled` the same through torch.compile. All are timed
+in turns. `of copy` is the copy's time over the program's: the share of the memory's rate that is reached, where the program reads
+and writes the matrix once. Every element is compared with a reference in f64, the result filled with NaN before.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from gpu import contract_host as host  # noqa: E402
+from gpu import measure, supervise  # noqa: E402
+from gpu.assemble import assemble, find_ptxas  # noqa: E402
+from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CASES = [(65536, 256), (32768, 1024), (4096, 4096), (16384, 1024), (16384, 4096), (8192, 8192), (4096, 16384), (2048, 32768), (512, 65536), (128, 262144)]
+TORCH_TYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+# Of a result's size: one rounding to the type, and what f32 sums of a row are off by.
+BOUNDS = {"f32": 2e-5, "bf16": 2.0**-8, "f16": 2.0**-10}
+CONTESTANTS = ["tilec", "copy", "eager", "compiled"]
+COLUMNS = [
+    "tag", "kind", "case", "type", *(f"{n}_{c}" for n in CONTESTANTS for c in ("us", "spread")), "gb_s", "of_copy", "of_copy_min", "of_copy_max", "over_eager",
+    "over_compiled", "of_bound", "registers", "note", "file", "options", "contract", "machine", "driver", "torch", "cudnn", "date", "tilec", "command",
+]  # fmt: skip
+Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a program computes of a matrix `x` and of vectors `w` as long as a row."""
+
+    vectors: int
+    compute: Callable[..., Any]
+
+
+def rms_norm(torch: Any, x: Any, w: Any) -> Any:
+    return torch.nn.functional.rms_norm(x, (x.shape[1],), w, 1e-6)
+
+
+KINDS = {
+    "softmax": Kind(0, lambda torch, x: torch.softmax(x, 1)),
+    "log_softmax": Kind(0, lambda torch, x: torch.log_softmax(x, 1)),
+    "rms_norm": Kind(1, rms_norm),
+}
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--kind", required=True, choices=sorted(KINDS))
+    add("--file", required=True, help="the program: parameters X[M, N], vectors of N, Y[M, N]")
+    add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
+    add("--target", default="sm_90a")
+    add("--type", default="f32", choices=sorted(TORCH_TYPES))
+    add("--define", default="T={T},BM={BM},BN={BN},ALIGN={ALIGN}", help="compile-time parameters, %(default)s; BN is N, or the next power of two")
+    add("--case", action="append", default=[], metavar="M=..,N=..")
+    add("--rounds", type=int, default=9)
+    add("--turn-ms", type=float, default=8.0)
+    add("--seed", type=int, default=0)
+    add("--limit", type=float, default=60.0, help="seconds of a case, after which its process is ended")
+    add("--seconds", type=float, default=300.0, help="of all cases")
+    add("--tag", default="", help="a label for the rows")
+    add("--out", default="rows", help="path of the CSV files, without suffix")
+    add("--dry", action="store_true", help="without a GPU: compile and assemble")
+    add("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def cases(options: argparse.Namespace) -> list[Case]:
+    given = [tuple(int(part.partition("=")[2]) for part in text.split(",")) for text in options.case]
+    return [{"case": f"M={m},N={n}", "M": m, "N": n} for m, n in given or CASES]
+
+
+def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFile, str]:
+    """The program for a case, and its options: some 2048 elements for a block, or a row."""
+    columns = 1 << (case["N"] - 1).bit_length()
+    bits = host.BITS[options.type]
+    align = next(a for a in (128 // bits, 4, 2, 1) if case["N"] % a == 0)
+    places = {"T": options.type, "BN": columns, "BM": max(1, 2048 // columns), "ALIGN": align}
+    words = ["--target", options.target, "-D", options.define.format(**places)]
+    return host.compile_file(options.tilec, options.file, words), " ".join(words)
+
+
+def dry(options: argparse.Namespace) -> int:
+    """Everything but the launch."""
+    ptxas, failed = find_ptxas(), 0
+    for case in cases(options):
+        try:
+            kernels, words = compile_case(options, case)
+            said = assemble(ptxas, kernels) if ptxas else "no ptxas"
+            print(f"{case['case']}: {words}; {said}")
+        except (host.CompileError, host.ContractError, ValueError, RuntimeError) as error:
+            failed += 1
+            print(f"{case['case']}: {type(error).__name__}: {str(error)[:400]}")
+    return int(failed > 0)
+
+
+class Bench:
+    """The child's side: one device, one case after another."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        import torch
+
+        self.torch, self.options = torch, options
+        torch.zeros(1, device="cuda")  # makes the context of this thread
+        self.driver = host.Driver()
+        self.dtype = getattr(torch, TORCH_TYPES[options.type])
+
+    def work(self, case: Case) -> Case:
+        """A case: check, measure, check again."""
+        if case.get("hello"):
+            return machine(self.torch)
+        torch, kind, n = self.torch, KINDS[self.options.kind], case["N"]
+        kernels, words = compile_case(self.options, case)
+        torch.manual_seed(self.options.seed)
+        size = case["M"] * n * self.dtype.itemsize
+        count = measure.input_sets(2 * size, torch.cuda.get_device_properties(0).L2_cache_size)
+        xs = [(torch.randn(case["M"], n, device="cuda") * 3).to(self.dtype) for _ in range(count)]
+        vectors = [torch.randn(n, device="cuda").to(self.dtype) for _ in range(kind.vectors)]
+        ys = [torch.empty_like(x) for x in xs]
+        launches = [self.bind(kernels, x, vectors, y) for x, y in zip(xs, ys, strict=True)]
+        row: Case = {"note": "", "options": words, "registers": launches[0].kernel.registers()}
+        row["of_bound"] = max(self.check(kind, x, vectors, y, launch) for x, y, launch in zip(xs, ys, launches, strict=True))
+        first = [y.clone() for y in ys]
+        compiled = torch.compile(lambda *given: kind.compute(torch, *given))
+        compiled(xs[0], *vectors)
+        calls: dict[str, measure.Call] = {
+            "tilec": lambda i: launches[i].launch(torch.cuda.current_stream().cuda_stream),
+            "copy": lambda i: ys[i].copy_(xs[i]),
+            "eager": lambda i: kind.compute(torch, xs[i], *vectors),
+            "compiled": lambda i: compiled(xs[i], *vectors),
+        }
+        plan = measure.Plan(rounds=self.options.rounds, turn_ms=self.options.turn_ms, seed=self.options.seed)
+        row["times"] = {name: list(t.us) for name, t in measure.compare(torch, calls, count, plan).items()}
+        for y, launch, before in zip(ys, launches, first, strict=True):
+            y.fill_(float("nan"))
+            launch.launch(torch.cuda.current_stream().cuda_stream)
+            if not torch.equal(y, before):
+                raise RuntimeError("WRONG RESULT: it changed between launches")
+        row["bytes"] = 2 * size
+        return row
+
+    def bind(self, kernels: host.LaunchFile, x: Any, vectors: list[Any], y: Any) -> host.BoundLaunch:
+        contract = next(iter(kernels.kernels.values()))
+        names = [param["name"] for param in contract.of_kind("tensor")]
+        tensors = {
+            name: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.options.type) for name, t in zip(names, [x, *vectors, y], strict=True)
+        }
+        return host.LoadedKernel(self.driver, kernels.ptx, contract).bind(tensors)
+
+    def check(self, kind: Kind, x: Any, vectors: list[Any], y: Any, launch: host.BoundLaunch) -> float:
+        """The largest deviation of a row's elements, of the bound for the row's largest."""
+        torch = self.torch
+        y.fill_(float("nan"))
+        launch.launch(torch.cuda.current_stream().cuda_stream)
+        torch.cuda.synchronize()
+        worst = 0.0
+        for at in range(0, x.shape[0], 4096):
+            wanted = kind.compute(torch, x[at : at + 4096].double(), *(v.double() for v in vectors))
+            off = (y[at : at + 4096].double() - wanted).abs().amax(1) / wanted.abs().amax(1)
+            if not bool(torch.isfinite(off).all()):
+                raise RuntimeError("WRONG RESULT: elements are missing")
+            worst = max(worst, float(off.max()) / BOUNDS[self.options.type])
+        if worst > 1.0:
+            raise RuntimeError(f"WRONG RESULT: {worst:.2f} of the bound")
+        return worst
+
+
+def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
+    """The row of a case."""
+    row: Case = {"kind": options.kind, "case": case["case"], **{key: answer[key] for key in answer if key in COLUMNS}}
+    times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
+    for name, t in times.items():
+        row |= {f"{name}_us": t.median, f"{name}_spread": t.spread}
+    if times:
+        ratio = measure.Ratio.of(times["copy"], times["tilec"])
+        row |= {"of_copy": ratio.median, "of_copy_min": ratio.least, "of_copy_max": ratio.greatest, "gb_s": answer["bytes"] / times["tilec"].median / 1e3}
+        row["over_eager"] = measure.Ratio.of(times["eager"], times["tilec"]).median
+        row["over_compiled"] = measure.Ratio.of(times["compiled"], times["tilec"]).median
+    if "error" in answer:
+        row["note"] = answer["error"]
+    return row
+
+
+def short(rows: list[Case]) -> str:
+    """The table for the end of the output."""
+    wanted = {
+        "us": ("tilec_us", 1), "GB/s": ("gb_s", 0), "copy us": ("copy_us", 1), "of copy": ("of_copy", 3), "least": ("of_copy_min", 3), "most": ("of_copy_max", 3),
+        "over eager": ("over_eager", 2), "over compiled": ("over_compiled", 2), "of bound": ("of_bound", 3), "registers": ("registers", 0),
+    }  # fmt: skip
+    cells = [[f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()] for row in rows]
+    lines = [[row["case"], *numbers, str(row.get("note", ""))[:80]] for row, numbers in zip(rows, cells, strict=True)]
+    return text_table(["case", *wanted, "note"], lines)
+
+
+def main() -> int:
+    options = arguments()
+    if options.dry:
+        return dry(options)
+    if options.child:
+        return supervise.answer_cases(Bench(options).work)
+    command = [sys.executable, __file__, *sys.argv[1:], "--child"]
+    table = Table(pathlib.Path(f"{options.out}.csv"), COLUMNS)
+    rounds = Table(pathlib.Path(f"{options.out}.rounds.csv"), ["tag", "case", "round", "contestant", "us"])
+    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": shown(options.file), "type": options.type}
+    rows: list[Case] = []
+    for case, answer in supervise.run_cases(command, [{"hello": True}, *cases(options)], options.limit, options.seconds):
+        if case.get("hello"):
+            if "error" in answer:
+                sys.exit(f"no GPU to measure on: {answer['error']}")
+            common |= answer
+            continue
+        row = summary(options, case, answer)
+        table.add({**common, **row})
+        rows.append(row)
+        for name, times in answer.get("times", {}).items():
+            for i, us in enumerate(times):
+                rounds.add({"tag": options.tag, "case": case["case"], "round": i, "contestant": name, "us": us})
+    print(f"{options.kind} {options.type}: {common.get('machine')}, driver {common.get('driver')}, torch {common.get('torch')}, {common['date']}")
+    print(short(rows))
+    return int(any("WRONG" in str(row.get("note")) for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@
     scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --tilec target/release/tilec --out /tmp/softmax
     scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --case M=4096,N=4096 --dry        # without a GPU
 
-`copy` is PyTorch's copy of the matrix to another one, `eager` PyTorch's own function, `compiled` the same through torch.compile. All are timed
+`copy` is PyTorch's copy of the matrices to others, `eager` PyTorch's own function, `compiled` the same through torch.compile. All are timed
 in turns. `of copy` is the copy's time over the program's: the share of the memory's rate that is reached, where the program reads
 and writes the matrix once. Every element is compared with a reference in f64, the result filled with NaN before.
 """
@@ -39,20 +39,26 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a program computes of a matrix `x` and of vectors `w` as long as a row."""
+    """What a program computes of matrices and of vectors as long as a row: as many matrices as it takes."""
 
+    matrices: int
     vectors: int
-    compute: Callable[..., Any]
+    compute: Callable[..., tuple[Any, ...]]
 
 
-def rms_norm(torch: Any, x: Any, w: Any) -> Any:
-    return torch.nn.functional.rms_norm(x, (x.shape[1],), w, 1e-6)
+def rms_norm(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
+    return (torch.nn.functional.rms_norm(x, (x.shape[1],), w, 1e-6),)
+
+
+def layer_norm(torch: Any, x: Any, r: Any, w: Any, b: Any) -> tuple[Any, ...]:
+    s = x + r
+    return s, torch.nn.functional.layer_norm(s, (x.shape[1],), w, b, 1e-5)
 
 
 KINDS = {
-    "softmax": Kind(0, lambda torch, x: torch.softmax(x, 1)),
-    "log_softmax": Kind(0, lambda torch, x: torch.log_softmax(x, 1)),
-    "rms_norm": Kind(1, rms_norm),
+    "softmax": Kind(1, 0, lambda torch, x: (torch.softmax(x, 1),)),
+    "rms_norm": Kind(1, 1, rms_norm),
+    "layer_norm": Kind(2, 2, layer_norm),
 }
 
 
@@ -60,7 +66,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--kind", required=True, choices=sorted(KINDS))
-    add("--file", required=True, help="the program: parameters X[M, N], vectors of N, Y[M, N]")
+    add("--file", required=True, help="the program: parameters are matrices [M, N], vectors [1, N], results [M, N]")
     add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
     add("--target", default="sm_90a")
     add("--type", default="f32", choices=sorted(TORCH_TYPES))
@@ -125,54 +131,59 @@ class Bench:
         torch, kind, n = self.torch, KINDS[self.options.kind], case["N"]
         kernels, words = compile_case(self.options, case)
         torch.manual_seed(self.options.seed)
-        size = case["M"] * n * self.dtype.itemsize
-        count = measure.input_sets(2 * size, torch.cuda.get_device_properties(0).L2_cache_size)
-        xs = [(torch.randn(case["M"], n, device="cuda") * 3).to(self.dtype) for _ in range(count)]
+        size = 2 * kind.matrices * case["M"] * n * self.dtype.itemsize
+        count = measure.input_sets(size, torch.cuda.get_device_properties(0).L2_cache_size)
+        xs = [[(torch.randn(case["M"], n, device="cuda") * 3).to(self.dtype) for _ in range(kind.matrices)] for _ in range(count)]
         vectors = [torch.randn(n, device="cuda").to(self.dtype) for _ in range(kind.vectors)]
-        ys = [torch.empty_like(x) for x in xs]
+        ys = [[torch.empty_like(x) for x in given] for given in xs]
         launches = [self.bind(kernels, x, vectors, y) for x, y in zip(xs, ys, strict=True)]
         row: Case = {"note": "", "options": words, "registers": launches[0].kernel.registers()}
         row["of_bound"] = max(self.check(kind, x, vectors, y, launch) for x, y, launch in zip(xs, ys, launches, strict=True))
-        first = [y.clone() for y in ys]
+        first = [[y.clone() for y in out] for out in ys]
         compiled = torch.compile(lambda *given: kind.compute(torch, *given))
-        compiled(xs[0], *vectors)
+        compiled(*xs[0], *vectors)
         calls: dict[str, measure.Call] = {
             "tilec": lambda i: launches[i].launch(torch.cuda.current_stream().cuda_stream),
-            "copy": lambda i: ys[i].copy_(xs[i]),
-            "eager": lambda i: kind.compute(torch, xs[i], *vectors),
-            "compiled": lambda i: compiled(xs[i], *vectors),
+            "copy": lambda i: [y.copy_(x) for x, y in zip(xs[i], ys[i], strict=True)],
+            "eager": lambda i: kind.compute(torch, *xs[i], *vectors),
+            "compiled": lambda i: compiled(*xs[i], *vectors),
         }
         plan = measure.Plan(rounds=self.options.rounds, turn_ms=self.options.turn_ms, seed=self.options.seed)
         row["times"] = {name: list(t.us) for name, t in measure.compare(torch, calls, count, plan).items()}
         for y, launch, before in zip(ys, launches, first, strict=True):
-            y.fill_(float("nan"))
+            self.poison(y)
             launch.launch(torch.cuda.current_stream().cuda_stream)
-            if not torch.equal(y, before):
+            if not all(torch.equal(a, b) for a, b in zip(y, before, strict=True)):
                 raise RuntimeError("WRONG RESULT: it changed between launches")
-        row["bytes"] = 2 * size
+        row["bytes"] = size
         return row
 
-    def bind(self, kernels: host.LaunchFile, x: Any, vectors: list[Any], y: Any) -> host.BoundLaunch:
+    def poison(self, out: list[Any]) -> None:
+        for y in out:
+            y.fill_(float("nan"))
+
+    def bind(self, kernels: host.LaunchFile, x: list[Any], vectors: list[Any], y: list[Any]) -> host.BoundLaunch:
         contract = next(iter(kernels.kernels.values()))
         names = [param["name"] for param in contract.of_kind("tensor")]
-        tensors = {
-            name: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.options.type) for name, t in zip(names, [x, *vectors, y], strict=True)
-        }
+        every = [*x, *(v.unsqueeze(0) for v in vectors), *y]
+        tensors = {name: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.options.type) for name, t in zip(names, every, strict=True)}
         return host.LoadedKernel(self.driver, kernels.ptx, contract).bind(tensors)
 
-    def check(self, kind: Kind, x: Any, vectors: list[Any], y: Any, launch: host.BoundLaunch) -> float:
+    def check(self, kind: Kind, x: list[Any], vectors: list[Any], out: list[Any], launch: host.BoundLaunch) -> float:
         """The largest deviation of a row's elements, of the bound for the row's largest."""
         torch = self.torch
-        y.fill_(float("nan"))
+        self.poison(out)
         launch.launch(torch.cuda.current_stream().cuda_stream)
         torch.cuda.synchronize()
         worst = 0.0
-        for at in range(0, x.shape[0], 4096):
-            wanted = kind.compute(torch, x[at : at + 4096].double(), *(v.double() for v in vectors))
-            off = (y[at : at + 4096].double() - wanted).abs().amax(1) / wanted.abs().amax(1)
-            if not bool(torch.isfinite(off).all()):
-                raise RuntimeError("WRONG RESULT: elements are missing")
-            worst = max(worst, float(off.max()) / BOUNDS[self.options.type])
+        for at in range(0, out[0].shape[0], 4096):
+            part = slice(at, at + 4096)
+            wanted = kind.compute(torch, *(t[part].double() for t in x), *(v.double() for v in vectors))
+            for y, exact in zip(out, wanted, strict=True):
+                off = (y[part].double() - exact).abs().amax(1) / exact.abs().amax(1)
+                if not bool(torch.isfinite(off).all()):
+                    raise RuntimeError("WRONG RESULT: elements are missing")
+                worst = max(worst, float(off.max()) / BOUNDS[self.options.type])
         if worst > 1.0:
             raise RuntimeError(f"WRONG RESULT: {worst:.2f} of the bound")
         return worst

@@ -23,6 +23,7 @@
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
+//! | `rows`        | references of programs over the rows of a matrix                               |
 //! | `device`      | launches on a GPU from the launch contract                                     |
 //! | `corpus`      | CUDA kernels: the table that the simulator's own tests read                    |
 //! | `corpus_gpu`  | a launch of the corpus on a GPU                                                |
@@ -58,6 +59,7 @@ pub mod oracle;
 pub mod problem;
 pub mod programs;
 pub mod reference;
+pub mod rows;
 pub mod silicon;
 pub mod simulated;
 pub mod test_file;

@@ -5,6 +5,7 @@ use crate::kinds::{assembled, text};
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
 use crate::reference::Reference;
+use crate::rows::Rows;
 use crate::test_file;
 use std::fs;
 use std::path::Path;
@@ -20,7 +21,9 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
-    ("softmax", Reference::Softmax),
+    ("softmax", Reference::Rows(Rows::Softmax)),
+    ("rms_norm", Reference::Rows(Rows::RmsNorm)),
+    ("layer_norm", Reference::Rows(Rows::LayerNorm)),
     ("flash_attention", Reference::Attention),
     ("attention_backward", Reference::AttentionBackward),
     ("attention", Reference::Attention),
@@ -32,6 +35,8 @@ const REFERENCES: &[(&str, Reference)] = &[
 const TOLERANCES: &[(&str, f64)] = &[
     ("adam", 1e-6),
     ("softmax", 1e-6),
+    ("rms_norm", 1e-6),
+    ("layer_norm", 1e-5),
     ("flash_attention", 4e-3),
     ("attention_fp8", 2e-2),
     ("attention_backward", 0.5),

@@ -5,6 +5,7 @@ use crate::fusions::Fusion;
 use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
+use crate::rows::Rows;
 use std::collections::BTreeMap;
 use tilec_ir::kernel::ConstValue;
 
@@ -22,8 +23,8 @@ pub enum Reference {
     /// `Y`, a convolution of `X` and `W` of `C` channels with steps `SH`, `SW` and `DH`, `DW` between windows and within them.
     /// Image, row and column of `X` are `xb`, `xh` and `xw` apart; `Y` has `O` channels, last or, if `NCHW` is 1, first.
     Conv,
-    /// `Y`, of each row of `X` the softmax: `exp(x) / sum of exp` of the row.
-    Softmax,
+    /// `Y`, of each row of `X`.
+    Rows(Rows),
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
     /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
     /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
@@ -50,14 +51,13 @@ impl Reference {
             "gemm" => Ok(Reference::Gemm),
             "gemm_fused" => Ok(Reference::Fused),
             "conv" => Ok(Reference::Conv),
-            "softmax" => Ok(Reference::Softmax),
             "attention" => Ok(Reference::Attention),
             "attention_backward" => Ok(Reference::AttentionBackward),
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Fusion::from_name(name).map(Reference::Fusion).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
+            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).ok_or_else(|| format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, rms_norm, layer_norm, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
             )),
         }
     }
@@ -69,7 +69,7 @@ impl Reference {
             // D is not the last parameter.
             Reference::Fused => false,
             Reference::Conv
-            | Reference::Softmax
+            | Reference::Rows(_)
             | Reference::Attention
             | Reference::AttentionBackward
             | Reference::RowMaximum
@@ -94,7 +94,7 @@ impl Reference {
             Reference::Gemm => product(before, &mut after, run)?,
             Reference::Fused => fused(before, &mut after, run, consts)?,
             Reference::Conv => conv(before, &mut after, run, consts)?,
-            Reference::Softmax => softmax(before, &mut after)?,
+            Reference::Rows(rows) => rows.apply(before, &mut after, run)?,
             Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
             Reference::RowMaximum => row_maximum(before, &mut after)?,
@@ -168,24 +168,6 @@ fn conv(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) -> 
         return Err(format!("Y has {} elements, not {}", y.len(), data.len()));
     }
     y.copy_from_slice(&data);
-    Ok(())
-}
-
-/// [`Reference::Softmax`].
-fn softmax(before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
-    let index = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
-    let (Some(x), Some(y)) = (index("X"), index("Y")) else {
-        return Err("the reference `softmax` needs matrices X and Y".to_owned());
-    };
-    let (x, y) = (&before[x], &mut after[y]);
-    for i in 0..y.extent(0) {
-        let power = |j: i64| x.data[x.at(i, j)].exp();
-        let total: f64 = (0..x.extent(1)).map(power).sum();
-        for j in 0..y.extent(1) {
-            let at = y.at(i, j);
-            y.data[at] = power(j) / total;
-        }
-    }
     Ok(())
 }
 

@@ -1,0 +1,91 @@
+//! What programs over the rows of a matrix mean.
+
+use crate::problem::{Run, Tensor};
+
+/// Programs over rows, `Y` of `X`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Rows {
+    /// `exp(x) / sum of exp` of the row.
+    Softmax,
+    /// `x / sqrt(mean of x² + eps) * W`.
+    RmsNorm,
+    /// Of `S = X + R`: `(s - mean) / sqrt(variance + eps) * W + B`.
+    LayerNorm,
+}
+
+impl Rows {
+    /// The one called `name`.
+    pub fn from_name(name: &str) -> Option<Rows> {
+        match name {
+            "softmax" => Some(Rows::Softmax),
+            "rms_norm" => Some(Rows::RmsNorm),
+            "layer_norm" => Some(Rows::LayerNorm),
+            _ => None,
+        }
+    }
+
+    /// Puts what the program computes into `after`.
+    ///
+    /// # Errors
+    /// A tensor is missing.
+    pub fn apply(self, before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), String> {
+        let x = find(before, "X")?;
+        let eps = run.value("eps");
+        for i in 0..before[x].extent(0) {
+            let row = row(&before[x], i);
+            let out = match self {
+                Rows::Softmax => softmax(&row),
+                Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
+                Rows::LayerNorm => {
+                    let residual = self::row(&before[find(before, "R")?], i);
+                    let sums: Vec<f64> = row.iter().zip(residual).map(|(x, r)| x + r).collect();
+                    put(after, "S", i, &sums)?;
+                    let [w, b] = ["W", "B"].map(|name| find(before, name).map(|at| self::row(&before[at], 0)));
+                    layer_norm(&sums, &w?, &b?, eps.unwrap_or(1e-5))
+                }
+            };
+            put(after, "Y", i, &out)?;
+        }
+        Ok(())
+    }
+}
+
+fn find(all: &[Tensor], name: &str) -> Result<usize, String> {
+    let found = all.iter().position(|t| t.name == name && t.modes.len() == 2);
+    found.ok_or_else(|| format!("the reference needs a matrix {name}"))
+}
+
+fn row(t: &Tensor, i: i64) -> Vec<f64> {
+    (0..t.extent(1)).map(|j| t.data[t.at(i, j)]).collect()
+}
+
+fn put(after: &mut [Tensor], name: &str, i: i64, values: &[f64]) -> Result<(), String> {
+    let y = find(after, name)?;
+    for (j, &value) in (0..).zip(values) {
+        let at = after[y].at(i, j);
+        after[y].data[at] = value;
+    }
+    Ok(())
+}
+
+fn softmax(row: &[f64]) -> Vec<f64> {
+    let total: f64 = row.iter().map(|x| x.exp()).sum();
+    row.iter().map(|x| x.exp() / total).collect()
+}
+
+fn mean(row: &[f64]) -> f64 {
+    row.iter().sum::<f64>() / row.len() as f64
+}
+
+fn rms_norm(row: &[f64], w: &[f64], eps: f64) -> Vec<f64> {
+    let squares: Vec<f64> = row.iter().map(|x| x * x).collect();
+    let scale = 1.0 / (mean(&squares) + eps).sqrt();
+    row.iter().zip(w).map(|(x, w)| x * scale * w).collect()
+}
+
+fn layer_norm(row: &[f64], w: &[f64], b: &[f64], eps: f64) -> Vec<f64> {
+    let middle = mean(row);
+    let squares: Vec<f64> = row.iter().map(|x| (x - middle) * (x - middle)).collect();
+    let scale = 1.0 / (mean(&squares) + eps).sqrt();
+    row.iter().zip(w.iter().zip(b)).map(|(x, (w, b))| (x - middle) * scale * w + b).collect()
+}

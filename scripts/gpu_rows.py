@@ -4,9 +4,9 @@
     scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --tilec target/release/tilec --out /tmp/softmax
     scripts/gpu_rows.py --kind softmax --file examples/softmax_rows.tile --case M=4096,N=4096 --dry        # without a GPU
 
-`copy` is PyTorch's copy of the matrices to others, `eager` PyTorch's own function, `compiled` the same through torch.compile. All are timed
+`copy` is PyTorch's copy of as many bytes as the program reads and writes, `eager` PyTorch's own function, `compiled` the same through torch.compile. All are timed
 in turns. `of copy` is the copy's time over the program's: the share of the memory's rate that is reached, where the program reads
-and writes the matrix once. Every element is compared with a reference in f64, the result filled with NaN before.
+and writes each matrix once. Every element is compared with a reference in f64, the result filled with NaN before.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CASES = [(65536, 256), (32768, 1024), (4096, 4096), (16384, 1024), (16384, 4096), (8192, 8192), (4096, 16384), (2048, 32768), (512, 65536), (128, 262144)]
+CASES = [(65536, 256), (4096, 1024), (16384, 1024), (16384, 2048), (4096, 4096), (16384, 4096), (8192, 8192), (4096, 16384), (2048, 32768)]
 TORCH_TYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 # Of a result's size: one rounding to the type, and what f32 sums of a row are off by.
 BOUNDS = {"f32": 2e-5, "bf16": 2.0**-8, "f16": 2.0**-10}
@@ -39,26 +39,47 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a program computes of matrices and of vectors as long as a row: as many matrices as it takes."""
+    """What a program computes: its parameters in order, and the same in PyTorch.
 
-    matrices: int
-    vectors: int
+    A `matrix` has rows, a `vector` is as long as a row, `labels` are a number below its length for each row, a `column` is a number for each row.
+    """
+
+    takes: tuple[str, ...]
+    makes: tuple[str, ...]
     compute: Callable[..., tuple[Any, ...]]
+
+    def matrices(self) -> int:
+        """Matrices that are read or written."""
+        return [*self.takes, *self.makes].count("matrix")
 
 
 def rms_norm(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
-    return (torch.nn.functional.rms_norm(x, (x.shape[1],), w, 1e-6),)
+    return (torch.nn.functional.rms_norm(x, (x.shape[1],), w[0], 1e-6),)
 
 
 def layer_norm(torch: Any, x: Any, r: Any, w: Any, b: Any) -> tuple[Any, ...]:
     s = x + r
-    return s, torch.nn.functional.layer_norm(s, (x.shape[1],), w, b, 1e-5)
+    return s, torch.nn.functional.layer_norm(s, (x.shape[1],), w[0], b[0], 1e-5)
+
+
+def softmax_backward(torch: Any, y: Any, d: Any) -> tuple[Any, ...]:
+    return (torch._softmax_backward_data(d, y, 1, y.dtype),)
+
+
+def cross_entropy(torch: Any, x: Any, labels: Any) -> tuple[Any, ...]:
+    index = labels.long()
+    logs = torch.log_softmax(x if x.dtype == torch.float64 else x.float(), 1)
+    gradient = logs.exp()
+    gradient.scatter_add_(1, index, torch.full_like(index, -1, dtype=gradient.dtype))
+    return -logs.gather(1, index), gradient.to(x.dtype)
 
 
 KINDS = {
-    "softmax": Kind(1, 0, lambda torch, x: (torch.softmax(x, 1),)),
-    "rms_norm": Kind(1, 1, rms_norm),
-    "layer_norm": Kind(2, 2, layer_norm),
+    "softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.softmax(x, 1),)),
+    "softmax_backward": Kind(("matrix", "matrix"), ("matrix",), softmax_backward),
+    "rms_norm": Kind(("matrix", "vector"), ("matrix",), rms_norm),
+    "layer_norm": Kind(("matrix", "matrix", "vector", "vector"), ("matrix", "matrix"), layer_norm),
+    "cross_entropy": Kind(("matrix", "labels"), ("column", "matrix"), cross_entropy),
 }
 
 
@@ -66,7 +87,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--kind", required=True, choices=sorted(KINDS))
-    add("--file", required=True, help="the program: parameters are matrices [M, N], vectors [1, N], results [M, N]")
+    add("--file", required=True, help="the program")
     add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
     add("--target", default="sm_90a")
     add("--type", default="f32", choices=sorted(TORCH_TYPES))
@@ -131,22 +152,23 @@ class Bench:
         torch, kind, n = self.torch, KINDS[self.options.kind], case["N"]
         kernels, words = compile_case(self.options, case)
         torch.manual_seed(self.options.seed)
-        size = 2 * kind.matrices * case["M"] * n * self.dtype.itemsize
+        size = kind.matrices() * case["M"] * n * self.dtype.itemsize
         count = measure.input_sets(size, torch.cuda.get_device_properties(0).L2_cache_size)
-        xs = [[(torch.randn(case["M"], n, device="cuda") * 3).to(self.dtype) for _ in range(kind.matrices)] for _ in range(count)]
-        vectors = [torch.randn(n, device="cuda").to(self.dtype) for _ in range(kind.vectors)]
-        ys = [[torch.empty_like(x) for x in given] for given in xs]
-        launches = [self.bind(kernels, x, vectors, y) for x, y in zip(xs, ys, strict=True)]
+        xs = [[self.given(what, case) for what in kind.takes] for _ in range(count)]
+        ys = [[self.result(what, case) for what in kind.makes] for _ in range(count)]
+        # A copy reads as many bytes as it writes.
+        halves = [[torch.zeros(size // 2 // self.dtype.itemsize, dtype=self.dtype, device="cuda") for _ in range(2)] for _ in range(count)]
+        launches = [self.bind(kernels, x, y) for x, y in zip(xs, ys, strict=True)]
         row: Case = {"note": "", "options": words, "registers": launches[0].kernel.registers()}
-        row["of_bound"] = max(self.check(kind, x, vectors, y, launch) for x, y, launch in zip(xs, ys, launches, strict=True))
+        row["of_bound"] = max(self.check(kind, x, y, launch) for x, y, launch in zip(xs, ys, launches, strict=True))
         first = [[y.clone() for y in out] for out in ys]
         compiled = torch.compile(lambda *given: kind.compute(torch, *given))
-        compiled(*xs[0], *vectors)
+        compiled(*xs[0])
         calls: dict[str, measure.Call] = {
             "tilec": lambda i: launches[i].launch(torch.cuda.current_stream().cuda_stream),
-            "copy": lambda i: [y.copy_(x) for x, y in zip(xs[i], ys[i], strict=True)],
-            "eager": lambda i: kind.compute(torch, *xs[i], *vectors),
-            "compiled": lambda i: compiled(*xs[i], *vectors),
+            "copy": lambda i: halves[i][1].copy_(halves[i][0]),
+            "eager": lambda i: kind.compute(torch, *xs[i]),
+            "compiled": lambda i: compiled(*xs[i]),
         }
         plan = measure.Plan(rounds=self.options.rounds, turn_ms=self.options.turn_ms, seed=self.options.seed)
         row["times"] = {name: list(t.us) for name, t in measure.compare(torch, calls, count, plan).items()}
@@ -162,14 +184,27 @@ class Bench:
         for y in out:
             y.fill_(float("nan"))
 
-    def bind(self, kernels: host.LaunchFile, x: list[Any], vectors: list[Any], y: list[Any]) -> host.BoundLaunch:
+    def given(self, what: str, case: Case) -> Any:
+        torch, m, n = self.torch, case["M"], case["N"]
+        if what == "labels":
+            return torch.randint(n, (m, 1), device="cuda", dtype=torch.int32)
+        return (torch.randn(1 if what == "vector" else m, n, device="cuda") * 3).to(self.dtype)
+
+    def result(self, what: str, case: Case) -> Any:
+        torch, m, n = self.torch, case["M"], case["N"]
+        if what == "column":
+            return torch.empty(m, 1, device="cuda", dtype=torch.float32)
+        return torch.empty(m, n, device="cuda", dtype=self.dtype)
+
+    def bind(self, kernels: host.LaunchFile, x: list[Any], y: list[Any]) -> host.BoundLaunch:
         contract = next(iter(kernels.kernels.values()))
-        names = [param["name"] for param in contract.of_kind("tensor")]
-        every = [*x, *(v.unsqueeze(0) for v in vectors), *y]
-        tensors = {name: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.options.type) for name, t in zip(names, every, strict=True)}
+        params = contract.of_kind("tensor")
+        tensors = {
+            param["name"]: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), param["type"]) for param, t in zip(params, [*x, *y], strict=True)
+        }
         return host.LoadedKernel(self.driver, kernels.ptx, contract).bind(tensors)
 
-    def check(self, kind: Kind, x: list[Any], vectors: list[Any], out: list[Any], launch: host.BoundLaunch) -> float:
+    def check(self, kind: Kind, x: list[Any], out: list[Any], launch: host.BoundLaunch) -> float:
         """The largest deviation of a row's elements, of the bound for the row's largest."""
         torch = self.torch
         self.poison(out)
@@ -178,7 +213,8 @@ class Bench:
         worst = 0.0
         for at in range(0, out[0].shape[0], 4096):
             part = slice(at, at + 4096)
-            wanted = kind.compute(torch, *(t[part].double() for t in x), *(v.double() for v in vectors))
+            given = [t if what == "vector" else t[part] for what, t in zip(kind.takes, x, strict=True)]
+            wanted = kind.compute(torch, *(t.double() if t.is_floating_point() else t for t in given))
             for y, exact in zip(out, wanted, strict=True):
                 off = (y[part].double() - exact).abs().amax(1) / exact.abs().amax(1)
                 if not bool(torch.isfinite(off).all()):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/performance.md about attention, fused products, shapes of models and Hopper code, from the committed results in docs/results.
+"""The tables of docs/performance.md about attention, fused products, rows, shapes of models and Hopper code, from the committed results in docs/results.
 
     scripts/gpu_tables.py [FOLDER]        # default: docs/results/h200
 """
@@ -45,6 +45,16 @@ def fused(path: pathlib.Path) -> None:
         between = f"{number(row['of_plain_min'], 2)}, {number(row['of_plain_max'], 2)}"
         rates = " | ".join(number(row[f"{name}_tflops"]) for name in ("fused", "plain", "cublas"))
         print(f"| {row['case']} | {number(row['fused_us'])} | {rates} | {number(row['of_plain'], 2)} | {between} | {number(row['over_separate'], 2)} |")
+
+
+def of_rows(path: pathlib.Path) -> None:
+    """Programs over rows: the share of a copy's rate."""
+    print("| rows | us | GB/s | of a copy | least, most | over PyTorch | over torch.compile |\n|---|---|---|---|---|---|---|")
+    for row in rows(path):
+        share = f"**{number(row['of_copy'], 2)}**" if float(row["of_copy"]) >= 0.92 else number(row["of_copy"], 2)
+        between = f"{number(row['of_copy_min'], 2)}, {number(row['of_copy_max'], 2)}"
+        size = row["case"].replace("M=", "").replace(",N=", " x ")
+        print(f"| {size} | {number(row['tilec_us'], 1)} | {number(row['gb_s'])} | {share} | {between} | {number(row['over_eager'], 2)} | {number(row['over_compiled'], 2)} |")
 
 
 def summary(results: list[dict[str, str]]) -> list[str]:
@@ -101,6 +111,12 @@ def main() -> None:
     first = rows(folder / "sweep.csv")[0]
     print(f"\nsweep: {first['machine']}, driver {first['driver']}, {first['date']}\n\n    {first['command']}\n")
     sweep(folder / "sweep.csv")
+    for path in sorted(folder.glob("rows_*.csv")):
+        if path.name.endswith(".rounds.csv"):
+            continue
+        first = rows(path)[0]
+        print(f"\n{first['kind']} {first['type']}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, {first['date']}\n\n    {first['command']}\n")
+        of_rows(path)
     for path in sorted(folder.glob("hopper_*.json")):
         print(f"\n{path.stem}\n")
         products(path)

@@ -21,7 +21,9 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_fused", Reference::Fused),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
+    ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),
     ("softmax", Reference::Rows(Rows::Softmax)),
+    ("cross_entropy", Reference::Rows(Rows::CrossEntropy)),
     ("rms_norm", Reference::Rows(Rows::RmsNorm)),
     ("layer_norm", Reference::Rows(Rows::LayerNorm)),
     ("flash_attention", Reference::Attention),
@@ -35,6 +37,7 @@ const REFERENCES: &[(&str, Reference)] = &[
 const TOLERANCES: &[(&str, f64)] = &[
     ("adam", 1e-6),
     ("softmax", 1e-6),
+    ("cross_entropy", 1e-5),
     ("rms_norm", 1e-6),
     ("layer_norm", 1e-5),
     ("flash_attention", 4e-3),

@@ -2,7 +2,7 @@
 
 use crate::problem::{Run, Tensor};
 
-/// Programs over rows, `Y` of `X`.
+/// Programs over rows: `Y` of `X`, where nothing else is said.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Rows {
     /// `exp(x) / sum of exp` of the row.
@@ -11,6 +11,10 @@ pub enum Rows {
     RmsNorm,
     /// Of `S = X + R`: `(s - mean) / sqrt(variance + eps) * W + B`.
     LayerNorm,
+    /// `dX = Y * (dY - sum of Y * dY)`.
+    SoftmaxBackward,
+    /// `Loss = log(sum of exp) - x[label]`, and `dX`, `scale` times its gradient; `Labels` may name no element.
+    CrossEntropy,
 }
 
 impl Rows {
@@ -20,6 +24,8 @@ impl Rows {
             "softmax" => Some(Rows::Softmax),
             "rms_norm" => Some(Rows::RmsNorm),
             "layer_norm" => Some(Rows::LayerNorm),
+            "softmax_backward" => Some(Rows::SoftmaxBackward),
+            "cross_entropy" => Some(Rows::CrossEntropy),
             _ => None,
         }
     }
@@ -29,11 +35,30 @@ impl Rows {
     /// # Errors
     /// A tensor is missing.
     pub fn apply(self, before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), String> {
-        let x = find(before, "X")?;
+        let x = find(before, if self == Rows::SoftmaxBackward { "Y" } else { "X" })?;
         let eps = run.value("eps");
         for i in 0..before[x].extent(0) {
             let row = row(&before[x], i);
             let out = match self {
+                Rows::SoftmaxBackward => {
+                    let gradient = self::row(&before[find(before, "dY")?], i);
+                    let total: f64 = row.iter().zip(&gradient).map(|(y, d)| y * d).sum();
+                    let out: Vec<f64> = row.iter().zip(&gradient).map(|(y, d)| y * (d - total)).collect();
+                    put(after, "dX", i, &out)?;
+                    continue;
+                }
+                Rows::CrossEntropy => {
+                    let label = self::row(&before[find(before, "Labels")?], i)[0];
+                    let own = |j: usize| if j as f64 == label { 1.0 } else { 0.0 };
+                    let logarithm = row.iter().map(|x| x.exp()).sum::<f64>().ln();
+                    let taken: f64 = row.iter().enumerate().map(|(j, x)| x * own(j)).sum();
+                    put(after, "Loss", i, &[logarithm - taken])?;
+                    let scale = run.value("scale").unwrap_or(1.0);
+                    let shares = softmax(&row);
+                    let out: Vec<f64> = shares.iter().enumerate().map(|(j, p)| scale * (p - own(j))).collect();
+                    put(after, "dX", i, &out)?;
+                    continue;
+                }
                 Rows::Softmax => softmax(&row),
                 Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
                 Rows::LayerNorm => {

@@ -9,7 +9,7 @@
 pub enum Form {
     /// `a + b` with a binding strength; larger binds tighter. All infix operators associate to the left.
     Infix(u8),
-    /// `-a`, `!a`: binds tighter than every infix operator.
+    /// `-a`, `!a`, `~a`: binds tighter than every infix operator.
     Prefix,
     /// `max(a, b)`.
     Call,
@@ -20,7 +20,7 @@ pub enum Form {
 pub enum Domain {
     /// Index arithmetic (exact integers), scalars and tiles of any numeric element type.
     Numeric,
-    /// Index arithmetic and integer scalars only.
+    /// Index arithmetic, scalars and tiles of integers.
     Integer,
     /// Floating-point scalars and tiles only.
     Float,
@@ -74,17 +74,31 @@ macro_rules! ops {
 
 ops! {
     /// Sum.
-    Add "+" Infix(6), 2 Numeric;
+    Add "+" Infix(10), 2 Numeric;
     /// Difference.
-    Sub "-" Infix(6), 2 Numeric;
+    Sub "-" Infix(10), 2 Numeric;
     /// Product.
-    Mul "*" Infix(7), 2 Numeric;
-    /// Quotient: rounds toward minus infinity for indices, correctly rounded for floating point.
-    Div "/" Infix(7), 2 Numeric;
+    Mul "*" Infix(11), 2 Numeric;
+    /// Quotient: rounds toward minus infinity for integers, correctly rounded for floating point.
+    Div "/" Infix(11), 2 Numeric;
     /// Remainder of the flooring division: `a - (a / b) * b`.
-    Rem "%" Infix(7), 2 Integer;
+    Rem "%" Infix(11), 2 Integer;
     /// `a / b` rounded toward plus infinity.
     CeilDiv "ceildiv" Call, 2 Integer;
+    /// `a * 2^b`, of elements without the bits that leave the register.
+    Shl "<<" Infix(9), 2 Integer;
+    /// `a / 2^b`, rounded toward minus infinity.
+    Shr ">>" Infix(9), 2 Integer;
+    /// Bits that are set in both.
+    BitAnd "&" Infix(8), 2 Integer;
+    /// Bits that are set in one of both.
+    BitXor "^" Infix(7), 2 Integer;
+    /// Bits that are set in either.
+    BitOr "|" Infix(6), 2 Integer;
+    /// All bits the other way.
+    BitNot "~" Prefix, 1 Integer;
+    /// How many bits are set.
+    Popcount "popcount" Call, 1 Integer;
     /// The smaller operand; a NaN operand loses.
     Min "min" Call, 2 Numeric;
     /// The larger operand; a NaN operand loses.
@@ -154,6 +168,11 @@ impl Op {
     /// The operator by which a copy combines what it stores with what is there.
     pub(crate) fn from_combining_word(word: &str) -> Option<Op> {
         COMBINING.iter().find(|(w, _)| *w == word).map(|&(_, op)| op)
+    }
+
+    /// Whether copies combine by it.
+    pub(crate) fn combines(self) -> bool {
+        COMBINING.iter().any(|&(_, op)| op == self)
     }
 
     /// The word for it; that of any other operator is its token, which does not parse here.

@@ -11,7 +11,7 @@ use tilec_ir::types::Elem;
 use tilec_sim::{Device, Launch, Options, Program};
 
 /// Elements of a block.
-const TILE: usize = 1024;
+pub(crate) const TILE: usize = 1024;
 
 fn numeric() -> impl Iterator<Item = Elem> {
     Elem::ALL.iter().copied().filter(|&e| e != Elem::Bool)
@@ -103,7 +103,7 @@ fn bytes(elem: Elem, encodings: &[u64]) -> Vec<u8> {
     encodings.iter().flat_map(|x| x.to_le_bytes().into_iter().take(size)).collect()
 }
 
-fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
+pub(crate) fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
     let kernel = crate::oracle::parse_one(source).unwrap();
     let n = input.len();
     let x: Vec<Number> = input.iter().map(|&bits| data::element(from, bits)).collect();
@@ -124,7 +124,7 @@ fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Num
     (0..n).map(|i| y.get(i).unwrap()).collect()
 }
 
-fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
+pub(crate) fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
     let options = CompileOptions { target, ..CompileOptions::default() };
     let done = tilec::compile(source, &options).unwrap_or_else(|e| panic!("{}: {source}: {e:?}", target.name()));
     let program = Program::parse(&done.ptx).unwrap();

@@ -50,6 +50,8 @@ pub mod fuzz;
 pub mod golden;
 #[cfg(test)]
 mod indices;
+#[cfg(test)]
+mod integers;
 pub mod kinds;
 mod loops;
 pub mod mutants;

@@ -3,12 +3,16 @@
 //! ```text
 //! condition  = conjunction { "||" conjunction }
 //! conjunction = comparison { "&&" comparison }
-//! comparison = sum [ ("==" | "!=" | "<" | "<=" | ">" | ">=") sum ]
+//! comparison = any [ ("==" | "!=" | "<" | "<=" | ">" | ">=") any ]
+//! any        = either { "|" either }
+//! either     = both { "^" both }
+//! both       = shift { "&" shift }
+//! shift      = sum { ("<<" | ">>") sum }
 //! sum        = product { ("+" | "-") product }
 //! product    = unary { ("*" | "/" | "%") unary }
-//! unary      = { "-" | "!" } primary
+//! unary      = { "-" | "!" | "~" } primary
 //! primary    = integer | name | function "(" condition { "," condition } ")" | "(" condition ")"
-//! function   = "ceildiv" | "min" | "max" | "abs" | "select"
+//! function   = "ceildiv" | "min" | "max" | "abs" | "popcount" | "select"
 //! ```
 //!
 //! What the operators mean is index arithmetic as in programs ([`tilec_ir::index`]): integers of 64 bits, `/` and `%` that round
@@ -21,7 +25,7 @@
 
 use thiserror::Error;
 use tilec_ir::index::{self, Node, Scalar, Stop, Tree, Undefined};
-use tilec_ir::ops::Op;
+use tilec_ir::ops::{Form, Op};
 
 /// Deepest nesting of parentheses, calls and prefix operators.
 pub const MAX_DEPTH: u32 = 64;
@@ -84,6 +88,14 @@ pub enum ExprError {
     /// `/`, `%` or `ceildiv` by zero.
     #[error("division by zero in `{operator}`, at offset {at}")]
     DivisionByZero {
+        /// Where the operator is.
+        at: usize,
+        /// Which one.
+        operator: &'static str,
+    },
+    /// A shift by less than nothing.
+    #[error("shift by a negative number of bits in `{operator}`, at offset {at}")]
+    NegativeShift {
         /// Where the operator is.
         at: usize,
         /// Which one.
@@ -183,6 +195,7 @@ impl Expr {
                 match why {
                     Undefined::Overflow(op) => ExprError::Overflow { at, operator: op.token() },
                     Undefined::ZeroDivisor(op) => ExprError::DivisionByZero { at, operator: op.token() },
+                    Undefined::NegativeShift(op) => ExprError::NegativeShift { at, operator: op.token() },
                     Undefined::NotIndex(op) => unreachable!("the parser has checked the operands of `{}`", op.token()),
                 }
             }
@@ -225,15 +238,22 @@ pub fn condition(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<boo
     Expr::parse(text)?.condition(lookup)
 }
 
-/// The operators of a precedence, from the loosest. Of two that begin alike the longer one comes first.
+/// The operators of a precedence, from the loosest.
 const OR: &[Op] = &[Op::Or];
 const AND: &[Op] = &[Op::And];
 const COMPARE: &[Op] = &[Op::Eq, Op::Ne, Op::Le, Op::Ge, Op::Lt, Op::Gt];
-const SUM: &[Op] = &[Op::Add, Op::Sub];
-const PRODUCT: &[Op] = &[Op::Mul, Op::Div, Op::Rem];
+/// The same of those on integers.
+const INTEGERS: &[&[Op]] = &[
+    &[Op::BitOr],
+    &[Op::BitXor],
+    &[Op::BitAnd],
+    &[Op::Shl, Op::Shr],
+    &[Op::Add, Op::Sub],
+    &[Op::Mul, Op::Div, Op::Rem],
+];
 
 /// The operators that are written as calls.
-const FUNCTIONS: &[Op] = &[Op::CeilDiv, Op::Min, Op::Max, Op::Abs, Op::Select];
+const FUNCTIONS: &[Op] = &[Op::CeilDiv, Op::Min, Op::Max, Op::Abs, Op::Popcount, Op::Select];
 
 struct Parser<'a> {
     text: &'a str,
@@ -271,7 +291,11 @@ impl<'a> Parser<'a> {
     }
 
     fn maybe_op(&mut self, row: &[Op]) -> Option<Op> {
-        row.iter().copied().find(|op| self.maybe(op.token()))
+        // The longest operator that the text begins with, `||` and not `|`.
+        let text = self.peek();
+        let infix = Op::ALL.iter().copied().filter(|op| matches!(op.form(), Form::Infix(_)));
+        let op = infix.filter(|op| text.starts_with(op.token())).max_by_key(|op| op.token().len());
+        op.filter(|op| row.contains(op) && self.maybe(op.token()))
     }
 
     fn part(&mut self, at: usize, what: What) -> usize {
@@ -319,15 +343,15 @@ impl<'a> Parser<'a> {
     }
 
     fn comparison(&mut self) -> Parsed {
-        self.chain(COMPARE, Kind::Integer, Kind::Condition, Self::sum)
+        self.chain(COMPARE, Kind::Integer, Kind::Condition, |p| p.integers(INTEGERS))
     }
 
-    fn sum(&mut self) -> Parsed {
-        self.chain(SUM, Kind::Integer, Kind::Integer, Self::product)
-    }
-
-    fn product(&mut self) -> Parsed {
-        self.chain(PRODUCT, Kind::Integer, Kind::Integer, Self::unary)
+    /// Operands of the tightest operators, joined by these, from the loosest.
+    fn integers(&mut self, rows: &[&[Op]]) -> Parsed {
+        match rows {
+            [] => self.unary(),
+            [row, tighter @ ..] => self.chain(row, Kind::Integer, Kind::Integer, |p| p.integers(tighter)),
+        }
     }
 
     /// Every recursion passes here, so here the depth is counted.
@@ -352,6 +376,11 @@ impl<'a> Parser<'a> {
             let (operand, kind) = self.unary()?;
             want(at + 1, kind, Kind::Integer)?;
             return Ok((self.part(at, What::Op(Op::Neg, vec![operand])), Kind::Integer));
+        }
+        if self.maybe("~") {
+            let (operand, kind) = self.unary()?;
+            want(at + 1, kind, Kind::Integer)?;
+            return Ok((self.part(at, What::Op(Op::BitNot, vec![operand])), Kind::Integer));
         }
         if !self.peek().starts_with("!=") && self.maybe("!") {
             let (operand, kind) = self.unary()?;
@@ -396,7 +425,7 @@ impl<'a> Parser<'a> {
                     None => Err(ExprError::Unexpected {
                         at,
                         found: quoted(word),
-                        expected: "`ceildiv`, `min`, `max`, `abs` or `select`",
+                        expected: "`ceildiv`, `min`, `max`, `abs`, `popcount` or `select`",
                     }),
                 }
             }

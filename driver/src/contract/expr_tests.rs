@@ -29,6 +29,23 @@ fn message(text: &str) -> String {
 }
 
 #[test]
+fn operators_on_bits_bind_as_in_programs() {
+    let value = |text: &str| integer(text, &|name| (name == "N").then_some(12));
+    for (text, want) in [
+        ("1 | 2 ^ 3 & 2 << 1 + 1", 1 | (2 ^ (3 & (2 << 2)))),
+        ("N >> 1 << 2", 24),
+        ("~N & 0 - 1", -13),
+        ("popcount(N) | 8", 10),
+        ("-5 >> 1", -3),
+    ] {
+        assert_eq!(value(text), Ok(want), "{text}");
+    }
+    assert_eq!(condition("N & 4 == 4 && N | 1 != 12 || N < 1", &|_| Some(12)), Ok(true));
+    assert_eq!(value("1 << N - 13"), Err(ExprError::NegativeShift { at: 2, operator: "<<" }));
+    assert_eq!(value("1 << 63"), Err(ExprError::Overflow { at: 2, operator: "<<" }));
+}
+
+#[test]
 fn integers_have_the_usual_precedence() {
     let rows = [
         ("0", 0),
@@ -119,7 +136,7 @@ fn refusals_say_what_was_found_and_where() {
         ("1 + (M == 1)", "found a condition, expected an integer, at offset 4"),
         ("!M", "found an integer, expected a condition, at offset 1"),
         ("min(M == 1)", "found a condition, expected an integer, at offset 4"),
-        ("system(1)", "found `system`, expected `ceildiv`, `min`, `max`, `abs` or `select`, at offset 0"),
+        ("system(1)", "found `system`, expected `ceildiv`, `min`, `max`, `abs`, `popcount` or `select`, at offset 0"),
         ("ceildiv(1)", "`ceildiv` takes 2 arguments, found 1, at offset 0"),
         ("min()", "`min` takes at least 1 argument, found 0, at offset 0"),
         ("min(1,)", "found `)`, expected an integer, a name or `(`, at offset 6"),

@@ -25,13 +25,15 @@ impl Interval {
         Interval { lo: multiple(Op::CeilDiv, self.lo), hi: multiple(Op::Div, self.hi) }
     }
 
-    /// What `a op b` can be for operands in these intervals; `None` where a divisor may be below 1, or `op` gives no integer.
+    /// What `a op b` can be for operands in these intervals; `None` where a divisor may be below 1 or a shift below 0, or `op` gives no integer.
     /// Bounds beyond 128 bits are cut there.
     pub fn of(op: Op, a: Interval, b: Interval) -> Option<Interval> {
         match op {
             // Each of these goes one way in either operand while the other stands still, so the ends are at corners.
             Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {}
             Op::Div | Op::CeilDiv if b.lo > 0 => {}
+            Op::Shl | Op::Shr if b.lo >= 0 => {}
+            Op::BitAnd | Op::BitOr | Op::BitXor => return Some(Interval::of_bits(op, a, b)),
             Op::Rem if b.lo > 0 => {
                 let below = b.hi - 1;
                 return Some(Interval::new(0, if a.lo >= 0 { a.hi.min(below) } else { below }));
@@ -48,5 +50,32 @@ impl Interval {
         let corners = [corner(a.lo, b.lo), corner(a.lo, b.hi), corner(a.hi, b.lo), corner(a.hi, b.hi)];
         let (lo, hi) = corners.iter().fold((i128::MAX, i128::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
         Some(Interval { lo, hi })
+    }
+
+    /// What `a op b` can be, of the operators on bits.
+    fn of_bits(op: Op, a: Interval, b: Interval) -> Interval {
+        // So many bits beside the sign hold every value of both.
+        let bits = |x: i128| i128::BITS - (if x < 0 { !x } else { x }).leading_zeros();
+        let all = |x: Interval| bits(x.lo).max(bits(x.hi));
+        let ones = |n: u32| if n >= 127 { i128::MAX } else { (1 << n) - 1 };
+        let most = ones(all(a).max(all(b)));
+        match (op, a.lo >= 0, b.lo >= 0) {
+            (Op::BitAnd, true, true) => Interval::new(0, a.hi.min(b.hi)),
+            // Of a number with a sign all bits may be set.
+            (Op::BitAnd, true, false) => Interval::new(0, a.hi),
+            (Op::BitAnd, false, true) => Interval::new(0, b.hi),
+            (Op::BitOr, true, true) => Interval::new(a.lo.max(b.lo), most),
+            (_, true, true) => Interval::new(0, most),
+            _ => Interval::new(!most, most),
+        }
+    }
+
+    /// What `op a` can be; `None` if `op` gives no integer.
+    pub fn of_one(op: Op, a: Interval) -> Option<Interval> {
+        match op {
+            Op::BitNot => Some(Interval::new(!a.hi, !a.lo)),
+            Op::Popcount => Some(Interval::new(0, 64)),
+            _ => None,
+        }
     }
 }

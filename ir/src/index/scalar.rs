@@ -37,6 +37,8 @@ pub enum Undefined {
     Overflow(Op),
     /// A division by zero.
     ZeroDivisor(Op),
+    /// A shift by less than nothing.
+    NegativeShift(Op),
     /// The operator is not one of index arithmetic, or its operands are not what it takes.
     NotIndex(Op),
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Undefined {
         match self {
             Undefined::Overflow(op) => write!(f, "the result of `{}` does not fit 64 bits", op.token()),
             Undefined::ZeroDivisor(op) => write!(f, "division by zero in `{}`", op.token()),
+            Undefined::NegativeShift(op) => write!(f, "shift by a negative number of bits in `{}`", op.token()),
             Undefined::NotIndex(op) => write!(f, "`{}` is not index arithmetic here", op.token()),
         }
     }
@@ -54,7 +57,7 @@ impl fmt::Display for Undefined {
 /// `a op b` of integers beyond 64 bits: what [`binary`] narrows, modular arithmetic wraps, and intervals are made of.
 ///
 /// # Errors
-/// A division by zero, a result that does not fit 128 bits (never for operands of 64), or an operator that gives no integer.
+/// A division by zero, a shift by less than 0, a result that does not fit 128 bits (never for operands of 64), or an operator that gives no integer.
 pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
     let overflow = Undefined::Overflow(op);
     let divides = matches!(op, Op::Div | Op::Rem | Op::CeilDiv);
@@ -80,6 +83,14 @@ pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
             let rest = a.wrapping_rem(b);
             Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
         }
+        Op::BitAnd => Some(a & b),
+        Op::BitOr => Some(a | b),
+        Op::BitXor => Some(a ^ b),
+        Op::Shl | Op::Shr if b < 0 => return Err(Undefined::NegativeShift(op)),
+        // All that is beyond a sign and 126 bits gives what these give.
+        Op::Shr => Some(a >> b.min(127)),
+        Op::Shl if a == 0 => Some(0),
+        Op::Shl => (b <= 126).then(|| 1i128 << b).and_then(|factor| a.checked_mul(factor)),
         // Unary, of truth values or of fractions.
         _ => return Err(Undefined::NotIndex(op)),
     }
@@ -94,6 +105,9 @@ pub fn exact_unary(op: Op, a: i128) -> Result<i128, Undefined> {
     match op {
         Op::Neg => a.checked_neg().ok_or(Undefined::Overflow(op)),
         Op::Abs => a.checked_abs().ok_or(Undefined::Overflow(op)),
+        Op::BitNot => Ok(!a),
+        // Of the 64 bits of an index.
+        Op::Popcount => Ok(i128::from((a as i64).count_ones())),
         _ => Err(Undefined::NotIndex(op)),
     }
 }
@@ -137,15 +151,19 @@ fn narrow(op: Op, x: i128) -> Result<Scalar, Undefined> {
 /// The operand that an operation gives back unchanged, by its number, of operands some of which are known.
 pub fn unchanged(op: Op, operands: [Option<i64>; 2]) -> Option<usize> {
     match (op, operands) {
-        (Op::Add, [Some(0), _]) | (Op::Mul, [Some(1), _]) => Some(1),
-        (Op::Add | Op::Sub, [_, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [_, Some(1)]) => Some(0),
+        (Op::Add | Op::BitOr | Op::BitXor, [Some(0), _]) | (Op::Mul, [Some(1), _]) => Some(1),
+        (Op::BitAnd, [Some(-1), _]) => Some(1),
+        (Op::BitOr | Op::BitXor, [_, Some(0)]) | (Op::BitAnd, [_, Some(-1)]) => Some(0),
+        (Op::Add | Op::Sub | Op::Shl | Op::Shr, [_, Some(0)]) | (Op::Mul | Op::Div | Op::CeilDiv, [_, Some(1)]) => {
+            Some(0)
+        }
         _ => None,
     }
 }
 
 /// Whether an operation gives 0 whatever the operand is that is not known.
 pub fn vanishes(op: Op, operands: [Option<i64>; 2]) -> bool {
-    matches!((op, operands), (Op::Mul, [Some(0), _] | [_, Some(0)]) | (Op::Rem, [_, Some(1 | -1)]))
+    matches!((op, operands), (Op::Mul | Op::BitAnd, [Some(0), _] | [_, Some(0)]) | (Op::Rem, [_, Some(1 | -1)]))
 }
 
 /// How often a loop from `start` to before `end` runs; `None` if its step is not at least 1.

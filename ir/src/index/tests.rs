@@ -61,6 +61,25 @@ fn what_does_not_fit_and_what_is_divided_by_zero_has_no_value() {
     assert_eq!(binary(Op::And, 1, 1), Err(Undefined::NotIndex(Op::And)));
 }
 
+#[test]
+fn shifts_and_bits_of_indices() {
+    let int = |op, a, b| binary(op, a, b).map(|x| x.int().unwrap());
+    assert_eq!(int(Op::Shl, -3, 4), Ok(-48));
+    assert_eq!(int(Op::Shl, 1, 62), Ok(1 << 62));
+    assert_eq!(int(Op::Shl, -1, 63), Ok(i64::MIN));
+    assert_eq!(int(Op::Shl, 0, i64::MAX), Ok(0));
+    assert_eq!(int(Op::Shr, -5, 1), Ok(-3));
+    assert_eq!([int(Op::Shr, -5, i64::MAX), int(Op::Shr, 5, 64)], [Ok(-1), Ok(0)]);
+    assert_eq!(int(Op::Shl, 1, 63), Err(Undefined::Overflow(Op::Shl)));
+    assert_eq!(int(Op::Shl, 1, i64::MAX), Err(Undefined::Overflow(Op::Shl)));
+    for op in [Op::Shl, Op::Shr] {
+        assert_eq!(int(op, 0, -1), Err(Undefined::NegativeShift(op)));
+    }
+    assert_eq!([int(Op::BitAnd, -2, 7), int(Op::BitOr, -8, 3), int(Op::BitXor, -1, 5)], [Ok(6), Ok(-5), Ok(-6)]);
+    assert_eq!(unary(Op::BitNot, i64::MIN), Ok(Scalar::Int(i64::MAX)));
+    assert_eq!(unary(Op::Popcount, -1), Ok(Scalar::Int(64)));
+}
+
 /// What is known of an operation without one operand is right for every value of that.
 #[test]
 fn shortcuts_are_what_the_operation_gives() {
@@ -86,12 +105,15 @@ fn shortcuts_are_what_the_operation_gives() {
 fn intervals_hold_every_result_and_not_much_more() {
     let ends = -5..=5i64;
     let intervals: Vec<(i64, i64)> = ends.clone().flat_map(|lo| (lo..=5).map(move |hi| (lo, hi))).collect();
-    for op in [Op::Add, Op::Sub, Op::Mul, Op::Min, Op::Max, Op::Div, Op::Rem, Op::CeilDiv] {
+    let loose = [Op::Rem, Op::BitAnd, Op::BitOr, Op::BitXor];
+    let tight = [Op::Add, Op::Sub, Op::Mul, Op::Min, Op::Max, Op::Div, Op::CeilDiv, Op::Shl, Op::Shr];
+    for op in loose.into_iter().chain(tight) {
         for &(a, b) in &intervals {
             for &(c, d) in &intervals {
                 let wide = |lo: i64, hi: i64| Interval::new(lo.into(), hi.into());
                 let Some(bound) = Interval::of(op, wide(a, b), wide(c, d)) else {
-                    assert!(DIVISIONS.contains(&op) && c < 1, "{op:?}");
+                    let shifts = [Op::Shl, Op::Shr].contains(&op) && c < 0;
+                    assert!(shifts || DIVISIONS.contains(&op) && c < 1, "{op:?}");
                     continue;
                 };
                 let values =
@@ -99,7 +121,10 @@ fn intervals_hold_every_result_and_not_much_more() {
                 let values: Vec<i128> = values.collect();
                 let (least, most) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
                 assert!(bound.lo <= least && most <= bound.hi, "{op:?} {a}..{b} {c}..{d}: {bound:?}");
-                assert!(op == Op::Rem || (bound.lo, bound.hi) == (least, most), "{op:?} {a}..{b} {c}..{d}: {bound:?}");
+                assert!(
+                    loose.contains(&op) || (bound.lo, bound.hi) == (least, most),
+                    "{op:?} {a}..{b} {c}..{d}: {bound:?}"
+                );
             }
         }
     }

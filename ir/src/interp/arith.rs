@@ -8,7 +8,8 @@ use super::Numbers;
 use super::tile::{Tile, computed, wrapped};
 use crate::index::{self, Undefined};
 use crate::interp::errors;
-use crate::numerics::erf;
+use crate::numerics::cast::{int_format, register_format};
+use crate::numerics::{element, element_unary, erf};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -28,7 +29,7 @@ pub(super) fn common_elem(operands: &[Rc<Tile>]) -> Elem {
 /// Applies `op` to operands of the shape of the result, which are kept as `elem` is but for the condition of a selection.
 ///
 /// # Errors
-/// An integer is divided by zero.
+/// The operator is none of such elements.
 pub(super) fn elementwise(
     op: Op,
     elem: Elem,
@@ -83,12 +84,13 @@ fn results(op: Op, elem: Elem, args: &[&Tile]) -> Result<Numbers, Undefined> {
         },
         [a, b] if int => {
             let exact: Result<Vec<i128>, _> =
-                a.integers().zip(b.integers()).map(|(x, y)| index::exact(op, x, y)).collect();
+                a.integers().zip(b.integers()).map(|(x, y)| element(op, register_format(elem), x, y)).collect();
             wrapped(elem, exact?.into_iter())
         }
         [a, b] => binary(op, &a.data.floats(), &b.data.floats()).into(),
         [a] if int => {
-            let exact: Result<Vec<i128>, _> = a.integers().map(|x| index::exact_unary(op, x)).collect();
+            let own = int_format(elem).ok_or(Undefined::NotIndex(op))?;
+            let exact: Result<Vec<i128>, _> = a.integers().map(|x| element_unary(op, own, x)).collect();
             wrapped(elem, exact?.into_iter())
         }
         [a] => unary(op, &a.data.floats()).into(),

@@ -76,6 +76,10 @@ pub(super) fn elementwise(
             Op::Neg | Op::Abs => e(0),
             Op::Rem | Op::CeilDiv if e(0) == 0.0 && e(1) == 0.0 => 0.0,
             Op::Rem => arg(1, at).abs() + e(1),
+            Op::Shl | Op::Shr | Op::BitAnd | Op::BitOr | Op::BitXor | Op::BitNot | Op::Popcount => {
+                // Any bit may be another.
+                if (0..args.len()).all(|i| e(i) == 0.0) { 0.0 } else { f64::INFINITY }
+            }
             Op::CeilDiv => 1.0 + (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
             // Which is the larger of two that are near is open.
             Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {

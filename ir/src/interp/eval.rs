@@ -331,7 +331,7 @@ impl Machine<'_> {
 
     fn index_op(&self, op: Op, a: i64, b: i64, span: Span) -> Result<Val, Fail> {
         let value = match op {
-            Op::Neg | Op::Abs => index::unary(op, a),
+            Op::Neg | Op::Abs | Op::BitNot | Op::Popcount => index::unary(op, a),
             _ if op.is_function() => {
                 let x = Tile::weak(Elem::F32, a as f64);
                 let out = arith::elementwise(op, Elem::F32, Vec::new(), &[&x], self.opts.accuracy.is_some());

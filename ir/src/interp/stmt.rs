@@ -276,11 +276,8 @@ impl Machine<'_> {
         let check = self.check.clone();
         let old = Rc::new(self.load(to, &value.shape, check.as_deref())?);
         let elem = arith::common_elem(&[old.clone(), value.clone()]);
-        if op.arity() != 2 {
+        if !op.combines() {
             return Err(fail(codes::ILL_FORMED, self.at, "this operation cannot be done in memory"));
-        }
-        if matches!(op, Op::Div | Op::Rem | Op::CeilDiv) {
-            return Err(fail(codes::ILL_FORMED, self.at, "a division cannot be done in memory"));
         }
         let sum = arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some());
         sum.map_err(|why| fail(codes::INDEX_ARITHMETIC, self.at, why.to_string()))

@@ -18,4 +18,4 @@ mod tests;
 
 pub use erf::erf;
 pub use float::{FloatFormat, Overflow, Specials, float_format};
-pub use int::IntFormat;
+pub use int::{IntFormat, element, element_unary};

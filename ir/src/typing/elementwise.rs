@@ -203,10 +203,10 @@ impl Types<'_> {
                 }
                 _ => Ok(()),
             },
-            Domain::Integer => match ty {
-                Type::Index => Ok(()),
-                Type::Scalar(e) if may_be(self.k, *e, ElemClass::Int) => Ok(()),
-                _ => Err(self.wrong(op, arg, ty, "indices and integer scalars")),
+            Domain::Integer => match ty.elem() {
+                None if *ty == Type::Index => Ok(()),
+                Some(e) if may_be(self.k, e, ElemClass::Int) => Ok(()),
+                _ => Err(self.wrong(op, arg, ty, "integers")),
             },
             Domain::Float => match ty {
                 // Beside others it takes their type.
@@ -238,7 +238,7 @@ impl Types<'_> {
         match op.domain() {
             Domain::Float => d.with_note("convert the operand: `cast<f32>(x)`").into(),
             Domain::Logic | Domain::Select => d.with_note("write a comparison, such as `x != 0`").into(),
-            Domain::Integer => d.with_note("tiles have `/`; remainders are for index arithmetic").into(),
+            Domain::Integer => d.with_note("convert the operand: `cast<i32>(x)`").into(),
             Domain::Numeric | Domain::Compare => d.with_note("use `select` to turn a truth value into a number").into(),
         }
     }

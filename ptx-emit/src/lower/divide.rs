@@ -1,4 +1,4 @@
-//! Division of 32-bit numbers that are not negative.
+//! Division: of 32-bit indices that are not negative, and of elements.
 //!
 //! The assembler (ptxas 13.0) makes some 25 dependent instructions of `div.u32`, of a literal divisor too. A walk over tiles divides in front of its
 //! first TMA load, and nothing hides that.
@@ -8,7 +8,59 @@ use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
+/// The quotient rounded toward minus infinity, and what it leaves.
+pub(super) struct Floored {
+    pub(super) quotient: Reg,
+    pub(super) remainder: Reg,
+}
+
 impl Lower<'_> {
+    /// Of an i32 by a positive literal that is no power of two: of a negative number the complement is divided, which is not negative.
+    pub(super) fn floored_by_literal(&mut self, n: Reg, d: i64) -> Floored {
+        let sign = self.emit.pure(Class::B32, P::ShrS32, [n.into(), Operand::Imm(31)]);
+        let size = self.emit.pure(Class::B32, P::XorB32, [n.into(), sign.into()]);
+        let (q, _) = self.divide_by_literal(size, d);
+        let quotient = self.emit.pure(Class::B32, P::XorB32, [q.into(), sign.into()]);
+        Floored { quotient, remainder: self.rest(n, quotient, Operand::Imm(d)) }
+    }
+
+    /// Of elements of u32, by one that may be zero if `maybe_zero`. What the machine gives by zero is open, so nobody sees it.
+    pub(super) fn unsigned_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
+        let mut quotient = self.emit.pure(Class::B32, P::DivU32, [n.into(), d.into()]);
+        if maybe_zero {
+            let divides = self.emit.pure(Class::Pred, P::SetpNeS32, [d.into(), Operand::Imm(0)]);
+            quotient = self.emit.pure(Class::B32, P::SelpB32, [quotient.into(), Operand::Imm(0), divides.into()]);
+        }
+        Floored { quotient, remainder: self.rest(n, quotient, d.into()) }
+    }
+
+    /// Of elements with a sign, by one that may be zero if `maybe_zero`. The machine truncates: where a remainder has the other sign than the
+    /// divisor, the quotient is one less.
+    pub(super) fn floored_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
+        let class = self.emit.func.regs[n];
+        let pick = |narrow: P, wide: P| if class == Class::B32 { narrow } else { wide };
+        let mut q = self.emit.pure(class, pick(P::DivS32, P::DivS64), [n.into(), d.into()]);
+        let zero = self.int_literal(0, class);
+        if maybe_zero {
+            let divides = self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [d.into(), Operand::Imm(0)]);
+            q = self.choose(divides, q, zero);
+        }
+        let product = self.emit.pure(class, pick(P::MulLoS32, P::MulLoS64), [q.into(), d.into()]);
+        let rest = self.emit.pure(class, pick(P::SubS32, P::SubS64), [n.into(), product.into()]);
+        // By zero the rest is the number itself.
+        let signs = self.emit.pure(class, pick(P::XorB32, P::XorB64), [rest.into(), d.into()]);
+        let apart = self.emit.pure(Class::Pred, pick(P::SetpLtS32, P::SetpLtS64), [signs.into(), Operand::Imm(0)]);
+        let left = self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [rest.into(), Operand::Imm(0)]);
+        let mut short = self.emit.pure(Class::Pred, P::AndPred, [apart.into(), left.into()]);
+        if maybe_zero {
+            let divides = self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [d.into(), Operand::Imm(0)]);
+            short = self.emit.pure(Class::Pred, P::AndPred, [short.into(), divides.into()]);
+        }
+        let less = self.emit.pure(class, pick(P::SubS32, P::SubS64), [q.into(), Operand::Imm(1)]);
+        let back = self.emit.pure(class, pick(P::AddS32, P::AddS64), [rest.into(), d.into()]);
+        Floored { quotient: self.choose(short, less, q), remainder: self.choose(short, back, rest) }
+    }
+
     /// Quotient and remainder of a number below 2^31 by a positive one that is no power of two.
     pub(super) fn divide32(&mut self, n: Int, d: Int) -> (Reg, Reg) {
         let x = self.in32(n);

@@ -20,6 +20,7 @@ use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 
 impl Lower<'_> {
+    /// The elements of `e` in a class: in the class that its type is computed in, and then, beside a wider type, as one of that.
     pub(super) fn eval(
         &mut self,
         e: Expr,
@@ -27,6 +28,20 @@ impl Lower<'_> {
         group: &[usize],
         class: Class,
     ) -> Result<Vec<Reg>, Reported> {
+        let wide = matches!(class, Class::B64 | Class::F64);
+        // What is made of literals has no type of its own, and is computed as what it stands beside.
+        if wide
+            && let Kind::Number(own @ (Class::B32 | Class::F32)) = self.kind_of(e)?
+            && let Some(elem) = self.elem_of_expr(e)
+        {
+            let xs = self.eval_as(e, operands, group, own)?;
+            return Ok(xs.into_iter().map(|x| self.widened(x, elem, class)).collect());
+        }
+        self.eval_as(e, operands, group, class)
+    }
+
+    /// The same, computed in the class all the way.
+    fn eval_as(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
             return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
         }
@@ -76,8 +91,9 @@ impl Lower<'_> {
                         (self.eval(args[1], operands, group, class)?, self.eval(args[2], operands, group, class)?);
                     Ok((0..group.len()).map(|i| self.choose(conds[i], a[i], b[i])).collect())
                 }
-                Domain::Integer => self.eval_index(e, group, class),
-                Domain::Numeric | Domain::Float => self.eval_repeated(e, (op, &args), operands, group, class),
+                Domain::Numeric | Domain::Integer | Domain::Float => {
+                    self.eval_repeated(e, (op, &args), operands, group, class)
+                }
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
             ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
@@ -132,12 +148,19 @@ impl Lower<'_> {
         for &a in args {
             parts.push(self.eval(a, operands, group, class)?);
         }
-        let unsigned = class == Class::B32 && self.elem_of_expr(e) == Some(Elem::U32);
+        let elem = self.elem_of_expr(e);
+        let unsigned = class == Class::B32 && elem == Some(Elem::U32);
         let mut out = Vec::new();
         for i in 0..group.len() {
             let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
             if unsigned && op == Op::Abs {
                 out.push(xs[0]);
+                continue;
+            }
+            if let Some(elem) = elem
+                && let Some(r) = self.integer(op, elem, args, &xs)
+            {
+                out.push(r);
                 continue;
             }
             match self.arithmetic(op, (class, unsigned), &xs) {
@@ -249,11 +272,13 @@ impl Lower<'_> {
                 {
                     return Ok(found);
                 }
-                let mut class = self.class_of_expr(args[0])?;
-                let other = self.class_of_expr(args[1])?;
-                if self.kind_of(args[0])? == Kind::Index {
-                    class = other;
-                }
+                let classes = [self.kind_of(args[0])?, self.kind_of(args[1])?];
+                // Of two types the wider one.
+                let class = match classes {
+                    [Kind::Index, Kind::Number(class)] | [Kind::Number(class), Kind::Index] => class,
+                    [_, Kind::Number(class @ (Class::B64 | Class::F64))] | [Kind::Number(class), _] => class,
+                    [Kind::Index, Kind::Index] => Class::F32,
+                };
                 let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
                 let unsigned = class == Class::B32 && args.iter().any(|&x| self.elem_of_expr(x) == Some(Elem::U32));
                 for i in 0..group.len() {
@@ -372,6 +397,11 @@ impl Lower<'_> {
                     };
                     return value.ok_or(()).map_err(|()| self.overflow(e, None));
                 }
+                if args.len() == 1
+                    && let Some(x) = self.int_of_bits(op, a)
+                {
+                    return Ok(x);
+                }
                 let b = match args.get(1) {
                     Some(&b) => self.index(b)?,
                     None => return Err(self.unsupported(e, "this operator does not work on indices")),
@@ -389,9 +419,19 @@ impl Lower<'_> {
                             .ok_or(())
                             .map_err(|()| self.overflow(e, None)),
                     },
-                    Op::Add | Op::Sub | Op::Div | Op::Rem | Op::CeilDiv | Op::Min | Op::Max => {
-                        let divisor = matches!(op, Op::Div | Op::Rem | Op::CeilDiv).then_some(b);
-                        self.known_op(e, op, [a, b]).ok_or(()).map_err(|()| self.overflow(e, divisor))
+                    Op::Add
+                    | Op::Sub
+                    | Op::Div
+                    | Op::Rem
+                    | Op::CeilDiv
+                    | Op::Min
+                    | Op::Max
+                    | Op::Shl
+                    | Op::Shr
+                    | Op::BitAnd
+                    | Op::BitOr
+                    | Op::BitXor => {
+                        self.known_op(e, op, [a, b]).ok_or(()).map_err(|()| self.overflow(e, Some((op, b))))
                     }
                     _ => Err(self.unsupported(e, "this operator does not work on indices")),
                 }

@@ -13,15 +13,20 @@ use tilec_ir::index::{self, Interval};
 use tilec_ir::ops::Op;
 
 impl Lower<'_> {
-    /// What keeps an operation from being compiled: a divisor that may not be positive, or a result that may be too large.
-    pub(super) fn overflow(&mut self, e: Expr, divisor: Option<Int>) -> Reported {
+    /// What keeps an operation from being compiled: a divisor that may not be positive, a shift by what may be negative, or a result that may be too
+    /// large.
+    pub(super) fn overflow(&mut self, e: Expr, right: Option<(Op, Int)>) -> Reported {
         let text = tilec_ir::print::print_expr(self.k, e);
-        let (message, note) = match divisor.filter(|b| b.lo < 1) {
-            Some(_) => (
+        let (message, note) = match right {
+            Some((Op::Shl | Op::Shr, b)) if b.lo < 0 => (
+                format!("`{text}` may shift by a negative number of bits"),
+                "shift by what is not below 0: by a literal, or by `max(0, x)`",
+            ),
+            Some((Op::Div | Op::Rem | Op::CeilDiv, b)) if b.lo < 1 => (
                 format!("the divisor of `{text}` may not be positive"),
                 "sizes are at least 1: divide by one, by a literal, or by `max(1, x)`",
             ),
-            None => (
+            _ => (
                 format!("`{text}` may not fit 64 bits"),
                 "sizes may be up to 2^31, strides up to 2^40; bound products of sizes (`where Z * H <= 65535`)",
             ),
@@ -29,7 +34,24 @@ impl Lower<'_> {
         self.sink.report(Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], message).with_note(note))
     }
 
-    /// `a op b`; `None` if the result may not fit 64 bits or the divisor may not be positive.
+    /// `~a`, `popcount(a)`; `None`: another operator.
+    pub(super) fn int_of_bits(&mut self, op: Op, a: Int) -> Option<Int> {
+        let Interval { lo, hi } = Interval::of_one(op, a.interval())?;
+        if let Some(x) = a.as_const() {
+            return Some(Int::constant(index::unary(op, x).ok()?.int()?));
+        }
+        // Of a negative number the bits of all 64 count.
+        let narrow = fits32(a.lo, a.hi) && (op == Op::BitNot || a.lo >= 0);
+        let (x, pick) = if narrow { (self.as32(a), 0) } else { (self.as64(a), 1) };
+        let (class, instr) = match op {
+            Op::BitNot => [(Class::B32, P::NotB32), (Class::B64, P::NotB64)][pick],
+            _ => (Class::B32, [P::PopcB32, P::PopcB64][pick]),
+        };
+        let reg = self.emit.pure(class, instr, [x]);
+        Some(Int { repr: if class == Class::B32 { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi })
+    }
+
+    /// `a op b`; `None` if the result may not fit 64 bits, the divisor may not be positive or a shift may be negative.
     pub(super) fn int_op(&mut self, op: Op, a: Int, b: Int) -> Option<Int> {
         let Interval { lo, hi } = Interval::of(op, a.interval(), b.interval())?;
         if lo < i128::from(i64::MIN) || hi > i128::from(i64::MAX) {
@@ -67,7 +89,22 @@ impl Lower<'_> {
         let class = if narrow { Class::B32 } else { Class::B64 };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let pick = |n: P, w: P| if narrow { n } else { w };
+        if matches!(op, Op::Shl | Op::Shr) {
+            let most = Int::constant(64);
+            let by = if fits32(b.lo, b.hi) { b } else { self.int_op(Op::Min, b, most)? };
+            let by = self.as32(Int { lo: by.lo.min(64), hi: by.hi.min(64), ..by });
+            let instr = if op == Op::Shl { pick(P::ShlB32, P::ShlB64) } else { pick(P::ShrS32, P::ShrS64) };
+            let x = match x {
+                Operand::Reg(_) => x,
+                literal => self.emit.pure(class, pick(P::MovB32, P::MovB64), [literal]).into(),
+            };
+            let reg = self.emit.pure(class, instr, [x, by]);
+            return Some(Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi });
+        }
         let (instr, y) = match (op, shift) {
+            (Op::BitAnd, _) => (pick(P::AndB32, P::AndB64), y),
+            (Op::BitOr, _) => (pick(P::OrB32, P::OrB64), y),
+            (Op::BitXor, _) => (pick(P::XorB32, P::XorB64), y),
             (Op::Mul, Some(s)) => (pick(P::ShlB32, P::ShlB64), Operand::Imm(s)),
             (Op::Div, Some(s)) => (pick(P::ShrS32, P::ShrS64), Operand::Imm(s)),
             (Op::Rem, Some(s)) => (pick(P::AndB32, P::AndB64), Operand::Imm((1i64 << s) - 1)),

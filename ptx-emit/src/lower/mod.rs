@@ -6,7 +6,7 @@
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `threads`: who a thread is |
-//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `conversions`, `packing`, `tiles` (elements of register tiles) |
+//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `access`, `load`, `bytes`, `matrices`, `runs` |
 //! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
@@ -39,6 +39,7 @@ mod grids;
 mod in_place;
 mod index;
 mod inputs;
+mod integers;
 mod ints;
 mod kinds;
 mod known;

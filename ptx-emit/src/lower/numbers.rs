@@ -3,6 +3,7 @@
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::types::Elem;
 
 impl Lower<'_> {
     /// `a` where `cond` holds, else `b`, both of one class.
@@ -53,6 +54,14 @@ impl Lower<'_> {
             _ => return x,
         };
         self.emit.pure(to, op, [x.into()])
+    }
+
+    /// A number of a type in its own class, in a wider one.
+    pub(super) fn widened(&mut self, x: Reg, elem: Elem, to: Class) -> Reg {
+        if elem == Elem::U32 && to == Class::B64 && self.emit.func.regs[x] == Class::B32 {
+            return self.emit.pure(to, P::CvtU64U32, [x.into()]);
+        }
+        self.convert(x, to)
     }
 
     /// Copies `src` into `dst`, registers of one class.

@@ -42,6 +42,9 @@ macro_rules! integer_rows {
         "9.7.1" V6_0 Pure [B64] [B64I] "one-operand integer arithmetic" {
             NegS64 "neg.s64", AbsS64 "abs.s64",
         }
+        "9.7.1" V6_0 Pure [B32] [B64I] "how many bits of 64 are set" {
+            PopcB64 "popc.b64",
+        }
         "9.7.1.19" V6_0 Pure [B32] [B32I, B32I, B32I] "the bit field of `a` at `b` of length `c`" {
             BfeU32 "bfe.u32", BfeS32 "bfe.s32",
         }

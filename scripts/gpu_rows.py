@@ -29,6 +29,8 @@ CASES = [(65536, 256), (4096, 1024), (16384, 1024), (16384, 2048), (4096, 4096),
 TORCH_TYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 # Of a result's size: one rounding to the type, and what f32 sums of a row are off by.
 BOUNDS = {"f32": 2e-5, "bf16": 2.0**-8, "f16": 2.0**-10}
+# PyTorch copies more bytes at once at a lower rate.
+PIECE = 1 << 28
 CONTESTANTS = ["tilec", "copy", "eager", "compiled"]
 COLUMNS = [
     "tag", "kind", "case", "type", *(f"{n}_{c}" for n in CONTESTANTS for c in ("us", "spread")), "gb_s", "of_copy", "of_copy_min", "of_copy_max", "over_eager",
@@ -41,16 +43,18 @@ Case = dict[str, Any]
 class Kind:
     """What a program computes: its parameters in order, and the same in PyTorch.
 
-    A `matrix` has rows, a `vector` is as long as a row, `labels` are a number below its length for each row, a `column` is a number for each row.
+    A `matrix` has rows, `shares` are one whose rows add up to 1, a `vector` is as long as a row, `labels` are a number below its length for each row, a `column` is a number for each row.
     """
 
     takes: tuple[str, ...]
     makes: tuple[str, ...]
     compute: Callable[..., tuple[Any, ...]]
+    # The size of what a row's results are differences of, where that is more than they are.
+    magnitude: Callable[..., Any] | None = None
 
     def matrices(self) -> int:
         """Matrices that are read or written."""
-        return [*self.takes, *self.makes].count("matrix")
+        return sum(what in ("matrix", "shares") for what in [*self.takes, *self.makes])
 
 
 def rms_norm(torch: Any, x: Any, w: Any) -> tuple[Any, ...]:
@@ -66,6 +70,10 @@ def softmax_backward(torch: Any, y: Any, d: Any) -> tuple[Any, ...]:
     return (torch._softmax_backward_data(d, y, 1, y.dtype),)
 
 
+def terms_of_softmax_backward(y: Any, d: Any) -> Any:
+    return (y * (d.abs() + (y * d).abs().sum(1, keepdim=True))).amax(1)
+
+
 def cross_entropy(torch: Any, x: Any, labels: Any) -> tuple[Any, ...]:
     index = labels.long()
     logs = torch.log_softmax(x if x.dtype == torch.float64 else x.float(), 1)
@@ -76,7 +84,7 @@ def cross_entropy(torch: Any, x: Any, labels: Any) -> tuple[Any, ...]:
 
 KINDS = {
     "softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.softmax(x, 1),)),
-    "softmax_backward": Kind(("matrix", "matrix"), ("matrix",), softmax_backward),
+    "softmax_backward": Kind(("shares", "matrix"), ("matrix",), softmax_backward, terms_of_softmax_backward),
     "rms_norm": Kind(("matrix", "vector"), ("matrix",), rms_norm),
     "layer_norm": Kind(("matrix", "matrix", "vector", "vector"), ("matrix", "matrix"), layer_norm),
     "cross_entropy": Kind(("matrix", "labels"), ("column", "matrix"), cross_entropy),
@@ -157,7 +165,7 @@ class Bench:
         xs = [[self.given(what, case) for what in kind.takes] for _ in range(count)]
         ys = [[self.result(what, case) for what in kind.makes] for _ in range(count)]
         # A copy reads as many bytes as it writes.
-        halves = [[torch.zeros(size // 2 // self.dtype.itemsize, dtype=self.dtype, device="cuda") for _ in range(2)] for _ in range(count)]
+        halves = [[torch.zeros(size // 2, dtype=torch.uint8, device="cuda").split(PIECE) for _ in range(2)] for _ in range(count)]
         launches = [self.bind(kernels, x, y) for x, y in zip(xs, ys, strict=True)]
         row: Case = {"note": "", "options": words, "registers": launches[0].kernel.registers()}
         row["of_bound"] = max(self.check(kind, x, y, launch) for x, y, launch in zip(xs, ys, launches, strict=True))
@@ -166,7 +174,7 @@ class Bench:
         compiled(*xs[0])
         calls: dict[str, measure.Call] = {
             "tilec": lambda i: launches[i].launch(torch.cuda.current_stream().cuda_stream),
-            "copy": lambda i: halves[i][1].copy_(halves[i][0]),
+            "copy": lambda i: [to.copy_(piece) for piece, to in zip(*halves[i], strict=True)],
             "eager": lambda i: kind.compute(torch, *xs[i]),
             "compiled": lambda i: compiled(*xs[i]),
         }
@@ -188,7 +196,8 @@ class Bench:
         torch, m, n = self.torch, case["M"], case["N"]
         if what == "labels":
             return torch.randint(n, (m, 1), device="cuda", dtype=torch.int32)
-        return (torch.randn(1 if what == "vector" else m, n, device="cuda") * 3).to(self.dtype)
+        values = torch.randn(1 if what == "vector" else m, n, device="cuda") * 3
+        return (torch.softmax(values, 1) if what == "shares" else values).to(self.dtype)
 
     def result(self, what: str, case: Case) -> Any:
         torch, m, n = self.torch, case["M"], case["N"]
@@ -214,9 +223,11 @@ class Bench:
         for at in range(0, out[0].shape[0], 4096):
             part = slice(at, at + 4096)
             given = [t if what == "vector" else t[part] for what, t in zip(kind.takes, x, strict=True)]
-            wanted = kind.compute(torch, *(t.double() if t.is_floating_point() else t for t in given))
+            given = [t.double() if t.is_floating_point() else t for t in given]
+            wanted = kind.compute(torch, *given)
             for y, exact in zip(out, wanted, strict=True):
-                off = (y[part].double() - exact).abs().amax(1) / exact.abs().amax(1)
+                size = exact.abs().amax(1) if kind.magnitude is None else kind.magnitude(*given)
+                off = (y[part].double() - exact).abs().amax(1) / size
                 if not bool(torch.isfinite(off).all()):
                     raise RuntimeError("WRONG RESULT: elements are missing")
                 worst = max(worst, float(off.max()) / BOUNDS[self.options.type])

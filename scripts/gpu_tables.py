@@ -47,14 +47,19 @@ def fused(path: pathlib.Path) -> None:
         print(f"| {row['case']} | {number(row['fused_us'])} | {rates} | {number(row['of_plain'], 2)} | {between} | {number(row['over_separate'], 2)} |")
 
 
-def of_rows(path: pathlib.Path) -> None:
-    """Programs over rows: the share of a copy's rate."""
-    print("| rows | us | GB/s | of a copy | least, most | over PyTorch | over torch.compile |\n|---|---|---|---|---|---|---|")
-    for row in rows(path):
-        share = f"**{number(row['of_copy'], 2)}**" if float(row["of_copy"]) >= 0.92 else number(row["of_copy"], 2)
-        between = f"{number(row['of_copy_min'], 2)}, {number(row['of_copy_max'], 2)}"
-        size = row["case"].replace("M=", "").replace(",N=", " x ")
-        print(f"| {size} | {number(row['tilec_us'], 1)} | {number(row['gb_s'])} | {share} | {between} | {number(row['over_eager'], 2)} | {number(row['over_compiled'], 2)} |")
+def of_rows(folder: pathlib.Path) -> None:
+    """Programs over rows: the share of a copy's rate, and how much longer PyTorch and torch.compile take."""
+    for elem in ("f32", "bf16"):
+        found = {path.stem.removeprefix("rows_").removesuffix(f"_{elem}"): rows(path) for path in sorted(folder.glob(f"rows_*_{elem}.csv"))}
+        print(f"| rows, {elem} | " + " | ".join(found) + " |\n|" + "---|" * (len(found) + 1))
+        for i, row in enumerate(next(iter(found.values()))):
+            cells = [row["case"].replace("M=", "").replace(",N=", " x ")]
+            for results in found.values():
+                share = number(results[i]["of_copy"], 2)
+                others = ", ".join(number(results[i][f"over_{name}"], 2) for name in ("eager", "compiled"))
+                cells.append(f"{f'**{share}**' if float(share) >= 0.92 else share} ({others})")
+            print("| " + " | ".join(cells) + " |")
+        print()
 
 
 def summary(results: list[dict[str, str]]) -> list[str]:
@@ -111,12 +116,9 @@ def main() -> None:
     first = rows(folder / "sweep.csv")[0]
     print(f"\nsweep: {first['machine']}, driver {first['driver']}, {first['date']}\n\n    {first['command']}\n")
     sweep(folder / "sweep.csv")
-    for path in sorted(folder.glob("rows_*.csv")):
-        if path.name.endswith(".rounds.csv"):
-            continue
-        first = rows(path)[0]
-        print(f"\n{first['kind']} {first['type']}: {first['machine']}, driver {first['driver']}, torch {first['torch']}, {first['date']}\n\n    {first['command']}\n")
-        of_rows(path)
+    first = rows(folder / "rows_softmax_f32.csv")[0]
+    print(f"\nrows: {first['machine']}, driver {first['driver']}, torch {first['torch']}, {first['date']}\n\n    {first['command']}\n")
+    of_rows(folder)
     for path in sorted(folder.glob("hopper_*.json")):
         print(f"\n{path.stem}\n")
         products(path)

@@ -142,7 +142,7 @@ codes! {
     BAD_VIEW "E0226" "an impossible window"
         "A window has a range `start..`, `start..end` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one.";
     NOT_INDEX "E0227" "an index is wanted"
-        "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them.";
+        "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them. In the body of a kernel integers in registers and in memory are indices, too; extents and grid sizes are the host's, which has sizes and strides alone.";
     BAD_AXIS "E0228" "no such dimension"
         "Dimensions count from 0: a tile of rank 2 has axes 0 (down the rows) and 1 (along a row).";
     NOT_A_VALUE "E0229" "not a value"

@@ -1,11 +1,13 @@
 //! How large sizes, and what is computed from them, are in a launch at most: by the launch contract, and by preconditions that bound products.
 
 use crate::entities::{Expr, Value};
-use crate::index::Interval;
+use crate::index::{self, Interval};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::loop_ends::meaning;
+use crate::numerics::cast;
 use crate::ops::Op;
-use crate::typing::{factor_list, factors, let_init, positive, same_expr};
+use crate::types::ElemRef;
+use crate::typing::{ResolvedView, ViewDim, factor_list, factors, let_init, positive, same_expr, type_of};
 use std::collections::BTreeMap;
 
 /// Largest run-time extent: leaves room for a tile past the end in 31 bits.
@@ -133,6 +135,19 @@ fn point(x: i128) -> Interval {
     Interval::new(x, x)
 }
 
+/// The indices that a scalar of an integer type can stand for.
+#[must_use]
+pub fn of_value(k: &Kernel, scalar: Expr) -> Option<Interval> {
+    match type_of(k, scalar).ok()?.elem()? {
+        ElemRef::Known(elem) => {
+            let format = cast::int_format(elem)?;
+            let end = |x: i128| i128::from(index::of_value(x));
+            Some(Interval::new(end(format.min()), end(format.max())))
+        }
+        ElemRef::Param(_) => None,
+    }
+}
+
 /// The values of indices over all admissible launches.
 pub struct Ranges<'k> {
     k: &'k Kernel,
@@ -182,6 +197,7 @@ impl<'k> Ranges<'k> {
                 }
                 _ => None,
             },
+            ExprData::Index(arg) => of_value(k, *arg).or_else(|| self.of(*arg)),
             ExprData::Op { op, args } => {
                 let range = Interval::of(*op, self.of(*args.first()?)?, self.of(*args.get(1)?)?)?;
                 Some(match self.most(e) {
@@ -250,4 +266,13 @@ impl<'k> Ranges<'k> {
         let most = |e: &Expr| Some(self.of(*e)?.hi);
         p.parts.iter().try_fold(p.literal, |all, e| all.checked_mul(most(e)?))
     }
+}
+
+/// Whether a window of a tensor may begin in front of it, in some dimension.
+#[must_use]
+pub fn begins_in_front(k: &Kernel, window: &ResolvedView) -> bool {
+    let ranges = Ranges::new(k);
+    let least = |e: &Expr| ranges.of(*e).map(|range| range.lo);
+    let sum = |dim: &ViewDim| dim.starts().iter().map(least).sum::<Option<i128>>();
+    window.dims.iter().any(|dim| matches!(dim, ViewDim::From { .. }) && sum(dim).is_none_or(|lo| lo < 0))
 }

@@ -8,6 +8,8 @@
 //! [`binary`], [`unary`], or, for whole expressions wherever they are kept, [`eval`] (`tree.rs`). [`Interval`] bounds what an
 //! operator can give (`interval.rs`).
 
+//! What [`of_value`] makes of a number in a register or in memory is such an integer, too.
+
 mod interval;
 mod scalar;
 #[cfg(test)]
@@ -15,5 +17,9 @@ mod tests;
 mod tree;
 
 pub use interval::Interval;
-pub use scalar::{Scalar, Undefined, binary, compare, exact, exact_unary, trips, unary, unchanged, vanishes};
+
+/// The function that makes an index of an integer scalar.
+pub const WORD: &str = "index";
+
+pub use scalar::{Scalar, Undefined, binary, compare, exact, exact_unary, of_value, trips, unary, unchanged, vanishes};
 pub use tree::{Node, OfKernel, Stop, Tree, eval, int, truth};

@@ -48,4 +48,5 @@ pub mod tensor_store;
 pub mod turns;
 pub mod types;
 pub mod typing;
+pub mod values;
 pub mod verify;

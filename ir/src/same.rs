@@ -257,7 +257,7 @@ impl Pair<'_> {
             }
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
-            (ExprData::Transpose(_), ExprData::Transpose(_)) => {}
+            (ExprData::Transpose(_), ExprData::Transpose(_)) | (ExprData::Index(_), ExprData::Index(_)) => {}
             (ExprData::Mma(x), ExprData::Mma(y)) => check("atom", &(x.atom, x.swap), &(y.atom, y.swap))?,
             (ExprData::View(x), ExprData::View(y)) => {
                 self.values(x.base, y.base)?;

@@ -19,7 +19,7 @@ mod tests;
 mod types;
 mod view;
 
-pub use elementwise::candidate_elems;
+pub use elementwise::{candidate_elems, may_count};
 pub use register_tile::register_tile;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,

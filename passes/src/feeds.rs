@@ -8,12 +8,13 @@
 //! `schedule-loops` when it makes the channels.
 
 use crate::analysis::facts::Facts;
-use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
+use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
 use crate::refused::Refused;
 use crate::{Options, tensor_copies, thread_fills};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef, View};
 use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::values::is_constant;
 
 /// How the producer fills a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -242,20 +243,36 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A register tile, or what is read from memory, that an index or a condition depends on.
+/// A register tile, or what is read from memory, that an index or a condition depends on. Elements that an index is made of do not change: whoever needs
+/// one reads it.
 pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
-    let mut found = None;
-    for_each_ref(k, e, &mut |v| {
-        let own = match &k.values[v].def {
-            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => Some(v),
-            ValueDef::Let => let_init(k, v).and_then(|init| match resolve_view(k, init) {
+    let number = match k.exprs[e] {
+        ExprData::Index(arg) if is_constant(k, arg) => Some(arg),
+        _ => None,
+    };
+    if let Some(arg) = number {
+        return of_number(k, arg);
+    }
+    let own = match &k.exprs[e] {
+        ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match &k.values[*v].def {
+            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => Some(*v),
+            ValueDef::Let => let_init(k, *v).and_then(|init| match resolve_view(k, init) {
                 // A name for a window is no read of it.
                 Some(_) => k.children(init).into_iter().find_map(|c| computed(k, c)),
                 None => computed(k, init),
             }),
             _ => None,
-        };
-        found = found.or(own);
-    });
-    found
+        },
+        _ => None,
+    };
+    own.or_else(|| k.children(e).into_iter().find_map(|c| computed(k, c)))
+}
+
+/// The same of a number that an index is made of.
+fn of_number(k: &Kernel, e: Expr) -> Option<Value> {
+    match k.exprs[e] {
+        ExprData::Ref(_) => computed(k, e),
+        ExprData::View(_) => k.children(e).into_iter().find_map(|c| computed(k, c)),
+        _ => k.children(e).into_iter().find_map(|c| of_number(k, c)),
+    }
 }

@@ -17,9 +17,11 @@ use crate::specialize::drop_idle;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+use tilec_ir::values::is_of_value;
 
 pub(crate) const NAME: &str = "predicate";
 
@@ -119,7 +121,15 @@ fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return None };
     let &extent = k.tensor_ty(view.base)?.shape.get(dim)?;
     let [start] = starts[..] else { return None };
+    if may_be_in_front(k, start) {
+        return None;
+    }
     (facts.divisor(k, extent) >= tile && facts.divisor(k, start) >= tile).then_some((start, extent))
+}
+
+/// Whether an index may be below zero: as its range says, or made of numbers of which that says nothing.
+fn may_be_in_front(k: &Kernel, start: Expr) -> bool {
+    Ranges::new(k).of(start).map_or_else(|| is_of_value(k, start), |range| range.lo < 0)
 }
 
 /// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.
@@ -154,6 +164,7 @@ fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, til
         return all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
             StmtData::For { var, start, end, step, .. } => {
                 var == v
+                    && !may_be_in_front(k, start)
                     && ends_within(k, end, extent)
                     && k.as_int(step).is_some_and(|x| (x as u64).is_multiple_of(tile))
                     && facts.divisor(k, start) >= tile

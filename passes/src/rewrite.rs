@@ -152,6 +152,7 @@ pub(crate) fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
             x == y && p.len() == q.len() && p.iter().zip(q).all(|(&a, &b)| same_expr(k, a, b))
         }
         (ExprData::View(v), ExprData::View(w)) => same_view(k, v, w),
+        (ExprData::Index(_), ExprData::Index(_)) => tilec_ir::typing::same_expr(k, a, b),
         _ => false,
     }
 }

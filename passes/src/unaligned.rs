@@ -13,6 +13,7 @@ use crate::assign_layouts::log2_shape;
 use crate::registers::beside::{ADDRESSES, SHIFTED};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::extents::begins_in_front;
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::{REGISTERS_PER_THREAD, is_shifted};
@@ -86,6 +87,10 @@ pub(crate) fn applies(
     contiguous_dim(k, from.base)?;
     let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
     let vec = elem.per(MAX_ACCESS_BYTES);
+    // The words of a row end at its end, and begin where it does.
+    if begins_in_front(k, &from) {
+        return None;
+    }
     let aligned = global_width(k, facts, &from, shape).elems;
     takes_words(elem.size(), u64::from(aligned), *shape.get(dim)?).then_some(Unaligned { vec, aligned, dim })
 }

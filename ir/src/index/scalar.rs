@@ -1,5 +1,6 @@
 //! Operators on integers.
 
+use crate::numerics::IntFormat;
 use crate::ops::Op;
 use std::fmt;
 
@@ -28,6 +29,12 @@ impl Scalar {
             Scalar::Int(_) => None,
         }
     }
+}
+
+/// The index that an integer scalar stands for: itself, of 32 bits. What needs more lies outside of every tensor, and so does the nearest number
+/// of 32 bits, which it becomes.
+pub fn of_value(x: i128) -> i64 {
+    i64::try_from(IntFormat::S32.saturate(x)).expect("32 bits fit 64")
 }
 
 /// Why an operation has no value.

@@ -53,6 +53,12 @@ impl Machine<'_> {
 
     /// The value of `e` as an index.
     pub(super) fn index(&mut self, e: Expr) -> Result<i64, Fail> {
+        if let ExprData::Index(arg) = self.k.exprs[e] {
+            return match self.eval(arg, Some(&[]))? {
+                Val::Index(x) => Ok(x),
+                Val::Tile(t) => Ok(index::of_value(self.scalar(&t, arg)?.to_i128())),
+            };
+        }
         match self.eval(e, Some(&[]))? {
             Val::Index(x) => Ok(x),
             Val::Tile(t) => {
@@ -113,6 +119,7 @@ impl Machine<'_> {
                 self.round(Rc::make_mut(&mut t), elem);
                 Ok(Val::Tile(t))
             }
+            ExprData::Index(_) => Ok(Val::Index(self.index(e)?)),
             ExprData::Reduce { op, axis, parts, arg } => {
                 let t = self.tile(*arg, None)?;
                 self.work(t.data.len(), span)?;
@@ -205,7 +212,7 @@ impl Machine<'_> {
     pub(super) fn known_shape(&mut self, e: Expr) -> Result<Option<Vec<usize>>, Fail> {
         let k = self.k;
         Ok(match &k.exprs[e] {
-            ExprData::Int(_) | ExprData::Float(_) => Some(Vec::new()),
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => Some(Vec::new()),
             ExprData::Ref(v) => match &self.env[*v] {
                 Binding::Index(_) | Binding::Unset | Binding::Channel(_) => Some(Vec::new()),
                 Binding::Tile(t) => Some(t.shape.clone()),

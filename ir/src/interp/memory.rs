@@ -14,6 +14,7 @@ use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
 use crate::interp::window::{Axis, Plan, Root, Window, dense_strides};
 use crate::kernel::{ExprData, Range, Slot, View};
+use crate::values::is_of_value;
 use std::rc::Rc;
 
 impl Machine<'_> {
@@ -57,7 +58,7 @@ impl Machine<'_> {
                 shape.iter().zip(dense_strides(shape)).map(|(&n, s)| axis(n as i64, s)).collect()
             }
         };
-        Ok(Some(Window { root, base: 0, axes, span }))
+        Ok(Some(Window { root, base: 0, axes, absent: false, span }))
     }
 
     fn view(&mut self, view: &View, span: Span) -> Result<Option<Window>, Fail> {
@@ -82,7 +83,12 @@ impl Machine<'_> {
                 Range::At(e) => {
                     let at = moved(self.index(e)?)?;
                     let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
-                    if at < 0 || at >= limit {
+                    let outside = at < 0 || at >= limit;
+                    if outside && matches!(base.root, Root::Global(_)) && is_of_value(self.k, e) {
+                        window.absent = true;
+                        continue;
+                    }
+                    if outside {
                         let message =
                             format!("index {at} is outside the extent {limit} of {}", self.root_name(base.root));
                         return Err(self.out_of_bounds(message, span));
@@ -118,6 +124,7 @@ impl Machine<'_> {
         let global = matches!(w.root, Root::Global(_));
         let checked = |d: usize| !global || check.is_none_or(|c| c.iter().any(|&c| c as usize == d));
         let mut valid = Vec::with_capacity(shape.len());
+        let mut skipped = Vec::with_capacity(shape.len());
         let mut violation = None;
         for (d, (axis, &n)) in w.axes.iter().zip(shape).enumerate() {
             let limit = match (global, axis.end) {
@@ -125,10 +132,13 @@ impl Machine<'_> {
                 (true, None) => axis.extent,
                 (false, end) => end.unwrap_or(i64::MAX),
             };
-            let exist = usize::try_from(limit.saturating_sub(axis.start)).unwrap_or(0).min(n);
-            let exist = if global && self.outside { 0 } else { exist };
-            let past = axis.start.saturating_add(exist as i64);
-            let outside = if axis.start < 0 {
+            // Windows of tensors may begin in front of them.
+            let before = if global && checked(d) { axis.start.saturating_neg().max(0) } else { 0 };
+            let before = usize::try_from(before).unwrap_or(n).min(n);
+            let end = usize::try_from(limit.saturating_sub(axis.start)).unwrap_or(0).min(n);
+            let exist = if global && self.outside { 0 } else { end.saturating_sub(before) };
+            let past = axis.start.saturating_add(end as i64);
+            let outside = if axis.start < 0 && before == 0 {
                 Some(axis.start)
             } else if exist < n && !checked(d) {
                 Some(past)
@@ -139,8 +149,10 @@ impl Machine<'_> {
             };
             violation = violation.or(outside.map(|index| (d, index, limit.min(axis.extent))));
             valid.push(if checked(d) || (global && self.outside) { exist } else { n });
+            skipped.push(before);
         }
-        if valid.contains(&0) {
+        let absent = w.absent || global && self.outside;
+        if absent || valid.contains(&0) {
             violation = None; // Every element is masked out by a tested dimension: nothing is accessed.
         }
         if let Some((d, index, extent)) = violation {
@@ -154,12 +166,13 @@ impl Machine<'_> {
         let mut first = w.base;
         let mut last = w.base;
         let mut tables = Vec::with_capacity(shape.len());
-        for (axis, &n) in w.axes.iter().zip(&valid) {
+        for ((axis, &n), &skipped) in w.axes.iter().zip(&valid).zip(&skipped) {
             let stride = i128::from(axis.stride);
-            first += i128::from(axis.start) * stride;
-            last += (i128::from(axis.start) + n as i128 - 1) * stride;
+            let start = axis.start.saturating_add(skipped as i64);
+            first += i128::from(start) * stride;
+            last += (i128::from(start) + n as i128 - 1) * stride;
             let table = axis.modes.map(|_| {
-                let at = (0..n as i64).map(|i| self.along(w.root, axis, axis.start.saturating_add(i)));
+                let at = (0..n as i64).map(|i| self.along(w.root, axis, start.saturating_add(i)));
                 at.collect::<Vec<i128>>()
             });
             last += table.iter().flatten().max().copied().unwrap_or(0);
@@ -169,7 +182,7 @@ impl Machine<'_> {
             Root::Global(g) => self.globals[g].data.len(),
             root => self.place(root, w.span)?.data.len(),
         };
-        if !valid.contains(&0) && last >= len as i128 {
+        if !absent && !valid.contains(&0) && last >= len as i128 {
             let name = self.root_name(w.root);
             let message = format!("address {last} is outside the {len} elements that {name} has in memory");
             return Err(self.out_of_bounds(message, w.span));
@@ -186,11 +199,13 @@ impl Machine<'_> {
         if let Some(Some(_)) = tables.last() {
             // Rows have one step: here they are of one element.
             shape.push(1);
+            skipped.push(0);
             valid.push(1);
             strides.push(1);
             tables.push(None);
         }
-        Ok(Plan { shape, valid, strides, tables, base: usize::try_from(first).unwrap_or(0) })
+        let base = usize::try_from(first).unwrap_or(0);
+        Ok(Plan { shape, skipped, valid, strides, tables, base, absent })
     }
 
     /// Reads a tile; elements that do not exist are zero, or what the copy fills in.

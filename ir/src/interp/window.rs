@@ -49,6 +49,8 @@ pub(super) struct Window {
     /// Address of the dimensions that were indexed away.
     pub(super) base: i128,
     pub(super) axes: Vec<Axis>,
+    /// An index made of a number names nothing of the root: no element exists.
+    pub(super) absent: bool,
     /// Where it is written.
     pub(super) span: Span,
 }
@@ -57,19 +59,23 @@ pub(super) struct Window {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) shape: Vec<usize>,
+    /// How many elements along each dimension lie in front of those that exist.
+    pub(super) skipped: Vec<usize>,
     /// How many elements exist along each dimension.
     pub(super) valid: Vec<usize>,
     pub(super) strides: Vec<usize>,
     /// The addresses along dimensions of several modes, in place of strides.
     pub(super) tables: Vec<Option<Vec<usize>>>,
     pub(super) base: usize,
+    /// No element exists.
+    pub(super) absent: bool,
 }
 
 impl Plan {
     /// Calls `f(place in the tile, address)` for each row of existing elements: `self.run()` elements, the addresses
     /// `self.step()` apart.
     pub(super) fn rows(&self, mut f: impl FnMut(usize, usize)) {
-        if self.valid.contains(&0) {
+        if self.absent || self.valid.contains(&0) {
             return;
         }
         let outer = self.shape.len().saturating_sub(1);
@@ -77,10 +83,11 @@ impl Plan {
         loop {
             let (mut at, mut address) = (0, self.base);
             for (d, &i) in index.iter().enumerate() {
-                at = at * self.shape[d] + i;
+                at = at * self.shape[d] + self.skipped[d] + i;
                 address += self.tables[d].as_ref().map_or_else(|| i * self.strides[d], |table| table[i]);
             }
-            f(at * self.shape.last().copied().unwrap_or(1), address);
+            let row = at * self.shape.last().copied().unwrap_or(1);
+            f(row + self.skipped.last().copied().unwrap_or(0), address);
             let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
             index[d] += 1;
             index[d + 1..].fill(0);
@@ -144,6 +151,7 @@ impl Plan {
             ok
         });
         self.base == 0
+            && !self.absent
             && self.tables.iter().all(Option::is_none)
             && self.valid == self.shape
             && in_order

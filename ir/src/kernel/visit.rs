@@ -122,6 +122,7 @@ impl Kernel {
             | ExprData::Reduce { arg, .. }
             | ExprData::Iota { like: arg, .. }
             | ExprData::Lookup { index: arg, .. }
+            | ExprData::Index(arg)
             | ExprData::Transpose(arg) => found.push(*arg),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),
             ExprData::View(v) => {

@@ -6,6 +6,7 @@ use crate::atoms::Atom;
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Expr;
+use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
@@ -157,6 +158,13 @@ impl Parser<'_, '_> {
                 let (like, axis) = self.along_axis()?;
                 self.node(ExprData::Iota { axis, like }, self.since(span))
             }
+            index::WORD => {
+                self.bump();
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Index(arg), self.since(span))
+            }
             "transpose" => {
                 self.bump();
                 self.expect_sign("(")?;
@@ -186,7 +194,7 @@ impl Parser<'_, '_> {
             .filter(|op| op.form() == Form::Call)
             .map(|op| op.token())
             .chain(ReduceOp::ALL.iter().map(|op| op.token()))
-            .chain(["cast", "transpose", "iota", "mma"])
+            .chain(["cast", "transpose", "iota", index::WORD, "mma"])
             .collect();
         let message = format!("no function is called `{}`", clip(word));
         let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);

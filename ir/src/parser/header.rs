@@ -10,6 +10,7 @@ use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::target::Target;
 use crate::types::{Elem, TableTy};
+use crate::values;
 
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
@@ -52,6 +53,7 @@ impl<'s> Parser<'s, '_> {
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
         if self.sink.error_count() == before {
+            values::write_out(&mut self.kernel);
             loop_ends::write_out(&mut self.kernel);
             accumulators::write_out(&mut self.kernel);
         }

@@ -1,6 +1,7 @@
 //! Expressions, with the fewest parentheses.
 
 use crate::entities::{Expr, Value};
+use crate::index;
 use crate::kernel::{ExprData, Kernel, Range, Slot, View};
 use crate::ops::{Form, Op};
 use crate::types::ElemRef;
@@ -95,6 +96,7 @@ impl Exprs<'_> {
                 self.put("]");
             }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
+            ExprData::Index(arg) => self.call(index::WORD, &[*arg]),
             ExprData::Mma(m) => {
                 let name = match (m.atom, m.swap) {
                     (None, false) => "mma".to_owned(),

@@ -120,6 +120,11 @@ fn may_be(k: &Kernel, e: ElemRef, class: ElemClass) -> bool {
     }
 }
 
+/// Whether elements of a type may be whole numbers.
+pub fn may_count(k: &Kernel, e: ElemRef) -> bool {
+    may_be(k, e, ElemClass::Int)
+}
+
 fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {
     match (a, b) {
         (Num::Index, Num::Index) => Some(Num::Index),

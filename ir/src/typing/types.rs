@@ -1,5 +1,6 @@
 //! Types, and the inference of them.
 
+use super::elementwise::may_count;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};
@@ -224,6 +225,7 @@ impl<'k> Types<'k> {
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
+            ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => {
                 let mut t = self.tile(*arg, op.token())?;
                 self.check_axis(e, *axis, &t)?;
@@ -333,6 +335,17 @@ impl<'k> Types<'k> {
         })
     }
 
+    /// The type of `index(x)`: an integer, of a scalar or of one element in memory.
+    fn whole_number(&self, arg: Expr) -> Result<Type, TypeError> {
+        let ty = self.type_of(arg)?;
+        if ty == Type::Index || ty.rank() == 0 && ty.elem().is_some_and(|elem| may_count(self.k, elem)) {
+            return Ok(Type::Index);
+        }
+        let message = format!("an index is a whole number, found {}", ty.describe(self.k));
+        let d = self.error(codes::NOT_INDEX, arg, message);
+        Err(d.with_note("convert it: `cast<i32>(x)`; of a tile, an index is one element").into())
+    }
+
     /// The type of a whole place.
     fn place(&self, elem: ElemRef, shape: &[Expr], space: Space) -> Type {
         if shape.is_empty() {
@@ -406,9 +419,14 @@ impl<'k> Types<'k> {
             Type::Index => Ok(()),
             other => {
                 let message = format!("an index is wanted here, found {}", other.describe(self.k));
-                Err(self
-                    .error(codes::NOT_INDEX, e, message)
-                    .with_note("indices are made of sizes, strides, grid indices, loop variables and integers")
+                let d = self.error(codes::NOT_INDEX, e, message);
+                // In the body it would be one.
+                if matches!(other, Type::Scalar(elem) if may_count(self.k, elem)) {
+                    let note = "the host computes this in front of the launch, of sizes, strides and integers alone: let the extent of a tensor say it";
+                    return Err(d.with_note(note).into());
+                }
+                Err(d
+                    .with_note("indices are made of sizes, strides, grid indices, loop variables, and integers in registers and in memory")
                     .into())
             }
         }
@@ -597,6 +615,26 @@ pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
         (ExprData::Ref(x), ExprData::Ref(y)) => x == y,
         (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
             x == y && p.len() == q.len() && p.iter().zip(q).all(|(&p, &q)| same_expr(k, p, q))
+        }
+        (ExprData::Index(x), ExprData::Index(y)) => same_value(k, *x, *y),
+        _ => false,
+    }
+}
+
+/// Whether two scalars that indices are made of are the same number: what they read does not change.
+fn same_value(k: &Kernel, a: Expr, b: Expr) -> bool {
+    match (&k.exprs[a], &k.exprs[b]) {
+        (ExprData::Ref(x), ExprData::Ref(y)) => x == y && !matches!(k.values[*x].def, ValueDef::Var(_)),
+        (ExprData::Cast { elem: x, arg: a }, ExprData::Cast { elem: y, arg: b }) => x == y && same_value(k, *a, *b),
+        (ExprData::View(v), ExprData::View(w)) => {
+            let same = |(x, y): (&Range, &Range)| match (x, y) {
+                (Range::At(x), Range::At(y)) => same_expr(k, *x, *y),
+                _ => false,
+            };
+            v.base == w.base
+                && v.slot == w.slot
+                && v.ranges.len() == w.ranges.len()
+                && v.ranges.iter().zip(&w.ranges).all(same)
         }
         _ => false,
     }

@@ -3,8 +3,9 @@
 use crate::rewrite::same_expr;
 use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Range, ValueDef};
 use tilec_ir::typing::let_init;
+use tilec_ir::values::is_constant;
 
 /// Whether a condition has one value throughout a run of a block of threads.
 pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
@@ -13,6 +14,9 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
             matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
         }
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
+        // Of elements of tensors that nobody writes.
+        ExprData::Index(arg) => is_constant(k, *arg),
+        ExprData::View(_) | ExprData::Cast { .. } => is_constant(k, e),
         _ => false,
     };
     own && k.children(e).into_iter().all(|c| is_fixed(k, c))
@@ -33,8 +37,10 @@ pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
         }
         return Some(all);
     }
-    if !matches!(k.exprs[e], ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. }) {
-        return None;
+    match k.exprs[e] {
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } | ExprData::Index(_) => {}
+        ExprData::View(_) | ExprData::Cast { .. } if is_constant(k, e) => {}
+        _ => return None,
     }
     for child in k.children(e) {
         all.extend(changes_with(k, child)?);
@@ -54,6 +60,33 @@ pub(crate) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bo
         (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
             x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same))
         }
+        (&ExprData::Index(x), &ExprData::Index(y)) => numbers_alike(k, x, y, same),
         _ => same_expr(k, a, b),
+    }
+}
+
+/// The same of numbers that indices are made of. What a register variable holds is no such thing: it may have changed between the two.
+fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
+    match (&k.exprs[a], &k.exprs[b]) {
+        (ExprData::Ref(v), ExprData::Ref(w)) if v == w => is_constant(k, a),
+        (ExprData::Ref(v), ExprData::Ref(w)) => {
+            let inits = let_init(k, *v).zip(let_init(k, *w));
+            inits.is_some_and(|(x, y)| numbers_alike(k, x, y, same))
+        }
+        (ExprData::View(v), ExprData::View(w)) => {
+            let at = |(x, y): (&Range, &Range)| match (x, y) {
+                (Range::At(x), Range::At(y)) => alike(k, *x, *y, same),
+                _ => false,
+            };
+            let ranges = || v.ranges.iter().zip(&w.ranges).all(at);
+            v.base == w.base && v.ranges.len() == w.ranges.len() && is_constant(k, a) && ranges()
+        }
+        (ExprData::Cast { elem: x, arg: p }, ExprData::Cast { elem: y, arg: q }) => {
+            x == y && numbers_alike(k, *p, *q, same)
+        }
+        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
+            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| numbers_alike(k, e, f, same))
+        }
+        _ => alike(k, a, b, same) && matches!(k.exprs[a], ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_)),
     }
 }

@@ -80,7 +80,7 @@ fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
         return true;
     }
     match &k.exprs[e] {
-        ExprData::Int(_) | ExprData::Float(_) => true,
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => true,
         ExprData::Ref(_) => computed(k, e).is_none(),
         ExprData::Op { args, .. } => args.iter().all(|&arg| windows(k, arg, found)),
         ExprData::Cast { arg, .. } => windows(k, *arg, found),

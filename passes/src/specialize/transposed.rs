@@ -73,7 +73,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
     let axis_of = |axis| if flip { 1 - axis } else { axis };
     let data = match k.exprs[e].clone() {
         ExprData::Transpose(arg) => return pushed(k, arg, !flip),
-        ExprData::Int(_) | ExprData::Float(_) => return e,
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => return e,
         ExprData::Ref(_) | ExprData::View(_) | ExprData::Mma(_) => match type_of(k, e) {
             Ok(ty) if ty.rank() == 2 && flip => ExprData::Transpose(e),
             _ => return e,

@@ -293,6 +293,23 @@ impl Emit {
         dst
     }
 
+    /// What a register holds now, in one that does not change.
+    pub(super) fn kept(&mut self, reg: Reg) -> Reg {
+        if !self.defs[reg].mutable {
+            return reg;
+        }
+        let class = self.func.regs[reg];
+        let copy = match class {
+            Class::B16 => Op::MovB16,
+            Class::B32 => Op::MovB32,
+            Class::B64 => Op::MovB64,
+            Class::F32 => Op::MovF32,
+            Class::F64 => Op::MovF64,
+            Class::Pred => panic!("bug: a predicate is made once"),
+        };
+        self.def(class, copy, [reg.into()])
+    }
+
     /// A conjunction of predicates; `None` is true.
     pub(super) fn and(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
         match (a, b) {

@@ -14,6 +14,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::of_value;
 use tilec_ir::kernel::{ExprData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::{Domain, Op};
@@ -55,7 +56,7 @@ impl Lower<'_> {
                 .collect());
         }
         match self.k.exprs[e].clone() {
-            ExprData::Int(_) => self.eval_index(e, group, class),
+            ExprData::Int(_) | ExprData::Index(_) => self.eval_index(e, group, class),
             ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
             ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
             ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
@@ -100,7 +101,10 @@ impl Lower<'_> {
             ExprData::Reduce { .. } => self.eval_reduced(e, operands, group, class),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
-            ExprData::View(_) => Err(self.unsupported(e, "this window")),
+            ExprData::View(_) => match self.elements[e] {
+                Some(r) => Ok(vec![self.convert(r, class); group.len()]),
+                None => Err(self.unsupported(e, "this window")),
+            },
         }
     }
 
@@ -377,6 +381,7 @@ impl Lower<'_> {
                 }
                 Err(self.unsupported(e, "this is not an index"))
             }
+            ExprData::Index(arg) => self.index_of(arg),
             ExprData::Op { op: Op::Select, args } => {
                 let holds = self.condition(args[0])?;
                 let (a, b) = (self.index(args[1])?, self.index(args[2])?);
@@ -438,6 +443,31 @@ impl Lower<'_> {
             }
             _ => Err(self.unsupported(e, "this is not an index")),
         }
+    }
+
+    /// The index that a number in a register stands for.
+    fn index_of(&mut self, number: Expr) -> Result<Int, Reported> {
+        if self.kind_of(number)? == Kind::Index {
+            return self.index(number);
+        }
+        let reg = self.scalar(number)?;
+        let reg = self.emit.kept(reg);
+        let range = of_value(self.k, number).expect("bug: an index is made of an integer, which is verified");
+        Ok(match self.elem_of_expr(number) {
+            Some(Elem::U32) => {
+                let most = Operand::Imm(i64::from(i32::MAX));
+                Int::r32(self.emit.pure(Class::B32, P::MinU32, [reg.into(), most]), range.lo, range.hi)
+            }
+            Some(Elem::I64) => {
+                let all = Int { repr: Repr::R64(reg), lo: i128::from(i64::MIN), hi: i128::from(i64::MAX) };
+                let ends = [(Op::Min, range.hi), (Op::Max, range.lo)];
+                let within = ends.into_iter().fold(all, |x, (op, end)| {
+                    self.int_op(op, x, Int::constant(end as i64)).expect("one of two numbers of 64 bits is one")
+                });
+                Int::r32(self.in32(within), range.lo, range.hi)
+            }
+            _ => Int::r32(reg, range.lo, range.hi),
+        })
     }
 
     /// The comparison of two sums of indices and coordinates, for each element; `None`: they are something else.

@@ -10,18 +10,19 @@
 //! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
 //! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
 
-use super::ints::{Int, Repr, fits32};
+use super::ints::{Int, Repr};
 use super::state::Lower;
 use super::windows::{GlobalWindow, WORD, WindowDim};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, StmtData};
+use tilec_ir::kernel::ExprData;
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::GivenStride;
 use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
+use tilec_ir::values::is_of_value;
 
 /// Immediate offsets stay below this: the instruction holds 24 signed bits.
 const REACH: i64 = 1 << 22;
@@ -55,7 +56,13 @@ impl Lower<'_> {
         let Some(&ViewDim::Fixed(e)) = view.dims.first() else {
             return Err(self.unsupported_at(self.k.name_span, "a window of several parts of an array of pointers"));
         };
-        let index = self.index(e)?;
+        let mut index = self.index(e)?;
+        if is_of_value(self.k, e) {
+            // Where it is none of a part, nothing is accessed.
+            let first = self.k.tensor_ty(view.base).expect("a tensor").shape[0];
+            let parts = self.index(first)?;
+            index = self.cut_off(index, parts);
+        }
         let slot = match index.as_const().filter(|i| (0..REACH / ADDRESS_BYTES).contains(i)) {
             Some(i) => Operand::at(table, i * ADDRESS_BYTES),
             None => {
@@ -66,25 +73,12 @@ impl Lower<'_> {
         };
         // Where the index exists its address does; elsewhere it must not be read ahead of what guards it.
         let (load, cast) = (P::LdGlobalNcB64, P::CvtaToGlobalU64);
-        Ok(if self.inside_extent(view, e) {
+        Ok(if is_of_value(self.k, e) || self.inside_extent(view, 0, e) {
             let generic = self.emit.pure(Class::B64, load, [slot]);
             self.emit.pure(Class::B64, cast, [generic.into()])
         } else {
             let generic = self.emit.def(Class::B64, load, [slot]);
             self.emit.def(Class::B64, cast, [generic.into()])
-        })
-    }
-
-    /// Whether the index `e` is inside the first extent of the window's tensor wherever it has a value: the index of a grid
-    /// axis, or of a loop from 0, of that extent.
-    fn inside_extent(&self, view: &ResolvedView, e: Expr) -> bool {
-        let k = self.k;
-        let (ExprData::Ref(v), Some(t)) = (&k.exprs[e], k.tensor_ty(view.base)) else { return false };
-        let same = |other: Expr| tilec_ir::print::print_expr(k, other) == tilec_ir::print::print_expr(k, t.shape[0]);
-        let axis = k.grid.iter().any(|axis| axis.index == *v && same(axis.extent));
-        axis || k.statement_data().any(|s| match s {
-            StmtData::For { var, start, end, .. } => var == v && k.as_int(*start).is_some_and(|s| s >= 0) && same(*end),
-            _ => false,
         })
     }
 
@@ -428,8 +422,23 @@ impl Lower<'_> {
                     _ => parts.iter().all(|&p| p == 0).then_some(0),
                 }
             }
+            // A number that is computed in front of the loop.
+            ExprData::Index(arg) => (self.depth_of_number(*arg)? < self.loops.last()?.depth).then_some(0),
             _ => Some(0),
         }
+    }
+
+    /// The depth at which the number that an index is made of is available, if it is in a register.
+    fn depth_of_number(&self, e: Expr) -> Option<usize> {
+        let reg = match self.k.exprs[e] {
+            ExprData::Ref(v) => match self.scalars[v] {
+                Some(reg) => reg,
+                None => return self.depth_of_number(let_init(self.k, v)?),
+            },
+            ExprData::Cast { arg, .. } => return self.depth_of_number(arg),
+            _ => self.elements[e]?,
+        };
+        Some(self.emit.depth_of(reg))
     }
 
     /// The address of the element with register index `v`.
@@ -513,6 +522,8 @@ impl Lower<'_> {
         firsts: &[usize],
         when: Option<Reg>,
     ) -> Result<Vec<Option<Reg>>, Reported> {
+        let named = self.named_inside(view)?;
+        let when = self.emit.and(when, named);
         let mut out = Vec::with_capacity(firsts.len());
         for &v in firsts {
             let index = layout.at(0, v as u64);
@@ -534,21 +545,6 @@ impl Lower<'_> {
             out.push(all);
         }
         Ok(self.pack(out, when))
-    }
-
-    /// `0 <= a < b`; `None` if that always holds.
-    fn unsigned_less(&mut self, a: Int, b: Int) -> Option<Reg> {
-        if a.lo >= 0 && a.hi < b.lo {
-            return None;
-        }
-        // As unsigned numbers a negative bound would be larger than everything.
-        let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).expect("a maximum fits") } else { b };
-        if fits32(a.lo, a.hi) && fits32(b.lo, b.hi) {
-            let (a, b) = (self.in32(a), self.as32(b));
-            return Some(self.emit.pure(Class::Pred, P::SetpLtU32, [a.into(), b]));
-        }
-        let (a, b) = (self.in64(a), self.as64(b));
-        Some(self.emit.pure(Class::Pred, P::SetpLtU64, [a.into(), b]))
     }
 
     /// Loop-invariant predicates become bits of one register, tested where they are used; a condition clears all of them.

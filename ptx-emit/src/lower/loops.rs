@@ -1,6 +1,6 @@
 //! What stands around the body of a loop.
 
-use super::ints::Int;
+use super::ints::{Int, fits32};
 use super::state::Lower;
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Label, Operand, Reg};
@@ -8,9 +8,23 @@ use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::ops::Op;
 
+/// How wide the counter of a loop is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Width {
+    /// 32 bits, which hold what the last trip makes of it, too.
+    Narrow,
+    /// 32 bits, which hold every index of the loop, but not what comes behind the last one.
+    Exact,
+    /// 64 bits.
+    Wide,
+}
+
 /// How a loop goes from one trip to the next.
 pub(super) struct Trips {
     pub(super) counter: Reg,
+    /// The loop's index in it.
+    pub(super) index: Int,
+    pub(super) width: Width,
     pub(super) start: Int,
     pub(super) end: Int,
     /// What the counter grows by.
@@ -23,17 +37,51 @@ pub(super) struct Trips {
 }
 
 impl Lower<'_> {
+    /// Start and end of a loop as it is counted, and how wide it counts; `None`: 64 bits may not suffice.
+    pub(super) fn width_of_loop(&mut self, start: Int, end: Int, step: i64) -> Option<(Int, Int, Width)> {
+        let step = i128::from(step);
+        let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + step <= i128::from(i32::MAX);
+        // Where the loop has an iteration it starts in front of its end.
+        let first = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
+        if narrow(first) && narrow(end) {
+            return Some((first, end, Width::Narrow));
+        }
+        // And where it has none, it ends where it starts.
+        let end = self.int_op(Op::Max, start, end)?;
+        let fits = |x: Int| fits32(x.lo, x.hi);
+        if fits(start) && fits(end) {
+            return Some((start, end, Width::Exact));
+        }
+        (start.lo - step >= i128::from(i64::MIN) && end.hi + step <= i128::from(i64::MAX)).then_some((
+            start,
+            end,
+            Width::Wide,
+        ))
+    }
+
     /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
-        let Trips { counter, start, end, every, head, skip, uniform } = trips;
+        let Trips { counter, index, width, start, end, every, head, skip, uniform } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);
         }
-        self.emit.push(P::AddS32, [counter.into(), counter.into(), Operand::Imm(every)]);
-        let limit = self.as32(end);
-        let more = self.emit.reg(Class::Pred);
-        self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
+        let more = match width {
+            Width::Narrow => {
+                self.emit.push(P::AddS32, [counter.into(), counter.into(), Operand::Imm(every)]);
+                let limit = self.as32(end);
+                let more = self.emit.reg(Class::Pred);
+                self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
+                more
+            }
+            Width::Exact | Width::Wide => {
+                let last = self.int_op(Op::Sub, end, Int::constant(every)).expect("the step of a loop fits its index");
+                let more = self.int_compare(Op::Lt, index, last);
+                let add = if width == Width::Wide { P::AddS64 } else { P::AddS32 };
+                self.emit.push(add, [counter.into(), counter.into(), Operand::Imm(every)]);
+                more
+            }
+        };
         self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, [head.into()]);
         let inner = self.emit.pop_frame();
         self.emit.item(Item::Label(head));

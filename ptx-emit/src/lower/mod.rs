@@ -8,7 +8,7 @@
 //! | state | `state`: what all share; `threads`: who a thread is |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `access`, `load`, `bytes`, `matrices`, `runs` |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `access`, `load`, `bytes`, `matrices`, `runs` |
 //! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
@@ -29,6 +29,7 @@ mod copy;
 mod counted;
 mod dims;
 mod divide;
+mod elements;
 mod elementwise;
 mod emit;
 mod erf;
@@ -39,6 +40,7 @@ mod grids;
 mod in_place;
 mod index;
 mod inputs;
+mod inside;
 mod integers;
 mod ints;
 mod kinds;

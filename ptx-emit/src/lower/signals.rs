@@ -7,7 +7,7 @@
 //! global memory.
 
 use super::ints::{Int, Repr};
-use super::loops::Trips;
+use super::loops::{Trips, Width};
 use super::state::Lower;
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -106,13 +106,15 @@ impl Lower<'_> {
         self.emit.push_frame();
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start: own, step: every, induced: Vec::new() });
-        self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
-        let at = self.signal_address(s, signals, index);
+        let at = Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) };
+        self.ints[var] = Some(at);
+        let address = self.signal_address(s, signals, index);
         self.mark(stmt);
         self.ints[var] = None;
         let state = self.loops.pop();
-        self.look(at?);
-        let turns = Trips { counter, start: own, end, every, head, skip, uniform: false };
+        self.look(address?);
+        let turns =
+            Trips { counter, index: at, width: Width::Narrow, start: own, end, every, head, skip, uniform: false };
         self.close_loop(state, turns);
         self.barrier(s)
     }

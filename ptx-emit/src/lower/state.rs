@@ -42,6 +42,8 @@ pub(crate) struct Lower<'a> {
     pub(super) deferred: Deferred,
     pub(super) kinds: SecondaryMap<Expr, Option<Kind>>,
     pub(super) scalars: SecondaryMap<Value, Option<Reg>>,
+    /// Elements of tensors that indices are made of, loaded in front of the statement.
+    pub(super) elements: SecondaryMap<Expr, Option<Reg>>,
     pub(super) pointers: SecondaryMap<Value, Option<Reg>>,
     /// Tables in constant memory, by their index in the function.
     pub(super) tables: SecondaryMap<Value, Option<u32>>,
@@ -114,6 +116,7 @@ impl<'a> Lower<'a> {
             rounded: BTreeMap::new(),
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
+            elements: SecondaryMap::new(),
             pointers: SecondaryMap::new(),
             tables: SecondaryMap::new(),
             fragments: SecondaryMap::new(),

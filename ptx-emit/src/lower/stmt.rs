@@ -3,7 +3,7 @@
 use super::dims::Dims;
 use super::emit::Emit;
 use super::ints::{Int, Repr};
-use super::loops::Trips;
+use super::loops::{Trips, Width};
 use super::state::{Lower, MAX_INSTRUCTIONS};
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Inst};
@@ -14,7 +14,6 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::layout::Held;
-use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::REGISTERS_PER_THREAD;
@@ -60,6 +59,7 @@ impl Lower<'_> {
             return Err(self.too_long(s));
         }
         self.mark(s);
+        self.load_elements_of(s)?;
         match self.k.stmts[s].clone() {
             StmtData::Alloc { .. } => Ok(()),
             StmtData::Var { value, init } => self.declare(value, init),
@@ -175,7 +175,8 @@ impl Lower<'_> {
                 if let Some(elem) = self.elem_of_expr(init).filter(|_| !is_rounded(self.k, init)) {
                     r = self.rounded(init, vec![r], (Some(elem), elem))?[0];
                 }
-                self.scalars[value] = Some(r);
+                // What it is computed of may change, where the name does not.
+                self.scalars[value] = Some(self.emit.kept(r));
                 Ok(())
             }
             // A name for a window: nothing to compute.
@@ -241,9 +242,9 @@ impl Lower<'_> {
 
     /// Refuses a loop whose indices may not fit a register.
     fn too_far(&mut self, span: Span, step: i64) -> Reported {
-        let most = i64::from(i32::MAX) - step;
+        let most = i64::MAX - step;
         let what = format!(
-            "not compiled to PTX for {} yet: a loop over indices that may be beyond 31 bits",
+            "not compiled to PTX for {} yet: a loop over indices that may be beyond 63 bits",
             self.target.name()
         );
         let note = format!("end it at `min(END, {most})`, where no launch comes that far");
@@ -269,12 +270,9 @@ impl Lower<'_> {
         let Some((start, step)) = self.own_iterations(s, start, step) else {
             return Err(self.too_far(span, step));
         };
-        let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + i128::from(step) <= i128::from(i32::MAX);
-        // Where the loop has an iteration it starts in front of its end.
-        let start = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
-        if !narrow(start) || !narrow(end) {
+        let Some((start, end, width)) = self.width_of_loop(start, end, step) else {
             return Err(self.too_far(span, step));
-        }
+        };
         // Ring positions that the body changes live in registers from here on.
         let changes = Moves::of(self.k, body);
         self.positions_into_registers(&|op, c| changes.list.contains(&(op, c)));
@@ -283,13 +281,17 @@ impl Lower<'_> {
         let head = self.emit.label(&format!("loop_{name}"));
         let outer = self.emit.depth();
         self.emit.push_frame();
-        let counter = self.emit.loop_carried(Class::B32, outer + 2);
-        let first = self.as32(start);
-        self.emit.push(P::MovB32, [counter.into(), first]);
+        let wide = width == Width::Wide;
+        let (class, mov) = if wide { (Class::B64, P::MovB64) } else { (Class::B32, P::MovB32) };
+        let counter = self.emit.loop_carried(class, outer + 2);
+        let first = if wide { self.as64(start) } else { self.as32(start) };
+        self.emit.push(mov, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
-        self.ints[var] = Some(Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) });
+        let repr = if wide { Repr::R64(counter) } else { Repr::R32(counter) };
+        let index = Int { repr, lo: start.lo, hi: (end.hi - 1).max(start.lo) };
+        self.ints[var] = Some(index);
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
         // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and behind the
         // loop, if it has none, what they had read in front of it.
@@ -310,7 +312,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "a loop that fills part of a slot"));
         }
         self.mark(s);
-        self.close_loop(state, Trips { counter, start, end, every: step, head, skip, uniform: true });
+        self.close_loop(state, Trips { counter, index, width, start, end, every: step, head, skip, uniform: true });
         if self.k.recomputed[s] {
             self.emit.forget();
         }

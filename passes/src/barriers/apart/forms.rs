@@ -7,8 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::index::{self, Scalar};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::let_init;
+use tilec_ir::values::is_constant;
 
 /// Expressions visited before a question about sums or bounds is given up.
 const WORK: u32 = 1000;
@@ -23,6 +26,10 @@ enum Node {
     /// A size, a parameter, a grid index, the variable of a loop.
     Name(Value),
     Op(Op, Vec<Form>),
+    /// A number that an index is made of: an element of a tensor, and what is computed of such in registers.
+    Element(Value, Vec<Form>),
+    Computed(Op, Vec<Form>),
+    Converted(Elem, Form),
     /// Equal to nothing else.
     Opaque(Expr),
 }
@@ -91,8 +98,36 @@ impl<'k> Forms<'k> {
                 let args = args.iter().map(|&a| self.of(a)).collect();
                 self.op(*op, args)
             }
+            ExprData::Index(arg) if is_constant(self.k, *arg) => self.number(*arg),
             _ => self.node(Node::Opaque(e)),
         }
+    }
+
+    /// A scalar in a register, or an element in memory, that does not change.
+    fn number(&mut self, e: Expr) -> Form {
+        let k = self.k;
+        let node = match &k.exprs[e] {
+            ExprData::Ref(v) => match let_init(k, *v) {
+                Some(init) => return self.number(init),
+                None if matches!(k.values[*v].def, ValueDef::Scalar { .. }) => Node::Name(*v),
+                None => Node::Opaque(e),
+            },
+            ExprData::View(view) => {
+                let at = |range: &Range| match range {
+                    Range::At(at) => Some(*at),
+                    Range::From { .. } => None,
+                };
+                match view.ranges.iter().map(at).collect::<Option<Vec<Expr>>>() {
+                    Some(at) => Node::Element(view.base, at.into_iter().map(|e| self.of(e)).collect()),
+                    None => Node::Opaque(e),
+                }
+            }
+            ExprData::Cast { elem: ElemRef::Known(elem), arg } => Node::Converted(*elem, self.number(*arg)),
+            ExprData::Op { op, args } => Node::Computed(*op, args.iter().map(|&arg| self.number(arg)).collect()),
+            ExprData::Int(_) | ExprData::Index(_) => return self.of(e),
+            _ => Node::Opaque(e),
+        };
+        self.node(node)
     }
 
     pub(super) fn int(&mut self, n: i64) -> Form {
@@ -191,7 +226,11 @@ impl<'k> Forms<'k> {
                 Node::Int(_) => {}
                 Node::Name(v) if names(*v) => {}
                 Node::Name(_) | Node::Opaque(_) => return false,
-                Node::Op(_, args) => rest.extend(args.iter().filter(|&&a| seen.insert(a))),
+                Node::Converted(_, arg) => rest.extend(Some(*arg).filter(|&arg| seen.insert(arg))),
+                // An element does not change while its place does not.
+                Node::Op(_, args) | Node::Element(_, args) | Node::Computed(_, args) => {
+                    rest.extend(args.iter().filter(|&&a| seen.insert(a)))
+                }
             }
         }
         true
@@ -232,7 +271,7 @@ impl<'k> Forms<'k> {
             Node::Name(v) => matches!(self.k.values[*v].def, ValueDef::Size),
             Node::Op(Op::Max, args) => args.iter().any(|&a| self.above_zero(a, work)),
             Node::Op(Op::Min | Op::Mul | Op::CeilDiv | Op::Add, args) => args.iter().all(|&a| self.above_zero(a, work)),
-            Node::Op(..) | Node::Opaque(_) => false,
+            Node::Op(..) | Node::Opaque(_) | Node::Element(..) | Node::Computed(..) | Node::Converted(..) => false,
         }
     }
 
@@ -252,7 +291,7 @@ impl<'k> Forms<'k> {
                 let (a, b) = (self.valued(a, (name, by, rest), work)?, self.valued(b, (name, by, rest), work)?);
                 index::binary(*op, a, b).ok()?.int()
             }
-            Node::Name(_) | Node::Opaque(_) => None,
+            Node::Name(_) | Node::Opaque(_) | Node::Element(..) | Node::Computed(..) | Node::Converted(..) => None,
         }
     }
 }

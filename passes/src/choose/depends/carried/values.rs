@@ -61,6 +61,10 @@ impl Tiles<'_> {
                 let product = if self.fits(m.a, m.b) { product } else { Kind::Part(ReduceOp::Sum) };
                 self.sum(product, c)
             }
+            ExprData::Index(arg) => match self.of(*arg) {
+                Kind::Zero | Kind::Fixed => Kind::Fixed,
+                other => mixed(&[other]),
+            },
             ExprData::View(_) => mixed(&k.children(e).into_iter().map(|child| self.of(child)).collect::<Vec<_>>()),
         }
     }

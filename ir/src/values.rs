@@ -1,0 +1,284 @@
+//! Integers in registers and in memory that stand for indices.
+//!
+//! Where an index is wanted, in ranges of windows, bounds of loops and numbers of signals, an integer scalar is one: `index(n)`, which the parser writes out
+//! ([`write_out`]), so everything else sees what indices are made of. Such a number never changes: it is a parameter, a `let`, or an element of a tensor that the
+//! kernel does not write. Of what may change, a `var` or memory that is written, a `let` in front of the statement has the value. A `var` that holds an element
+//! of such a tensor stands for that element, which everybody can read who needs it.
+
+use crate::attributes::CopyAttrs;
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::ops::{Domain, Op};
+use crate::types::{ElemRef, TileTy};
+use crate::typing::{Type, let_init, may_count, resolve_view, type_of};
+
+/// Whether the index `e` is made of a number that a register or memory holds, so that it may be anything.
+pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Index(_) => true,
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Let => let_init(k, *v).is_some_and(|init| is_of_value(k, init)),
+            ValueDef::Loop => k.statement_data().any(|s| match *s {
+                StmtData::For { var, start, end, .. } => var == *v && (is_of_value(k, start) || is_of_value(k, end)),
+                _ => false,
+            }),
+            _ => false,
+        },
+        _ => false,
+    };
+    own || k.children(e).into_iter().any(|c| is_of_value(k, c))
+}
+
+/// Whether the kernel writes a tensor.
+pub fn is_written(k: &Kernel, tensor: Value) -> bool {
+    k.statement_data().any(|s| match s {
+        StmtData::Copy { dst, .. } => resolve_view(k, *dst).is_some_and(|view| view.base == tensor),
+        _ => false,
+    })
+}
+
+/// Whether a scalar is the same wherever it is computed: what it reads does not change.
+pub fn is_constant(k: &Kernel, e: Expr) -> bool {
+    let base = match &k.exprs[e] {
+        ExprData::Ref(v) => Some(*v),
+        ExprData::View(view) => Some(view.base),
+        ExprData::Reduce { .. } | ExprData::Mma(_) | ExprData::Iota { .. } | ExprData::Transpose(_) => return false,
+        _ => None,
+    };
+    let own = base.is_none_or(|v| match k.values[v].def {
+        ValueDef::Tensor(_) => !is_written(k, v),
+        ValueDef::Let => let_init(k, v).is_some_and(|init| match resolve_view(k, init) {
+            Some(view) => k.tensor_ty(view.base).is_some() && is_constant(k, init),
+            None => matches!(type_of(k, init), Ok(Type::Index | Type::Scalar(_))),
+        }),
+        ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => false,
+        _ => true,
+    });
+    own && k.children(e).into_iter().all(|c| is_constant(k, c))
+}
+
+/// Writes out the indices that are made of numbers in registers and in memory.
+pub(crate) fn write_out(k: &mut Kernel) {
+    Writer { k, before: Vec::new(), held: Vec::new() }.block_of_body();
+}
+
+struct Writer<'k> {
+    k: &'k mut Kernel,
+    /// What goes in front of the statement.
+    before: Vec<Stmt>,
+    /// The element that a register variable holds here.
+    held: Vec<(Value, Expr)>,
+}
+
+impl Writer<'_> {
+    fn block_of_body(&mut self) {
+        self.block(self.k.body);
+    }
+
+    fn block(&mut self, b: Block) {
+        let outside = self.held.len();
+        let mut out = Vec::new();
+        for s in self.k.blocks[b].clone() {
+            self.statement(s);
+            for &new in &self.before {
+                self.k.plans[new] = self.k.plans[s];
+            }
+            out.append(&mut self.before);
+            out.push(s);
+            for inner in self.k.sub_blocks(s) {
+                self.block(inner);
+            }
+            self.held.extend(held_from(self.k, s));
+        }
+        self.held.truncate(outside);
+        self.k.blocks[b] = out;
+    }
+
+    fn statement(&mut self, s: Stmt) {
+        for e in self.k.stmts[s].exprs() {
+            self.ranges(e);
+        }
+        match self.k.stmts[s].clone() {
+            StmtData::For { start, end, step, .. } => [start, end, step].into_iter().for_each(|e| self.index(e)),
+            StmtData::Signal { index, .. } => self.index(index),
+            // What is computed of elements has no type of their own.
+            StmtData::Let { init, .. } if self.is_number(init) && self.is_of_elements(init) => self.index(init),
+            StmtData::If { cond, .. } => self.condition(cond),
+            StmtData::Copy { attrs: CopyAttrs { when: Some(when), .. }, .. } => self.condition(when),
+            _ => {}
+        }
+    }
+
+    /// The indices inside an expression.
+    fn ranges(&mut self, e: Expr) {
+        for c in self.k.children(e) {
+            self.ranges(c);
+        }
+        match self.k.exprs[e].clone() {
+            ExprData::View(view) => {
+                for range in view.ranges {
+                    match range {
+                        Range::At(at) => self.index(at),
+                        Range::From { start, end } => {
+                            [Some(start), end].into_iter().flatten().for_each(|e| self.index(e))
+                        }
+                    }
+                }
+            }
+            ExprData::Index(arg) => self.settle(e, arg),
+            _ => {}
+        }
+    }
+
+    /// What stands where an index is wanted.
+    fn index(&mut self, e: Expr) {
+        match self.k.exprs[e].clone() {
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}
+            ExprData::Op { op: Op::Select, args } => {
+                self.condition(args[0]);
+                args[1..].iter().for_each(|&arg| self.index(arg));
+            }
+            ExprData::Op { op, args } if matches!(op.domain(), Domain::Numeric | Domain::Integer) => {
+                args.into_iter().for_each(|arg| self.index(arg));
+            }
+            _ => {
+                if self.is_number(e) {
+                    let arg = self.k.exprs[e].clone();
+                    let arg = self.k.expr(arg, self.k.expr_spans[e]);
+                    self.k.exprs[e] = ExprData::Index(arg);
+                    self.settle(e, arg);
+                }
+            }
+        }
+    }
+
+    /// Comparisons of an index with a number are of indices.
+    fn condition(&mut self, e: Expr) {
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else { return };
+        match (op.domain(), &args[..]) {
+            (Domain::Logic, _) => args.into_iter().for_each(|arg| self.condition(arg)),
+            (Domain::Compare, &[a, b]) => {
+                let index = |this: &Self, e| type_of(this.k, e) == Ok(Type::Index) && this.k.as_int(e).is_none();
+                if [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b)) {
+                    [a, b].into_iter().for_each(|e| self.index(e));
+                } else {
+                    [a, b].into_iter().for_each(|e| self.element(e));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Loads an element that a comparison of numbers reads.
+    fn element(&mut self, e: Expr) {
+        if matches!(type_of(self.k, e), Ok(Type::View(view)) if view.rank == 0) {
+            let arg = self.k.exprs[e].clone();
+            let arg = self.k.expr(arg, self.k.expr_spans[e]);
+            let held = self.loaded(arg);
+            self.k.exprs[e] = ExprData::Ref(held);
+        }
+    }
+
+    /// Whether `e` is one number of an integer type, in a register or in memory.
+    fn is_number(&self, e: Expr) -> bool {
+        match type_of(self.k, e) {
+            Ok(Type::Scalar(elem)) => may_count(self.k, elem),
+            Ok(Type::View(view)) => view.rank == 0 && may_count(self.k, view.elem),
+            _ => false,
+        }
+    }
+
+    /// Whether `e` is computed of elements in memory.
+    fn is_of_elements(&self, e: Expr) -> bool {
+        let computed = matches!(&self.k.exprs[e], ExprData::Op { op, .. } if matches!(op.domain(), Domain::Numeric | Domain::Integer));
+        computed && matches!(type_of(self.k, e), Ok(Type::View(_)))
+    }
+
+    /// Has `e`, which is `index(arg)`, be of what does not change.
+    fn settle(&mut self, e: Expr, arg: Expr) {
+        let k = &mut *self.k;
+        if is_constant(k, arg) {
+            // The element that a name stands for.
+            if let ExprData::Ref(v) = k.exprs[arg]
+                && let Some(init) = let_init(k, v).filter(|&init| resolve_view(k, init).is_some())
+            {
+                let element = k.copy_expr(init);
+                k.exprs[e] = ExprData::Index(element);
+            }
+            return;
+        }
+        let span = k.expr_spans[arg];
+        if let ExprData::Ref(v) = k.exprs[arg]
+            && let Some(&(_, element)) = self.held.iter().rev().find(|(held, _)| *held == v)
+        {
+            let element = k.copy_expr(element);
+            k.exprs[e] = ExprData::Index(element);
+            return;
+        }
+        let init = match type_of(k, arg) {
+            Ok(Type::Scalar(_)) => arg,
+            Ok(Type::View(_)) => {
+                let held = self.loaded(arg);
+                self.k.value_ref(held, span)
+            }
+            // For the verifier to say.
+            _ => return,
+        };
+        let name = self.name_of(init);
+        let value = self.k.value(&name, span, ValueDef::Let);
+        self.before.push(self.k.stmt(StmtData::Let { value, init }, span));
+        let arg = self.k.value_ref(value, span);
+        self.k.exprs[e] = ExprData::Index(arg);
+    }
+
+    /// A register variable that holds the element `e`.
+    fn loaded(&mut self, e: Expr) -> Value {
+        let span = self.k.expr_spans[e];
+        let elem =
+            type_of(self.k, e).ok().and_then(|t| t.elem()).unwrap_or_else(|| panic!("bug: an element has a type"));
+        let name = self.name_of(e);
+        let value = self.k.value(&name, span, ValueDef::Var(TileTy::registers(elem, Vec::new(), None)));
+        let dst = self.k.value_ref(value, span);
+        let copy = StmtData::Copy { src: e, dst, attrs: CopyAttrs::default() };
+        for s in [StmtData::Var { value, init: None }, copy] {
+            self.before.push(self.k.stmt(s, span));
+        }
+        value
+    }
+
+    /// What is read by `e`, as a part of a name.
+    fn name_of(&self, e: Expr) -> String {
+        match &self.k.exprs[e] {
+            ExprData::Ref(v) => format!("{}_now", self.k.values[*v].name),
+            ExprData::View(view) => format!("{}_at", self.k.values[view.base].name),
+            _ => "number".to_owned(),
+        }
+    }
+}
+
+/// The element that a copy leaves in a register variable, if nothing else writes that, and the element does not change.
+fn held_from(k: &mut Kernel, s: Stmt) -> Option<(Value, Expr)> {
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return None };
+    let ExprData::Ref(v) = k.exprs[dst] else { return None };
+    let ValueDef::Var(ref tile) = k.values[v].def else { return None };
+    let plain = *attrs == CopyAttrs::default() && tile.shape.is_empty();
+    let written = |s: &StmtData| match s {
+        StmtData::Assign { dst, .. } => *dst == v,
+        StmtData::Copy { dst, .. } => matches!(k.exprs[*dst], ExprData::Ref(w) if w == v),
+        _ => false,
+    };
+    let elem = tile.elem;
+    let from = resolve_view(k, src).filter(|view| k.tensor_ty(view.base).is_some())?;
+    let once = k.statement_data().filter(|s| written(s)).count() == 1;
+    if !plain || !once || !from.kept().is_empty() || !is_constant(k, src) {
+        return None;
+    }
+    let same = k.values[from.base].def.elem() == Some(elem);
+    let number = |elem: ElemRef| may_count(k, elem);
+    if !number(elem) || !k.values[from.base].def.elem().is_some_and(number) {
+        return None;
+    }
+    let span = k.expr_spans[src];
+    let element = k.copy_expr(src);
+    Some((v, if same { element } else { k.expr(ExprData::Cast { elem, arg: element }, span) }))
+}

@@ -1,0 +1,82 @@
+//! Single elements of tensors that indices are made of: `X[table[z] * 16.., ..]`.
+//!
+//! They are loaded in front of the statement. Nobody writes them, and an index that is cut off at the ends of the tensor is at the address of an element
+//! wherever it stands: so a load is as pure as arithmetic, shared, and computed where its index is known.
+
+use super::state::Lower;
+use crate::inst::{AddrBase, Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::ExprData;
+use tilec_ir::types::Elem;
+use tilec_ir::typing::{ViewDim, let_init, resolve_view};
+
+impl Lower<'_> {
+    /// Loads the elements that the indices of a statement are made of.
+    pub(super) fn load_elements_of(&mut self, s: Stmt) -> Result<(), Reported> {
+        let roots = self.k.stmts[s].exprs();
+        roots.into_iter().try_for_each(|e| self.load_elements_in(e, false))
+    }
+
+    /// The same of an expression, which is an index made of a number (`number`), or has such indices inside.
+    fn load_elements_in(&mut self, e: Expr, number: bool) -> Result<(), Reported> {
+        if let ExprData::Ref(v) = self.k.exprs[e]
+            && number
+            && let Some(init) = let_init(self.k, v).filter(|&init| resolve_view(self.k, init).is_some())
+        {
+            return self.load_elements_in(init, true);
+        }
+        let own = matches!(self.k.exprs[e], ExprData::Index(_));
+        let number = number && !matches!(self.k.exprs[e], ExprData::View(_)) || own;
+        for child in self.k.children(e) {
+            self.load_elements_in(child, number)?;
+        }
+        if let ExprData::View(_) = self.k.exprs[e]
+            && resolve_view(self.k, e)
+                .is_some_and(|view| view.kept().is_empty() && self.k.tensor_ty(view.base).is_some())
+            && tilec_ir::values::is_constant(self.k, e)
+        {
+            let reg = self.load_element(e)?;
+            self.elements[e] = Some(reg);
+        }
+        Ok(())
+    }
+
+    /// An element of a tensor that nobody writes; zero outside of it.
+    fn load_element(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let view = resolve_view(self.k, e).expect("bug: an element is one of a tensor");
+        let tensor = view.base;
+        let elem = self.elem(tensor).expect("specialised");
+        let base = self.base(&view)?;
+        let shape = self.k.tensor_ty(tensor).expect("a tensor").shape.clone();
+        let (mut inside, mut terms) = (None, Vec::new());
+        for (d, dim) in view.dims.iter().enumerate() {
+            let ViewDim::Fixed(at) = dim else { unreachable!("an element is named by an index in each dimension") };
+            let (mut index, extent) = (self.index(*at)?, self.index(shape[d])?);
+            if !self.inside_extent(&view, d, *at) {
+                let own = self.unsigned_less(index, extent);
+                inside = self.emit.and(inside, own);
+                index = self.cut_off(index, extent);
+            }
+            if self.k.tensor_ty(tensor).is_some_and(|t| t.modes(d).is_some()) {
+                terms.extend(self.digits(tensor, d, index)?);
+            } else {
+                let stride = self.stride(tensor, d)?;
+                terms.push((index, stride));
+            }
+        }
+        let address = self.pointer_by_depth(base, &terms, i64::from(elem.addressed_bytes()));
+        let (class, load) = match elem {
+            Elem::I8 => (Class::B32, P::LdGlobalNcS8),
+            Elem::U8 => (Class::B32, P::LdGlobalNcU8),
+            Elem::I64 => (Class::B64, P::LdGlobalNcB64),
+            Elem::I32 | Elem::U32 => (Class::B32, P::LdGlobalNcB32),
+            other => panic!("bug: an index is made of an element of {}", other.name()),
+        };
+        let found = self.emit.pure(class, load, [Operand::Addr { base: AddrBase::Reg(address), offset: 0 }]);
+        let Some(inside) = inside else { return Ok(found) };
+        let choose = if class == Class::B64 { P::SelpB64 } else { P::SelpB32 };
+        Ok(self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()]))
+    }
+}

@@ -11,6 +11,7 @@
 //! Invariant: typing never recurses through `let`: [`Types`] computes them in program order, so depth is that of one
 //! expression tree and work is linear in the program.
 
+mod candidates;
 mod elementwise;
 mod product;
 mod register_tile;
@@ -19,7 +20,7 @@ mod tests;
 mod types;
 mod view;
 
-pub use elementwise::{candidate_elems, may_count};
+pub use candidates::{candidate_elems, may_count};
 pub use register_tile::register_tile;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,

@@ -32,9 +32,14 @@ pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
 /// Whether the kernel writes a tensor.
 pub fn is_written(k: &Kernel, tensor: Value) -> bool {
     k.statement_data().any(|s| match s {
-        StmtData::Copy { dst, .. } => resolve_view(k, *dst).is_some_and(|view| view.base == tensor),
+        StmtData::Copy { dst, .. } => element_of(k, *dst) == Some(tensor),
         _ => false,
     })
+}
+
+/// The tensor of which an expression is an element, or a window.
+fn element_of(k: &Kernel, e: Expr) -> Option<Value> {
+    resolve_view(k, e).map(|view| view.base).filter(|&base| k.tensor_ty(base).is_some())
 }
 
 /// Whether a scalar is the same wherever it is computed: what it reads does not change.
@@ -47,8 +52,8 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
     };
     let own = base.is_none_or(|v| match k.values[v].def {
         ValueDef::Tensor(_) => !is_written(k, v),
-        ValueDef::Let => let_init(k, v).is_some_and(|init| match resolve_view(k, init) {
-            Some(view) => k.tensor_ty(view.base).is_some() && is_constant(k, init),
+        ValueDef::Let => let_init(k, v).is_some_and(|init| match element_of(k, init) {
+            Some(_) => is_constant(k, init),
             None => matches!(type_of(k, init), Ok(Type::Index | Type::Scalar(_))),
         }),
         ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => false,
@@ -200,7 +205,7 @@ impl Writer<'_> {
         if is_constant(k, arg) {
             // The element that a name stands for.
             if let ExprData::Ref(v) = k.exprs[arg]
-                && let Some(init) = let_init(k, v).filter(|&init| resolve_view(k, init).is_some())
+                && let Some(init) = let_init(k, v).filter(|&init| element_of(k, init).is_some())
             {
                 let element = k.copy_expr(init);
                 k.exprs[e] = ExprData::Index(element);

@@ -256,11 +256,13 @@ pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match &k.values[*v].def {
             ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => Some(*v),
-            ValueDef::Let => let_init(k, *v).and_then(|init| match resolve_view(k, init) {
-                // A name for a window is no read of it.
-                Some(_) => k.children(init).into_iter().find_map(|c| computed(k, c)),
-                None => computed(k, init),
-            }),
+            ValueDef::Let => {
+                let_init(k, *v).and_then(|init| match resolve_view(k, init).filter(|view| view.space(k).has_bounds()) {
+                    // A name for a window is no read of it.
+                    Some(_) => k.children(init).into_iter().find_map(|c| computed(k, c)),
+                    None => computed(k, init),
+                })
+            }
             _ => None,
         },
         _ => None,

@@ -4,10 +4,11 @@
 //! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i32 -> i64`; literals and
 //! indices adopt the type of the other side. Everything else wants a `cast`.
 
+use super::candidates::{candidate_elems, may_be};
 use super::types::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
 use crate::codes;
 use crate::entities::{Expr, Value};
-use crate::kernel::{ConstKind, ExprData, Kernel, ValueDef};
+use crate::kernel::{ExprData, Kernel};
 use crate::ops::{Domain, Op};
 use crate::space::Space;
 use crate::types::{Elem, ElemClass, ElemRef};
@@ -62,20 +63,6 @@ fn unite(num: Num, shape: Shape) -> Type {
     }
 }
 
-/// The element types that a reference may stand for, once its parameter is bound.
-pub fn candidate_elems(k: &Kernel, elem: ElemRef) -> Vec<Elem> {
-    match elem {
-        ElemRef::Known(e) => vec![e],
-        ElemRef::Param(v) => match &k.values[v].def {
-            ValueDef::ConstParam(p) => match &p.kind {
-                ConstKind::Elem(list) if !list.is_empty() => list.clone(),
-                _ => Elem::ALL.to_vec(),
-            },
-            _ => Elem::ALL.to_vec(),
-        },
-    }
-}
-
 /// The type that values of both types convert to without loss of range.
 fn join_known(a: Elem, b: Elem) -> Option<Elem> {
     /// Steps of the two chains; types on one step do not mix.
@@ -111,18 +98,6 @@ fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
     }
     let first = *joined.first()?;
     Some(if joined.iter().all(|&j| j == first) { ElemRef::Known(first) } else { a })
-}
-
-fn may_be(k: &Kernel, e: ElemRef, class: ElemClass) -> bool {
-    match e {
-        ElemRef::Known(e) => e.class() == class,
-        ElemRef::Param(_) => candidate_elems(k, e).into_iter().any(|e| e.class() == class),
-    }
-}
-
-/// Whether elements of a type may be whole numbers.
-pub fn may_count(k: &Kernel, e: ElemRef) -> bool {
-    may_be(k, e, ElemClass::Int)
 }
 
 fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {

@@ -1,6 +1,6 @@
 //! Matrix products: extents `[M, K] * [K, N] + [M, N]`, or `+ [S, M, N]` with a sum for each of `S` slices of `K`, and the element types that hardware multiplies.
 
-use super::elementwise::candidate_elems;
+use super::candidates::candidate_elems;
 use super::{Extent, Type, TypeError, Types, elem_name};
 use crate::codes;
 use crate::entities::Expr;

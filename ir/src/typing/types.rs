@@ -1,6 +1,6 @@
 //! Types, and the inference of them.
 
-use super::elementwise::may_count;
+use super::candidates::may_count;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};

@@ -15,7 +15,7 @@ use super::state::Lower;
 use super::uses::{Uses, uses};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index;
-use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
 use tilec_ir::layout::F2Map;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
@@ -150,7 +150,8 @@ impl Lower<'_> {
     /// Whether `tensor` is read by these copies alone, through the windows that they write.
     fn only_read_under(&self, tensor: Value, stores: &[Store]) -> bool {
         let k = self.k;
-        let mut ok = true;
+        let mut ok =
+            !k.statements().into_iter().any(|s| k.stmts[s].exprs().into_iter().any(|e| names_places(k, e, tensor)));
         walk(k, k.body, &mut Vec::new(), &mut |path, s| {
             let store = stores.iter().find(|store| store.path == path);
             let mut windows = Vec::new();
@@ -187,6 +188,17 @@ impl Lower<'_> {
             self.windows(child, tensor, out);
         }
     }
+}
+
+/// Whether indices in an expression are made of elements of a tensor.
+fn names_places(k: &Kernel, e: Expr, tensor: Value) -> bool {
+    let element = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tensor);
+    let own = matches!(k.exprs[e], ExprData::Index(_)) && k.children(e).into_iter().any(|c| any_part(k, c, &element));
+    own || k.children(e).into_iter().any(|c| names_places(k, c, tensor))
+}
+
+fn any_part(k: &Kernel, e: Expr, holds: &dyn Fn(Expr) -> bool) -> bool {
+    holds(e) || k.children(e).into_iter().any(|c| any_part(k, c, holds))
 }
 
 /// What a statement reads, but for the destination of a copy.

@@ -120,6 +120,8 @@ fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
         ExprData::Ref(v) => Some(*v),
         ExprData::View(view) => Some(view.base),
         ExprData::Iota { .. } => return,
+        // Of elements that nobody writes.
+        ExprData::Index(_) => return,
         _ => None,
     };
     match named.map(|v| (v, &k.values[v].def)) {

@@ -6,6 +6,7 @@
 //! is refused, for another choice could give another result. So is what a loop over tiles carries from one to the next (`carried`), unless it is a sum or an extreme.
 
 mod carried;
+mod uniform;
 
 use super::parameters::Auto;
 use crate::Cx;
@@ -17,7 +18,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use tilec_ir::loop_ends::{LoopEnds, covers, implied, loop_variable, meaning};
-use tilec_ir::ops::{Form, Op};
+use tilec_ir::ops::{Form, Op, ReduceOp};
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{Extent, Type, resolve_view, same_expr, same_product, type_of};
 
@@ -107,14 +108,12 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
 }
 
 impl Depends<'_> {
-    /// What loops over tiles carry. What goes through channels of the program is in other loops.
+    /// What loops over tiles carry.
     fn carried(&self) -> Vec<Diagnostic> {
         let k = self.k;
-        let all = all_stmts(k, k.body);
-        if all.iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
-            return Vec::new();
-        }
-        all.into_iter().filter_map(|s| self.over_tiles(s)).flat_map(|of| carried::check(k, &of)).collect()
+        let loops: Vec<_> = all_stmts(k, k.body).into_iter().filter_map(|s| self.over_tiles(s)).collect();
+        let channels = carried::Channels::of(k, &loops);
+        loops.iter().flat_map(|of| carried::check(k, of, &channels)).collect()
     }
 
     fn over_tiles(&self, s: Stmt) -> Option<carried::Loop> {
@@ -126,7 +125,7 @@ impl Depends<'_> {
             What::Position | What::Any => (step, end, false),
         };
         let padded = k.as_int(start) != Some(0) || !self.divides(size, end);
-        Some(carried::Loop { stmt: s, parameter: chosen.parameter, size, numbers, padded })
+        Some(carried::Loop { stmt: s, parameter: chosen.parameter, size, end, numbers, padded })
     }
 
     /// Shapes of tensors, and the grid.
@@ -280,7 +279,30 @@ impl Depends<'_> {
                 }
             }
             ExprData::Iota { .. } => {}
+            ExprData::Reduce { op: ReduceOp::Sum, axis, arg, .. } => {
+                self.counted(e, [(*arg, *axis)].as_slice());
+                self.computed(*arg, false);
+            }
+            ExprData::Mma(m) => {
+                self.counted(e, [(m.a, 1), (m.b, 0)].as_slice());
+                [m.a, m.b, m.c].into_iter().for_each(|child| self.computed(child, false));
+            }
             _ => k.children(e).into_iter().for_each(|child| self.computed(child, false)),
+        }
+    }
+
+    /// That a sum is not of one number, as often as a tile has elements: of these operands along these dimensions.
+    fn counted(&mut self, e: Expr, along: &[(Expr, u32)]) {
+        let k = self.k;
+        let chosen = along.iter().find_map(|&(arg, axis)| match type_of(k, arg) {
+            Ok(Type::Tile(tile)) => match tile.shape.get(axis as usize) {
+                Some(&Extent::Sym(extent)) => self.unpromised(extent),
+                _ => None,
+            },
+            _ => None,
+        });
+        if let Some(chosen) = chosen.filter(|_| along.iter().all(|&(arg, axis)| uniform::is_uniform(k, arg, axis))) {
+            self.refuse(e, chosen, "how often this sum has its number".to_owned());
         }
     }
 

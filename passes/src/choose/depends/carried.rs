@@ -2,107 +2,91 @@
 //!
 //! What is declared in front of such a loop and is still needed behind it must come out the same however the range is cut into tiles. So it is begun anew with something that does
 //! not change; or it is a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is divided by
-//! that of an extreme (`scaled`), by itself or with what does not change. What is stored in the loop must not depend on how far such a sum is.
+//! that of an extreme (`scaled`), by itself or with what does not change. What is stored in the loop is for each position, at that position, or the same for all tiles; what is combined
+//! with what is there (`add`) may be a tile's part of a sum or an extreme (`stores`).
 //!
 //! What is behind the end of the range reads as zero, and must make no difference: a sum is of what is zero there, an extreme of what is masked
 //! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. That a bound of positions from above is right is the author's word: rows of causal attention, for instance, are
 //! bounded by their own positions.
+//!
+//! What a role puts into a channel is, to the roles that take it out, what it was where it was put, if both loops go over the same tiles (`Channels`).
 
 mod exponent;
+mod guard;
+mod join;
 mod kind;
 mod needed;
+mod pad;
+mod report;
 mod scaled;
+mod stores;
 mod tiles;
 mod values;
 
 use crate::analysis::uses::all_stmts;
 use exponent::Scales;
-use kind::{Kind, Pad, Scale, mixed};
+use kind::{Kind, Scale, mixed};
 use needed::is_needed;
+use pad::Pad;
+use report::{What, Wrong, reported};
 use std::collections::{BTreeMap, BTreeSet};
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
+use tilec_ir::ops::ReduceOp;
 use tilec_ir::types::Elem;
-use tilec_ir::typing::{resolve_view, same_product, type_of};
-use tiles::{Tiles, literal, pad_of};
-use values::{is_whole, is_wider, rounded};
+use tilec_ir::typing::{Extent, Type, resolve_view, same_product, type_of};
+pub(super) use tiles::Loop;
+use tiles::{Tiles, literal};
+use values::{converted, is_whole};
 
-/// A body is looked at so often until what it leaves stays the same.
-const ROUNDS: usize = 8;
+/// What loops over tiles put into channels.
+#[derive(Default)]
+pub(super) struct Channels(Vec<(Value, Loop, Kind)>);
 
-/// A loop over tiles of a chosen size.
-pub(super) struct Loop {
-    pub(super) stmt: Stmt,
-    /// What is chosen.
-    pub(super) parameter: Value,
-    /// The extent of a tile.
-    pub(super) size: Expr,
-    /// The variable is the number of a tile, not its first position.
-    pub(super) numbers: bool,
-    /// The last tile may have positions behind it.
-    pub(super) padded: bool,
+impl Channels {
+    /// What these loops put into channels, which others put together from what they take out.
+    pub(super) fn of(k: &Kernel, loops: &[Loop]) -> Channels {
+        let mut channels = Channels::default();
+        if k.values.keys().all(|v| !is_channel(k, v)) {
+            return channels;
+        }
+        // What is taken out of channels in the order of the text, and in the other one.
+        for _ in 0..2 {
+            let found = loops.iter().flat_map(|of| {
+                let puts = Tiles::of_loop(k, of, of.padded, &channels).puts;
+                puts.into_iter().map(|(channel, kind)| (channel, *of, kind))
+            });
+            channels = Channels(found.collect());
+        }
+        channels
+    }
+
+    /// What `of` takes out of a channel that loops put into.
+    fn taken(&self, k: &Kernel, channel: Value, of: &Loop) -> Option<Kind> {
+        let mut puts = self.0.iter().filter(|put| put.0 == channel).peekable();
+        puts.peek()?;
+        let same = |a, b| same_product(k, meaning(k, a), meaning(k, b));
+        let own = puts.filter(|(_, other, _)| same(other.size, of.size) && same(other.end, of.end)).map(|put| put.2);
+        let alike = own.reduce(|a, b| if a == b { a } else { Kind::Other { carried: false } });
+        let kind = alike.unwrap_or(Kind::Other { carried: false });
+        Some(if kind.is_carried() { Kind::Other { carried: false } } else { kind })
+    }
 }
 
 /// Says what a loop carries that depends on a choice.
-pub(super) fn check(k: &Kernel, of: &Loop) -> Vec<Diagnostic> {
-    let &Loop { stmt: s, parameter, size, numbers, padded } = of;
-    let StmtData::For { var, body, .. } = k.stmts[s] else { return Vec::new() };
-    let inside = k.blocks[body].iter().flat_map(|&s| under(k, s)).collect::<Vec<Stmt>>();
-    let mut tiles = Tiles {
-        k,
-        var,
-        size,
-        numbers,
-        padded,
-        stored: BTreeSet::new(),
-        over_tile: BTreeSet::new(),
-        kinds: BTreeMap::new(),
-        at: BTreeMap::new(),
-        stores: Vec::new(),
-        scales: Scales::default(),
-    };
-    let own = tiles.places(&inside);
-    let outer: Vec<Value> = tiles.kinds.keys().copied().filter(|v| !own.contains(v)).collect();
-    tiles.block(body);
-    let mut wrong = Vec::new();
-    for v in outer {
-        let fine = match tiles.kinds[&v] {
-            Kind::Zero | Kind::Fixed => true,
-            Kind::Old(w) | Kind::Grown(w, ..) => w == v,
-            Kind::Scaled(w, scale) => w == v && tiles.ends_with(scale),
-            _ => false,
-        };
-        if !fine && is_needed(k, s, v) {
-            let name = &k.values[v].name;
-            let span = tiles.at.get(&v).copied().unwrap_or(k.values[v].span);
-            wrong.push(diagnostic(
-                k,
-                span,
-                &format!("`{name}` is carried from tile to tile by more than a sum or an extreme"),
-                parameter,
-            ));
-        }
+pub(super) fn check(k: &Kernel, of: &Loop, channels: &Channels) -> Vec<Diagnostic> {
+    let tiles = Tiles::of_loop(k, of, of.padded, channels);
+    let wrong = tiles.wrong(of.stmt);
+    if wrong.is_empty() {
+        return Vec::new();
     }
-    tiles.stores.sort_by_key(|span| (span.start, span.end));
-    tiles.stores.dedup();
-    for &span in &tiles.stores {
-        wrong.push(diagnostic(k, span, "what is stored depends on the tiles in front of this one", parameter));
-    }
-    wrong
-}
-
-fn diagnostic(k: &Kernel, span: Span, what: &str, parameter: Value) -> Diagnostic {
-    let (name, declared) = (&k.values[parameter].name, k.values[parameter].span);
-    let message = format!(
-        "{what}: the number of tiles depends on `{name}`, which is `auto`, and another choice would give another result"
-    );
-    Diagnostic::error(codes::DEPENDS_ON_CHOICE, span, message)
-        .with_place(declared, format!("`{name}` is `auto` here"))
-        .with_note(format!("give `{name}` a value, with `-D {name}=...` or in the source; or promise that it makes no difference: `{name} = auto promised`"))
-        .with_note("behind the end of the range is zero: let a sum be of what is zero there, and an extreme of what is masked, such as `select(k + iota(x, 1) < K, x, -1.0e30)`")
+    // What would be right if nothing were behind the end.
+    let whole = Tiles::of_loop(k, of, false, channels);
+    let others: Vec<What> = whole.wrong(of.stmt).into_iter().map(|wrong| wrong.what).collect();
+    let behind = |wrong: &Wrong| !others.contains(&wrong.what);
+    wrong.iter().map(|wrong| reported(k, of, wrong, behind(wrong).then(|| whole.combines(wrong.what)))).collect()
 }
 
 /// The place or tensor that a statement stores to.
@@ -120,35 +104,113 @@ fn under(k: &Kernel, s: Stmt) -> Vec<Stmt> {
     std::iter::once(s).chain(inside).collect()
 }
 
-impl Tiles<'_> {
-    /// Begins with what is before an iteration; returns what each declares anew.
-    fn places(&mut self, inside: &[Stmt]) -> BTreeSet<Value> {
+impl<'d> Tiles<'d> {
+    /// What an iteration leaves; `padded`: the last one may have positions behind the end.
+    fn of_loop(k: &'d Kernel, of: &Loop, padded: bool, channels: &Channels) -> Tiles<'d> {
+        let (var, body) = match k.stmts[of.stmt] {
+            StmtData::For { var, body, .. } => (var, body),
+            ref other => unreachable!("no loop over tiles: {other:?}"),
+        };
+        let mut tiles = Tiles {
+            k,
+            var,
+            size: of.size,
+            numbers: of.numbers,
+            padded,
+            stored: Vec::new(),
+            over_tile: BTreeSet::new(),
+            kinds: BTreeMap::new(),
+            outer: Vec::new(),
+            at: BTreeMap::new(),
+            stores: BTreeMap::new(),
+            puts: BTreeMap::new(),
+            begins_with: BTreeMap::new(),
+            guarded: BTreeSet::new(),
+            shape: None,
+            scales: Scales::default(),
+        };
+        let inside = k.blocks[body].iter().flat_map(|&s| under(k, s)).collect::<Vec<Stmt>>();
+        tiles.places(&inside);
+        for &(channel, ..) in &channels.0 {
+            tiles.kinds.extend(channels.taken(k, channel, of).map(|kind| (channel, kind)));
+        }
+        tiles.block(body);
+        tiles
+    }
+
+    /// Begins with what is before an iteration.
+    fn places(&mut self, inside: &[Stmt]) {
         let k = self.k;
-        let (mut own, mut changed) = (BTreeSet::new(), BTreeSet::new());
+        let (mut own, mut changed, mut held) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         for s in all_stmts(k, k.body) {
             changed.extend(changed_by(k, s));
-            if let StmtData::Var { value, init: Some(init) } = k.stmts[s]
-                && literal(k, init) == Some(0.0)
-            {
-                self.kinds.insert(value, Kind::Zero);
+            let init = match k.stmts[s] {
+                StmtData::Var { value, init: Some(init) } => Some((value, literal(k, init))),
+                StmtData::Assign { dst, src } => Some((dst, literal(k, src))),
+                _ => changed_by(k, s).map(|v| (v, None)),
+            };
+            if let Some((v, number)) = init.filter(|_| !inside.contains(&s)) {
+                held.entry(v).and_modify(|held| *held = if *held == number { number } else { None }).or_insert(number);
             }
         }
-        self.kinds.retain(|v, _| !changed.contains(v));
+        self.begins_with = held.into_iter().filter_map(|(v, number)| Some((v, number?))).collect();
+        let zero = self.begins_with.iter().filter(|(v, number)| **number == 0.0 && !changed.contains(v));
+        self.kinds = zero.map(|(&v, _)| (v, Kind::Zero)).collect();
         for &s in inside {
             match k.stmts[s] {
                 StmtData::Let { value, .. } | StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
                     own.insert(value);
                 }
+                StmtData::Copy { dst, ref attrs, .. } if !attrs.is_prefetch() => {
+                    self.stored.extend(resolve_view(k, dst).filter(|view| view.space(k).has_bounds()));
+                }
                 _ => {}
             }
             let Some(v) = changed_by(k, s) else { continue };
-            if k.values[v].def.space().has_bounds() {
-                self.stored.insert(v);
-            } else {
+            if !k.values[v].def.space().has_bounds() && !is_channel(k, v) {
                 self.kinds.insert(v, Kind::Old(v));
             }
         }
-        own
+        self.outer = self.kinds.keys().copied().filter(|v| !own.contains(v)).collect();
+    }
+
+    /// What depends on how many tiles there are.
+    fn wrong(&self, s: Stmt) -> Vec<Wrong> {
+        let k = self.k;
+        let mut wrong = Vec::new();
+        for &v in &self.outer {
+            let fine = match self.kinds[&v] {
+                Kind::Zero | Kind::Fixed => true,
+                Kind::Old(w) | Kind::Grown(w, ..) => w == v,
+                Kind::Scaled(w, scale) => w == v && self.ends_with(scale),
+                _ => false,
+            };
+            if !fine && is_needed(k, s, v) {
+                wrong.push(Wrong { what: What::Carried(v), span: self.at.get(&v).map_or(k.values[v].span, |at| at.0) });
+            }
+        }
+        let stores = self.stores.iter();
+        let mut stores: Vec<Wrong> =
+            stores.map(|(&s, &carried)| Wrong { what: What::Stored(s, carried), span: k.stmt_spans[s] }).collect();
+        stores.sort_by_key(|wrong| (wrong.span.start, wrong.span.end));
+        wrong.extend(stores);
+        wrong
+    }
+
+    /// How a value joins those of other tiles.
+    fn combines(&self, what: What) -> ReduceOp {
+        match what {
+            What::Carried(v) => match self.kinds[&v] {
+                Kind::Grown(_, op, _) => op,
+                // Of exponentials the largest is kept.
+                Kind::Scaled(..) => ReduceOp::Maximum,
+                _ => ReduceOp::Sum,
+            },
+            What::Stored(s, _) => match self.k.stmts[s] {
+                StmtData::Copy { ref attrs, .. } => attrs.reduce.and_then(stores::reduction).unwrap_or(ReduceOp::Sum),
+                _ => ReduceOp::Sum,
+            },
+        }
     }
 
     fn block(&mut self, b: Block) {
@@ -162,19 +224,19 @@ impl Tiles<'_> {
         let k = self.k;
         match k.stmts[s] {
             StmtData::Let { value, init } if resolve_view(k, init).is_none_or(|view| !view.space(k).has_bounds()) => {
-                let kind = self.of(init);
+                let kind = self.of_tile(init, init);
                 self.kinds.insert(value, kind);
             }
             StmtData::Var { value, init } => {
-                let kind = init.map_or(Kind::Fixed, |e| self.of(e));
+                let kind = init.map_or(Kind::Fixed, |e| self.of_tile(e, e));
                 self.kinds.insert(value, kind);
             }
             StmtData::Alloc { value, .. } => {
                 self.kinds.insert(value, Kind::Fixed);
             }
             StmtData::Assign { dst, src } => {
-                let kind = self.of(src);
-                self.set(dst, kind, k.stmt_spans[s]);
+                let kind = self.of_tile(src, src);
+                self.set(dst, kind, s);
             }
             StmtData::Copy { src, dst, ref attrs } if !attrs.is_prefetch() => self.copy(s, [src, dst], attrs),
             StmtData::For { var, start, end, step, body, .. } => {
@@ -184,84 +246,78 @@ impl Tiles<'_> {
                     self.over_tile.insert(var);
                 }
                 self.kinds.insert(var, if fixed { Kind::Fixed } else { mixed(&bounds) });
-                self.repeated(body, if fixed { Kind::Fixed } else { mixed(&bounds) });
+                self.repeated(s, body, if fixed { Kind::Fixed } else { mixed(&bounds) });
             }
             StmtData::If { cond, then, otherwise } => {
                 let (cond, before) = (self.of(cond), self.kinds.clone());
                 self.block(then);
                 let then = std::mem::replace(&mut self.kinds, before);
                 otherwise.into_iter().for_each(|b| self.block(b));
-                self.either(&then, cond);
+                self.either(&then, cond, s);
             }
             StmtData::Ordered { body } | StmtData::Role { body, .. } => self.block(body),
             _ => {}
         }
     }
 
-    /// What holds where either this or `other` was done, as something of kind `by` says.
-    fn either(&mut self, other: &BTreeMap<Value, Kind>, by: Kind) {
-        for (v, &b) in other {
-            let a = *self.kinds.entry(*v).or_insert(b);
-            let joined = if a == b {
-                a
-            } else if by.is_fixed() {
-                a.join(b)
-            } else {
-                mixed(&[a, b, by])
-            };
-            self.kinds.insert(*v, joined);
-        }
-    }
-
-    /// A loop in the loop.
-    fn repeated(&mut self, body: Block, by: Kind) {
-        for _ in 0..ROUNDS {
-            let before = self.kinds.clone();
-            self.block(body);
-            self.either(&before, by);
-            if self.kinds == before {
-                return;
-            }
-        }
-        self.kinds.values_mut().for_each(|kind| *kind = Kind::Other { carried: true });
-    }
-
-    /// Whether the iteration ends with the extreme that a sum of exponentials is divided by.
+    /// Whether the iteration ends with the extreme that a sum of exponentials is divided by, and guards took it for what it is.
     fn ends_with(&self, scale: Scale) -> bool {
-        let Scale { extreme, last, .. } = scale;
-        matches!(self.kinds.get(&extreme), Some(&Kind::Grown(v, _, own)) if v == extreme && own == Some(last))
+        let Some(&Kind::Grown(v, op, own)) = self.kinds.get(&scale.extreme) else { return false };
+        let guarded = self.guarded.contains(&(v, op != ReduceOp::Maximum));
+        v == scale.extreme && own == Some(scale.last) && !guarded
     }
 
-    fn set(&mut self, dst: Value, kind: Kind, span: Span) {
-        if !matches!(kind, Kind::Old(v) | Kind::Grown(v, ..) | Kind::Scaled(v, _) if v == dst) && !kind.is_fixed() {
-            self.at.entry(dst).or_insert(span);
+    /// What an expression is that has the shape of `tile`, or its own.
+    fn of_tile(&mut self, e: Expr, tile: Expr) -> Kind {
+        self.shape = self.shape_of(e).or_else(|| self.shape_of(tile));
+        let kind = self.of(e);
+        self.shape = None;
+        kind
+    }
+
+    fn shape_of(&self, e: Expr) -> Option<Vec<Extent>> {
+        match type_of(self.k, e) {
+            Ok(Type::Tile(tile)) => Some(tile.shape),
+            _ => None,
+        }
+    }
+
+    fn set(&mut self, dst: Value, kind: Kind, s: Stmt) {
+        let joins =
+            matches!(kind, Kind::Old(v) | Kind::Grown(v, ..) | Kind::Scaled(v, _) if v == dst) || kind.is_fixed();
+        let at = self.at.entry(dst).or_insert((self.k.stmt_spans[s], joins));
+        if at.1 {
+            *at = (self.k.stmt_spans[s], joins);
         }
         self.kinds.insert(dst, kind);
     }
 
     fn copy(&mut self, s: Stmt, [src, dst]: [Expr; 2], attrs: &CopyAttrs) {
         let k = self.k;
-        let mut kind = self.of(src);
+        let mut kind = self.of_tile(src, dst);
         if let (Kind::Each { axes, .. }, Some(fill)) = (kind, attrs.fill.filter(|fill| !fill.is_zero())) {
-            let fill = fill.value(Elem::F64).map_or(Pad::Finite, pad_of);
-            kind = Kind::Each { axes, pad: fill };
+            kind = Kind::Each { axes, pad: fill.value(Elem::F64).map_or(Pad::UNKNOWN, Pad::fill) };
         }
         if let Some(when) = attrs.when.map(|e| self.of(e)).filter(|when| !when.is_fixed()) {
             kind = mixed(&[kind, when]);
         }
         let Some(view) = resolve_view(k, dst) else { return };
         if view.space(k).has_bounds() {
-            if kind.is_carried() {
-                self.stores.push(k.stmt_spans[s]);
-            }
+            self.store(s, kind, [src, dst], attrs);
             return;
         }
         let elem = k.tile_ty(view.base).map(|tile| tile.elem);
-        if type_of(k, src).ok().and_then(|t| t.elem()).zip(elem).is_some_and(|(from, to)| !is_wider(from, to)) {
-            kind = rounded(kind);
+        if let Some((from, to)) = type_of(k, src).ok().and_then(|t| t.elem()).zip(elem) {
+            kind = converted(kind, from, to);
         }
         if view.transposed {
             kind = kind.transposed();
+        }
+        if is_channel(k, view.base) {
+            let put = if is_whole(&view) && !attrs.keep { kind } else { mixed(&[kind]) };
+            let all = self.puts.entry(view.base).or_insert(put);
+            *all = if *all == put { put } else { mixed(&[*all, put]) };
+            return;
         }
         let before = self.kinds.get(&view.base).copied().unwrap_or(Kind::Fixed);
         if attrs.keep || attrs.reduce.is_some() || !is_whole(&view) {
@@ -270,6 +326,10 @@ impl Tiles<'_> {
             let joins = !each && before != Kind::Old(view.base) && attrs.reduce.is_none();
             kind = if joins { before.join(kind) } else { mixed(&[before, kind]) };
         }
-        self.set(view.base, kind, k.stmt_spans[s]);
+        self.set(view.base, kind, s);
     }
+}
+
+fn is_channel(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Channel { .. })
 }

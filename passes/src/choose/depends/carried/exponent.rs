@@ -1,6 +1,6 @@
 //! Exponents with extremes in them, and what their exponentials are divided by.
 
-use super::kind::{Kind, Scale};
+use super::kind::{Kind, Last};
 use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel};
@@ -13,24 +13,24 @@ pub(super) type By = Vec<(Expr, bool)>;
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Term {
     pub(super) extreme: Value,
-    /// What computed it in this iteration; `None`: it is of the iteration before.
-    pub(super) last: Option<Expr>,
+    /// Where it was computed in this iteration; `None`: it is of the iteration before.
+    pub(super) last: Option<Last>,
     pub(super) by: By,
     pub(super) negative: bool,
 }
 
 /// A sum of extremes, and of what is no extreme.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Exponent {
     pub(super) terms: Vec<Term>,
     pub(super) rest: Kind,
 }
 
-/// Exponents, and what multiplies their extremes: before which exponential is taken, and with which sign.
+/// Exponents, and what multiplies their extremes before which exponential is taken.
 #[derive(Default)]
 pub(super) struct Scales {
     pub(super) exponents: Vec<Exponent>,
-    by: Vec<(By, (Op, bool))>,
+    by: Vec<(By, Op)>,
 }
 
 impl Scales {
@@ -41,8 +41,10 @@ impl Scales {
             rest: Kind::Zero,
         };
         match kind {
-            Kind::Old(v) => Some(extreme(v, None)),
-            Kind::Grown(v, ReduceOp::Maximum | ReduceOp::Minimum, Some(last)) => Some(extreme(v, Some(last))),
+            Kind::Old(v) | Kind::Safe(v, None) => Some(extreme(v, None)),
+            Kind::Grown(v, ReduceOp::Maximum | ReduceOp::Minimum, Some(last)) | Kind::Safe(v, Some(last)) => {
+                Some(extreme(v, Some(last)))
+            }
             Kind::Exponent(at) => Some(self.exponents[at as usize].clone()),
             Kind::Zero | Kind::Fixed | Kind::Each { .. } => Some(Exponent { terms: Vec::new(), rest: kind }),
             _ => None,
@@ -60,13 +62,14 @@ impl Scales {
         Kind::Exponent(at as u32)
     }
 
-    pub(super) fn scale(&mut self, k: &Kernel, term: &Term, last: Expr, how: (Op, bool)) -> Scale {
-        let same = |(by, other): &(By, (Op, bool))| *other == how && same_factors(k, by, &term.by);
+    /// The number of what multiplies an extreme before this exponential is taken.
+    pub(super) fn by(&mut self, k: &Kernel, by: &By, op: Op) -> u32 {
+        let same = |(other, of): &(By, Op)| *of == op && same_factors(k, other, by);
         let at = self.by.iter().position(same).unwrap_or_else(|| {
-            self.by.push((term.by.clone(), how));
+            self.by.push((by.clone(), op));
             self.by.len() - 1
         });
-        Scale { extreme: term.extreme, last, by: at as u32 }
+        at as u32
     }
 }
 

@@ -12,15 +12,32 @@
 //! elements of the new sum (`Share`), with the extreme and what multiplies it (`Scale`).
 
 use super::exponent::{Exponent, Term, factors, same_factors};
-use super::kind::{Kind, Pad, function, mixed, negated, product, quotient, sum};
-use super::tiles::{BEYOND, Tiles, literal};
+use super::kind::{Kind, Scale, mixed, negated, product, quotient, sum};
+use super::pad::Pad;
+use super::tiles::{Tiles, literal};
 use crate::rewrite::same_expr;
 use tilec_ir::entities::Expr;
 use tilec_ir::ops::Op;
+use tilec_ir::typing::{Type, type_of};
 
 impl Tiles<'_> {
-    pub(super) fn sum(&mut self, a: Kind, b: Kind) -> Kind {
-        let kind = sum(a, b);
+    /// What elements of a value are behind the end.
+    pub(super) fn pad(&self, kind: Kind, e: Expr) -> Pad {
+        match literal(self.k, e) {
+            Some(x) if kind.is_fixed() => Pad::literal(x),
+            _ => kind.pad(),
+        }
+    }
+
+    /// The same of what multiplies or divides: a number that does not change is taken to be positive.
+    fn scaling(&self, kind: Kind, e: Expr) -> Pad {
+        let pad = self.pad(kind, e);
+        let is_number = !matches!(type_of(self.k, e), Ok(Type::Tile(_)));
+        if kind == Kind::Fixed && is_number { pad.positive() } else { pad }
+    }
+
+    pub(super) fn sum(&mut self, a: Kind, b: Kind, pad: Pad) -> Kind {
+        let kind = sum(a, b, pad);
         if kind != mixed(&[a, b]) {
             return kind;
         }
@@ -35,7 +52,7 @@ impl Tiles<'_> {
                 None => a.terms.push(term),
             }
         }
-        a.rest = sum(a.rest, b.rest);
+        a.rest = sum(a.rest, b.rest, a.rest.pad().plus(b.rest.pad()));
         self.scales.kind(a)
     }
 
@@ -54,7 +71,8 @@ impl Tiles<'_> {
     pub(super) fn product(&mut self, [a, b]: [Kind; 2], [x, y]: [Expr; 2]) -> Kind {
         let k = self.k;
         let signed = |kind, by| if literal(k, by).is_some_and(|x| x < 0.0) { negated(kind) } else { kind };
-        let kind = product(signed(a, y), signed(b, x), same_expr(k, x, y));
+        let pad = self.scaling(a, x).times(self.scaling(b, y), same_expr(k, x, y));
+        let kind = product(signed(a, y), signed(b, x), pad);
         if kind != mixed(&[a, b]) {
             return kind;
         }
@@ -63,10 +81,10 @@ impl Tiles<'_> {
         scaled.unwrap_or(kind)
     }
 
-    /// A quotient; `by` is the divisor.
-    pub(super) fn quotient(&mut self, a: Kind, b: Kind, by: Expr) -> Kind {
+    /// A quotient of two expressions of these kinds.
+    pub(super) fn quotient(&mut self, [a, b]: [Kind; 2], [x, by]: [Expr; 2]) -> Kind {
         let signed = if literal(self.k, by).is_some_and(|x| x < 0.0) { negated(a) } else { a };
-        let kind = quotient(signed, b);
+        let kind = quotient(signed, b, self.scaling(a, x).divided_by(self.scaling(b, by)));
         if kind != mixed(&[a, b]) {
             return kind;
         }
@@ -80,57 +98,30 @@ impl Tiles<'_> {
         let factors = factors(self.k, by);
         exponent.terms.iter_mut().for_each(|term| term.by.extend_from_slice(&factors));
         let negative = literal(self.k, by.0).is_some_and(|x| x < 0.0);
-        exponent.rest = product(if negative { negated(exponent.rest) } else { exponent.rest }, other, false);
+        let (rest, pad) = (exponent.rest, self.scaling(other, by.0));
+        let pad = if by.1 { rest.pad().divided_by(pad) } else { rest.pad().times(pad, false) };
+        exponent.rest = product(if negative { negated(rest) } else { rest }, other, pad);
         Some(self.scales.kind(exponent))
     }
 
-    /// The exponential of a value.
+    /// The exponential of an exponent.
     pub(super) fn exponential(&mut self, op: Op, a: Kind) -> Kind {
-        let Kind::Exponent(at) = a else { return function(op, a) };
+        let Kind::Exponent(at) = a else { return mixed(&[a]) };
         let Exponent { terms, rest } = self.scales.exponents[at as usize].clone();
         match (terms.as_slice(), rest) {
             ([x, y], Kind::Zero)
                 if x.extreme == y.extreme && x.negative != y.negative && same_factors(self.k, &x.by, &y.by) =>
             {
-                match (x.last, y.last) {
-                    (None, Some(last)) => Kind::Factor(self.scales.scale(self.k, x, last, (op, x.negative))),
-                    (Some(last), None) => Kind::Factor(self.scales.scale(self.k, y, last, (op, y.negative))),
-                    _ => mixed(&[a]),
-                }
+                let (up, down) = if x.negative { (y.last, x.last) } else { (x.last, y.last) };
+                Kind::Factor { extreme: x.extreme, up, down, by: self.scales.by(self.k, &x.by, op) }
             }
-            ([Term { last: Some(last), .. }], Kind::Each { axes, .. }) => {
-                let scale = self.scales.scale(self.k, &terms[0], *last, (op, !terms[0].negative));
-                Kind::Share { axes, pad: function(op, rest).pad(), scale }
+            ([term], Kind::Each { axes, pad }) if let Some(last) = term.last => {
+                let by = self.scales.by(self.k, &term.by, op);
+                // However far the extreme is, what is masked is farther.
+                let pad = if pad.is_low() { Pad::ZERO } else { Pad::UNKNOWN };
+                Kind::Share { axes, pad, scale: Scale { extreme: term.extreme, last, by, negative: !term.negative } }
             }
             _ => mixed(&[a]),
         }
-    }
-
-    /// Whether a comparison says that an extreme is still the number that it began with.
-    pub(super) fn guards(&self, kinds: [Kind; 2], [x, y]: [Expr; 2]) -> bool {
-        let far = |e| literal(self.k, e).is_some_and(|x| x.abs() >= BEYOND);
-        let extreme = |kind| matches!(kind, Kind::Old(_) | Kind::Grown(..));
-        extreme(kinds[0]) && far(y) || extreme(kinds[1]) && far(x)
-    }
-}
-
-/// What is selected by what is zero behind the end, or by what does not change.
-pub(super) fn selected(condition: Kind, a: Kind, b: Kind) -> Option<Kind> {
-    let masks = |axes: u32| match condition {
-        Kind::Each { axes: own, pad } if own == axes => Some(pad.is_zero()),
-        _ => None,
-    };
-    match (condition, a, b) {
-        (Kind::Guard, Kind::Factor(_) | Kind::Grown(..) | Kind::Share { .. }, other) if other.is_fixed() => Some(a),
-        (Kind::Guard, other, Kind::Factor(_) | Kind::Grown(..) | Kind::Share { .. }) if other.is_fixed() => Some(b),
-        (_, Kind::Share { axes, pad, scale }, Kind::Zero) => {
-            let pad = if masks(axes)? { Pad::Zero } else { pad };
-            Some(Kind::Share { axes, pad, scale })
-        }
-        (_, Kind::Zero, Kind::Share { axes, pad, scale }) => {
-            masks(axes)?;
-            Some(Kind::Share { axes, pad, scale })
-        }
-        _ => None,
     }
 }

@@ -1,13 +1,16 @@
 //! What expressions are to a loop over tiles.
 
-use super::kind::{Kind, Pad, elementwise, extreme, function, matrix_product, mixed};
-use super::scaled::selected;
-use super::tiles::{Tiles, literal, pad_of};
+use super::super::uniform::is_uniform;
+use super::kind::{Kind, elementwise, extreme, matrix_product, mixed};
+use super::pad::Pad;
+use super::tiles::Tiles;
+use crate::analysis::uses::mentions;
+use crate::rewrite::same_expr;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::{loop_variable, meaning};
 use tilec_ir::ops::{Op, ReduceOp};
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Extent, ResolvedView, Type, ViewDim, resolve_view, same_product, type_of};
 
 impl Tiles<'_> {
@@ -16,7 +19,7 @@ impl Tiles<'_> {
         if let Some(view) =
             resolve_view(k, e).filter(|view| view.space(k).has_bounds() || k.tile_ty(view.base).is_some())
         {
-            return self.window(&view);
+            return self.window(e, &view);
         }
         match &k.exprs[e] {
             ExprData::Int(0) => Kind::Zero,
@@ -36,30 +39,34 @@ impl Tiles<'_> {
             }
             ExprData::Cast { elem, arg } => {
                 let kind = self.of(*arg);
-                let wider = type_of(k, *arg).ok().and_then(|t| t.elem()).is_some_and(|from| is_wider(from, *elem));
-                if wider { kind } else { rounded(kind) }
+                match type_of(k, *arg).ok().and_then(|t| t.elem()) {
+                    Some(from) => converted(kind, from, *elem),
+                    None => kind,
+                }
             }
             ExprData::Reduce { op, axis, parts: 0, arg } => {
-                let kind = self.of(*arg);
-                self.reduced(*op, *axis, kind)
+                let kind = self.apart(*arg);
+                let along = self.is_along_tile(*arg, *axis);
+                self.reduced(*op, *axis, kind, along)
             }
-            ExprData::Reduce { arg, .. } => mixed(&[self.of(*arg)]),
-            ExprData::Transpose(arg) => self.of(*arg).transposed(),
+            ExprData::Reduce { arg, .. } => mixed(&[self.apart(*arg)]),
+            ExprData::Transpose(arg) => self.apart(*arg).transposed(),
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {
                     Kind::Number { axis: *axis, negative: false }
                 }
                 _ => Kind::Fixed,
             },
-            ExprData::Lookup { index, .. } => elementwise(&[self.of(*index)], Pad::Finite),
+            ExprData::Lookup { index, .. } => elementwise(&[self.of(*index)], Pad::UNKNOWN),
             ExprData::Mma(m) => {
                 let of_rank_two = type_of(k, m.c).is_ok_and(|t| t.rank() == 2);
-                let (a, b, c) = (self.of(m.a), self.of(m.b), self.of(m.c));
-                let product = matrix_product(a, b, self.padded);
+                let (a, b, c) = (self.apart(m.a), self.apart(m.b), self.apart(m.c));
+                let along = self.is_along_tile(m.a, 1) || self.is_along_tile(m.b, 0);
+                let product = matrix_product(a, b, self.padded, along);
                 let product = if of_rank_two { product } else { mixed(&[product]) };
                 // Extents that differ are for the types to say.
                 let product = if self.fits(m.a, m.b) { product } else { Kind::Part(ReduceOp::Sum) };
-                self.sum(product, c)
+                self.sum(product, c, Pad::UNKNOWN)
             }
             ExprData::Index(arg) => match self.of(*arg) {
                 Kind::Zero | Kind::Fixed => Kind::Fixed,
@@ -67,6 +74,14 @@ impl Tiles<'_> {
             },
             ExprData::View(_) => mixed(&k.children(e).into_iter().map(|child| self.of(child)).collect::<Vec<_>>()),
         }
+    }
+
+    /// What an operand is that has another shape.
+    fn apart(&mut self, e: Expr) -> Kind {
+        let shape = self.shape.take();
+        let kind = self.of(e);
+        self.shape = shape;
+        kind
     }
 
     /// Whether a product's operands are the same along the reduction.
@@ -90,38 +105,35 @@ impl Tiles<'_> {
         }
     }
 
+    /// Whether a tile has as many elements along this axis as those that the loop goes over.
+    fn is_along_tile(&self, e: Expr, axis: u32) -> bool {
+        match type_of(self.k, e) {
+            Ok(Type::Tile(tile)) => tile.shape.get(axis as usize).is_some_and(|extent| self.is_of_tile(extent)),
+            _ => false,
+        }
+    }
+
     /// A value for each position is combined only with what has one number along the tile, or one for each position, too.
     fn beside(&mut self, kind: Kind, args: &[Expr]) -> Kind {
         let (Kind::Each { axes, .. } | Kind::Share { axes, .. }) = kind else { return kind };
-        let repeated = args.iter().any(|&e| self.along(e) & axes != 0 && self.of(e) == Kind::Fixed);
+        let differs = |&e: &Expr| {
+            let along = (0..32).filter(|d| axes >> d & 1 == 1);
+            along.into_iter().any(|d| self.is_along_tile(e, d) && !is_uniform(self.k, e, d))
+        };
+        let among: Vec<Expr> = args.iter().copied().filter(differs).collect();
+        let repeated = among.into_iter().any(|e| self.of(e) == Kind::Fixed);
         if repeated { Kind::Other { carried: kind.is_carried() } } else { kind }
-    }
-
-    /// Along which dimensions, of those that are as long as a tile, elements differ.
-    fn along(&self, e: Expr) -> u32 {
-        let k = self.k;
-        match &k.exprs[meaning(k, e)] {
-            ExprData::Iota { axis, .. } => 1 << axis,
-            ExprData::Op { args, .. } => args.iter().fold(0, |all, &arg| all | self.along(arg)),
-            ExprData::Cast { arg, .. } => self.along(*arg),
-            _ => match type_of(k, e) {
-                Ok(Type::Tile(tile)) => {
-                    let of_tile = (0..tile.shape.len()).filter(|&d| self.is_of_tile(&tile.shape[d]));
-                    of_tile.fold(0, |all, d| all | 1 << d)
-                }
-                _ => 0,
-            },
-        }
     }
 
     fn operator(&mut self, e: Expr, op: Op, args: &[Expr]) -> Kind {
         let k = self.k;
         let kinds: Vec<Kind> = args.iter().map(|&e| self.of(e)).collect();
+        let pads: Vec<Pad> = kinds.iter().zip(args).map(|(&kind, &e)| self.pad(kind, e)).collect();
         match (op, kinds.as_slice(), args) {
-            (Op::Add, &[a, b], _) => self.sum(a, b),
+            (Op::Add, &[a, b], _) => self.sum(a, b, pads[0].plus(pads[1])),
             (Op::Sub, &[a, b], _) => {
                 let b = self.negated(b);
-                self.sum(a, b)
+                self.sum(a, b, pads[0].plus(pads[1].negated()))
             }
             (Op::Mul, _, &[a, b])
                 if self.numbers && [(a, b), (b, a)].into_iter().any(|(t, size)| self.begins(t, size)) =>
@@ -131,30 +143,24 @@ impl Tiles<'_> {
             (Op::Mul, &[a, b], &[x, y]) => self.product([a, b], [x, y]),
             // Integers are rounded.
             (Op::Div, &[Kind::Part(_), _], &[x, _]) if !is_float(k, x) => mixed(&kinds),
-            (Op::Div, &[a, b], &[_, y]) => self.quotient(a, b, y),
-            (Op::Max, &[a, b], _) => extreme(ReduceOp::Maximum, a, b, e),
-            (Op::Min, &[a, b], _) => extreme(ReduceOp::Minimum, a, b, e),
+            (Op::Div, &[a, _], &[x, y]) if (is_integer(k, x) || is_integer(k, y)) && !a.pad().is_zero() => {
+                elementwise(&kinds, Pad::UNKNOWN)
+            }
+            (Op::Div, &[a, b], &[x, y]) => self.quotient([a, b], [x, y]),
+            (Op::Max, &[a, b], _) => extreme(ReduceOp::Maximum, [a, b], pads[0].larger(pads[1]), e),
+            (Op::Min, &[a, b], _) => extreme(ReduceOp::Minimum, [a, b], pads[0].smaller(pads[1]), e),
             (Op::Fma, &[a, b, c], &[x, y, _]) => {
                 let product = self.product([a, b], [x, y]);
-                self.sum(product, c)
+                self.sum(product, c, product.pad().plus(pads[2]))
             }
             (Op::Neg, &[a], _) => self.negated(a),
-            (Op::Exp | Op::Exp2, &[a], _) => self.exponential(op, a),
-            (Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, &[a, b], &[x, y]) if self.guards([a, b], [x, y]) => {
-                Kind::Guard
+            (Op::Exp | Op::Exp2, &[a @ Kind::Exponent(_)], _) => self.exponential(op, a),
+            (Op::Select, &[c, a, b], &[x, y, z]) => self.selected([c, a, b], [x, y, z]),
+            (Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, &[a, b], &[x, y]) => {
+                let guard = self.guard(op, [a, b], [x, y]);
+                guard.unwrap_or_else(|| elementwise(&kinds, function(op, &pads)))
             }
-            (Op::Lt | Op::Le, &[a, b], _) | (Op::Gt | Op::Ge, &[b, a], _) => elementwise(&[a, b], below(a, b)),
-            (Op::And, &[a, b], _) => {
-                elementwise(&[a, b], if a.pad().is_zero() || b.pad().is_zero() { Pad::Zero } else { Pad::Finite })
-            }
-            (Op::Select, &[c, a, b], _) if c.is_fixed() => a.join(b),
-            (Op::Select, &[c, a, b], &[_, _, other]) => selected(c, a, b).unwrap_or_else(|| {
-                let behind = if b == Kind::Fixed { literal(k, other).map_or(Pad::Finite, pad_of) } else { b.pad() };
-                let pad = if c.pad().is_zero() { behind } else { a.join(b).pad() };
-                elementwise(&[c, a, b], pad)
-            }),
-            (_, &[a], _) if op.is_function() || op == Op::Abs => function(op, a),
-            _ => elementwise(&kinds, Pad::Finite),
+            _ => elementwise(&kinds, function(op, &pads)),
         }
     }
 
@@ -164,7 +170,8 @@ impl Tiles<'_> {
         loop_variable(k, number) == Some(self.var) && same_product(k, meaning(k, size), meaning(k, self.size))
     }
 
-    fn reduced(&self, op: ReduceOp, axis: u32, kind: Kind) -> Kind {
+    /// A reduction; `along`: of as many elements as the tile has.
+    fn reduced(&self, op: ReduceOp, axis: u32, kind: Kind, along: bool) -> Kind {
         match kind {
             Kind::Each { axes, pad } if axes == 1 << axis => {
                 if !self.padded || pad.is_neutral(op) {
@@ -174,17 +181,19 @@ impl Tiles<'_> {
                 }
             }
             Kind::Each { axes, pad } if axes >> axis & 1 == 0 => {
-                let pad = if pad.is_zero() || pad == Pad::Any { pad } else { Pad::Finite };
-                Kind::Each { axes, pad }
+                Kind::Each { axes, pad: if op == ReduceOp::Sum { pad.summed() } else { pad } }
             }
             Kind::Share { axes, pad, scale } if axes == 1 << axis && op == ReduceOp::Sum => {
                 if !self.padded || pad.is_zero() {
-                    Kind::Share { axes: 0, pad: Pad::Zero, scale }
+                    Kind::Share { axes: 0, pad: Pad::ZERO, scale }
                 } else {
                     mixed(&[kind])
                 }
             }
-            Kind::Zero | Kind::Fixed => kind,
+            Kind::Zero => kind,
+            // How many there are would depend on the choice.
+            _ if along => mixed(&[kind]),
+            Kind::Fixed => kind,
             Kind::Part(own) if own == op => kind,
             _ => mixed(&[kind]),
         }
@@ -197,7 +206,63 @@ impl Tiles<'_> {
         starts.is_empty() || matches!(starts.as_slice(), [start] if whole(start))
     }
 
-    fn window(&mut self, view: &ResolvedView) -> Kind {
+    /// Along which dimensions a window of a tensor begins where the tile does, and has its extent: `None`, if it is at something else that changes.
+    pub(super) fn moves(&mut self, e: Expr, view: &ResolvedView) -> Option<u32> {
+        let own = match type_of(self.k, e) {
+            Ok(Type::Tile(tile)) => Some(tile.shape),
+            _ => None,
+        };
+        let shape = self.shape.clone().or(own);
+        let kept = view.kept();
+        let mut axes = 0;
+        for (d, dim) in view.dims.iter().enumerate() {
+            let end = match dim {
+                ViewDim::From { end: Some(end), .. } => self.of(*end),
+                _ => Kind::Zero,
+            };
+            match (self.start(dim), kept.iter().position(|&at| at == d)) {
+                (Kind::Zero | Kind::Fixed, _) if end.is_fixed() => {}
+                (Kind::Begin { negative: false }, Some(at)) if end.is_fixed() => {
+                    let extent = shape.as_ref().and_then(|shape| shape.get(at));
+                    if view.space(self.k).has_bounds()
+                        && extent.is_some_and(|extent| !self.is_part_of_tile(dim, extent))
+                    {
+                        return None;
+                    }
+                    axes |= 1 << at;
+                }
+                _ => return None,
+            }
+        }
+        Some(axes)
+    }
+
+    /// Where a window begins along a dimension.
+    fn start(&mut self, dim: &ViewDim) -> Kind {
+        let starts: Vec<Kind> = dim.starts().iter().map(|&e| self.of(e)).collect();
+        starts.into_iter().fold(Kind::Zero, |all, kind| self.sum(all, kind, Pad::UNKNOWN))
+    }
+
+    /// Whether so many elements are the tile's, or those of a slice, at which a loop that goes over all of it looks.
+    fn is_part_of_tile(&self, dim: &ViewDim, extent: &Extent) -> bool {
+        let mentions = |&e: &Expr| self.over_tile.iter().any(|&v| mentions(self.k, meaning(self.k, e), v));
+        self.is_of_tile(extent) || dim.starts().iter().any(mentions)
+    }
+
+    /// Whether the loop stores to other elements of a tensor along these dimensions of a window that moves.
+    fn stores_elsewhere(&self, view: &ResolvedView, axes: u32) -> bool {
+        let kept = view.kept();
+        let same = |a: &ViewDim, b: &ViewDim| {
+            let (a, b) = (a.starts(), b.starts());
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(&x, &y)| same_expr(self.k, meaning(self.k, x), meaning(self.k, y)))
+        };
+        let moving = || (0..kept.len()).filter(|at| axes >> at & 1 == 1).map(|at| kept[at]);
+        let stores = self.stored.iter().filter(|stored| stored.base == view.base);
+        stores.into_iter().any(|stored| !moving().all(|d| same(&stored.dims[d], &view.dims[d])))
+    }
+
+    fn window(&mut self, e: Expr, view: &ResolvedView) -> Kind {
         let k = self.k;
         let base = match k.values[view.base].def {
             ValueDef::Tensor(_) => Kind::Fixed,
@@ -206,26 +271,15 @@ impl Tiles<'_> {
         if is_whole(view) {
             return if view.transposed { base.transposed() } else { base };
         }
+        let Some(axes) = self.moves(e, view) else { return mixed(&[base]) };
         let kept = view.kept();
-        let mut axes = 0;
-        for (d, dim) in view.dims.iter().enumerate() {
-            let starts: Vec<Kind> = dim.starts().iter().map(|&e| self.of(e)).collect();
-            let start = starts.into_iter().fold(Kind::Zero, |all, kind| self.sum(all, kind));
-            let end = match dim {
-                ViewDim::From { end: Some(end), .. } => self.of(*end),
-                _ => Kind::Zero,
-            };
-            match (start, kept.iter().position(|&at| at == d)) {
-                _ if !end.is_fixed() => return mixed(&[start, end, base]),
-                (Kind::Zero | Kind::Fixed, _) => {}
-                (Kind::Begin { negative: false }, Some(at)) => axes |= 1 << at,
-                _ => return mixed(&[start, base]),
-            }
-        }
         match base {
-            Kind::Fixed if axes == 0 && self.stored.contains(&view.base) => Kind::Other { carried: true },
+            Kind::Fixed if self.stores_elsewhere(view, axes) => Kind::Other { carried: true },
+            Kind::Fixed if axes == 0 && self.stored.iter().any(|stored| stored.base == view.base) => {
+                Kind::Other { carried: true }
+            }
             Kind::Fixed if axes == 0 => base,
-            Kind::Fixed => Kind::Each { axes, pad: Pad::Zero },
+            Kind::Fixed => Kind::Each { axes, pad: Pad::ZERO },
             Kind::Each { axes: own, .. } if axes == 0 && kept.len() == view.dims.len() => {
                 let moving = |d: &usize| own >> d & 1 == 1;
                 let slices = (0..view.dims.len()).filter(moving).all(|d| self.is_slice(&view.dims[d]));
@@ -242,26 +296,56 @@ pub(super) fn is_whole(view: &ResolvedView) -> bool {
     view.dims.iter().all(|dim| matches!(dim, ViewDim::From { starts, end: None } if starts.is_empty()))
 }
 
-/// What `a < b` is behind the end: a bound of positions from above, such as the end or a row's own position, is taken for a mask.
-fn below(a: Kind, b: Kind) -> Pad {
-    let other = |kind: Kind| !matches!(kind.pad(), Pad::Behind | Pad::Before);
-    if a.pad() == Pad::Behind && other(b) || b.pad() == Pad::Before && other(a) { Pad::Zero } else { Pad::Finite }
+/// What an operator makes of elements behind the end.
+fn function(op: Op, pads: &[Pad]) -> Pad {
+    match (op, pads) {
+        (Op::Abs, [a]) => a.absolute(),
+        (Op::Exp, [a]) => a.exponential(f64::exp),
+        (Op::Exp2, [a]) => a.exponential(f64::exp2),
+        (Op::Log, [a]) => a.of_positive(f64::ln),
+        (Op::Log2, [a]) => a.of_positive(f64::log2),
+        (Op::Rsqrt, [a]) => a.of_positive(|x| -1.0 / x.sqrt()).negated(),
+        (Op::Sqrt, [a]) if a.is_zero() => a.absolute(),
+        (Op::Sqrt, [a]) => a.of_positive(f64::sqrt),
+        (Op::Tanh | Op::FastTanh, [a]) => a.growing(f64::tanh),
+        (Op::Erf, [a]) => a.growing(|x| if x == 0.0 { 0.0 } else { x.signum() }),
+        (Op::Lt | Op::Le, [a, b]) => a.less(*b, op == Op::Le),
+        (Op::Gt | Op::Ge, [a, b]) => b.less(*a, op == Op::Ge),
+        (Op::Eq, [a, b]) => a.equal(*b),
+        (Op::Ne, [a, b]) => a.equal(*b).not(),
+        (Op::And, [a, b]) => a.both(*b),
+        (Op::Or, [a, b]) => a.not().both(b.not()).not(),
+        (Op::Not, [a]) => a.not(),
+        _ if pads.contains(&Pad::Any) => Pad::Any,
+        _ => Pad::UNKNOWN,
+    }
+}
+
+fn is_integer(k: &Kernel, e: Expr) -> bool {
+    matches!(type_of(k, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(elem)) if !elem.is_float())
 }
 
 fn is_float(k: &Kernel, e: Expr) -> bool {
     matches!(type_of(k, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(elem)) if elem.is_float())
 }
 
-/// What a part of a sum is once it is rounded: no part of the sum. Extremes are rounded as well before as after.
-pub(super) fn rounded(kind: Kind) -> Kind {
+/// What a value of one element type is as one of another. No part of a sum is one once it is rounded; extremes are rounded as well before as after.
+pub(super) fn converted(kind: Kind, from: ElemRef, to: ElemRef) -> Kind {
+    let float =
+        |elem| matches!(elem, ElemRef::Known(elem) if Elem::is_float(elem)) || matches!(elem, ElemRef::Param(_));
+    let to_integer = float(from) && !float(to);
     match kind {
+        _ if is_wider(from, to) => kind,
         Kind::Part(ReduceOp::Sum) | Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) => mixed(&[kind]),
+        Kind::Zero | Kind::Fixed | Kind::Part(_) => kind,
+        Kind::Each { axes, pad } if to_integer => Kind::Each { axes, pad: pad.growing(f64::round_ties_even) },
+        _ if to_integer => mixed(&[kind]),
         _ => kind,
     }
 }
 
 /// Whether every element of type `from` is one of type `to`.
-pub(super) fn is_wider(from: ElemRef, to: ElemRef) -> bool {
+fn is_wider(from: ElemRef, to: ElemRef) -> bool {
     from == to
         || match (from, to) {
             (ElemRef::Known(from), ElemRef::Known(to)) => from.class() == to.class() && from.bits() < to.bits(),

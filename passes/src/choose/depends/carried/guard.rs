@@ -1,0 +1,86 @@
+//! Conditions that say whether an extreme is still what it began with, and what is selected by conditions.
+//!
+//! Where all elements so far are masked, exponentials against the extreme are no numbers. `select(m > -inf, exp(m - m_new), 0.0)` and
+//! `select(m_new == -inf, 0.0, m_new)` put something else there, which changes nothing: sums are zero as long as the extreme is untouched.
+
+use super::kind::{Kind, elementwise};
+use super::tiles::{Tiles, literal};
+use tilec_ir::entities::Expr;
+use tilec_ir::ops::{Op, ReduceOp};
+
+impl Tiles<'_> {
+    /// What a comparison says of an extreme, if it is one with what that began with, or with the infinity of its side.
+    pub(super) fn guard(&mut self, op: Op, [a, b]: [Kind; 2], [x, y]: [Expr; 2]) -> Option<Kind> {
+        let mirrored = match op {
+            Op::Lt => Op::Gt,
+            Op::Le => Op::Ge,
+            Op::Gt => Op::Lt,
+            Op::Ge => Op::Le,
+            same => same,
+        };
+        let of = |kind| match kind {
+            Kind::Old(v) => Some((v, None, None)),
+            Kind::Grown(v, own @ (ReduceOp::Maximum | ReduceOp::Minimum), Some(last)) => {
+                Some((v, Some(own), Some(last)))
+            }
+            _ => None,
+        };
+        let ((extreme, own, last), op, number) = match (of(a), of(b)) {
+            (Some(extreme), None) => (extreme, op, literal(self.k, y)?),
+            (None, Some(extreme)) => (extreme, mirrored, literal(self.k, x)?),
+            _ => return None,
+        };
+        let begins_there = self.begins_with.get(&extreme) == Some(&number);
+        let side = if number < 0.0 { ReduceOp::Maximum } else { ReduceOp::Minimum };
+        let own = own.unwrap_or(side);
+        if !(begins_there && number != 0.0 || number.is_infinite() && own == side) {
+            return None;
+        }
+        let untouched = match (op, own) {
+            (Op::Eq, _) | (Op::Le, ReduceOp::Maximum) | (Op::Ge, ReduceOp::Minimum) => true,
+            (Op::Ne, _) | (Op::Gt, ReduceOp::Maximum) | (Op::Lt, ReduceOp::Minimum) => false,
+            _ => return None,
+        };
+        self.guarded.insert((extreme, own == ReduceOp::Maximum));
+        Some(Kind::Guard { extreme, last, untouched })
+    }
+
+    /// `select(c, a, b)`.
+    pub(super) fn selected(&self, [c, a, b]: [Kind; 3], [_, x, y]: [Expr; 3]) -> Kind {
+        if let Kind::Guard { extreme, last, untouched } = c {
+            let ((began, e), other) = if untouched { ((a, x), b) } else { ((b, y), a) };
+            let number = literal(self.k, e);
+            return match other {
+                Kind::Grown(v, ReduceOp::Maximum | ReduceOp::Minimum, own @ Some(_))
+                    if (v, own) == (extreme, last) && began.is_fixed() =>
+                {
+                    Kind::Safe(v, own)
+                }
+                Kind::Old(v) if v == extreme && last.is_none() && began.is_fixed() => Kind::Safe(v, None),
+                // However often: what is summed is zero, or becomes it.
+                Kind::Factor { extreme: v, .. } if v == extreme && (number == Some(0.0) || number == Some(1.0)) => {
+                    other
+                }
+                Kind::Share { scale, .. }
+                    if scale.extreme == extreme && Some(scale.last) == last && began == Kind::Zero =>
+                {
+                    other
+                }
+                _ => elementwise(&[c, a, b], c.pad()),
+            };
+        }
+        if c.is_fixed() {
+            return a.join(b);
+        }
+        let pad = self.pad(c, x).select(self.pad(a, x), self.pad(b, y));
+        match (c, a, b) {
+            (Kind::Each { axes: own, .. }, Kind::Share { axes, scale, .. }, Kind::Zero)
+            | (Kind::Each { axes: own, .. }, Kind::Zero, Kind::Share { axes, scale, .. })
+                if own == axes =>
+            {
+                Kind::Share { axes, pad, scale }
+            }
+            _ => elementwise(&[c, a, b], pad),
+        }
+    }
+}

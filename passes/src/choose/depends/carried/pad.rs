@@ -1,0 +1,381 @@
+//! What elements behind the end of a range are.
+//!
+//! Tensors read as zero there, and functions of that are as certain: what a number is is known by its bounds, which are exact as long as no rounding is in them.
+//! Beside them stands how elements compare with the others, for extremes: no function that grows with its operand changes that.
+
+use tilec_ir::ops::ReduceOp;
+
+/// Numbers beyond are no elements of masked tiles: the largest of an f16 is 65504.
+pub(super) const BEYOND: f64 = 6.0e4;
+
+/// What elements are whose positions are behind the end of the range; of a condition, 0 or 1.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) enum Pad {
+    Number(Number),
+    /// Their positions, or less by what does not change; `negative`: minus that.
+    Position {
+        negative: bool,
+    },
+    /// Infinite, or no number.
+    Any,
+}
+
+/// A number within bounds.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) struct Number {
+    pub(super) lo: f64,
+    pub(super) hi: f64,
+    /// No other element is less.
+    pub(super) least: bool,
+    /// No other element is larger.
+    pub(super) largest: bool,
+}
+
+/// A bound that is computed: as it is where 8 bits hold it, as in bf16, else with room for rounding; `by`: 1 above, -1 below.
+fn bound(x: f64, by: f64) -> f64 {
+    if x.is_nan() {
+        return by * f64::INFINITY;
+    }
+    let bits = || (x / x.abs().log2().floor().exp2() * 128.0).fract() == 0.0 && (1.0e-4..=256.0).contains(&x.abs());
+    if x.is_infinite() || x == 0.0 || bits() { x } else { x + by * x.abs() / 64.0 }
+}
+
+impl Number {
+    fn of(lo: f64, hi: f64) -> Number {
+        Number { lo: bound(lo, -1.0), hi: bound(hi, 1.0), least: false, largest: false }
+    }
+
+    fn literal(x: f64) -> Number {
+        Number { lo: x, hi: x, least: true, largest: true }
+    }
+
+    fn is(self, x: f64) -> bool {
+        self.lo == x && self.hi == x
+    }
+
+    fn is_far(self) -> bool {
+        self.hi <= -BEYOND || self.lo >= BEYOND
+    }
+
+    /// The same for all elements.
+    fn is_fixed(self) -> bool {
+        self.least && self.largest
+    }
+
+    fn like(self, other: Number) -> Number {
+        Number { least: other.least, largest: other.largest, ..self }
+    }
+
+    fn negated(self) -> Number {
+        Number { lo: -self.hi, hi: -self.lo, least: self.largest, largest: self.least }
+    }
+
+    /// With room for what it is rounded to.
+    fn outward(self) -> Number {
+        Number { lo: bound(self.lo, -1.0), hi: bound(self.hi, 1.0), ..self }
+    }
+
+    /// Far, on the same side, and nothing else is known of it.
+    fn far(self) -> Number {
+        let (lo, hi) = if self.hi < 0.0 { (f64::NEG_INFINITY, -BEYOND) } else { (BEYOND, f64::INFINITY) };
+        Number { lo, hi, ..self }
+    }
+
+    fn times(self, by: Number) -> Number {
+        let (of, with) = (self.outward(), by.outward());
+        let ends = [of.lo * with.lo, of.lo * with.hi, of.hi * with.lo, of.hi * with.hi];
+        let ends = ends.map(|x| if x.is_nan() { 0.0 } else { x });
+        let product = Number::of(
+            ends.into_iter().fold(f64::INFINITY, f64::min),
+            ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        );
+        // Numbers that scale what is masked are taken to be positive, and elements are as far from it as before.
+        let product = match by.is_fixed() && self.is_far() && !product.is_far() {
+            true if by.hi < 0.0 => self.negated().far(),
+            true => self.far(),
+            false => product,
+        };
+        match by {
+            _ if by.is_fixed() && by.lo >= 0.0 => product.like(self),
+            _ if by.is_fixed() && by.hi <= 0.0 => product.like(self.negated()),
+            _ => Number { least: self.least && by.least && self.lo >= 0.0 && by.lo >= 0.0, ..product },
+        }
+    }
+
+    fn larger(self, other: Number) -> Number {
+        let (lo, hi) = (self.lo.max(other.lo), self.hi.max(other.hi));
+        // Nothing is less than the larger operand's least element, if that is it.
+        let bounded = |by: Number| by.least && hi <= by.lo;
+        let least = self.least && other.least || bounded(self) || bounded(other);
+        Number { lo, hi, least, largest: self.largest && other.largest }
+    }
+
+    fn hull(self, other: Number) -> Number {
+        Number { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), least: false, largest: false }
+    }
+
+    /// Whether a condition of which this is known holds.
+    fn truth(self) -> (f64, f64) {
+        (self.lo.clamp(0.0, 1.0), self.hi.clamp(0.0, 1.0))
+    }
+}
+
+impl Pad {
+    pub(super) const ZERO: Pad = Pad::Number(Number { lo: 0.0, hi: 0.0, least: false, largest: false });
+    /// A finite number.
+    pub(super) const UNKNOWN: Pad =
+        Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: false, largest: false });
+    /// One number for all elements.
+    pub(super) const FIXED: Pad =
+        Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: true, largest: true });
+
+    pub(super) fn literal(x: f64) -> Pad {
+        if x.is_nan() { Pad::Any } else { Pad::Number(Number::literal(x)) }
+    }
+
+    /// What is put in the place of elements: no matter how it compares with them.
+    pub(super) fn fill(x: f64) -> Pad {
+        if x.is_nan() { Pad::Any } else { Pad::Number(Number { least: false, largest: false, ..Number::literal(x) }) }
+    }
+
+    fn condition(lo: bool, hi: bool) -> Pad {
+        Pad::Number(Number::of(f64::from(lo), f64::from(hi)))
+    }
+
+    /// A number that scales, if nothing else is known of it.
+    pub(super) fn positive(self) -> Pad {
+        match self {
+            Pad::Number(x) if x.lo == f64::NEG_INFINITY && x.hi == f64::INFINITY => {
+                Pad::Number(Number { lo: 0.0, ..x })
+            }
+            _ => self,
+        }
+    }
+
+    pub(super) fn is_zero(self) -> bool {
+        matches!(self, Pad::Number(x) if x.is(0.0))
+    }
+
+    pub(super) fn is_low(self) -> bool {
+        matches!(self, Pad::Number(x) if x.hi <= -BEYOND)
+    }
+
+    pub(super) fn is_position(self) -> bool {
+        matches!(self, Pad::Position { .. })
+    }
+
+    /// Whether such elements make no difference.
+    pub(super) fn is_neutral(self, op: ReduceOp) -> bool {
+        match op {
+            ReduceOp::Sum => self.is_zero(),
+            ReduceOp::Maximum => self.is_low() || matches!(self, Pad::Number(x) if x.least),
+            ReduceOp::Minimum => self.negated().is_neutral(ReduceOp::Maximum),
+        }
+    }
+
+    /// What it is either way, such as after any number of iterations: bounds that differ are not kept.
+    pub(super) fn join(self, other: Pad) -> Pad {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Pad::Number(a), Pad::Number(b)) => {
+                let lo = if a.lo == b.lo { a.lo } else { at_least(a.lo.min(b.lo)) };
+                let hi = if a.hi == b.hi { a.hi } else { -at_least(-a.hi.max(b.hi)) };
+                let (least, largest) = (a.least && b.least && a.lo == b.lo && a.hi == b.hi, false);
+                Pad::Number(Number { lo, hi, least, largest })
+            }
+            (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
+            _ => Pad::UNKNOWN,
+        }
+    }
+
+    pub(super) fn negated(self) -> Pad {
+        match self {
+            Pad::Number(x) => Pad::Number(x.negated()),
+            Pad::Position { negative } => Pad::Position { negative: !negative },
+            Pad::Any => Pad::Any,
+        }
+    }
+
+    fn numbers(self, other: Pad, of: impl Fn(Number, Number) -> Pad) -> Pad {
+        match (self, other) {
+            (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
+            (Pad::Number(a), Pad::Number(b)) => of(a, b),
+            _ => Pad::UNKNOWN,
+        }
+    }
+
+    pub(super) fn plus(self, other: Pad) -> Pad {
+        self.numbers(other, |a, b| {
+            let sum = match (a.is_far(), b.is_far()) {
+                (true, true) if (a.lo < 0.0) != (b.lo < 0.0) => return Pad::Any,
+                (true, _) => a.far(),
+                (_, true) => b.far(),
+                _ => {
+                    let (x, y) = (a.outward(), b.outward());
+                    Number::of(x.lo + y.lo, x.hi + y.hi)
+                }
+            };
+            Pad::Number(Number { least: a.least && b.least, largest: a.largest && b.largest, ..sum })
+        })
+    }
+
+    /// `same`: of a value with itself.
+    pub(super) fn times(self, other: Pad, same: bool) -> Pad {
+        self.numbers(other, |a, b| {
+            if same && a.is(0.0) {
+                return Pad::Number(Number { least: true, ..a });
+            }
+            // What is masked may be infinite.
+            if a.is(0.0) && b.is_far() || b.is(0.0) && a.is_far() {
+                return Pad::Any;
+            }
+            Pad::Number(if a.is_fixed() && !b.is_fixed() { b.times(a) } else { a.times(b) })
+        })
+    }
+
+    pub(super) fn divided_by(self, other: Pad) -> Pad {
+        self.numbers(other, |a, b| match b {
+            _ if b.is(0.0) => Pad::Any,
+            _ if b.lo > 0.0 || b.hi < 0.0 => {
+                let fixed = b.is_fixed();
+                let inverse = Number { lo: 1.0 / b.hi, hi: 1.0 / b.lo, least: fixed, largest: fixed };
+                Pad::Number(a.times(inverse.outward()))
+            }
+            _ if b.is_fixed() && b.lo == 0.0 => Pad::Number(a.times(b)),
+            _ if b.is_fixed() && a.is_far() => Pad::Number(a.far()),
+            _ if a.is(0.0) => Pad::ZERO,
+            _ => Pad::UNKNOWN,
+        })
+    }
+
+    pub(super) fn larger(self, other: Pad) -> Pad {
+        self.numbers(other, |a, b| Pad::Number(a.larger(b)))
+    }
+
+    pub(super) fn smaller(self, other: Pad) -> Pad {
+        self.negated().larger(other.negated()).negated()
+    }
+
+    /// `a < b`, or, where they may also be equal, `a <= b`.
+    /// A bound of positions from above, such as the end or a row's own position, is taken for a mask.
+    pub(super) fn less(self, other: Pad, or_equal: bool) -> Pad {
+        match (self, other) {
+            (Pad::Position { .. }, Pad::Position { .. }) | (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
+            (Pad::Position { negative }, _) => Pad::condition(negative, negative),
+            (_, Pad::Position { negative }) => Pad::condition(!negative, !negative),
+            (Pad::Number(a), Pad::Number(b)) => {
+                let surely = if or_equal { a.hi <= b.lo } else { a.hi < b.lo };
+                let never = if or_equal { a.lo > b.hi } else { a.lo >= b.hi };
+                Pad::condition(surely, !never)
+            }
+        }
+    }
+
+    pub(super) fn equal(self, other: Pad) -> Pad {
+        match (self, other) {
+            (Pad::Number(a), Pad::Number(b)) => {
+                Pad::condition(a.lo == a.hi && b.is(a.lo), a.lo <= b.hi && b.lo <= a.hi)
+            }
+            _ => Pad::condition(false, true),
+        }
+    }
+
+    pub(super) fn both(self, other: Pad) -> Pad {
+        let ((lo, hi), (other_lo, other_hi)) = (self.truth(), other.truth());
+        Pad::Number(Number::of(lo.min(other_lo), hi.min(other_hi)))
+    }
+
+    pub(super) fn not(self) -> Pad {
+        let (lo, hi) = self.truth();
+        Pad::Number(Number::of(1.0 - hi, 1.0 - lo))
+    }
+
+    fn truth(self) -> (f64, f64) {
+        match self {
+            Pad::Number(x) => x.truth(),
+            _ => (0.0, 1.0),
+        }
+    }
+
+    /// What a condition selects.
+    pub(super) fn select(self, then: Pad, otherwise: Pad) -> Pad {
+        let (chosen, other) = match self.truth() {
+            (1.0, _) => (then, otherwise),
+            (_, 0.0) => (otherwise, then),
+            _ => return then.numbers(otherwise, |a, b| Pad::Number(a.hull(b))),
+        };
+        // The other elements are of both.
+        match (chosen, other) {
+            (Pad::Number(x), Pad::Number(y)) => Pad::Number(Number {
+                least: x.least && y.least && x.hi <= y.lo,
+                largest: x.largest && y.largest && x.lo >= y.hi,
+                ..x
+            }),
+            (Pad::Number(x), _) => Pad::Number(Number { least: false, largest: false, ..x }),
+            _ => chosen,
+        }
+    }
+
+    /// A function that grows with its operand.
+    pub(super) fn growing(self, f: impl Fn(f64) -> f64) -> Pad {
+        match self {
+            Pad::Number(x) => {
+                let y = x.outward();
+                Pad::Number(Number::of(f(y.lo), f(y.hi)).like(x))
+            }
+            Pad::Position { .. } => Pad::UNKNOWN,
+            Pad::Any => Pad::Any,
+        }
+    }
+
+    pub(super) fn exponential(self, f: impl Fn(f64) -> f64) -> Pad {
+        match self {
+            // Nothing is less than nothing.
+            Pad::Number(x) if self.is_low() => {
+                Pad::Number(Number { lo: 0.0, hi: 0.0, least: true, largest: x.largest })
+            }
+            _ => self.growing(f),
+        }
+    }
+
+    pub(super) fn absolute(self) -> Pad {
+        match self {
+            Pad::Number(x) if x.is(0.0) => Pad::Number(Number { least: true, ..x }),
+            Pad::Number(x) if x.lo >= 0.0 => self,
+            Pad::Number(x) if x.hi <= 0.0 => {
+                Pad::Number(Number { least: x.is_fixed(), largest: x.is_fixed(), ..x.negated() })
+            }
+            Pad::Number(x) => Pad::Number(Number { lo: 0.0, hi: x.hi.max(-x.lo), least: false, largest: false }),
+            Pad::Position { .. } => Pad::UNKNOWN,
+            Pad::Any => Pad::Any,
+        }
+    }
+
+    /// A function of positive numbers; what is not one makes it infinite or no number.
+    pub(super) fn of_positive(self, f: impl Fn(f64) -> f64) -> Pad {
+        match self {
+            Pad::Number(x) if x.lo > 0.0 => self.growing(f),
+            _ => Pad::Any,
+        }
+    }
+
+    /// The sum of several such elements, for which others have the sum of as many.
+    pub(super) fn summed(self) -> Pad {
+        match self {
+            Pad::Number(x) if x.is(0.0) => self,
+            Pad::Number(x) if x.is_far() => Pad::Number(x.far()),
+            Pad::Number(x) => Pad::Number(Number { lo: at_least(x.lo), hi: -at_least(-x.hi), ..x }),
+            Pad::Position { .. } => Pad::UNKNOWN,
+            Pad::Any => Pad::Any,
+        }
+    }
+}
+
+/// The largest bound from below that says of which kind a number is.
+fn at_least(x: f64) -> f64 {
+    match x {
+        _ if x >= BEYOND => BEYOND,
+        _ if x >= 0.0 => 0.0,
+        _ => f64::NEG_INFINITY,
+    }
+}

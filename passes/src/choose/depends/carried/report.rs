@@ -1,0 +1,74 @@
+//! What is said of what depends on how many tiles there are.
+
+use super::pad::BEYOND;
+use super::tiles::Loop;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::ops::ReduceOp;
+use tilec_ir::print::print_expr;
+
+/// What depends on how many tiles there are, and where.
+pub(super) struct Wrong {
+    pub(super) what: What,
+    pub(super) span: Span,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// A place of which something is needed behind the loop.
+    Carried(Value),
+    /// What a statement stores; true: by what earlier tiles left.
+    Stored(Stmt, bool),
+}
+
+/// `behind`: only elements behind the end of the range are at fault, and this is how what they are in joins that of other tiles.
+pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<ReduceOp>) -> Diagnostic {
+    let (name, declared) = (&k.values[of.parameter].name, k.values[of.parameter].span);
+    let subject = match wrong.what {
+        What::Carried(v) => format!("`{}`", k.values[v].name),
+        What::Stored(..) => "what is stored".to_owned(),
+    };
+    let message = match (behind, wrong.what) {
+        (Some(op), _) => {
+            let mask = match op {
+                ReduceOp::Sum => "0.0",
+                ReduceOp::Maximum => "-1.0e30",
+                ReduceOp::Minimum => "1.0e30",
+            };
+            let (begin, end) = (begins(k, of), print_expr(k, of.end));
+            format!(
+                "{subject} counts elements behind the end of the range, where tensors are zero: mask them, as in `select({begin} + iota(x, 1) < {end}, x, {mask})`; how many there are"
+            )
+        }
+        (None, What::Carried(_)) => {
+            format!("{subject} is carried from tile to tile by more than a sum or an extreme: the number of tiles")
+        }
+        (None, What::Stored(_, true)) => {
+            format!("{subject} depends on the tiles in front of this one: the number of tiles")
+        }
+        (None, What::Stored(_, false)) => {
+            format!(
+                "{subject} is neither for each position of the range nor the same for all tiles: the number of tiles"
+            )
+        }
+    };
+    let message =
+        format!("{message} depends on `{name}`, which is `auto`, and another choice would give another result");
+    let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, wrong.span, message)
+        .with_place(declared, format!("`{name}` is `auto` here"))
+        .with_note(format!("give `{name}` a value, with `-D {name}=...` or in the source; or promise that it makes no difference: `{name} = auto promised`"));
+    if behind.is_some() {
+        d.with_note(format!("a sum is of what is zero there; an extreme, or an exponential, of what is masked by a number of at least {BEYOND} or an infinity"))
+    } else {
+        d
+    }
+}
+
+/// Where a tile begins, as the program says it.
+fn begins(k: &Kernel, of: &Loop) -> String {
+    let StmtData::For { var, .. } = k.stmts[of.stmt] else { return String::new() };
+    let name = &k.values[var].name;
+    if of.numbers { format!("{name} * {}", print_expr(k, of.size)) } else { name.clone() }
+}

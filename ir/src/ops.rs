@@ -127,6 +127,16 @@ ops! {
     FastTanh "fast_tanh" Call, 1 Float;
     /// Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0: within 2 units in the last place of f32.
     Erf "erf" Call, 1 Float;
+    /// The largest whole number that is not above the operand.
+    Floor "floor" Call, 1 Float;
+    /// The smallest whole number that is not below the operand.
+    Ceil "ceil" Call, 1 Float;
+    /// The nearest whole number; of two the even one.
+    Round "round" Call, 1 Float;
+    /// Sine, of any number in radians: within 2 units in the last place of f32.
+    Sin "sin" Call, 1 Float;
+    /// Cosine, of any number in radians: within 2 units in the last place of f32.
+    Cos "cos" Call, 1 Float;
     /// Equal.
     Eq "==" Infix(4), 2 Compare;
     /// Not equal.

@@ -83,3 +83,41 @@ fn sigmoid_and_gelu_are_near() {
         assert!(worst < 1e-6, "{e}: {worst}");
     }
 }
+
+#[test]
+fn sine_and_cosine_are_within_the_documented_error_of_every_number() {
+    for (e, exact) in [("sin(x)", f64::sin as fn(f64) -> f64), ("cos(x)", f64::cos)] {
+        for (low, high) in
+            [(1e-30, 1e-3), (0.0, 1.6), (1.5, 20.0), (20.0, 1e3), (6e4, 7e4), (1e5, 1e9), (1e20, 1e25), (1e38, 3.4e38)]
+        {
+            assert!(worst(e, exact, low, high) <= 2.0, "{e} {low} {high}: {}", worst(e, exact, low, high));
+            assert!(worst(e, exact, -high, -low) <= 2.0, "{e} {low} {high}");
+        }
+        // Numbers of every exponent, the nearest of all to a multiple of pi/2 among them.
+        for i in -126..=127 {
+            let p = 2f32.powi(i);
+            assert!(worst(e, exact, p, p * 1.999) <= 2.0, "{e} 2^{i}");
+        }
+        let nearest = 16_367_173.0 * 2f32.powi(72);
+        assert!(worst(e, exact, nearest, nearest) <= 2.0, "{e} {nearest}");
+        for bad in ["x / 0.0)", "x / 0.0 * 0.0)"] {
+            let e = format!("{}{bad}", e.trim_end_matches("x)"));
+            assert!(values(&e, 1.0, 2.0).iter().all(|(_, y)| y.is_nan()), "{e}");
+        }
+    }
+    let zero = values("sin(x * -0.0)", 1.0, 2.0);
+    assert!(zero.iter().all(|(_, y)| y.to_bits() == (-0f32).to_bits()));
+}
+
+#[test]
+fn whole_numbers_near_a_number_are_exact() {
+    let rows: [(&str, fn(f32) -> f32); 3] =
+        [("floor(x)", f32::floor), ("ceil(x)", f32::ceil), ("round(x)", f32::round_ties_even)];
+    for (e, exact) in rows {
+        // Halves among them, and numbers without a fraction.
+        for (low, high) in [(-1024.0, 1024.0), (-2e9, 2e9), (-1e-40, 1e-40), (8e6, 9e6)] {
+            let same = |&(x, y): &(f32, f32)| exact(x).to_bits() == y.to_bits();
+            assert!(values(e, low, high).iter().all(same), "{e} {low} {high}");
+        }
+    }
+}

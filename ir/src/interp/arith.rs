@@ -121,6 +121,11 @@ fn unary(op: Op, a: &[f64]) -> Vec<f64> {
         Op::Rsqrt => map(|x| 1.0 / x.sqrt()),
         Op::Tanh | Op::FastTanh => map(f64::tanh),
         Op::Erf => map(erf),
+        Op::Floor => map(f64::floor),
+        Op::Ceil => map(f64::ceil),
+        Op::Round => map(f64::round_ties_even),
+        Op::Sin => map(f64::sin),
+        Op::Cos => map(f64::cos),
         Op::Not => map(|x| f64::from(u8::from(x == 0.0))),
         // Not unary: the verifier refuses it, and `eval` checks the number of operands.
         _ => Vec::new(),

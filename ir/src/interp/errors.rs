@@ -30,7 +30,7 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         Op::Tanh => 2f64.powi(-22),
         // The instruction, or what `tanh` is where there is none.
         Op::FastTanh => r.abs() * 2f64.powi(-11) + 2f64.powi(-22),
-        Op::Erf => 2.0 * (r.abs() * bits + least),
+        Op::Erf | Op::Sin | Op::Cos => 2.0 * (r.abs() * bits + least),
         _ => 0.0,
     }
 }
@@ -51,7 +51,8 @@ pub(super) fn elementwise(
     let unrounded: Vec<Option<&Vec<f64>>> = args.iter().map(|t| t.bound.as_ref()?.rounding.as_ref()).collect();
     let given = errors.iter().any(Option::is_some) || (fuses && unrounded.iter().any(Option::is_some));
     // A square root is rounded correctly.
-    let approximate = op.is_function() && op != Op::Sqrt && float;
+    let exactly = matches!(op, Op::Sqrt | Op::Floor | Op::Ceil | Op::Round);
+    let approximate = op.is_function() && !exactly && float;
     let rounds = op == Op::Mul && float;
     let passes = op == Op::Neg && unrounded[0].is_some();
     if !(given || approximate || rounds || passes) {
@@ -92,6 +93,8 @@ pub(super) fn elementwise(
                 let chosen = if arg(0, at) != 0.0 { e(1) } else { e(2) };
                 if e(0) == 0.0 { chosen } else { (arg(1, at) - arg(2, at)).abs() + e(1).max(e(2)) }
             }
+            // They change by no more than what they are of.
+            Op::Sin | Op::Cos => approximation(op, elem, arg(0, at), exact[at]) + e(0).min(2.0),
             // Functions of one number.
             _ => {
                 let x = arg(0, at);

@@ -18,6 +18,7 @@ pub(crate) fn registers_of(k: &Kernel, e: Expr) -> u64 {
 fn own(k: &Kernel, e: Expr) -> u64 {
     match k.exprs[e] {
         ExprData::Op { op: Op::Erf, .. } => 24,
+        ExprData::Op { op: Op::Sin | Op::Cos, .. } => 16,
         ExprData::Op { op: Op::Tanh, .. } => 8,
         _ => 0,
     }

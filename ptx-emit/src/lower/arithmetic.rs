@@ -50,6 +50,12 @@ pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P>
         (Op::BitXor, Class::B64) => P::XorB64,
         (Op::BitNot, Class::B32) => P::NotB32,
         (Op::BitNot, Class::B64) => P::NotB64,
+        (Op::Floor, Class::F32) => P::CvtRmiF32F32,
+        (Op::Floor, Class::F64) => P::CvtRmiF64F64,
+        (Op::Ceil, Class::F32) => P::CvtRpiF32F32,
+        (Op::Ceil, Class::F64) => P::CvtRpiF64F64,
+        (Op::Round, Class::F32) => P::CvtRniF32F32,
+        (Op::Round, Class::F64) => P::CvtRniF64F64,
         (Op::Exp2, Class::F32) => P::Ex2ApproxFtzF32,
         (Op::Log2, Class::F32) => P::Lg2ApproxF32,
         (Op::Sqrt, Class::F32) => P::SqrtRnF32,
@@ -107,6 +113,8 @@ impl Lower<'_> {
                 let log2 = self.emit.pure(class, P::Lg2ApproxF32, srcs);
                 return Some(self.emit.pure(class, P::MulF32, [log2.into(), ln2.into()]));
             }
+            (Op::Sin, Class::F32) => return Some(self.sine(xs[0], false)),
+            (Op::Cos, Class::F32) => return Some(self.sine(xs[0], true)),
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
             (Op::Tanh | Op::FastTanh, Class::F32) => {

@@ -51,7 +51,8 @@ impl Lower<'_> {
         self.emit.pure(class, P::SelpF32, [far.into(), near.into(), is_far.into()])
     }
 
-    fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
+    /// A polynomial, of coefficients from the highest power.
+    pub(super) fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
         let mut sum = self.literal(f64::from(coefficients[0]), Class::F32);
         for &c in &coefficients[1..] {
             let c = self.literal(f64::from(c), Class::F32);

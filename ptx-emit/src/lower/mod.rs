@@ -69,6 +69,7 @@ mod scope;
 mod shared;
 mod shuffles;
 mod signals;
+mod sine;
 mod state;
 mod stmt;
 mod store;

@@ -41,6 +41,9 @@ macro_rules! convert_rows {
             CvtRmiF32F32 "cvt.rmi.f32.f32", CvtRpiF32F32 "cvt.rpi.f32.f32",
             CvtSatF32F32 "cvt.sat.f32.f32",
         }
+        "9.7.9.21" V6_0 Pure [F64] [F64] "rounding to an integral float: nearest even, down, up" {
+            CvtRniF64F64 "cvt.rni.f64.f64", CvtRmiF64F64 "cvt.rmi.f64.f64", CvtRpiF64F64 "cvt.rpi.f64.f64",
+        }
         "9.7.9.21" V7_0_SM80 Pure [B32] [F32, F32] "two f32 to packed 16-bit floats, `a` in the high half" {
             CvtRnF16x2F32 "cvt.rn.f16x2.f32", CvtRnBf16x2F32 "cvt.rn.bf16x2.f32",
         }

@@ -309,6 +309,11 @@ fn function(op: Op, pads: &[Pad]) -> Pad {
         (Op::Sqrt, [a]) => a.of_positive(f64::sqrt),
         (Op::Tanh | Op::FastTanh, [a]) => a.growing(f64::tanh),
         (Op::Erf, [a]) => a.growing(|x| if x == 0.0 { 0.0 } else { x.signum() }),
+        (Op::Floor, [a]) => a.growing(f64::floor),
+        (Op::Ceil, [a]) => a.growing(f64::ceil),
+        (Op::Round, [a]) => a.growing(f64::round_ties_even),
+        // Of an infinity they are no number.
+        (Op::Sin | Op::Cos, [a]) if !a.is_zero() => Pad::Any,
         (Op::Lt | Op::Le, [a, b]) => a.less(*b, op == Op::Le),
         (Op::Gt | Op::Ge, [a, b]) => b.less(*a, op == Op::Ge),
         (Op::Eq, [a, b]) => a.equal(*b),

@@ -1,9 +1,6 @@
-//! Integer formats: saturation, wrapping, conversion from `f64`, and operators on elements.
+//! Integer formats: saturation, wrapping and conversion from `f64`.
 //!
 //! Values travel as `i128`, which holds every value and every sum the interpreter forms of them.
-
-use crate::index::{self, Undefined};
-use crate::ops::Op;
 
 /// A two's-complement or unsigned integer format of at most 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,35 +50,5 @@ impl IntFormat {
     pub fn from_f64(&self, x: f64) -> i128 {
         // `as` saturates to i128 and maps NaN to 0; i128 contains every format.
         self.saturate(x.round_ties_even() as i128)
-    }
-}
-
-/// `a op b` of integer elements that are computed in registers of a format, before the result is wrapped. What has no value as an index has one
-/// here: a quotient by zero is 0, and the remainder is what was divided, so that `a == a / b * b + a % b` always holds. A shift by a negative number, or
-/// by as many bits as the register has, leaves nothing of the number but, to the right, its sign.
-///
-/// # Errors
-/// `op` gives no integer.
-pub fn element(op: Op, register: IntFormat, a: i128, b: i128) -> Result<i128, Undefined> {
-    let beyond = b < 0 || b >= i128::from(register.bits);
-    match op {
-        Op::Div | Op::CeilDiv if b == 0 => Ok(0),
-        Op::Rem if b == 0 => Ok(a),
-        Op::Shl if beyond => Ok(0),
-        Op::Shr if beyond => Ok(if a < 0 { -1 } else { 0 }),
-        _ => index::exact(op, a, b),
-    }
-}
-
-/// `op a` of an integer element of `own` format. The bits of an element are those of its own format, not of the register.
-///
-/// # Errors
-/// As those of [`element`].
-pub fn element_unary(op: Op, own: IntFormat, a: i128) -> Result<i128, Undefined> {
-    let bits = IntFormat { signed: false, ..own };
-    match op {
-        Op::Popcount => Ok(i128::from(bits.wrap(a).count_ones())),
-        Op::BitNot if !own.signed => Ok(a ^ own.max()),
-        _ => index::exact_unary(op, a),
     }
 }

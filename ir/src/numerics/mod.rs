@@ -9,6 +9,7 @@
 //! any input; all results are independent of the host's rounding mode and fast-math settings.
 
 pub mod cast;
+mod element;
 mod erf;
 mod float;
 mod int;
@@ -16,6 +17,7 @@ mod int;
 #[cfg(test)]
 mod tests;
 
+pub use element::{element, element_unary};
 pub use erf::erf;
 pub use float::{FloatFormat, Overflow, Specials, float_format};
-pub use int::{IntFormat, element, element_unary};
+pub use int::IntFormat;

@@ -6,6 +6,9 @@ use crate::loops::erf;
 use tilec::{CompileOptions, Target};
 use tilec_sim::{Device, Launch, Options, Program};
 
+/// A function of one number.
+type OfNumber = fn(f32) -> f32;
+
 /// Inputs of a launch: whole blocks of it.
 const COUNT: usize = 8192;
 
@@ -111,7 +114,7 @@ fn sine_and_cosine_are_within_the_documented_error_of_every_number() {
 
 #[test]
 fn whole_numbers_near_a_number_are_exact() {
-    let rows: [(&str, fn(f32) -> f32); 3] =
+    let rows: [(&str, OfNumber); 3] =
         [("floor(x)", f32::floor), ("ceil(x)", f32::ceil), ("round(x)", f32::round_ties_even)];
     for (e, exact) in rows {
         // Halves among them, and numbers without a fraction.

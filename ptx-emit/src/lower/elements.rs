@@ -28,11 +28,12 @@ impl Lower<'_> {
             return self.load_elements_in(init, true);
         }
         let own = matches!(self.k.exprs[e], ExprData::Index(_));
-        let number = number && !matches!(self.k.exprs[e], ExprData::View(_)) || own;
+        let inside = number && !matches!(self.k.exprs[e], ExprData::View(_)) || own;
         for child in self.k.children(e) {
-            self.load_elements_in(child, number)?;
+            self.load_elements_in(child, inside)?;
         }
         if let ExprData::View(_) = self.k.exprs[e]
+            && number
             && resolve_view(self.k, e)
                 .is_some_and(|view| view.kept().is_empty() && self.k.tensor_ty(view.base).is_some())
             && tilec_ir::values::is_constant(self.k, e)

@@ -1,7 +1,7 @@
 //! Integers in registers and in memory that stand for indices.
 //!
 //! Where an index is wanted, in ranges of windows, bounds of loops and numbers of signals, an integer scalar is one: `index(n)`, which the parser writes out
-//! ([`write_out`]), so everything else sees what indices are made of. Such a number never changes: it is a parameter, a `let`, or an element of a tensor that the
+//! (`write_out`), so everything else sees what indices are made of. Such a number never changes: it is a parameter, a `let`, or an element of a tensor that the
 //! kernel does not write. Of what may change, a `var` or memory that is written, a `let` in front of the statement has the value. A `var` that holds an element
 //! of such a tensor stands for that element, which everybody can read who needs it.
 

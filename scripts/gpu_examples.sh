@@ -195,6 +195,15 @@ for target in sm_75 sm_80 sm_90a; do
     check lora --target $target M=520 N=264 K=136 R=40
 done
 check softmax M=37 N=1000
+for target in sm_80 sm_90a; do
+    for rows in softmax_rows softmax_backward rms_norm layer_norm cross_entropy; do
+        for n in 1 17 1000 4093; do
+            check $rows --target $target -D BN=4096,ALIGN=1 M=37 N=$n
+        done
+        check $rows --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
+    done
+    check rotary --target $target L=37 H=3
+done
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 
 check gemm_explicit M=520 N=264 K=136

@@ -21,11 +21,11 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, supervise  # noqa: E402
+from gpu import measure, suite, supervise  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.attention_reference import judge  # noqa: E402
 from gpu.library_attention import BACKENDS, library  # noqa: E402
-from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
+from gpu.report import machine, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # FlashAttention-3's protocol: 16k tokens, all heads together 2048 wide; and three cases that were measured by hand before.
@@ -396,31 +396,18 @@ def main() -> int:
         return dry(options)
     if options.child:
         return supervise.answer_cases(Bench(options).work)
-    command = [sys.executable, __file__, *sys.argv[1:], "--child"]
-    table = Table(pathlib.Path(f"{options.out}.csv"), COLUMNS)
-    rounds = Table(pathlib.Path(f"{options.out}.rounds.csv"), ["tag", "case", "round", "contestant", "us"])
-    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": shown(options.file), "type": options.type}
-    rows: list[Case] = []
-    for case, answer in supervise.run_cases(command, [{"hello": True}, *cases(options)], options.limit, options.seconds):
-        if case.get("hello"):
-            if "error" in answer:
-                sys.exit(f"no GPU to measure on: {answer['error']}")
-            common |= answer
-            continue
-        row = summary(case, answer)
-        table.add({**common, **row})
-        rows.append(row)
-        for name, times in answer.get("times", {}).items():
-            for i, us in enumerate(times):
-                rounds.add({"tag": options.tag, "case": case["case"], "round": i, "contestant": name, "us": us})
+    def row_of(case: Case, answer: Case) -> Case:
         times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
         for name in variants(options):
             if name in times and "ours" in times:
                 ratio = measure.Ratio.of(times["ours"], times[name])
                 print(f"{case['case']}: {name} {times[name].median:.1f} us, {ratio.median:.3f} of ours (least {ratio.least:.3f}, most {ratio.greatest:.3f})")
-    print(f"{common.get('machine')}, driver {common.get('driver')}, torch {common.get('torch')}, cuDNN {common.get('cudnn')}, {common['date']}")
+        return summary(case, answer)
+
+    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, row_of)
+    print(suite.machine_of(common))
     print(short(rows))
-    return int(any(isinstance(row.get("note"), str) and "WRONG" in row["note"] for row in rows))
+    return suite.status(rows)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import gpu_attention as forward_pass  # noqa: E402
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, supervise  # noqa: E402
+from gpu import measure, suite, supervise  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.backward_reference import NAMES, Given, forward, judge  # noqa: E402
 from gpu.library_backward import BACKENDS, library  # noqa: E402
-from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
+from gpu.report import machine, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = [f"Z={z},H={2048 // d},L={n},D={d}{mask}" for d in (128, 64) for z, n in ((8, 2048), (4, 4096), (1, 16384)) for mask in ("", ",causal")]
@@ -286,26 +286,10 @@ def main() -> int:
         return dry(options)
     if options.child:
         return supervise.answer_cases(Bench(options).work)
-    command = [sys.executable, __file__, *sys.argv[1:], "--child"]
-    table = Table(pathlib.Path(f"{options.out}.csv"), COLUMNS)
-    rounds = Table(pathlib.Path(f"{options.out}.rounds.csv"), ["tag", "case", "round", "contestant", "us"])
-    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": shown(options.file), "type": options.type}
-    rows: list[Case] = []
-    for case, answer in supervise.run_cases(command, [{"hello": True}, *cases(options)], options.limit, options.seconds):
-        if case.get("hello"):
-            if "error" in answer:
-                sys.exit(f"no GPU to measure on: {answer['error']}")
-            common |= answer
-            continue
-        row = summary(case, answer)
-        table.add({**common, **row})
-        rows.append(row)
-        for name, times in answer.get("times", {}).items():
-            for i, us in enumerate(times):
-                rounds.add({"tag": options.tag, "case": case["case"], "round": i, "contestant": name, "us": us})
-    print(f"{common.get('machine')}, driver {common.get('driver')}, torch {common.get('torch')}, cuDNN {common.get('cudnn')}, {common['date']}")
+    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, summary)
+    print(suite.machine_of(common))
     print(short(rows))
-    return int(any(isinstance(row.get("note"), str) and "WRONG" in row["note"] for row in rows))
+    return suite.status(rows)
 
 
 if __name__ == "__main__":

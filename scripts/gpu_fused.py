@@ -22,10 +22,10 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, supervise  # noqa: E402
+from gpu import measure, suite, supervise  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.fused_programs import KINDS, worst  # noqa: E402
-from gpu.report import Table, machine, occasion, shown, text_table  # noqa: E402
+from gpu.report import machine, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = {
@@ -328,26 +328,10 @@ def main() -> int:
         return dry(options)
     if options.child:
         return supervise.answer_cases(Bench(options).work)
-    command = [sys.executable, __file__, *sys.argv[1:], "--child"]
-    table = Table(pathlib.Path(f"{options.out}.csv"), COLUMNS)
-    rounds = Table(pathlib.Path(f"{options.out}.rounds.csv"), ["tag", "case", "round", "contestant", "us"])
-    common: dict[str, str] = {**occasion(options.tag, options.tilec), "file": shown(options.file), "type": options.type}
-    rows: list[Case] = []
-    for case, answer in supervise.run_cases(command, [{"hello": True}, *cases(options)], options.limit, options.seconds):
-        if case.get("hello"):
-            if "error" in answer:
-                sys.exit(f"no GPU to measure on: {answer['error']}")
-            common |= answer
-            continue
-        row = summary(options, case, answer)
-        table.add({**common, **row})
-        rows.append(row)
-        for name, times in answer.get("times", {}).items():
-            for i, us in enumerate(times):
-                rounds.add({"tag": options.tag, "case": case["case"], "round": i, "contestant": name, "us": us})
-    print(f"{options.kind}: {common.get('machine')}, driver {common.get('driver')}, torch {common.get('torch')}, {common['date']}")
+    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
+    print(f"{options.kind}: {suite.machine_of(common)}")
     print(short(rows))
-    return int(any("WRONG" in str(row.get("note")) for row in rows))
+    return suite.status(rows)
 
 
 if __name__ == "__main__":

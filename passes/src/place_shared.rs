@@ -123,16 +123,11 @@ pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Suppo
 
 /// The plan with the fewest barriers in loops that fits.
 fn fitting(planner: &Planner<'_>, limit: u64) -> Plan {
-    let mut plan = planner.plan(Sharing::Large);
-    if plan.bytes <= limit {
-        return plan;
-    }
-    plan = planner.plan(Sharing::Once);
-    if plan.bytes <= limit {
-        return plan;
-    }
-    let tighter = planner.plan(Sharing::InLoops);
-    if tighter.bytes < plan.bytes { tighter } else { plan }
+    let tighter = |plan: Plan, sharing| match plan.bytes <= limit {
+        true => plan,
+        false => Some(planner.plan(sharing)).filter(|other| other.bytes < plan.bytes).unwrap_or(plan),
+    };
+    [Sharing::Once, Sharing::InLoops].into_iter().fold(planner.plan(Sharing::Large), tighter)
 }
 
 fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {

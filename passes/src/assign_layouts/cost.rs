@@ -8,6 +8,7 @@
 use super::graph::Access;
 use super::log2_shape;
 use crate::analysis::distribution::owned_run;
+use crate::analysis::width::MAX_ACCESS_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::layout::{Reach, RegLayout};
@@ -17,8 +18,6 @@ use tilec_ir::target::WARP;
 const SECTOR: u32 = 32;
 /// Bytes of a line of the cache.
 const LINE: u32 = 128;
-/// Bytes of the widest access.
-const WIDEST: u64 = 16;
 /// Bytes of all banks.
 const BANKS: u64 = 128;
 /// Issue slots of an access by itself.
@@ -113,7 +112,7 @@ pub(super) fn exchange(from: &RegLayout, to: &RegLayout, elem: Bits) -> u64 {
 /// read by every warp.
 pub(super) fn across_warps(whole: &RegLayout, parts: u32, elem: Bits) -> u64 {
     let (rows, parts) = (1u64 << whole.value_bits(), 1u64 << parts.count_ones());
-    let loads = elem.bytes_of(parts * rows).div_ceil(WIDEST) * ACCESS;
+    let loads = elem.bytes_of(parts * rows).div_ceil(MAX_ACCESS_BYTES.into()) * ACCESS;
     let warps = whole.thread_bits().saturating_sub(WARP.ilog2());
     (rows * ACCESS + loads + parts * rows + BARRIERS) << warps
 }

@@ -327,10 +327,8 @@ impl<'a> Search<'a> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let of_b = &self.labels[edge.b][y];
         let ends = wanted(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, of_b));
-        let crosses = edge.relation == Relation::Reduction
-            && b.axis.is_some_and(|axis| of_b.reduction(&b.shape, axis, b.parts).is_err());
-        let parts = across_warps(b, of_b).filter(|_| crosses);
-        let across = parts.map_or(0, |(layout, parts)| edge.weight * cost::across_warps(&layout, parts, b.elem));
+        let across =
+            across_warps(b, of_b).map_or(0, |(whole, parts)| edge.weight * cost::across_warps(&whole, parts, b.elem));
         let found = match ends {
             Some((wanted, given)) if goes_with(&wanted, &given) => across,
             // Another operand says what the extents are, if there is one.

@@ -92,7 +92,8 @@ impl Residue {
         if facts.divisor(k, bound.extent) >= tiles && begins_whole {
             return Ok(None);
         }
-        let last = k.blocks[body].iter().filter_map(|&s| k.plans[s].stage).max();
+        // One stage orders the statements of an iteration, no more: the loop is divided as one without stages.
+        let last = k.blocks[body].iter().filter_map(|&s| k.plans[s].stage).max().filter(|&last| last > 0);
         let mut fetches: Vec<(Stmt, usize)> = Vec::new();
         for s in all_stmts(k, body) {
             let uses = crate::analysis::uses::stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, var));

@@ -44,6 +44,7 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("attention_fp8", 2e-2),
     ("attention_backward", 0.5),
     ("attention", 4e-3),
+    ("paged_attention", 4e-3),
     ("swiglu", 1e-3),
     ("gemm_softmax", 1e-3),
     ("gemm_rmsnorm", 1e-3),

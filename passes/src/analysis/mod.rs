@@ -3,6 +3,7 @@
 pub(crate) mod bounds;
 pub(crate) mod conditions;
 pub(crate) mod distribution;
+pub(crate) mod fate;
 pub mod fold;
 pub(crate) mod functions;
 pub(crate) mod live;

@@ -2,8 +2,8 @@
 
 use super::body::Body;
 use crate::analysis::bounds::outside_past;
-use crate::analysis::uses::{all_stmts, mentions};
-use crate::graph::accesses::Accesses;
+use crate::analysis::fate::read_behind;
+use crate::analysis::uses::mentions;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -26,17 +26,16 @@ pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
 
 /// That in front of the last stage an open loop only moves tiles, and into registers none that are read behind it.
 pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
-    let read = read_outside(k, body);
     let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
     for s in early {
-        let late = written_register(k, s).filter(|v| read.contains(v));
+        let late = written_register(k, s).filter(|&v| read_behind(k, body.at, v));
         let (message, note) = match late {
             _ if !moves(k, s) => (
                 "this statement runs past the end of the loop, which is open".to_owned(),
                 "in front of the last stage an open loop copies tiles into slots and registers, no more",
             ),
             Some(v) => (
-                format!("`{}` is read outside of the loop, which is open", k.values[v].name),
+                format!("`{}` is read behind the loop, which is open", k.values[v].name),
                 "past the end of the loop something else is copied into it: copy it in the last stage",
             ),
             None => continue,
@@ -87,21 +86,6 @@ fn written_register(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
     let base = resolve_view(k, dst)?.base;
     matches!(k.values[base].def, ValueDef::Var(_)).then_some(base)
-}
-
-/// What statements outside of the loop read.
-fn read_outside(k: &Kernel, body: &Body) -> Vec<Value> {
-    let StmtData::For { body: block, .. } = k.stmts[body.at] else { unreachable!("a loop is expanded") };
-    let inside = all_stmts(k, block);
-    let mut found = Vec::new();
-    for s in all_stmts(k, k.body) {
-        // Loops and branches are seen by what is in them.
-        if inside.contains(&s) || !k.sub_blocks(s).is_empty() {
-            continue;
-        }
-        found.extend(Accesses::of(k, s).touches.iter().filter(|t| t.reads).map(|t| t.value));
-    }
-    found
 }
 
 /// Whether a loop runs at least once for certain: sizes are at least 1.

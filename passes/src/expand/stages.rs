@@ -29,7 +29,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     let body = Body::of(k, at);
     if body.last == 0 {
         in_one_stage(k, &body);
-        return Ok(());
+        return if k.plans[at].ragged { first_apart(k, at) } else { Ok(()) };
     }
     let place = place_of(k, at);
     let released = released_early(k, &body, place);

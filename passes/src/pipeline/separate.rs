@@ -4,7 +4,8 @@
 //! last iteration left. Nor has a tile of an iteration with the one that is copied over it. A buffer of its own can become a channel. Buffers that do not live
 //! together share bytes (`place-shared`).
 
-use crate::analysis::uses::{all_stmts, loop_body, mentions, path_to, place_of, stmt_exprs};
+use crate::analysis::fate::{Fate, fate, of_statement, read_behind};
+use crate::analysis::uses::{all_stmts, loop_body, mentions, place_of, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
@@ -48,71 +49,6 @@ fn bound(k: &Kernel, stmts: &[Stmt], v: Value) -> bool {
             _ => false,
         })
         || k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == v && !over.is_empty()))
-}
-
-/// What becomes of what a buffer holds.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Fate {
-    /// Some way reads it.
-    Read,
-    /// Every way overwrites it.
-    Overwritten,
-    /// Some way may lead past.
-    Left,
-}
-
-fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
-    stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != Fate::Left).unwrap_or(Fate::Left)
-}
-
-fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
-    match &k.stmts[s] {
-        // There may be no iteration.
-        StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
-            Fate::Read => Fate::Read,
-            _ => Fate::Left,
-        },
-        StmtData::If { then, otherwise, .. } => {
-            let sides = [Some(*then), *otherwise].map(|b| b.map_or(Fate::Left, |b| fate(k, &k.blocks[b], v)));
-            match sides {
-                _ if sides.contains(&Fate::Read) => Fate::Read,
-                [Fate::Overwritten, Fate::Overwritten] => Fate::Overwritten,
-                _ => Fate::Left,
-            }
-        }
-        StmtData::Ordered { body } | StmtData::Role { body, .. } => fate(k, &k.blocks[*body], v),
-        StmtData::Alloc { value, over } if *value == v || over.contains(&v) => Fate::Overwritten,
-        StmtData::Await { value, .. } if *value == v => Fate::Read,
-        StmtData::Copy { src, dst, attrs } => {
-            let whole = matches!(k.exprs[*dst], ExprData::Ref(w) if w == v);
-            let kept = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
-            match whole && !kept && !mentions(k, *src, v) {
-                true => Fate::Overwritten,
-                false if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
-                false => Fate::Left,
-            }
-        }
-        _ if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
-        _ => Fate::Left,
-    }
-}
-
-/// Whether something behind a loop, in an iteration around it or a later one, reads what the loop leaves in a buffer.
-fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
-    let path = path_to(k, at);
-    for (depth, &(block, index)) in path.iter().enumerate().rev() {
-        match fate(k, &k.blocks[block][index + 1..], v) {
-            Fate::Read => return true,
-            Fate::Overwritten => return false,
-            Fate::Left => {}
-        }
-        let around = depth.checked_sub(1).map(|d| k.blocks[path[d].0][path[d].1]);
-        let again = around.is_some_and(|s| matches!(k.stmts[s], StmtData::For { .. }));
-        if again && fate(k, &k.blocks[block][..index], v) == Fate::Read {
-            return true;
-        }
-    }
-    false
 }
 
 /// A buffer that a loop fills once more, for which it could as well have another, and the statements that use what is filled last.

@@ -109,7 +109,7 @@ const WORDS: &[&str] = &[
 pub(crate) fn is_reserved(word: &str) -> bool {
     WORDS.contains(&word)
         || Elem::from_name(word).is_some()
-        || ReduceOp::from_token(word).is_some()
+        || ReduceOp::from_token(word).is_some_and(ReduceOp::is_reserved)
         || Op::from_call(word).is_some()
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn is_reserved(word: &str) -> bool {
 pub fn reserved_words() -> Vec<&'static str> {
     let mut all: Vec<&'static str> = WORDS.to_vec();
     all.extend(Elem::ALL.iter().map(|e| e.name()));
-    all.extend(ReduceOp::ALL.iter().map(|op| op.token()));
+    all.extend(ReduceOp::ALL.iter().filter(|op| op.is_reserved()).map(|op| op.token()));
     all.extend(Op::ALL.iter().filter(|op| op.form() == Form::Call).map(|op| op.token()));
     all
 }

@@ -194,32 +194,89 @@ impl Op {
 /// Operators by which copies combine, with their words.
 const COMBINING: [(&str, Op); 3] = [("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
 
-/// How a reduction combines elements.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ReduceOp {
-    /// Sum of the elements: `sum(x, axis)`.
-    Sum,
-    /// Largest element: `rowmax`-like, `maximum(x, axis)`.
-    Maximum,
-    /// Smallest element: `minimum(x, axis)`.
-    Minimum,
+macro_rules! reductions {
+    ($($(#[doc = $doc:literal])+ $variant:ident $token:literal;)+) => {
+        /// How a reduction combines elements.
+        #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum ReduceOp { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl ReduceOp {
+            /// Every reduction, in table order.
+            pub const ALL: &'static [ReduceOp] = &[$(ReduceOp::$variant,)+];
+
+            /// The name of the text form.
+            pub fn token(self) -> &'static str {
+                match self { $(ReduceOp::$variant => $token,)+ }
+            }
+
+            /// One paragraph for people, as in this table.
+            pub fn doc(self) -> &'static str {
+                match self { $(ReduceOp::$variant => concat!($($doc, "\n"),+),)+ }
+            }
+        }
+    };
+}
+
+reductions! {
+    /// Sum of the elements.
+    Sum "sum";
+    /// Largest element; a NaN loses against any number.
+    Maximum "maximum";
+    /// Smallest element; a NaN loses against any number.
+    Minimum "minimum";
+    /// Product of the elements.
+    Product "product";
+    /// Whether a condition holds for some element.
+    Any "any";
+    /// Whether a condition holds for all elements.
+    All "all";
+    /// Index of the largest element, as an i32: of several the least; that of the first NaN, if there is one.
+    ArgMax "argmax";
+    /// Index of the smallest element, as an i32: of several the least; that of the first NaN, if there is one.
+    ArgMin "argmin";
 }
 
 impl ReduceOp {
-    /// Every reduction.
-    pub const ALL: &'static [ReduceOp] = &[ReduceOp::Sum, ReduceOp::Maximum, ReduceOp::Minimum];
-
-    /// The name of the text form.
-    pub fn token(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Maximum => "maximum",
-            ReduceOp::Minimum => "minimum",
-        }
-    }
-
     /// The reduction called `name`.
     pub fn from_token(name: &str) -> Option<ReduceOp> {
         ReduceOp::ALL.iter().copied().find(|op| op.token() == name)
+    }
+
+    /// The operator that makes one of two elements; none where it takes their places as well.
+    pub fn operator(self) -> Option<Op> {
+        match self {
+            ReduceOp::Sum => Some(Op::Add),
+            ReduceOp::Maximum => Some(Op::Max),
+            ReduceOp::Minimum => Some(Op::Min),
+            ReduceOp::Product => Some(Op::Mul),
+            ReduceOp::Any => Some(Op::Or),
+            ReduceOp::All => Some(Op::And),
+            ReduceOp::ArgMax | ReduceOp::ArgMin => None,
+        }
+    }
+
+    /// Whether it takes conditions, and gives one.
+    pub fn is_of_truths(self) -> bool {
+        matches!(self, ReduceOp::Any | ReduceOp::All)
+    }
+
+    /// Whether it gives the index of an element.
+    pub fn is_place(self) -> bool {
+        matches!(self, ReduceOp::ArgMax | ReduceOp::ArgMin)
+    }
+
+    /// Whether it gives one of the elements.
+    pub fn is_extreme(self) -> bool {
+        matches!(self, ReduceOp::Maximum | ReduceOp::Minimum)
+    }
+
+    /// Whether lanes may each keep a part of what a loop combines by it (`partial sum (0, 1)`).
+    pub fn has_partials(self) -> bool {
+        self == ReduceOp::Sum || self.is_extreme()
+    }
+
+    /// Whether the word cannot be a name. A word in front of `(` is a function anyway.
+    pub fn is_reserved(self) -> bool {
+        self.has_partials()
     }
 }

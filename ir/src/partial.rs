@@ -22,7 +22,7 @@ use crate::types::ElemRef;
 /// `e` does not read `v`.
 pub fn accumulated(k: &Kernel, v: Value, op: ReduceOp, e: Expr) -> Option<Vec<Expr>> {
     let mut found = Vec::new();
-    accumulates(k, v, op, e, &mut found).then_some(found)
+    (op.has_partials() && accumulates(k, v, op, e, &mut found)).then_some(found)
 }
 
 /// Whether `e` is the same function of parts as of values: for a sum a linear one, for an extreme that and anything that every lane has.

@@ -7,7 +7,7 @@
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};
 use crate::numerics::cast;
-use crate::ops::{Op, ReduceOp};
+use crate::ops::Op;
 use crate::types::{Elem, ElemClass, ElemRef};
 use crate::typing::type_of;
 
@@ -42,7 +42,7 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
             typed(e)
         }
         ExprData::Transpose(arg) => is_of(k, *arg, elem),
-        ExprData::Reduce { op, arg, .. } => *op != ReduceOp::Sum && is_of(k, *arg, elem),
+        ExprData::Reduce { op, arg, .. } => op.is_extreme() && is_of(k, *arg, elem),
         ExprData::Op { op: Op::Min | Op::Max, args } => args.iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Select, args } => args[1..].iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Neg | Op::Abs, args } => elem.class() == ElemClass::Float && is_of(k, args[0], elem),

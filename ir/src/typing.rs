@@ -14,6 +14,7 @@
 mod candidates;
 mod elementwise;
 mod product;
+mod reduction;
 mod register_tile;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),
     ("softmax", Reference::Rows(Rows::Softmax)),
     ("cross_entropy", Reference::Rows(Rows::CrossEntropy)),
+    ("argmax", Reference::Rows(Rows::ArgMax)),
     ("rms_norm", Reference::Rows(Rows::RmsNorm)),
     ("layer_norm", Reference::Rows(Rows::LayerNorm)),
     ("flash_attention", Reference::Attention),

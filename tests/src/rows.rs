@@ -15,6 +15,8 @@ pub enum Rows {
     SoftmaxBackward,
     /// `Loss = log(sum of exp) - x[label]`, and `dX`, `scale` times its gradient; `Labels` may name no element.
     CrossEntropy,
+    /// The index of the greatest element, of several the least; of the first NaN, if there is one.
+    ArgMax,
 }
 
 impl Rows {
@@ -26,6 +28,7 @@ impl Rows {
             "layer_norm" => Some(Rows::LayerNorm),
             "softmax_backward" => Some(Rows::SoftmaxBackward),
             "cross_entropy" => Some(Rows::CrossEntropy),
+            "argmax" => Some(Rows::ArgMax),
             _ => None,
         }
     }
@@ -59,6 +62,7 @@ impl Rows {
                     put(after, "dX", i, &out)?;
                     continue;
                 }
+                Rows::ArgMax => vec![argmax(&row)],
                 Rows::Softmax => softmax(&row),
                 Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
                 Rows::LayerNorm => {
@@ -91,6 +95,12 @@ fn put(after: &mut [Tensor], name: &str, i: i64, values: &[f64]) -> Result<(), S
         after[y].data[at] = value;
     }
     Ok(())
+}
+
+fn argmax(row: &[f64]) -> f64 {
+    let nan = row.iter().position(|x| x.is_nan());
+    let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    nan.or_else(|| row.iter().position(|&x| x == top)).map_or(0.0, |at| at as f64)
 }
 
 fn softmax(row: &[f64]) -> Vec<f64> {

@@ -73,7 +73,10 @@ pub fn explain(word: &str) -> Result<String, String> {
     for op in ReduceOp::ALL.iter().filter(|op| op.token() == word) {
         say(
             format!("{}(x, axis): a reduction", op.token()),
-            "Combines the elements of a tile along an axis, which stays with extent 1.",
+            &format!(
+                "{}\n\nIt combines the elements of a tile along an axis, which stays with extent 1.",
+                op.doc().trim()
+            ),
         );
     }
     for (_, form, text) in words::ALL.iter().filter(|(w, ..)| *w == word) {
@@ -122,7 +125,7 @@ pub fn index() -> String {
     list("passes, and the remarks that they make", PASSES.iter().map(|p| (p.name, p.summary)).collect());
     list("other remarks", REMARK_KINDS.to_vec());
     list("operators", Op::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
-    list("reductions", ReduceOp::ALL.iter().map(|op| (op.token(), "")).collect());
+    list("reductions", ReduceOp::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
     list("words of the language", words::ALL.iter().map(|(word, form, _)| (*word, *form)).collect());
     list("element types", Elem::ALL.iter().map(|e| (e.name(), "")).collect());
     list("instructions for `mma`", Atom::all().map(|a| (a.row().name, a.row().first.name())).collect());

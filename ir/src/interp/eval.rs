@@ -3,10 +3,9 @@
 //! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
-use super::bounds::Bound;
 use super::numbers::moved;
-use super::tile::{Tile, computed, join_shapes, wrapped};
-use super::{Number, Numbers, arith};
+use super::tile::{Tile, join_shapes};
+use super::{Number, arith};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
@@ -15,7 +14,7 @@ use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range, ValueDef};
 use crate::numerics::{FloatFormat, float_format};
-use crate::ops::{Op, ReduceOp};
+use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
 
@@ -358,54 +357,6 @@ impl Machine<'_> {
         }
     }
 
-    fn reduce(&self, op: ReduceOp, (axis, parts): (usize, u32), t: &Tile, span: Span) -> Result<Tile, Fail> {
-        let Some(&n) = t.shape.get(axis) else {
-            return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to reduce")));
-        };
-        let inner: usize = t.shape[axis + 1..].iter().product();
-        let mut shape = t.shape.clone();
-        shape[axis] = 1 << parts.count_ones();
-        let in_parts = if parts == 0 { None } else { Some(self.in_parts(t, (n, inner), parts, span)?) };
-        let (t, n) = (in_parts.as_ref().unwrap_or(t), n / shape[axis]);
-        let mut out = Tile::new(t.elem, shape, reduced(op, t, n, inner));
-        out.exact = t.exact && op != ReduceOp::Sum;
-        out.poison = t.poison.as_ref().map(|p| fold_axis(p, n, inner, false, |x, y| x || y));
-        if self.opts.accuracy.is_some() && t.elem.is_float() {
-            let given = t.errors();
-            let drowned = given.as_ref().is_some_and(|b| b.drowned);
-            let mut error = vec![0.0; out.data.len()];
-            let unit = if t.elem == Elem::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) };
-            let exact = op != ReduceOp::Sum || (given.is_none() && t.data.floats().iter().all(|x| x.fract() == 0.0));
-            if let Some(given) = given {
-                let combine = |x: f64, y: f64| if op == ReduceOp::Sum { x + y } else { x.max(y) };
-                error = fold_axis(&given.error, n, inner, 0.0, combine);
-            }
-            if !exact {
-                // In whatever order the terms are added.
-                let sizes: Vec<f64> = t.data.floats().iter().map(|x| x.abs()).collect();
-                let sizes = fold_axis(&sizes, n, inner, 0.0, |x, y| x + y);
-                error.iter_mut().zip(sizes).for_each(|(e, s)| *e += 2.0 * n as f64 * unit * s);
-            }
-            out.bound = Bound::of(error, drowned);
-        }
-        Ok(out)
-    }
-
-    /// A tile with the elements of each part behind one another, along a dimension of `n`.
-    fn in_parts(&self, t: &Tile, (n, inner): (usize, usize), parts: u32, span: Span) -> Result<Tile, Fail> {
-        if !n.is_power_of_two() || parts as usize >= n {
-            return Err(fail(codes::ILL_FORMED, span, format!("{n} elements have no parts told by bits {parts:#b}")));
-        }
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by_key(|&i| i & parts as usize);
-        Ok(Tile {
-            poison: t.poison.as_ref().map(|p| ordered(p, &order, inner)),
-            bound: t.moved_bound(|e| ordered(e, &order, inner)),
-            exact: t.exact,
-            ..Tile::new(t.elem, t.shape.clone(), moved!(&t.data, data => ordered(data, &order, inner)))
-        })
-    }
-
     fn transpose(&self, t: &Tile, span: Span) -> Result<Tile, Fail> {
         let [m, n] = t.shape[..] else {
             return Err(fail(codes::ILL_FORMED, span, "only a tile of two dimensions can be transposed"));
@@ -439,46 +390,6 @@ impl Machine<'_> {
         let data: Vec<f64> = (0..n).map(|i| (i / inner % extent) as f64).collect();
         Ok(Tile { exact: true, ..Tile::new(Elem::I32, shape.to_vec(), data.into()) })
     }
-}
-
-/// The reduction of the `n` elements along an axis, rounded to what it is computed in.
-fn reduced(op: ReduceOp, t: &Tile, n: usize, inner: usize) -> Numbers {
-    if t.elem.class() == ElemClass::Int {
-        let data: Vec<i128> = t.integers().collect();
-        let (start, combine): (i128, fn(i128, i128) -> i128) = match op {
-            ReduceOp::Sum => (0, |x, y| x + y),
-            ReduceOp::Maximum => (i128::MIN, Ord::max),
-            ReduceOp::Minimum => (i128::MAX, Ord::min),
-        };
-        return wrapped(t.elem, fold_axis(&data, n, inner, start, combine).into_iter());
-    }
-    let (start, combine): (f64, fn(f64, f64) -> f64) = match op {
-        ReduceOp::Sum => (0.0, |x, y| x + y),
-        ReduceOp::Maximum => (f64::NAN, f64::max),
-        ReduceOp::Minimum => (f64::NAN, f64::min),
-    };
-    let mut data = fold_axis(&t.data.floats(), n, inner, start, combine);
-    data.iter_mut().for_each(|x| *x = computed(t.elem, *x));
-    data.into()
-}
-
-/// The elements along an axis in another order; `inner` is the number of elements of the dimensions after it.
-fn ordered<T: Copy>(data: &[T], order: &[usize], inner: usize) -> Vec<T> {
-    let rows = data.chunks(order.len() * inner);
-    rows.flat_map(|row| order.iter().flat_map(move |&i| row[i * inner..(i + 1) * inner].iter().copied())).collect()
-}
-
-/// Combines the `n` elements along an axis; `inner` is the number of elements of the dimensions after it.
-fn fold_axis<T: Copy>(data: &[T], n: usize, inner: usize, start: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
-    let mut out = Vec::with_capacity(data.len() / n);
-    for lanes in data.chunks(n * inner) {
-        let at = out.len();
-        out.resize(at + inner, start);
-        for row in lanes.chunks(inner) {
-            out[at..].iter_mut().zip(row).for_each(|(x, &y)| *x = combine(*x, y));
-        }
-    }
-    out
 }
 
 /// The transposed `m x n` matrix.

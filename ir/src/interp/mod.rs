@@ -21,6 +21,7 @@ mod machine;
 mod memory;
 mod numbers;
 mod product;
+mod reduce;
 mod roles;
 mod steps;
 mod stmt;

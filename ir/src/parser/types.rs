@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
 
     /// `sum (0, 1)`, after `partial`.
     fn partial(&mut self) -> Parsed<Partial> {
-        let Some(op) = ReduceOp::ALL.iter().copied().find(|op| self.at_word(op.token())) else {
+        let Some(op) = ReduceOp::ALL.iter().copied().find(|op| op.has_partials() && self.at_word(op.token())) else {
             return Err(self.expected_with_note(
                 "`sum`, `maximum` or `minimum`",
                 "that is what makes an element of the parts that lanes have: `partial sum (0, 1)`",

@@ -226,14 +226,7 @@ impl<'k> Types<'k> {
             }),
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Index(arg) => self.whole_number(*arg),
-            ExprData::Reduce { op, axis, parts, arg } => {
-                let mut t = self.tile(*arg, op.token())?;
-                self.check_axis(e, *axis, &t)?;
-                self.check_parts(e, t.shape[*axis as usize], *parts)?;
-                t.shape[*axis as usize] = Extent::Known(1 << parts.count_ones());
-                t.space = Space::Reg;
-                Ok(Type::Tile(t))
-            }
+            ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),
             ExprData::Transpose(arg) => {
                 let ty = self.type_of(*arg)?;
                 if ty.rank() != 2 {
@@ -433,7 +426,7 @@ impl<'k> Types<'k> {
     }
 
     /// The type of an operand that must have extents.
-    fn tile(&self, e: Expr, user: &str) -> Result<TileType, TypeError> {
+    pub(super) fn tile(&self, e: Expr, user: &str) -> Result<TileType, TypeError> {
         match self.type_of(e)? {
             Type::Tile(t) => Ok(t),
             Type::View(_) => Err(self
@@ -462,29 +455,12 @@ impl<'k> Types<'k> {
         Some(format!("a vector that is repeated is a matrix with stride 0: `{name}: gmem {elem}{form}`"))
     }
 
-    fn check_axis(&self, e: Expr, axis: u32, t: &TileType) -> Result<(), TypeError> {
+    pub(super) fn check_axis(&self, e: Expr, axis: u32, t: &TileType) -> Result<(), TypeError> {
         if (axis as usize) < t.shape.len() {
             return Ok(());
         }
         let message = format!("axis {axis} does not exist: the tile has {}", counted(t.shape.len(), "dimension"));
         Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into())
-    }
-
-    /// Parts are of an extent that is a power of two, of which their bits are.
-    fn check_parts(&self, e: Expr, extent: Extent, parts: u32) -> Result<(), TypeError> {
-        let fits = match extent {
-            Extent::Known(n) => n.is_power_of_two() && u64::from(parts) < n,
-            Extent::Sym(_) => true,
-        };
-        if parts == 0 || fits {
-            return Ok(());
-        }
-        let message =
-            "the parts of a reduction are told by bits of an element's number, along an extent that is a power of two";
-        Err(self
-            .error(codes::BAD_AXIS, e, message)
-            .with_note("`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others")
-            .into())
     }
 
     pub(super) fn error(&self, code: Code, e: Expr, message: impl Into<String>) -> Diagnostic {

@@ -25,7 +25,8 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::types::{ElemRef, Order};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// Operands before what is computed of them, and that before where it goes.
@@ -159,6 +160,7 @@ impl Work<'_> {
             (Relation::Reduction, Some(leaf)) => {
                 let at = self.stands_in(k, edge.at, leaf);
                 let shape = &reduced_shape(b);
+                let leaf = held_as(k, leaf);
                 let elem = unrounded(k, leaf);
                 self.own_tile(k, at, leaf, Own { elem, shape, layout: from.clone(), what: "reduced" });
                 let source = self.source(k, leaf, reduced_shape(b), from);
@@ -313,14 +315,15 @@ impl Work<'_> {
             match node.what {
                 // Assigned to a tile, its layout is the tile's.
                 What::Source(s) if goes_to_tile(k, s) => {}
-                What::Let(v) => {
+                What::Let(v) if !is_truth(k, e) => {
                     let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
                     let ty = tile(k, at, elem, &node.shape, Some(layout.clone()));
                     k.values[v].def = ValueDef::Var(ty);
                     k.stmts[at] = StmtData::Var { value: v, init: Some(e) };
                 }
-                What::Source(_) | What::Reduced(_) => {
+                What::Source(_) | What::Reduced(_) | What::Let(_) => {
                     let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
+                    let e = held_as(k, e);
                     let elem = unrounded(k, e);
                     self.own_tile(k, at, e, Own { elem, shape: &node.shape, layout, what: "tile" });
                 }
@@ -418,6 +421,30 @@ impl Work<'_> {
             .with_note("leave the layouts out to have them found, or write a thread mode of stride 0 to repeat a tile over further threads");
         cx.report(d)
     }
+}
+
+fn is_truth(k: &Kernel, e: Expr) -> bool {
+    type_of(k, e).ok().and_then(|t| t.elem()) == Some(ElemRef::Known(Elem::Bool))
+}
+
+/// What holds an expression where it has a tile of its own: of conditions, which only predicates hold, numbers that are 0 or 1.
+fn held_as(k: &mut Kernel, e: Expr) -> Expr {
+    if !is_truth(k, e) {
+        return e;
+    }
+    let own = k.expr(k.exprs[e].clone(), k.expr_spans[e]);
+    let (number, truth) = as_number(k, own);
+    k.exprs[e] = k.exprs[truth].clone();
+    number
+}
+
+/// `select(c, 1, 0)`, and the condition again: that `!= 0`.
+fn as_number(k: &mut Kernel, condition: Expr) -> (Expr, Expr) {
+    let span = k.expr_spans[condition];
+    let (one, zero, none) = (k.int(1, span), k.int(0, span), k.int(0, span));
+    let number = k.expr(ExprData::Op { op: Op::Select, args: vec![condition, one, zero] }, span);
+    let truth = k.expr(ExprData::Op { op: Op::Ne, args: vec![number, none] }, span);
+    (number, truth)
 }
 
 /// Whether what a statement computes goes to a register tile.

@@ -279,7 +279,7 @@ impl Depends<'_> {
                 }
             }
             ExprData::Iota { .. } => {}
-            ExprData::Reduce { op: ReduceOp::Sum, axis, arg, .. } => {
+            ExprData::Reduce { op: ReduceOp::Sum | ReduceOp::Product, axis, arg, .. } => {
                 self.counted(e, [(*arg, *axis)].as_slice());
                 self.computed(*arg, false);
             }

@@ -2,11 +2,12 @@
 //! operands in memory are loaded as wide as the result is stored and few registers are live. Reductions in them are computed first.
 
 use super::dims::Dims;
+use super::joins::{Join, Part};
 use super::operands::{Operands, Reduced};
-use super::reduce::{Subject, combine};
+use super::reduce::Subject;
 use super::scope::Scope;
 use super::state::{Lower, NO_WHOLE_TILE};
-use super::tile::{Tile, compute_class};
+use super::tile::Tile;
 use crate::inst::{Class, Reg};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -115,6 +116,18 @@ impl Lower<'_> {
         self.eval(e, operands, group, class)
     }
 
+    /// The truth values of group `g`.
+    fn truths_of_group(
+        &mut self,
+        e: Expr,
+        operands: &mut Operands,
+        g: usize,
+        group: &[usize],
+    ) -> Result<Vec<Reg>, Reported> {
+        self.begin_group(operands, g, group)?;
+        self.eval_bool(e, operands, group)
+    }
+
     /// A tile of truth values that a `let` names: predicates, which nothing changes.
     pub(super) fn conditions(&mut self, e: Expr, layout: RegLayout, dim_bits: Dims) -> Result<Tile, Reported> {
         let Some(held) = Held::of(&layout, dim_bits.extents()) else {
@@ -129,8 +142,7 @@ impl Lower<'_> {
         };
         let mut found: Vec<Option<Reg>> = vec![None; 1 << layout.value_bits()];
         for (g, group) in groups.iter().enumerate() {
-            self.begin_group(&mut operands, g, group)?;
-            let regs = self.eval_bool(e, &operands, group)?;
+            let regs = self.truths_of_group(e, &mut operands, g, group)?;
             for (&v, reg) in group.iter().zip(regs) {
                 found[v] = Some(reg);
             }
@@ -192,8 +204,7 @@ impl Lower<'_> {
             Ok(reduction) => reduction,
             Err(why) => return Err(self.no_reduction(e, axis, why)),
         };
-        let class = compute_class(elem);
-        let Some(combine) = combine(op, elem, class) else {
+        let Some(join) = Join::of(op, elem) else {
             return Err(self.unsupported(e, &format!("`{}` of {} elements", op.token(), elem.name())));
         };
         let in_parts = match &self.parts {
@@ -221,9 +232,17 @@ impl Lower<'_> {
                 regs.push(None);
                 continue;
             }
-            let xs = self.compute_group(arg, &mut operands, g, members)?;
-            let x = self.combined(&xs, class, combine);
-            regs.push(Some(if in_parts { x } else { self.combine_lanes(x, class, combine, &reduction.lanes) }));
+            let xs = match join {
+                Join::Truth(..) => self.truths_of_group(arg, &mut operands, g, members)?,
+                Join::Number(..) | Join::Place { .. } => self.compute_group(arg, &mut operands, g, members)?,
+            };
+            let (parts, ascending) = match join {
+                Join::Place { .. } => self.placed(&operands.scope, axis as usize, members, &xs),
+                _ => (xs.into_iter().map(|value| Part { value, place: None }).collect(), true),
+            };
+            let part = self.joined(join, parts, ascending);
+            let part = self.put_in_place(&operands.scope, axis as usize, part);
+            regs.push(Some(if in_parts { part.value } else { self.join_lanes(join, part, &reduction.lanes) }));
         }
         let mut small = shape;
         small[axis as usize] = 1 << parts.count_ones();

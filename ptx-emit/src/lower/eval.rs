@@ -246,6 +246,9 @@ impl Lower<'_> {
         if let ExprData::Ref(v) = self.k.exprs[e] {
             return self.named_conditions(e, v, operands, group);
         }
+        if let ExprData::Reduce { .. } = self.k.exprs[e] {
+            return self.eval_reduced(e, operands, group, Class::Pred);
+        }
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else {
             return Err(self.unsupported(e, "this condition"));
         };

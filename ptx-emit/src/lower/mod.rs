@@ -9,7 +9,7 @@
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `access`, `load`, `bytes`, `matrices`, `runs` |
-//! | work | `elementwise`, `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
+//! | work | `elementwise`, `joins` and `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
@@ -43,6 +43,7 @@ mod inputs;
 mod inside;
 mod integers;
 mod ints;
+mod joins;
 mod kinds;
 mod known;
 mod leaves;

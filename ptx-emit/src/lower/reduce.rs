@@ -5,18 +5,18 @@
 //! depend on which is first. The result has the layout of the tile without the dimension ([`Reduction`]), so no thread
 //! has to ask another for what it is combined with.
 
-use super::arithmetic::instruction;
+use super::joins::{Join, Part};
+use super::scope::Scope;
 use super::shuffles::shuffle;
 use super::state::Lower;
 use super::tile::{Tile, compute_class};
-use crate::inst::{Class, Reg};
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::layout::{NoReduction, Reduction, RegLayout};
-use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef, Partial};
 use tilec_ir::typing::{Type, layout_of, type_of};
 
@@ -76,7 +76,7 @@ impl Lower<'_> {
     pub(super) fn put_together(&mut self, at: Expr, tile: &Tile, partial: &Partial) -> Result<Tile, Reported> {
         let class = compute_class(tile.elem);
         let unsupported = |cx: &mut Self| cx.unsupported(at, &format!("parts of {} elements", tile.elem.name()));
-        let Some(combine) = combine(partial.op, tile.elem, class) else { return Err(unsupported(self)) };
+        let Some(Join::Number(_, combine)) = Join::of(partial.op, tile.elem) else { return Err(unsupported(self)) };
         let Some(whole) = self.new_tile(tile.elem, tile.layout.clone(), tile.dim_bits.clone(), true) else {
             return Err(unsupported(self));
         };
@@ -89,17 +89,30 @@ impl Lower<'_> {
         Ok(whole)
     }
 
-    /// The elements combined by a tree: neighbours first, an odd one with the next round.
-    pub(super) fn combined(&mut self, xs: &[Reg], class: Class, combine: P) -> Reg {
-        let mut xs = xs.to_vec();
-        while xs.len() > 1 {
-            let pair = |p: &[Reg]| match *p {
-                [a, b] => self.emit.def(class, combine, [a.into(), b.into()]),
-                _ => p[0],
-            };
-            xs = xs.chunks(2).map(pair).collect();
+    /// Elements of a row with their places in it, in ascending order; the places are those of the thread's first element, but for what [`Lower::put_in_place`]
+    /// adds. False: as they come, with their places.
+    pub(super) fn placed(&mut self, scope: &Scope, axis: usize, members: &[usize], xs: &[Reg]) -> (Vec<Part>, bool) {
+        let own = |v: usize| scope.layout.coords(0, v as u64, &scope.dim_bits)[axis];
+        if has_places(scope, axis) {
+            let mut all: Vec<(u64, Reg)> = members.iter().zip(xs).map(|(&v, &x)| (own(v), x)).collect();
+            all.sort_by_key(|&(at, _)| at);
+            let part = |(at, value): (u64, Reg)| Part { value, place: Some(Operand::Imm(at as i64)) };
+            return (all.into_iter().map(part).collect(), true);
         }
-        xs[0]
+        let mut parts = Vec::new();
+        for (&v, &value) in members.iter().zip(xs) {
+            let at = self.coordinate(scope, axis, v);
+            parts.push(Part { value, place: Some(self.in32(at).into()) });
+        }
+        (parts, false)
+    }
+
+    /// A part with its place in the row.
+    pub(super) fn put_in_place(&mut self, scope: &Scope, axis: usize, part: Part) -> Part {
+        let Some(own) = part.place.clone().filter(|_| has_places(scope, axis)) else { return part };
+        let first = self.coordinate(scope, axis, 0);
+        let first = self.in32(first);
+        Part { place: Some(self.emit.def(Class::B32, P::XorB32, [first.into(), own]).into()), ..part }
     }
 
     fn across_warps(&mut self, e: Expr, axis: u32) -> Reported {
@@ -119,12 +132,11 @@ impl Lower<'_> {
     }
 }
 
-/// The instruction that combines two elements.
-pub(super) fn combine(op: ReduceOp, elem: Elem, class: Class) -> Option<P> {
-    let op = match op {
-        ReduceOp::Sum => Op::Add,
-        ReduceOp::Maximum => Op::Max,
-        ReduceOp::Minimum => Op::Min,
-    };
-    instruction(op, (class, elem == Elem::U32))
+/// Whether each bit of a place along a dimension is one of a register's or of a thread's number, so that a thread's elements follow one another in the order of
+/// the first one's.
+fn has_places(scope: &Scope, axis: usize) -> bool {
+    let base: u32 = scope.dim_bits[..axis].iter().sum();
+    let along = ((1u64 << scope.dim_bits[axis]) - 1) << base;
+    let mut columns = scope.layout.value().cols().iter().chain(scope.layout.thread().cols());
+    columns.all(|c| (c & along).count_ones() <= 1)
 }

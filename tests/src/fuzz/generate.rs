@@ -391,9 +391,22 @@ impl Writer<'_> {
                 6 if tile.len() > 1 => {
                     let name = self.name("m");
                     let d = self.random.below(tile.len() as u64);
-                    let how = self.random.of(&["sum", "maximum", "minimum"]);
-                    self.line(&format!("let {name} = {how}({at}, {d})"));
-                    format!("({at} - {name})")
+                    let how =
+                        self.random.of(&["sum", "maximum", "minimum", "product", "any", "all", "argmax", "argmin"]);
+                    match how {
+                        "any" | "all" => {
+                            self.line(&format!("let {name} = {how}({at} > 0, {d})"));
+                            format!("select({name}, {at}, 2)")
+                        }
+                        "argmax" | "argmin" => {
+                            self.line(&format!("let {name} = {how}({at}, {d})"));
+                            format!("select({name} > 2, {at}, 1)")
+                        }
+                        _ => {
+                            self.line(&format!("let {name} = {how}({at}, {d})"));
+                            format!("({at} - {name})")
+                        }
+                    }
                 }
                 7 => format!("select(iota({at}, {}) < M, {at}, 1)", self.random.below(tile.len() as u64)),
                 _ => format!("abs({at})"),

@@ -9,41 +9,130 @@
 //! .. sum(parts_all, 1) ..
 //! ```
 
-use super::{Source, Work};
+use super::{Source, Work, as_number};
 use crate::Cx;
 use crate::analysis::uses::place_of;
 use crate::assign_layouts::graph::Edge;
 use crate::assign_layouts::infer::across_warps;
 use crate::assign_layouts::own::{Own, tile, unrounded};
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::type_of;
+
+/// A row that warps share, and what is reduced of it.
+struct Shared {
+    op: ReduceOp,
+    axis: u32,
+    /// The bits that tell apart what warps hold.
+    parts: u32,
+    /// What is reduced.
+    arg: Expr,
+    shape: Vec<u64>,
+    /// In which each warp has its part, and then all parts.
+    layouts: [RegLayout; 2],
+}
 
 impl Work<'_> {
     /// Has warps that share rows of what is reduced put together what each has of them, by way of shared memory.
     pub(super) fn across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, of_b: &RegLayout) {
         let (b, Some(leaf)) = (&self.graph.nodes[edge.b], edge.leaf) else { return };
         let ExprData::Reduce { op, axis, parts: 0, arg } = k.exprs[leaf] else { return };
-        let along = axis as usize;
+        let (along, at) = (axis as usize, self.stands_in(k, edge.at, leaf));
         let Some((whole, parts)) = across_warps(b, of_b) else { return };
         let partial = of_b.reduction(&b.shape, along, parts).expect("bug: a warp reduces its part").layout;
-        let at = self.stands_in(k, edge.at, leaf);
-        k.exprs[leaf] = ExprData::Reduce { op, axis, parts, arg };
         let mut shape = b.shape.clone();
         shape[along] = 1 << parts.count_ones();
-        let elem = unrounded(k, leaf);
-        let value = self.own_tile(k, at, leaf, Own { elem, shape: &shape, layout: partial.clone(), what: "parts" });
         let to = whole.with_dimension(&shape, along).expect("bug: threads hold the parts of their rows");
-        let source = Source { value, elem, shape, layout: partial };
-        let all = self.gathered(k, at, &source, &to);
-        let (span, name) = (k.expr_spans[leaf], k.values[value].name.clone());
+        if op.is_place() && !matches!(k.exprs[arg], ExprData::Ref(_)) {
+            // It is asked for its extremes, too.
+            let elem = unrounded(k, arg);
+            self.own_tile(k, at, arg, Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand" });
+        }
+        let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
+        let span = k.expr_spans[leaf];
+        let name = match op {
+            _ if op.is_place() => self.place_across_warps(k, at, leaf, &shared),
+            _ if op.is_of_truths() => self.truth_across_warps(k, at, leaf, &shared),
+            _ => {
+                k.exprs[leaf] = ExprData::Reduce { op, axis, parts, arg };
+                let (name, all) = self.parts_of(k, at, leaf, &shared);
+                let arg = k.value_ref(all, span);
+                k.exprs[leaf] = ExprData::Reduce { op, axis, parts: 0, arg };
+                name
+            }
+        };
         let warps = 1u64 << parts.count_ones();
         cx.remark(
             span,
             format!("`{name}`: {warps} warps put together what each has of a row, by way of shared memory"),
         );
-        let arg = k.value_ref(all, span);
-        k.exprs[leaf] = ExprData::Reduce { op, axis, parts: 0, arg };
+    }
+
+    /// Moves what each warp has of its part into a tile, whose name is given, and that into one with all parts.
+    fn parts_of(&mut self, k: &mut Kernel, at: Stmt, part: Expr, shared: &Shared) -> (String, Value) {
+        let [partial, to] = &shared.layouts;
+        let elem = unrounded(k, part);
+        let own = Own { elem, shape: &shared.shape, layout: partial.clone(), what: "parts" };
+        let value = self.own_tile(k, at, part, own);
+        let source = Source { value, elem, shape: shared.shape.clone(), layout: partial.clone() };
+        let all = self.gathered(k, at, &source, to);
+        (k.values[value].name.clone(), all)
+    }
+
+    /// `any(select(any(c, 1, parts (7)), 1, 0) != 0, 1)`: no memory holds conditions.
+    fn truth_across_warps(&mut self, k: &mut Kernel, at: Stmt, leaf: Expr, shared: &Shared) -> String {
+        let &Shared { op, axis, parts, arg, .. } = shared;
+        let span = k.expr_spans[leaf];
+        let part = k.expr(ExprData::Reduce { op, axis, parts, arg }, span);
+        let (number, truth) = as_number(k, part);
+        let (name, all) = self.parts_of(k, at, number, shared);
+        k.exprs[number] = ExprData::Ref(all);
+        k.exprs[leaf] = ExprData::Reduce { op, axis, parts: 0, arg: truth };
+        name
+    }
+
+    /// Each warp gives the best element of its part, and its place. Of the places of the best ones the least is the result:
+    /// `minimum(select(b == maximum(b, 1), p, 2147483647), 1)`; of floats a NaN is the best.
+    fn place_across_warps(&mut self, k: &mut Kernel, at: Stmt, leaf: Expr, shared: &Shared) -> String {
+        let &Shared { op, axis, parts, arg, .. } = shared;
+        let span = k.expr_spans[leaf];
+        let extreme = if op == ReduceOp::ArgMax { ReduceOp::Maximum } else { ReduceOp::Minimum };
+        let is_float = matches!(type_of(k, arg).ok().and_then(|t| t.elem()), Some(ElemRef::Known(e)) if e.is_float());
+        let operator = |k: &mut Kernel, op: Op, args: Vec<Expr>| k.expr(ExprData::Op { op, args }, span);
+        let reduce = |k: &mut Kernel, op, parts, arg: Expr| k.expr(ExprData::Reduce { op, axis, parts, arg }, span);
+        let again = |k: &mut Kernel, e: Expr| k.expr(k.exprs[e].clone(), span);
+        let is_nan = |k: &mut Kernel, e: Expr| {
+            let (x, y) = (again(k, e), again(k, e));
+            operator(k, Op::Ne, vec![x, y])
+        };
+        let place = reduce(k, op, parts, arg);
+        let own = again(k, arg);
+        let mut best = reduce(k, extreme, parts, own);
+        if is_float {
+            let nan = is_nan(k, arg);
+            let nan = reduce(k, ReduceOp::Any, parts, nan);
+            let number = k.expr(ExprData::Float(f64::NAN.to_bits()), span);
+            best = operator(k, Op::Select, vec![nan, number, best]);
+        }
+        let (name, bests) = self.parts_of(k, at, best, shared);
+        let (_, places) = self.parts_of(k, at, place, shared);
+        let [own, other, bests] = [(); 3].map(|()| k.value_ref(bests, span));
+        let whole = reduce(k, extreme, 0, own);
+        let mut is_best = operator(k, Op::Eq, vec![other, whole]);
+        if is_float {
+            let (nan, some) = (is_nan(k, bests), is_nan(k, bests));
+            let some = reduce(k, ReduceOp::Any, 0, some);
+            let none = operator(k, Op::Not, vec![some]);
+            let number = operator(k, Op::And, vec![is_best, none]);
+            is_best = operator(k, Op::Or, vec![nan, number]);
+        }
+        let (places, none) = (k.value_ref(places, span), k.int(i64::from(i32::MAX), span));
+        let arg = operator(k, Op::Select, vec![is_best, places, none]);
+        k.exprs[leaf] = ExprData::Reduce { op: ReduceOp::Minimum, axis, parts: 0, arg };
+        name
     }
 
     /// A tile in the layout `to` with what a tile holds, by way of a buffer of its own: one less barrier than where others go through it.

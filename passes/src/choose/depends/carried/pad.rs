@@ -170,6 +170,7 @@ impl Pad {
             ReduceOp::Sum => self.is_zero(),
             ReduceOp::Maximum => self.is_low() || matches!(self, Pad::Number(x) if x.least),
             ReduceOp::Minimum => self.negated().is_neutral(ReduceOp::Maximum),
+            ReduceOp::Product | ReduceOp::Any | ReduceOp::All | ReduceOp::ArgMax | ReduceOp::ArgMin => false,
         }
     }
 

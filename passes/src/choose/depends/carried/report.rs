@@ -36,6 +36,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
                 ReduceOp::Sum => "0.0",
                 ReduceOp::Maximum => "-1.0e30",
                 ReduceOp::Minimum => "1.0e30",
+                other => unreachable!("bug: tiles are not combined by `{}`", other.token()),
             };
             let (begin, end) = (begins(k, of), print_expr(k, of.end));
             format!(

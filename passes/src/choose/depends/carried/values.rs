@@ -173,6 +173,8 @@ impl Tiles<'_> {
     /// A reduction; `along`: of as many elements as the tile has.
     fn reduced(&self, op: ReduceOp, axis: u32, kind: Kind, along: bool) -> Kind {
         match kind {
+            // How other reductions of tiles would be put together is not followed.
+            Kind::Each { axes, .. } if axes >> axis & 1 == 1 && !op.has_partials() => mixed(&[kind]),
             Kind::Each { axes, pad } if axes == 1 << axis => {
                 if !self.padded || pad.is_neutral(op) {
                     Kind::Part(op)
@@ -181,7 +183,12 @@ impl Tiles<'_> {
                 }
             }
             Kind::Each { axes, pad } if axes >> axis & 1 == 0 => {
-                Kind::Each { axes, pad: if op == ReduceOp::Sum { pad.summed() } else { pad } }
+                let pad = match op {
+                    ReduceOp::Sum => pad.summed(),
+                    _ if op.is_extreme() => pad,
+                    _ => Pad::UNKNOWN,
+                };
+                Kind::Each { axes, pad }
             }
             Kind::Share { axes, pad, scale } if axes == 1 << axis && op == ReduceOp::Sum => {
                 if !self.padded || pad.is_zero() {
@@ -194,7 +201,7 @@ impl Tiles<'_> {
             // How many there are would depend on the choice.
             _ if along => mixed(&[kind]),
             Kind::Fixed => kind,
-            Kind::Part(own) if own == op => kind,
+            Kind::Part(own) if own == op && op.has_partials() => kind,
             _ => mixed(&[kind]),
         }
     }

@@ -1,0 +1,66 @@
+//! The types of reductions.
+
+use super::candidates::may_be;
+use super::types::{Extent, Type, TypeError, Types};
+use crate::codes;
+use crate::entities::Expr;
+use crate::ops::ReduceOp;
+use crate::space::Space;
+use crate::types::{Elem, ElemClass, ElemRef};
+
+impl Types<'_> {
+    /// The type of a reduction: that of the tile with extent 1 along the dimension, or an element for each part.
+    pub(super) fn reduction(
+        &self,
+        e: Expr,
+        (op, axis, parts): (ReduceOp, u32, u32),
+        arg: Expr,
+    ) -> Result<Type, TypeError> {
+        let mut t = self.tile(arg, op.token())?;
+        self.reducible(op, arg, t.elem)?;
+        self.check_axis(e, axis, &t)?;
+        self.check_parts(e, t.shape[axis as usize], parts)?;
+        t.shape[axis as usize] = Extent::Known(1 << parts.count_ones());
+        t.space = Space::Reg;
+        if op.is_place() {
+            t.elem = ElemRef::Known(Elem::I32);
+        }
+        Ok(Type::Tile(t))
+    }
+
+    /// That elements are truth values for what takes these, and numbers for the others.
+    fn reducible(&self, op: ReduceOp, arg: Expr, elem: ElemRef) -> Result<(), TypeError> {
+        let may = |class| may_be(self.k, elem, class);
+        let (fits, wanted, note) = match op.is_of_truths() {
+            true => (may(ElemClass::Bool), "truth values", "write a comparison, such as `x != 0`"),
+            false => (
+                may(ElemClass::Float) || may(ElemClass::Int),
+                "numbers",
+                "use `select` to turn a truth value into a number",
+            ),
+        };
+        if fits {
+            return Ok(());
+        }
+        let found = self.type_of(arg)?.describe(self.k);
+        let message = format!("`{}` works on {wanted}, found {found}", op.token());
+        Err(self.error(codes::WRONG_OPERAND, arg, message).with_note(note).into())
+    }
+
+    /// Parts are of an extent that is a power of two, of which their bits are.
+    fn check_parts(&self, e: Expr, extent: Extent, parts: u32) -> Result<(), TypeError> {
+        let fits = match extent {
+            Extent::Known(n) => n.is_power_of_two() && u64::from(parts) < n,
+            Extent::Sym(_) => true,
+        };
+        if parts == 0 || fits {
+            return Ok(());
+        }
+        let message =
+            "the parts of a reduction are told by bits of an element's number, along an extent that is a power of two";
+        Err(self
+            .error(codes::BAD_AXIS, e, message)
+            .with_note("`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others")
+            .into())
+    }
+}

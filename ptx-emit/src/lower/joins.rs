@@ -1,0 +1,134 @@
+//! What makes one of two elements of a row, for each reduction: of numbers an instruction, of conditions one on predicates, and where the place of an element
+//! is wanted the number and its place.
+
+use super::arithmetic::{compare_op, instruction};
+use super::shuffles::shuffle;
+use super::state::Lower;
+use super::tile::compute_class;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::types::Elem;
+
+/// What is left of some elements of a row.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) value: Reg,
+    /// Where it stands along the dimension, where that is wanted.
+    pub(super) place: Option<Operand>,
+}
+
+/// How two parts become one.
+#[derive(Clone, Copy)]
+pub(super) enum Join {
+    /// Of numbers.
+    Number(Class, P),
+    /// Of predicates, and of words that are 0 or 1.
+    Truth(P, P),
+    /// The one that is better, or in front of the other.
+    Place { class: Class, unsigned: bool, larger: bool },
+}
+
+impl Join {
+    /// That of a reduction of such elements.
+    pub(super) fn of(op: ReduceOp, elem: Elem) -> Option<Join> {
+        let (class, unsigned) = (compute_class(elem), elem == Elem::U32);
+        Some(match op {
+            ReduceOp::Any => Join::Truth(P::OrPred, P::OrB32),
+            ReduceOp::All => Join::Truth(P::AndPred, P::AndB32),
+            ReduceOp::ArgMax | ReduceOp::ArgMin => Join::Place { class, unsigned, larger: op == ReduceOp::ArgMax },
+            _ => Join::Number(class, instruction(op.operator()?, (class, unsigned))?),
+        })
+    }
+}
+
+impl Lower<'_> {
+    /// The parts joined by a tree: neighbours first, an odd one with the next round. `ascending`: each stands in front of those that follow.
+    pub(super) fn joined(&mut self, join: Join, mut parts: Vec<Part>, ascending: bool) -> Part {
+        while parts.len() > 1 {
+            let pair = |p: &[Part]| match p {
+                [a, b] => self.join(join, a, b, ascending),
+                _ => p[0].clone(),
+            };
+            parts = parts.chunks(2).map(pair).collect();
+        }
+        parts.swap_remove(0)
+    }
+
+    fn join(&mut self, join: Join, a: &Part, b: &Part, ascending: bool) -> Part {
+        match join {
+            Join::Number(class, op) => {
+                Part { value: self.emit.def(class, op, [a.value.into(), b.value.into()]), place: None }
+            }
+            Join::Truth(op, _) => {
+                Part { value: self.emit.def(Class::Pred, op, [a.value.into(), b.value.into()]), place: None }
+            }
+            Join::Place { class, unsigned, larger } => {
+                let by = (class, unsigned, larger);
+                let mut takes = self.better(by, b.value, a.value);
+                let places =
+                    [a, b].map(|p| p.place.clone().unwrap_or_else(|| unreachable!("bug: a part without a place")));
+                let [at, of_b] = places;
+                if !ascending {
+                    let worse = self.better(by, a.value, b.value);
+                    let not_worse = self.emit.def(Class::Pred, P::NotPred, [worse.into()]);
+                    let first = self.emit.def(Class::Pred, P::SetpLtS32, [of_b.clone(), at.clone()]);
+                    let tie = self.emit.def(Class::Pred, P::AndPred, [not_worse.into(), first.into()]);
+                    takes = self.emit.def(Class::Pred, P::OrPred, [takes.into(), tie.into()]);
+                }
+                let value = self.choose(takes, b.value, a.value);
+                let place = self.emit.def(Class::B32, P::SelpB32, [of_b, at, takes.into()]);
+                Part { value, place: Some(place.into()) }
+            }
+        }
+    }
+
+    /// Whether a number is better than another one, whatever their places: a NaN is better than any number.
+    fn better(&mut self, (class, unsigned, larger): (Class, bool, bool), x: Reg, than: Reg) -> Reg {
+        let compare =
+            |op| compare_op(op, (class, unsigned)).unwrap_or_else(|| unreachable!("bug: numbers are compared"));
+        if matches!(class, Class::F32 | Class::F64) {
+            let not = compare(if larger { Op::Le } else { Op::Ge });
+            let not = self.emit.def(Class::Pred, not, [x.into(), than.into()]);
+            let more_or_nan = self.emit.def(Class::Pred, P::NotPred, [not.into()]);
+            let number = self.emit.def(Class::Pred, compare(Op::Eq), [than.into(), than.into()]);
+            return self.emit.def(Class::Pred, P::AndPred, [more_or_nan.into(), number.into()]);
+        }
+        self.emit.def(Class::Pred, compare(if larger { Op::Gt } else { Op::Lt }), [x.into(), than.into()])
+    }
+
+    /// What all lanes have that differ in some bits of their numbers, joined: the number, the condition, or the place.
+    pub(super) fn join_lanes(&mut self, join: Join, part: Part, lanes: &[u32]) -> Reg {
+        match join {
+            Join::Number(class, op) => self.combine_lanes(part.value, class, op, lanes),
+            Join::Truth(..) if lanes.is_empty() => part.value,
+            Join::Truth(_, op) => {
+                let srcs = [Operand::Imm(1), Operand::Imm(0), part.value.into()];
+                let word = self.emit.def(Class::B32, P::SelpB32, srcs);
+                let word = self.combine_lanes(word, Class::B32, op, lanes);
+                self.emit.def(Class::Pred, P::SetpNeS32, [word.into(), Operand::Imm(0)])
+            }
+            Join::Place { class, .. } => {
+                let mut own = part;
+                for &lane in lanes {
+                    let place = self.place_of(&own);
+                    let other = Part {
+                        value: shuffle(self, own.value, class, lane),
+                        place: Some(shuffle(self, place, Class::B32, lane).into()),
+                    };
+                    own = self.join(join, &own, &other, false);
+                }
+                self.place_of(&own)
+            }
+        }
+    }
+
+    /// Where a part stands.
+    fn place_of(&mut self, part: &Part) -> Reg {
+        match part.place {
+            Some(Operand::Reg(r)) => r,
+            Some(Operand::Imm(x)) => self.int_literal(x, Class::B32),
+            _ => unreachable!("bug: a part without a place"),
+        }
+    }
+}

@@ -203,6 +203,11 @@ for target in sm_80 sm_90a; do
         check $rows --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
     done
     check rotary --target $target L=37 H=3
+    for m in 1 17 1000; do
+        check embedding --target $target -D ALIGN=1 M=$m V=7 N=263
+        check embedding_backward --target $target -D ALIGN=1 M=$m V=7 N=263
+        check gemm_gathered --target $target M=$m L=37 N=72 K=136
+    done
 done
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 

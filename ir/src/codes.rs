@@ -140,7 +140,7 @@ codes! {
     NO_EXTENTS "E0225" "extents are missing"
         "A window of memory such as `A[i.., k..]` has no extents of its own: it takes those of the tile on the other side of a copy or an operator. Here there is none.";
     BAD_VIEW "E0226" "an impossible window"
-        "A window has a range `start..`, `start..end` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one.";
+        "A window has a range `start..`, `start..end` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one. In a copy, one dimension of a tensor may have a register tile of integers in place of a range (`X[rows, j..]`): the numbers of its elements there, which are gathered or scattered.";
     NOT_INDEX "E0227" "an index is wanted"
         "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them. In the body of a kernel integers in registers and in memory are indices, too; extents and grid sizes are the host's, which has sizes and strides alone.";
     BAD_AXIS "E0228" "no such dimension"
@@ -263,6 +263,8 @@ codes! {
         "The interpreter bounds how many tile elements are live at once. Choose smaller tiles.";
     ILL_FORMED "E0709" "this has no meaning"
         "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
+    STORED_TWICE "E0710" "two elements of a tile are stored to one place"
+        "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows somewhere. Where two of them go to the same row nothing says which one stays. Combine them (`add`, `min`, `max`), or give the copy indices that differ: one that is outside the tensor, such as -1, is stored nowhere.";
 
     SIM_OUT_OF_BOUNDS "E0801" "an access outside the memory of the launch"
         "A thread accessed global memory that belongs to no tensor (behind its end, in front of it, in a gap between its rows), or shared memory beyond what the block has, or wrote a tensor that the launch contract says is only read. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";

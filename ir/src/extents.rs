@@ -6,7 +6,7 @@ use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::loop_ends::meaning;
 use crate::numerics::cast;
 use crate::ops::Op;
-use crate::types::ElemRef;
+use crate::types::{Elem, ElemRef};
 use crate::typing::{ResolvedView, ViewDim, factor_list, factors, let_init, positive, same_expr, type_of};
 use std::collections::BTreeMap;
 
@@ -139,13 +139,17 @@ fn point(x: i128) -> Interval {
 #[must_use]
 pub fn of_value(k: &Kernel, scalar: Expr) -> Option<Interval> {
     match type_of(k, scalar).ok()?.elem()? {
-        ElemRef::Known(elem) => {
-            let format = cast::int_format(elem)?;
-            let end = |x: i128| i128::from(index::of_value(x));
-            Some(Interval::new(end(format.min()), end(format.max())))
-        }
+        ElemRef::Known(elem) => of_elem(elem),
         ElemRef::Param(_) => None,
     }
+}
+
+/// The indices that integers of a type can stand for.
+#[must_use]
+pub fn of_elem(elem: Elem) -> Option<Interval> {
+    let format = cast::int_format(elem)?;
+    let end = |x: i128| i128::from(index::of_value(x));
+    Some(Interval::new(end(format.min()), end(format.max())))
 }
 
 /// The values of indices over all admissible launches.
@@ -274,5 +278,5 @@ pub fn begins_in_front(k: &Kernel, window: &ResolvedView) -> bool {
     let ranges = Ranges::new(k);
     let least = |e: &Expr| ranges.of(*e).map(|range| range.lo);
     let sum = |dim: &ViewDim| dim.starts().iter().map(least).sum::<Option<i128>>();
-    window.dims.iter().any(|dim| matches!(dim, ViewDim::From { .. }) && sum(dim).is_none_or(|lo| lo < 0))
+    window.dims.iter().any(|dim| !matches!(dim, ViewDim::Fixed(_)) && sum(dim).is_none_or(|lo| lo < 0))
 }

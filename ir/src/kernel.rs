@@ -293,6 +293,9 @@ pub enum Range {
         /// One past the last element that exists.
         end: Option<Expr>,
     },
+    /// Elements that the integers of a register tile number, one each: `A[idx, k..]`. Of a number outside the extent of the base they read as zero and are
+    /// not written.
+    Gather(Expr),
 }
 
 /// A window of a tensor, a buffer or a register tile.

@@ -7,6 +7,7 @@ mod accumulators;
 pub mod atoms;
 mod attributes;
 pub mod bits;
+pub mod changes;
 pub mod cluster;
 pub mod codes;
 pub mod combining;

@@ -164,6 +164,7 @@ fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
                 continue;
             }
             ViewDim::From { starts, end } => (starts, *end),
+            ViewDim::Gather(_) => return, // For the verifier to say.
         };
         let moved = |k: &mut Kernel, by: Expr| {
             let by = k.copy_expr(by);
@@ -175,6 +176,8 @@ fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
         let inner = kept.iter().position(|&kept| kept == d).expect("a dimension with a range is kept");
         ranges.push(match view.ranges[inner] {
             Range::At(at) => Range::At(moved(k, at)),
+            Range::Gather(at) if starts.is_empty() && outer_end.is_none() => Range::Gather(k.copy_expr(at)),
+            Range::Gather(_) => return,
             Range::From { start, end } => {
                 let start = moved(k, start);
                 let outer_end = outer_end.map(|end| k.copy_expr(end));
@@ -187,7 +190,7 @@ fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
         });
     }
     let window = ExprData::View(View { base: outer.base, slot: None, ranges });
-    k.exprs[e] = match outer.transposed && view.ranges.iter().all(|r| matches!(r, Range::From { .. })) {
+    k.exprs[e] = match outer.transposed && !view.ranges.iter().any(|r| matches!(r, Range::At(_))) {
         true => ExprData::Transpose(k.expr(window, span)),
         false => window,
     };

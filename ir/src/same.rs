@@ -265,6 +265,7 @@ impl Pair<'_> {
                 let form = |r: &Range| match r {
                     Range::At(_) => 0,
                     Range::From { end, .. } => 1 + u8::from(end.is_some()),
+                    Range::Gather(_) => 3,
                 };
                 let forms = |ranges: &[Range]| ranges.iter().map(form).collect::<Vec<_>>();
                 check("ranges", &forms(&x.ranges), &forms(&y.ranges))?;

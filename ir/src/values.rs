@@ -10,7 +10,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::{Domain, Op};
 use crate::types::{ElemRef, TileTy};
-use crate::typing::{Type, let_init, may_count, resolve_view, type_of};
+use crate::typing::{Extent, Type, let_init, may_count, resolve_view, type_of};
 
 /// Whether the index `e` is made of a number that a register or memory holds, so that it may be anything.
 pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
@@ -120,19 +120,49 @@ impl Writer<'_> {
             self.ranges(c);
         }
         match self.k.exprs[e].clone() {
-            ExprData::View(view) => {
-                for range in view.ranges {
-                    match range {
+            ExprData::View(mut view) => {
+                for range in &mut view.ranges {
+                    match *range {
+                        Range::At(at) if self.is_tile_of_numbers(at) => *range = Range::Gather(self.in_variable(at)),
                         Range::At(at) => self.index(at),
                         Range::From { start, end } => {
                             [Some(start), end].into_iter().flatten().for_each(|e| self.index(e))
                         }
+                        Range::Gather(_) => {}
                     }
                 }
+                self.k.exprs[e] = ExprData::View(view);
             }
             ExprData::Index(arg) => self.settle(e, arg),
             _ => {}
         }
+    }
+
+    /// Whether `e` is a tile of integers, each of which is an index.
+    fn is_tile_of_numbers(&self, e: Expr) -> bool {
+        matches!(type_of(self.k, e), Ok(Type::Tile(t)) if t.space.in_registers() && may_count(self.k, t.elem))
+    }
+
+    /// A tile of integers as a register variable, which threads hold wherever it is used.
+    fn in_variable(&mut self, e: Expr) -> Expr {
+        if matches!(self.k.exprs[e], ExprData::Ref(v) if matches!(self.k.values[v].def, ValueDef::Var(_))) {
+            return e;
+        }
+        let span = self.k.expr_spans[e];
+        let Ok(Type::Tile(tile)) = type_of(self.k, e) else { unreachable!("a tile of integers") };
+        let extent = |k: &mut Kernel, n: Extent| match n {
+            Extent::Known(n) => k.int(n as i64, span),
+            Extent::Sym(e) => k.copy_expr(e),
+        };
+        let shape = tile.shape.into_iter().map(|n| extent(self.k, n)).collect();
+        let ty = TileTy::registers(tile.elem, shape, None);
+        let name = match self.k.exprs[e] {
+            ExprData::Ref(v) => format!("{}_now", self.k.values[v].name),
+            _ => "rows".to_owned(),
+        };
+        let value = self.k.value(&name, span, ValueDef::Var(ty));
+        self.before.push(self.k.stmt(StmtData::Var { value, init: Some(e) }, span));
+        self.k.value_ref(value, span)
     }
 
     /// What stands where an index is wanted.

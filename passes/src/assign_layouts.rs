@@ -63,8 +63,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     fragments::assign(k, cx)?;
     let threads = Threads::of(k);
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
+    // Which thread moves what is gathered says which threads hold its indices.
+    memory_copies(k, cx, threads, &|k, s| gathers(k, s));
     infer::assign(k, threads, cx.enabled);
-    memory_copies(k, cx, threads);
+    memory_copies(k, cx, threads, &|k, s| !gathers(k, s));
     if cx.enabled {
         epilogue::relayout(k, cx, &open);
         broadcast::infer_again(k, threads, &open);
@@ -190,11 +192,21 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// Thread layouts of copies that move between two memories.
-fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
+/// Whether a copy gathers or scatters.
+fn gathers(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
+    [src, dst].into_iter().flat_map(|e| memory_views(k, e)).any(|view| view.gathered().is_some())
+}
+
+/// Thread layouts of copies that move between two memories, of those that `which` names.
+fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn Fn(&Kernel, Stmt) -> bool) {
+    let which: Vec<Stmt> = all_stmts(k, k.body).into_iter().filter(|&s| which(k, s)).collect();
+    if which.is_empty() {
+        return;
+    }
     let facts = Facts::new(k);
-    let unaligned = unaligned_copies(k, cx, &facts, threads);
-    for s in all_stmts(k, k.body) {
+    let unaligned = unaligned_copies(k, cx, &facts, threads, &which);
+    for s in which {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
         if attrs.threads.is_some() || !attrs.is_by_threads() || has_registers(k, src) || goes_to_registers(k, dst) {
             continue;
@@ -243,13 +255,19 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
 
 /// Copies that load aligned words and shift them, with their layouts: all that could, if there are registers for the words of
 /// all, since loads of single elements take more than theirs.
-fn unaligned_copies(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, threads: Threads) -> Vec<(Stmt, RegLayout)> {
+fn unaligned_copies(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    facts: &Facts,
+    threads: Threads,
+    which: &[Stmt],
+) -> Vec<(Stmt, RegLayout)> {
     let mut found = Vec::new();
     if !cx.enabled {
         return found;
     }
     let mut words = 0;
-    for s in all_stmts(k, k.body) {
+    for &s in which {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
         let shape = moved_shape(k, *src, *dst);
         let of = crate::unaligned::applies(k, facts, s, *src, *dst, attrs, &shape);

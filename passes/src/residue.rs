@@ -291,7 +291,7 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> O
                     return None;
                 }
             }
-            ViewDim::Fixed(e) => {
+            ViewDim::Fixed(e) | ViewDim::Gather(e) => {
                 if mentions(k, *e, var) {
                     return None;
                 }

@@ -67,6 +67,9 @@ pub(crate) fn fits_unconverted(
         )
         .into());
     }
+    if from.gathered().is_some() {
+        return Err(format!("the copy of `{name}` gathers: the accelerator copies boxes of a tensor").into());
+    }
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err(format!("the window of `{name}` has an end of its own").into());
     }

@@ -47,6 +47,7 @@ pub mod expect;
 mod functions;
 mod fusions;
 pub mod fuzz;
+pub mod gathers;
 pub mod golden;
 #[cfg(test)]
 mod indices;

@@ -1,6 +1,7 @@
 //! The programs outside `tests/files`: examples, sketches, and snippets of the documents.
 
 use crate::fusions::Fusion;
+use crate::gathers::Gathers;
 use crate::kinds::{assembled, text};
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
@@ -19,6 +20,9 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_rmsnorm", Reference::Fusion(Fusion::RmsNorm)),
     ("lora", Reference::Fusion(Fusion::Lora)),
     ("gemm_fused", Reference::Fused),
+    ("gemm_gathered", Reference::Gathers(Gathers::Product)),
+    ("embedding_backward", Reference::Gathers(Gathers::EmbeddingBackward)),
+    ("embedding", Reference::Gathers(Gathers::Embedding)),
     ("gemm", Reference::Gemm),
     ("conv", Reference::Conv),
     ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),

@@ -2,6 +2,7 @@
 
 use crate::attention;
 use crate::fusions::Fusion;
+use crate::gathers::Gathers;
 use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -25,6 +26,8 @@ pub enum Reference {
     Conv,
     /// `Y`, of each row of `X`.
     Rows(Rows),
+    /// Rows that numbers name.
+    Gathers(Gathers),
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
     /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
     /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
@@ -56,8 +59,8 @@ impl Reference {
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, argmax, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm and lora"
+            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).ok_or_else(|| format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, argmax, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, lora, embedding, embedding_backward and gemm_gathered"
             )),
         }
     }
@@ -68,6 +71,7 @@ impl Reference {
             Reference::Gemm => run.value("beta").unwrap_or(0.0) == 0.0,
             // D is not the last parameter.
             Reference::Fused => false,
+            Reference::Gathers(gathers) => gathers.overwrites(),
             Reference::Conv
             | Reference::Rows(_)
             | Reference::Attention
@@ -95,6 +99,7 @@ impl Reference {
             Reference::Fused => fused(before, &mut after, run, consts)?,
             Reference::Conv => conv(before, &mut after, run, consts)?,
             Reference::Rows(rows) => rows.apply(before, &mut after, run)?,
+            Reference::Gathers(gathers) => gathers.apply(before, &mut after)?,
             Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
             Reference::RowMaximum => row_maximum(before, &mut after)?,

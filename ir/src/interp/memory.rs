@@ -17,6 +17,17 @@ use crate::kernel::{ExprData, Range, Slot, View};
 use crate::values::is_of_value;
 use std::rc::Rc;
 
+/// An index of gathered elements that is outside of the extent, if there is one; there are `n` elements.
+fn outside(rows: &[i64], n: usize, extent: i64, span: Span) -> Result<Option<i64>, Fail> {
+    if rows.len() != n {
+        return Err(fail(codes::ILL_FORMED, span, format!("{} indices for an extent of {n}", rows.len())));
+    }
+    Ok(rows.iter().copied().find(|row| !(0..extent).contains(row)))
+}
+
+/// Where the elements along a dimension are; `None`: there is no such element.
+type Addresses = Vec<Option<i128>>;
+
 impl Machine<'_> {
     /// The window that `e` names, if it is a view, a place or a tensor, or one of them transposed.
     pub(super) fn window(&mut self, e: Expr) -> Result<Option<Window>, Fail> {
@@ -43,7 +54,7 @@ impl Machine<'_> {
             (Binding::Channel(_), Some(slot)) => Root::Slot(v, slot),
             _ => return Ok(None),
         };
-        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride, modes: None };
+        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride, modes: None, rows: None };
         let axes = match root {
             Root::Global(g) => {
                 let g = &self.globals[g];
@@ -101,6 +112,10 @@ impl Machine<'_> {
                     let end = [end, axis.end].into_iter().flatten().min();
                     window.axes.push(Axis { start, end, ..axis });
                 }
+                Range::Gather(e) => {
+                    let rows = self.numbers(e)?.into_iter().map(moved).collect::<Result<Vec<i64>, Fail>>()?;
+                    window.axes.push(Axis { start: 0, rows: Some(Rc::new(rows)), ..axis });
+                }
             }
         }
         Ok(Some(window))
@@ -111,6 +126,19 @@ impl Machine<'_> {
         match (root, axis.modes) {
             (Root::Global(g), Some(d)) => self.globals[g].strides[d].offset(index),
             _ => i128::from(index) * i128::from(axis.stride),
+        }
+    }
+
+    /// The addresses of `n` elements along an axis from `start` on that are not a stride apart; `None` for one that does not exist.
+    fn addresses(&self, root: Root, axis: &Axis, start: i64, n: usize) -> Option<Addresses> {
+        match &axis.rows {
+            Some(rows) => {
+                let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
+                Some(rows.iter().map(|&row| (0..limit).contains(&row).then(|| self.along(root, axis, row))).collect())
+            }
+            None => axis
+                .modes
+                .map(|_| (0..n as i64).map(|i| Some(self.along(root, axis, start.saturating_add(i)))).collect()),
         }
     }
 
@@ -132,6 +160,13 @@ impl Machine<'_> {
                 (true, None) => axis.extent,
                 (false, end) => end.unwrap_or(i64::MAX),
             };
+            if let Some(rows) = &axis.rows {
+                let outside = outside(rows, n, limit, w.span)?.filter(|_| !checked(d));
+                violation = violation.or(outside.map(|index| (d, index, limit)));
+                valid.push(if self.outside { 0 } else { n });
+                skipped.push(0);
+                continue;
+            }
             // Windows of tensors may begin in front of them.
             let before = if global && checked(d) { axis.start.saturating_neg().max(0) } else { 0 };
             let before = usize::try_from(before).unwrap_or(n).min(n);
@@ -169,13 +204,12 @@ impl Machine<'_> {
         for ((axis, &n), &skipped) in w.axes.iter().zip(&valid).zip(&skipped) {
             let stride = i128::from(axis.stride);
             let start = axis.start.saturating_add(skipped as i64);
-            first += i128::from(start) * stride;
-            last += (i128::from(start) + n as i128 - 1) * stride;
-            let table = axis.modes.map(|_| {
-                let at = (0..n as i64).map(|i| self.along(w.root, axis, start.saturating_add(i)));
-                at.collect::<Vec<i128>>()
-            });
-            last += table.iter().flatten().max().copied().unwrap_or(0);
+            if axis.rows.is_none() {
+                first += i128::from(start) * stride;
+                last += (i128::from(start) + n as i128 - 1) * stride;
+            }
+            let table = self.addresses(w.root, axis, start, n);
+            last += table.iter().flatten().flatten().max().copied().unwrap_or(0);
             tables.push(table);
         }
         let len = match w.root {
@@ -194,8 +228,8 @@ impl Machine<'_> {
             *step = 1;
         }
         let mut shape = shape.to_vec();
-        let narrow = |table: Vec<i128>| table.into_iter().map(|x| usize::try_from(x).unwrap_or(0)).collect();
-        let mut tables: Vec<Option<Vec<usize>>> = tables.into_iter().map(|t| t.map(narrow)).collect();
+        let narrow = |table: Addresses| table.into_iter().map(|x| x.map(|x| usize::try_from(x).unwrap_or(0))).collect();
+        let mut tables: Vec<Option<Vec<Option<usize>>>> = tables.into_iter().map(|t| t.map(narrow)).collect();
         if let Some(Some(_)) = tables.last() {
             // Rows have one step: here they are of one element.
             shape.push(1);
@@ -294,6 +328,18 @@ impl Machine<'_> {
         };
         self.work(tile.data.len(), w.span)?;
         let plan = self.plan(w, &tile.shape, check)?;
+        let exists = !plan.absent && !plan.valid.contains(&0);
+        if let Some((row, rows)) = w.twice().filter(|_| exists) {
+            let message = format!(
+                "elements {} and {} of the tile are stored to index {row} of {}: which one stays is open",
+                rows[0],
+                rows[1],
+                self.root_name(w.root)
+            );
+            return Err(fail(codes::STORED_TWICE, self.at, message)
+                .with_note("combine them (`add`, `min`, `max`), or have each index but once")
+                .into());
+        }
         if let Some(poison) = &tile.poison {
             let mut bad = None;
             plan.scatter(|_, i| {

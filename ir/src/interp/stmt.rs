@@ -242,7 +242,15 @@ impl Machine<'_> {
             root => self.place(root, span)?.elem,
         };
         if let Some(op) = attrs.reduce {
-            value = Rc::new(self.combined(op, &to, &value)?);
+            for to in to.rounds() {
+                let mut value = self.combined(op, &to, &value)?;
+                if !(value.exact && value.elem == elem) {
+                    value.convert(elem);
+                }
+                let check = self.check.clone();
+                self.store_global(&to, &value, check.as_deref())?;
+            }
+            return Ok(());
         }
         if !(value.exact && value.elem == elem) {
             let t = Rc::make_mut(&mut value);

@@ -7,6 +7,8 @@ use crate::interp::bounds::Bound;
 use crate::interp::steps::DimSteps;
 use crate::kernel::Slot;
 use crate::types::Elem;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A global tensor during a run.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(super) enum Root {
 }
 
 /// A dimension of a window, in coordinates of the root.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) start: i64,
     pub(super) end: Option<i64>,
@@ -40,6 +42,8 @@ pub(super) struct Axis {
     pub(super) stride: i64,
     /// The number of the root's dimension, if it has several modes; there is no one stride then.
     pub(super) modes: Option<usize>,
+    /// The indices of the elements along it, in place of those from `start` on.
+    pub(super) rows: Option<Rc<Vec<i64>>>,
 }
 
 /// A box of a tensor or tile.
@@ -55,6 +59,45 @@ pub(super) struct Window {
     pub(super) span: Span,
 }
 
+impl Window {
+    /// The window in parts that have no element twice, of elements in the order in which they stand.
+    pub(super) fn rounds(&self) -> Vec<Window> {
+        let Some((d, rows)) = self.axes.iter().enumerate().find_map(|(d, axis)| Some((d, axis.rows.clone()?))) else {
+            return vec![self.clone()];
+        };
+        let mut times = BTreeMap::new();
+        let rounds: Vec<usize> = rows
+            .iter()
+            .map(|&row| {
+                let before = times.entry(row).or_insert(0usize);
+                std::mem::replace(before, *before + 1)
+            })
+            .collect();
+        let of = |round: usize| {
+            const NOWHERE: i64 = -1;
+            let own = rows.iter().zip(&rounds).map(|(&row, &r)| if r == round { row } else { NOWHERE });
+            let mut window = self.clone();
+            window.axes[d].rows = Some(Rc::new(own.collect()));
+            window
+        };
+        // What does not exist is stored nowhere, however often.
+        let exists = |row: &i64| (0..self.axes[d].extent).contains(row);
+        let last = rows.iter().zip(&rounds).filter(|(row, _)| exists(row)).map(|(_, &r)| r).max().unwrap_or(0);
+        (0..=last).map(of).collect()
+    }
+
+    /// An index that several elements have along a dimension, and two of these elements.
+    pub(super) fn twice(&self) -> Option<(i64, [usize; 2])> {
+        let axis = self.axes.iter().find(|axis| axis.rows.is_some())?;
+        let mut seen = BTreeMap::new();
+        axis.rows.iter().flat_map(|rows| rows.iter().enumerate()).find_map(|(i, &row)| {
+            let exists = (0..axis.extent).contains(&row);
+            let other = seen.insert(row, i).filter(|_| exists)?;
+            Some((row, [other, i]))
+        })
+    }
+}
+
 /// Where the existing elements of a tile are.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -64,8 +107,8 @@ pub(super) struct Plan {
     /// How many elements exist along each dimension.
     pub(super) valid: Vec<usize>,
     pub(super) strides: Vec<usize>,
-    /// The addresses along dimensions of several modes, in place of strides.
-    pub(super) tables: Vec<Option<Vec<usize>>>,
+    /// The addresses along dimensions of several modes, and of gathered elements, in place of strides; `None`: there is no such element.
+    pub(super) tables: Vec<Option<Vec<Option<usize>>>>,
     pub(super) base: usize,
     /// No element exists.
     pub(super) absent: bool,
@@ -81,13 +124,16 @@ impl Plan {
         let outer = self.shape.len().saturating_sub(1);
         let mut index = vec![0; outer];
         loop {
-            let (mut at, mut address) = (0, self.base);
+            let (mut at, mut address) = (0, Some(self.base));
             for (d, &i) in index.iter().enumerate() {
                 at = at * self.shape[d] + self.skipped[d] + i;
-                address += self.tables[d].as_ref().map_or_else(|| i * self.strides[d], |table| table[i]);
+                let own = self.tables[d].as_ref().map_or_else(|| Some(i * self.strides[d]), |table| table[i]);
+                address = address.zip(own).map(|(sum, own)| sum + own);
             }
             let row = at * self.shape.last().copied().unwrap_or(1);
-            f(row + self.skipped.last().copied().unwrap_or(0), address);
+            if let Some(address) = address {
+                f(row + self.skipped.last().copied().unwrap_or(0), address);
+            }
             let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
             index[d] += 1;
             index[d + 1..].fill(0);

@@ -161,6 +161,7 @@ impl Kernel {
                     .into_iter()
                     .map(|r| match r {
                         Range::At(e) => Range::At(self.clone_expr(e, subst)),
+                        Range::Gather(e) => Range::Gather(self.clone_expr(e, subst)),
                         Range::From { start, end } => Range::From {
                             start: self.clone_expr(start, subst),
                             end: end.map(|e| self.clone_expr(e, subst)),

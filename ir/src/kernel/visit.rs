@@ -128,7 +128,7 @@ impl Kernel {
             ExprData::View(v) => {
                 for r in &v.ranges {
                     match r {
-                        Range::At(e) => found.push(*e),
+                        Range::At(e) | Range::Gather(e) => found.push(*e),
                         Range::From { start, end } => {
                             found.push(*start);
                             found.extend(*end);

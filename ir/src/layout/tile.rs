@@ -88,6 +88,12 @@ impl RegLayout {
         RegLayout::new(value.into_iter().filter(|&c| c != 0).collect(), thread, small.iter().sum())
     }
 
+    /// The layout of a tile along dimension `dim` of this one alone: [`RegLayout::repeated`] along all others.
+    pub fn alone(&self, dim_bits: &[u32], dim: usize) -> Option<RegLayout> {
+        let own: Vec<u32> = dim_bits.iter().enumerate().map(|(d, &bits)| if d == dim { bits } else { 0 }).collect();
+        self.repeated(dim_bits, &own)
+    }
+
     /// The layout of the window of extents `2^bits[i]` that starts at `start[i]`, a multiple of it, of this tile of extents
     /// `2^dim_bits[i]`: with it the registers, value indices here, of those there. `None` if the window divides what threads share
     /// out, or does not fit.

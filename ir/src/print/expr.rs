@@ -159,7 +159,7 @@ impl Exprs<'_> {
         self.put("[");
         let dims: Vec<usize> = (0..view.ranges.len()).collect();
         self.list(&dims, |p, &d| match view.ranges[d] {
-            Range::At(e) => p.expr(e),
+            Range::At(e) | Range::Gather(e) => p.expr(e),
             Range::From { start, end } => {
                 p.expr(start);
                 p.put("..");

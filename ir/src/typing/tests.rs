@@ -158,6 +158,7 @@ fn windows_compose() {
                 .iter()
                 .map(|d| match d {
                     ViewDim::Fixed(e) => format!("@{}", crate::print::print_expr(&k, *e)),
+                    ViewDim::Gather(e) => format!("[{}]", crate::print::print_expr(&k, *e)),
                     ViewDim::From { starts, end } => {
                         let starts: Vec<_> = starts.iter().map(|&e| crate::print::print_expr(&k, e)).collect();
                         let end = end.map_or(String::new(), |e| crate::print::print_expr(&k, e));

@@ -393,13 +393,14 @@ impl<'k> Types<'k> {
         for r in &v.ranges {
             match *r {
                 Range::At(i) => self.index(i)?,
+                Range::Gather(i) => self.numbers(i)?,
                 Range::From { start, end } => {
                     self.index(start)?;
                     end.map_or(Ok(()), |end| self.index(end))?;
                 }
             }
         }
-        let rank = v.ranges.iter().filter(|r| matches!(r, Range::From { .. })).count();
+        let rank = v.ranges.iter().filter(|r| !matches!(r, Range::At(_))).count();
         Ok(Type::View(ViewType { base, elem, rank, space }))
     }
 
@@ -418,11 +419,33 @@ impl<'k> Types<'k> {
                     let note = "the host computes this in front of the launch, of sizes, strides and integers alone: let the extent of a tensor say it";
                     return Err(d.with_note(note).into());
                 }
+                if other.rank() > 0 && other.elem().is_some_and(|elem| may_count(self.k, elem)) {
+                    let note = "rows that numbers name are gathered by a tile of them in registers: `var rows = reg i32[64]`, `copy P[i * 64..] -> rows`, `copy X[rows, j..] -> x`";
+                    return Err(d.with_note(note).into());
+                }
                 Err(d
                     .with_note("indices are made of sizes, strides, grid indices, loop variables, and integers in registers and in memory")
                     .into())
             }
         }
+    }
+
+    /// Checks that `e` is a tile of integers along one dimension, which number elements of a window.
+    fn numbers(&self, e: Expr) -> Result<(), TypeError> {
+        let ty = self.type_of(e)?;
+        if let Type::Tile(t) = &ty
+            && t.space.in_registers()
+            && may_count(self.k, t.elem)
+            && t.shape.iter().filter(|&&n| n != Extent::Known(1)).count().max(1) == 1
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "elements are gathered by a register tile of integers along one dimension, found {}",
+            ty.describe(self.k)
+        );
+        let d = self.error(codes::NOT_INDEX, e, message);
+        Err(d.with_note("copy the numbers into one first: `var rows = reg i32[64]`, `copy P[i * 64..] -> rows`, `copy X[rows, j..] -> x`").into())
     }
 
     /// The type of an operand that must have extents.

@@ -35,23 +35,33 @@ pub enum ViewDim {
         /// It ends before this (in coordinates of the base), besides at the extent of the base.
         end: Option<Expr>,
     },
+    /// The window has this dimension, and its elements are where the integers of this register variable say.
+    Gather(Expr),
 }
 
 impl ViewDim {
-    /// What its first element is the sum of; nothing: 0.
+    /// What its first element is the sum of; nothing: 0. Of gathered elements: what all of them depend on.
     #[must_use]
     pub fn starts(&self) -> &[Expr] {
         match self {
-            ViewDim::Fixed(e) => std::slice::from_ref(e),
+            ViewDim::Fixed(e) | ViewDim::Gather(e) => std::slice::from_ref(e),
             ViewDim::From { starts, .. } => starts,
         }
     }
 }
 
 impl ResolvedView {
+    /// The register tile whose integers say where elements are along a dimension of the window, and that dimension.
+    pub fn gathered(&self) -> Option<(usize, Expr)> {
+        self.kept().into_iter().enumerate().find_map(|(w, d)| match self.dims[d] {
+            ViewDim::Gather(e) => Some((w, e)),
+            ViewDim::Fixed(_) | ViewDim::From { .. } => None,
+        })
+    }
+
     /// The base dimensions that the window has, in the order of the window's own dimensions.
     pub fn kept(&self) -> Vec<usize> {
-        let is_kept = |&d: &usize| matches!(self.dims[d], ViewDim::From { .. });
+        let is_kept = |&d: &usize| !matches!(self.dims[d], ViewDim::Fixed(_));
         let mut kept: Vec<usize> = (0..self.dims.len()).filter(is_kept).collect();
         if self.transposed {
             kept.reverse();
@@ -76,7 +86,8 @@ impl ResolvedView {
             let from_zero = starts.iter().all(|&s| const_int(k, s) == Some(0)) && end.is_none();
             match *r {
                 Range::At(i) if from_zero => self.dims[d] = ViewDim::Fixed(i),
-                Range::At(_) => return None,
+                Range::Gather(e) if from_zero => self.dims[d] = ViewDim::Gather(e),
+                Range::At(_) | Range::Gather(_) => return None,
                 Range::From { start, end: inner } => {
                     if inner.is_some() {
                         if !from_zero {

@@ -1,7 +1,7 @@
 //! Copies: rules 12 and 13.
 
-use super::matrices;
 use super::structure::mentions;
+use super::{gathers, matrices};
 use crate::bits::Bits;
 use crate::cluster::Uniform;
 use crate::codes;
@@ -38,6 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         return;
     };
     leaves(cx, src);
+    gathers::check(cx, s, (src, dst), (&from, &to), attrs);
     if let Some(elem) = to.elem() {
         let storable = cx.types.storable(src, &from, elem);
         cx.ok(storable);
@@ -436,6 +437,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
         let whole = view.dims.iter().enumerate().all(|(d, dim)| match dim {
             ViewDim::Fixed(_) => d == 0,
             ViewDim::From { starts, end } => d > 0 && zero(starts) && end.is_none(),
+            ViewDim::Gather(_) => false,
         });
         if tensor.scratch != Some(Scratch::Elements) || tensor.pointers || !whole || view.transposed {
             bad(

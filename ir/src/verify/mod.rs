@@ -55,8 +55,10 @@
 //!     between memories covers the tile.
 //! 22. The layouts of a product's operands are fragments of its instruction, by the proof in `fragments.rs`.
 //!
-//! Windows (`pointers.rs`)
+//! Windows (`pointers.rs`, `gathers.rs`)
 //! 23. A window of an array of pointers names one of them, by a single index.
+//! 32. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows stand in
+//!     copies alone, and not in what is reduced or multiplied.
 //!
 //! Contents (`written.rs`)
 //! 24. No register variable is read that nothing can have written before.
@@ -64,6 +66,7 @@
 mod copies;
 mod cx;
 mod fragments;
+mod gathers;
 mod header;
 mod lanes;
 mod layouts;
@@ -104,6 +107,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     turns::check(&mut cx);
     lanes::check(&mut cx);
     pointers::check(&mut cx);
+    gathers::elsewhere(&mut cx);
     written::check(&mut cx);
     cx.last.map_or(Ok(()), Err)
 }

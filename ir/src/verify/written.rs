@@ -79,7 +79,9 @@ fn statement(k: &Kernel, s: Stmt, path: &Path, uses: &mut BTreeMap<Value, Uses>)
                 ExprData::View(view) => Some(view.base),
                 _ => None,
             };
-            ([*src].into_iter().chain(attrs.when).collect(), written.filter(|_| !attrs.is_prefetch()))
+            // The indices of the window that is written are read.
+            let reads = [*src].into_iter().chain(attrs.when).chain(k.children(*dst));
+            (reads.collect(), written.filter(|_| !attrs.is_prefetch()))
         }
         StmtData::If { cond, .. } => (vec![*cond], None),
         _ => (Vec::new(), None),

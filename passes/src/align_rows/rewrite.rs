@@ -101,7 +101,7 @@ fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Exp
         .filter_map(|e| match e {
             ExprData::View(view) if view.base == tensor => match view.ranges.get(dim)? {
                 Range::From { end, .. } => *end,
-                Range::At(_) => None,
+                Range::At(_) | Range::Gather(_) => None,
             },
             _ => None,
         })

@@ -100,7 +100,7 @@ pub(crate) fn source_order(k: &Kernel, buffer: Value) -> Option<Order> {
         let dim = contiguous_dim(k, from.base)?;
         let mut kept = Vec::new();
         for (d, range) in from.dims.iter().enumerate() {
-            if matches!(range, ViewDim::From { .. }) {
+            if !matches!(range, ViewDim::Fixed(_)) {
                 kept.push(d);
             }
         }

@@ -3,7 +3,6 @@
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::few::Few;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::typing::resolve_view;
 
 /// Calls `f` for every value that `e` mentions, in text order.
 pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
@@ -72,17 +71,6 @@ pub fn all_stmts(k: &Kernel, block: Block) -> Vec<Stmt> {
     let mut out = Vec::with_capacity(k.stmts.len());
     k.walk(block, &mut |_, _, s| out.push(s));
     out
-}
-
-/// Whether a statement, or one inside it, declares or changes `v`.
-pub(crate) fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
-    let here = match k.stmts[s] {
-        StmtData::Let { value, .. } | StmtData::Var { value, .. } => value == v,
-        StmtData::Assign { dst, .. } => dst == v,
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
-        _ => false,
-    };
-    here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))
 }
 
 /// The block a loop owns.

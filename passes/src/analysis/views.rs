@@ -19,16 +19,17 @@ pub(crate) fn unassigned(k: &Kernel, v: Value) -> bool {
     matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
 }
 
-/// Whether an expression has register tiles in it.
+/// Whether elements of register tiles are among those of an expression; not for numbers of elements in memory.
 pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
-    let mut found = false;
-    crate::analysis::uses::for_each_ref(k, e, &mut |v| {
-        found |= matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
-        if matches!(k.values[v].def, ValueDef::Let) && !names_memory(k, v) {
-            found |= matches!(tilec_ir::typing::let_init(k, v).map(|e| has_registers(k, e)), Some(true));
+    let is_tile = |v: Value| matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
+    match &k.exprs[e] {
+        ExprData::View(view) => is_tile(view.base),
+        ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) && !names_memory(k, *v) => {
+            tilec_ir::typing::let_init(k, *v).is_some_and(|e| has_registers(k, e))
         }
-    });
-    found
+        ExprData::Ref(v) => is_tile(*v),
+        _ => k.children(e).into_iter().any(|c| has_registers(k, c)),
+    }
 }
 
 /// Whether a copy goes to a register tile, of rank 0 too, or to a window of one.

@@ -65,7 +65,7 @@ pub fn window_contiguous_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
 
 /// The dimensions of the base that the window keeps, in order.
 pub fn kept_dims(view: &ResolvedView) -> Vec<usize> {
-    let kept = |d: &ViewDim| matches!(d, ViewDim::From { .. });
+    let kept = |d: &ViewDim| !matches!(d, ViewDim::Fixed(_));
     view.dims.iter().enumerate().filter(|(_, d)| kept(d)).map(|(i, _)| i).collect()
 }
 
@@ -122,6 +122,14 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
             let starts = match window {
                 ViewDim::From { starts, end } => starts.iter().chain(end).copied().collect(),
                 ViewDim::Fixed(e) => vec![*e],
+                ViewDim::Gather(_) => {
+                    limit(
+                        1,
+                        &|| format!("elements of `{name}` are gathered along its contiguous dimension"),
+                        &String::new,
+                    );
+                    Vec::new()
+                }
             };
             for e in starts {
                 limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);

@@ -18,8 +18,9 @@ use super::spent;
 use super::threads::Threads;
 use crate::Cx;
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::uses::{changes, path_to, place_of};
+use crate::analysis::uses::{path_to, place_of};
 use std::collections::BTreeMap;
+use tilec_ir::changes::changes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -30,8 +31,14 @@ use tilec_ir::types::{Elem, ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// Operands before what is computed of them, and that before where it goes.
-const ORDER: [Relation; 6] =
-    [Relation::Operand, Relation::Extents, Relation::Reduction, Relation::Result, Relation::Copy, Relation::Transposed];
+const ORDER: [fn(Relation) -> bool; 6] = [
+    |r| matches!(r, Relation::Operand | Relation::Rows(_)),
+    |r| r == Relation::Extents,
+    |r| r == Relation::Reduction,
+    |r| r == Relation::Result,
+    |r| r == Relation::Copy,
+    |r| r == Relation::Transposed,
+];
 
 /// Inserts the exchanges of a kernel.
 pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Result<(), Reported> {
@@ -40,11 +47,11 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
     let mut work =
         Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new(), moved: Vec::new() };
     let mut result = Ok(());
-    for relation in ORDER {
-        for edge in graph.edges.iter().filter(|e| e.relation == relation) {
+    for is_next in ORDER {
+        for edge in graph.edges.iter().filter(|e| is_next(e.relation)) {
             result = result.and(work.settle(k, cx, edge));
         }
-        if relation == Relation::Extents {
+        if is_next(Relation::Extents) {
             work.complete(k);
         }
     }
@@ -146,7 +153,7 @@ impl Work<'_> {
             return Err(self.apart(k, cx, edge, &to, &from));
         }
         match (edge.relation, edge.leaf) {
-            (Relation::Operand, Some(leaf)) => {
+            (Relation::Operand | Relation::Rows(_), Some(leaf)) => {
                 let source = self.source(k, leaf, b.shape.clone(), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }

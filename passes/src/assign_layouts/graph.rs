@@ -10,7 +10,7 @@
 
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
-use crate::analysis::views::{accessed_views, copy_shape};
+use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
@@ -91,6 +91,8 @@ pub(super) enum Relation {
     Copy,
     /// The same, transposed.
     Transposed,
+    /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
+    Rows(usize),
 }
 
 /// See [`Relation`].
@@ -145,7 +147,7 @@ impl Graph {
         self.edges.iter().filter(|e| e.a == context).any(|e| match e.relation {
             Relation::Operand | Relation::Extents => self.nodes[e.b].shape == *shape,
             Relation::Reduction => reduced_shape(&self.nodes[e.b]) == *shape,
-            Relation::Result | Relation::Copy | Relation::Transposed => false,
+            Relation::Result | Relation::Copy | Relation::Transposed | Relation::Rows(_) => false,
         })
     }
 }
@@ -257,8 +259,13 @@ impl Builder<'_> {
             }
             return;
         }
-        let Some(to) = resolve_view(self.k, dst).filter(|_| from.is_none()) else { return };
-        let Some(shape) = copy_shape(self.k, src, dst).filter(|_| self.has_operands(src)) else { return };
+        let Some(to) = resolve_view(self.k, dst) else { return };
+        if to.space(self.k).is_memory() && (from.is_some() || !self.has_operands(src)) {
+            return self.between_memories(s, src, dst);
+        }
+        let Some(shape) = copy_shape(self.k, src, dst).filter(|_| from.is_none() && self.has_operands(src)) else {
+            return;
+        };
         if to.space(self.k).in_registers() {
             // A window of a tile whose layout is known.
             if let Some((layout, _)) = window_of_registers(self.k, &to, &shape) {
@@ -281,6 +288,33 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
+    }
+
+    /// A copy between memories is in a layout of its own, in which threads hold the indices of elements that it gathers or scatters.
+    fn between_memories(&mut self, s: Stmt, src: Expr, dst: Expr) {
+        let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { unreachable!("it is a copy") };
+        let layout = attrs.threads.clone();
+        let mut gathered = [accessed_views(self.k, &self.deferred, src), memory_views(self.k, dst)].concat();
+        gathered.retain(|view| view.gathered().is_some());
+        if gathered.is_empty() {
+            return;
+        }
+        let (Some(shape), Some(layout)) = (copy_shape(self.k, src, dst), layout) else {
+            panic!("bug: a copy between memories has no layout")
+        };
+        let context = self.node(What::Source(s), shape, None, Some(s), Some(layout));
+        gathered.iter().for_each(|view| self.rows(context, view));
+    }
+
+    /// The edge from a context to the register tile whose integers say where a window's elements are.
+    fn rows(&mut self, context: NodeId, view: &ResolvedView) {
+        let Some((dim, e)) = view.gathered() else { return };
+        let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
+        let node = self.of_tile(v).expect("the verifier has tiles of integers alone as indices");
+        let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));
+        let &(block, index) = self.path.last().expect("a copy stands somewhere");
+        let at = self.k.blocks[block][index];
+        self.graph.edges.push(Edge { a: context, b: node, relation: Relation::Rows(dim), weight, at, leaf: Some(e) });
     }
 
     /// The tile that is copied as a whole, and how.
@@ -443,7 +477,7 @@ impl Builder<'_> {
     /// The loops around the current statement out of which a copy of `v` cannot be taken.
     fn loops_that_change(&self, v: Value) -> u32 {
         let all = self.loops().count();
-        let kept = self.loops().take_while(|&s| !crate::analysis::uses::changes(self.k, s, v)).count();
+        let kept = self.loops().take_while(|&s| !tilec_ir::changes::changes(self.k, s, v)).count();
         (all - kept) as u32
     }
 
@@ -464,6 +498,7 @@ impl Builder<'_> {
             false => (full, smem_window_dim(self.k, view)),
         };
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
+        self.rows(node, view);
         let weight = self.weight();
         let access = Access { width, dim, elem: elem.size(), global, load, weight, plain };
         self.graph.nodes[node].accesses.push(access);

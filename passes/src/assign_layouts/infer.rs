@@ -64,6 +64,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
         Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
         Relation::Result | Relation::Copy => Some(of_a.clone()),
         Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
+        Relation::Rows(dim) => of_a.alone(&log2_shape(&a.shape), dim),
     }
 }
 

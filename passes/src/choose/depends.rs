@@ -319,6 +319,21 @@ impl Depends<'_> {
                         self.refuse(index, chosen, format!("which part of `{name}` this is"));
                     }
                 }
+                Range::Gather(index) => {
+                    kept.next();
+                    let extents = match type_of(k, index) {
+                        Ok(Type::Tile(tile)) => tile.shape,
+                        _ => Vec::new(),
+                    };
+                    let chosen = extents.into_iter().find_map(|n| match n {
+                        Extent::Sym(n) => self.unpromised(n),
+                        Extent::Known(_) => None,
+                    });
+                    // Indices behind the end of their own tensor are zero, which is one of `name`.
+                    if let Some(chosen) = chosen {
+                        self.refuse(index, chosen, format!("how many rows of `{name}` these indices name"));
+                    }
+                }
                 Range::From { start, end } => {
                     let dim = kept.next();
                     // Where the loop ends is said of the loop.

@@ -85,7 +85,7 @@ pub(crate) fn stored_column_major(k: &Kernel, acc: Value) -> bool {
             .dims
             .iter()
             .enumerate()
-            .filter(|(_, d)| matches!(d, tilec_ir::typing::ViewDim::From { .. }))
+            .filter(|(_, d)| !matches!(d, tilec_ir::typing::ViewDim::Fixed(_)))
             .map(|(d, _)| d)
             .collect();
         let first = contiguous_dim(k, view.base) == kept.first().copied() && kept.len() == 2;

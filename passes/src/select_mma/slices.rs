@@ -71,6 +71,7 @@ pub(crate) fn slice(k: &mut Kernel, e: Expr, dim: usize, kk: Value, span: Span) 
                 .into_iter()
                 .map(|r| match r {
                     Range::At(e) => Range::At(e),
+                    Range::Gather(_) => panic!("bug: an operand of a product is gathered"),
                     Range::From { start, end } => {
                         let hit = kept == dim;
                         kept += 1;

@@ -83,7 +83,7 @@ impl Ends<'_> {
         // The dimensions of the window are those of its base that have ranges, in this order.
         let kept = resolved.kept();
         let shape = shape.filter(|shape| shape.len() == kept.len());
-        let ranges = view.ranges.iter().enumerate().filter(|(_, r)| matches!(r, Range::From { .. }));
+        let ranges = view.ranges.iter().enumerate().filter(|(_, r)| !matches!(r, Range::At(_)));
         for (w, (d, range)) in ranges.enumerate() {
             let (&Range::From { start, end: Some(end) }, Some(&dim)) = (range, kept.get(w)) else { continue };
             let extent = tensor.shape[dim];

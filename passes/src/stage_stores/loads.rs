@@ -137,7 +137,8 @@ pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView
     let from = direct.first()?.clone();
     let contiguous = |view: &ResolvedView| window_contiguous_dim(k, view);
     let same = elem_of(k, from.base) == elem_of(k, to.base) && contiguous(&from) == contiguous(to);
-    let plain = !from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) && !from.transposed;
+    let ends = from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. }));
+    let plain = !ends && !from.transposed && from.gathered().is_none();
     // What one block stores another must not load.
     let own = from == *to || !is_written(k, from.base);
     (same && plain && own && all.iter().all(|view| *view == from)).then_some(from)
@@ -235,6 +236,7 @@ pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: til
     let starts = match dim {
         ViewDim::Fixed(e) => return Range::At(k.copy_expr(*e)),
         ViewDim::From { starts, .. } => starts.clone(),
+        ViewDim::Gather(_) => panic!("bug: what is gathered or scattered is staged in a buffer"),
     };
     let mut sum = None;
     for e in starts {

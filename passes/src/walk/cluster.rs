@@ -213,7 +213,7 @@ fn stored_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
                     far && all.iter().all(|&e| factor(e).is_some_and(|f| f >= 0) || counts_up(k, e))
                         && same_product(k, n, whole)
                 }
-                ViewDim::Fixed(_) => false,
+                ViewDim::Fixed(_) | ViewDim::Gather(_) => false,
             });
             (!outside).then_some(to.base)
         }

@@ -295,6 +295,11 @@ impl Emit {
 
     /// What a register holds now, in one that does not change.
     pub(super) fn kept(&mut self, reg: Reg) -> Reg {
+        self.kept_at(self.depth(), reg)
+    }
+
+    /// The same of what it holds at the end of the frame at `depth`.
+    pub(super) fn kept_at(&mut self, depth: usize, reg: Reg) -> Reg {
         if !self.defs[reg].mutable {
             return reg;
         }
@@ -307,7 +312,9 @@ impl Emit {
             Class::F64 => Op::MovF64,
             Class::Pred => panic!("bug: a predicate is made once"),
         };
-        self.def(class, copy, [reg.into()])
+        let dst = self.reg_at(class, depth, false);
+        self.item_at(depth, Item::Inst(Inst { op: copy, guard: None, operands: vec![dst.into(), reg.into()] }));
+        dst
     }
 
     /// A conjunction of predicates; `None` is true.

@@ -14,7 +14,6 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::extents::of_value;
 use tilec_ir::kernel::{ExprData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::{Domain, Op};
@@ -455,22 +454,8 @@ impl Lower<'_> {
         }
         let reg = self.scalar(number)?;
         let reg = self.emit.kept(reg);
-        let range = of_value(self.k, number).expect("bug: an index is made of an integer, which is verified");
-        Ok(match self.elem_of_expr(number) {
-            Some(Elem::U32) => {
-                let most = Operand::Imm(i64::from(i32::MAX));
-                Int::r32(self.emit.pure(Class::B32, P::MinU32, [reg.into(), most]), range.lo, range.hi)
-            }
-            Some(Elem::I64) => {
-                let all = Int { repr: Repr::R64(reg), lo: i128::from(i64::MIN), hi: i128::from(i64::MAX) };
-                let ends = [(Op::Min, range.hi), (Op::Max, range.lo)];
-                let within = ends.into_iter().fold(all, |x, (op, end)| {
-                    self.int_op(op, x, Int::constant(end as i64)).expect("one of two numbers of 64 bits is one")
-                });
-                Int::r32(self.in32(within), range.lo, range.hi)
-            }
-            _ => Int::r32(reg, range.lo, range.hi),
-        })
+        let elem = self.elem_of_expr(number).expect("bug: an index is made of an integer, which is verified");
+        Ok(self.whole_number(reg, elem))
     }
 
     /// The comparison of two sums of indices and coordinates, for each element; `None`: they are something else.

@@ -12,7 +12,7 @@
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
-use super::windows::{GlobalWindow, WORD, WindowDim};
+use super::windows::{GlobalWindow, WORD, WindowDim, row_of};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -117,12 +117,13 @@ impl Lower<'_> {
             let cols: Vec<u64> = (0..layout.thread_bits()).map(|i| layout.thread_col(i) >> shift & mask).collect();
             let reach = cols.iter().fold(0, |a, c| a | c);
             let thread = self.linear_map(tid, &cols);
+            let rows = self.rows(view, w, layout, window)?;
             let start = self.window_start(view, d)?;
             let first = self.sum(view, start, thread)?;
             let stride = self.stride(tensor, d)?;
             // Bits of a coordinate that both the thread and the register index set are no sum: each such part has a pointer of its own.
             let value = layout.value().cols().iter().fold(0, |a, c| a | c >> shift & mask);
-            let blocks = self.blocks(view, d, mask) | reach & value;
+            let blocks = if rows.is_some() { mask } else { self.blocks(view, d, mask) | reach & value };
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
             let mut limit = self.index(extent)?;
             if let ViewDim::From { end: Some(end), .. } = view.dims[d] {
@@ -150,6 +151,7 @@ impl Lower<'_> {
                 checked,
                 bits,
                 shift,
+                rows,
             });
             shift += bits;
         }
@@ -191,6 +193,9 @@ impl Lower<'_> {
 
     fn window_start(&mut self, view: &ResolvedView, d: usize) -> Result<Int, Reported> {
         let mut start = Int::constant(0);
+        if matches!(view.dims[d], ViewDim::Gather(_)) {
+            return Ok(start);
+        }
         for &e in view.dims[d].starts() {
             let x = self.index(e)?;
             start = match self.int_op(Op::Add, start, x) {
@@ -209,7 +214,9 @@ impl Lower<'_> {
             return self.first_pointer(w, base, blocks);
         };
         let (var, depth, loop_start, step) = moving;
-        if self.emit.depth_of(base) >= depth {
+        let rows =
+            w.dims.iter().filter_map(|d| d.rows.as_ref()).map(|rows| self.depth_of_rows(rows)).max().unwrap_or(0);
+        if self.emit.depth_of(base).max(rows) >= depth {
             return self.first_pointer(w, base, blocks);
         }
         // Bytes the window moves per unit of the loop variable.
@@ -321,6 +328,16 @@ impl Lower<'_> {
         let mut several = false;
         for (dim, &block) in w.dims.iter().zip(blocks) {
             let start = self.window_start(view, dim.dim)?;
+            if let Some(rows) = &dim.rows {
+                let row = row_of(rows, block);
+                if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(dim.dim).is_some()) {
+                    several = true;
+                    terms.extend(self.digits(view.base, dim.dim, row)?);
+                } else {
+                    terms.push((row, dim.stride));
+                }
+                continue;
+            }
             if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(dim.dim).is_some()) {
                 several = true;
                 let (within, number) = self.thread_part(dim, block);
@@ -531,6 +548,7 @@ impl Lower<'_> {
             for dim in w.dims.iter().filter(|d| d.checked) {
                 let c = index >> dim.shift & ((1 << dim.bits) - 1);
                 let coordinate = match dim.thread {
+                    _ if let Some(rows) = &dim.rows => row_of(rows, c),
                     // Bits that both the thread and the register index set are mixed by xor.
                     Some(t) if dim.reach & c != 0 => {
                         let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), Operand::Imm(c as i64)]);

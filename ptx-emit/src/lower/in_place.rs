@@ -104,6 +104,10 @@ impl Lower<'_> {
                 movers.push(Mover { var, step, times });
             }
         }
+        // Rows that numbers name may be any.
+        if store.to.gathered().is_some() {
+            return false;
+        }
         let Some(extents) = self.extents(store) else { return false };
         // For each dimension, by how much and how often its windows are moved.
         let mut moves: Vec<Vec<(u64, Option<u64>)>> = vec![Vec::new(); extents.len()];

@@ -8,7 +8,7 @@
 //! | state | `state`: what all share; `threads`: who a thread is |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `access`, `load`, `bytes`, `matrices`, `runs` |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `matrices`, `runs` |
 //! | work | `elementwise`, `joins` and `reduce`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
@@ -64,6 +64,7 @@ mod repeated;
 mod replicas;
 mod rings;
 mod roles;
+mod rows;
 mod runs;
 mod scaling;
 mod scope;

@@ -50,6 +50,16 @@ pub(super) struct WindowDim {
     pub(super) checked: bool,
     pub(super) bits: u32,
     pub(super) shift: u32,
+    /// The indices of gathered elements, in place of those from `start` on: each register coordinate is a block.
+    pub(super) rows: Option<Rows>,
+}
+
+/// The indices of a thread's elements along a dimension, by their coordinates as far as registers say them.
+pub(super) type Rows = Vec<(u64, Int)>;
+
+/// The one of an element.
+pub(super) fn row_of(rows: &Rows, coordinate: u64) -> Int {
+    rows.iter().find(|(c, _)| *c == coordinate).expect("bug: a thread holds no index of an element that it moves").1
 }
 
 /// A run-time loop that is being built.

@@ -115,7 +115,7 @@ impl<'k> Forms<'k> {
             ExprData::View(view) => {
                 let at = |range: &Range| match range {
                     Range::At(at) => Some(*at),
-                    Range::From { .. } => None,
+                    Range::From { .. } | Range::Gather(_) => None,
                 };
                 match view.ranges.iter().map(at).collect::<Option<Vec<Expr>>>() {
                     Some(at) => Node::Element(view.base, at.into_iter().map(|e| self.of(e)).collect()),

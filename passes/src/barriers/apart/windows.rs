@@ -62,6 +62,8 @@ impl<'k> Windows<'k> {
         for (d, dim) in view.dims.iter().enumerate() {
             let (starts, extent) = match dim {
                 ViewDim::Fixed(at) => (vec![*at], 1),
+                // Anywhere.
+                ViewDim::Gather(_) => return None,
                 ViewDim::From { starts, .. } => {
                     let place = kept.iter().position(|&kept| kept == d)?;
                     (starts.clone(), i64::try_from(*shape.get(place)?).ok()?)

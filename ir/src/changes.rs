@@ -1,0 +1,16 @@
+//! What statements change.
+
+use crate::entities::{Stmt, Value};
+use crate::kernel::{Kernel, StmtData};
+use crate::typing::resolve_view;
+
+/// Whether a statement, or one inside it, declares or changes `v`.
+pub fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
+    let here = match k.stmts[s] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } => value == v,
+        StmtData::Assign { dst, .. } => dst == v,
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
+        _ => false,
+    };
+    here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))
+}

@@ -1,0 +1,122 @@
+//! Windows whose elements are gathered or scattered along a dimension: rule 32.
+
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::entities::{Expr, Stmt};
+use crate::kernel::{CopyAttrs, ExprData, Range, StmtData};
+use crate::typing::{Extent, Type, ViewDim, shape_text};
+use crate::verify::cx::Cx;
+
+/// Checks the gathered windows of a copy.
+pub(super) fn check(
+    cx: &mut Cx<'_, '_>,
+    s: Stmt,
+    (src, dst): (Expr, Expr),
+    (from, to): (&Type, &Type),
+    attrs: &CopyAttrs,
+) {
+    let mut found = Vec::new();
+    for e in [src, dst] {
+        windows(cx, e, &mut found);
+    }
+    let shape = match (from, to) {
+        (_, Type::Tile(t)) | (Type::Tile(t), _) => Some(t.shape.clone()),
+        _ => None,
+    };
+    for Gathered { seen: e, .. } in found {
+        window(cx, e, shape.as_deref());
+        if attrs.is_tensor() || attrs.unaligned().is_some() || attrs.is_prefetch() || attrs.is_fragment() {
+            let message =
+                "`tma`, `unaligned`, `prefetch` and `fragment` are for windows whose elements lie beside one another";
+            cx.report(
+                Diagnostic::error(codes::BAD_COPY, cx.k.stmt_spans[s], message)
+                    .with_place(cx.k.expr_spans[e], "its elements are gathered or scattered")
+                    .with_note("without it threads copy them, each where its number says"),
+            );
+        }
+    }
+}
+
+/// A gathered window, and the expression of a copy that it is: itself, or transposed.
+struct Gathered {
+    window: Expr,
+    seen: Expr,
+}
+
+/// The gathered windows of an expression that a copy moves element by element.
+fn windows(cx: &Cx<'_, '_>, e: Expr, found: &mut Vec<Gathered>) {
+    match cx.k.exprs[e] {
+        ExprData::View(_) if is_gathered(cx, e) => found.push(Gathered { window: e, seen: e }),
+        ExprData::Transpose(arg) if is_gathered(cx, arg) => found.push(Gathered { window: arg, seen: e }),
+        ExprData::Op { .. } | ExprData::Cast { .. } => {
+            cx.k.children(e).into_iter().for_each(|c| windows(cx, c, found));
+        }
+        _ => {}
+    }
+}
+
+fn is_gathered(cx: &Cx<'_, '_>, e: Expr) -> bool {
+    matches!(&cx.k.exprs[e], ExprData::View(view) if view.ranges.iter().any(|r| matches!(r, Range::Gather(_))))
+}
+
+fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
+    let k = cx.k;
+    let Some(view) = cx.types.resolve_view(e) else { return };
+    let name = cx.name(view.base).to_owned();
+    let numbers: Vec<(usize, Expr)> = view
+        .kept()
+        .into_iter()
+        .enumerate()
+        .filter_map(|(w, d)| match view.dims[d] {
+            ViewDim::Gather(numbers) => Some((w, numbers)),
+            ViewDim::Fixed(_) | ViewDim::From { .. } => None,
+        })
+        .collect();
+    if k.tensor_ty(view.base).is_none() {
+        let message = format!("`{name}` is no tensor, and elements are gathered from tensors");
+        cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
+    }
+    let [(w, numbers)] = numbers[..] else {
+        let message = format!("elements of `{name}` are gathered along several dimensions");
+        let note = "a window has one tile of indices; along the other dimensions it has ranges, or single indices";
+        cx.error_at(codes::BAD_VIEW, e, message, note);
+        return;
+    };
+    let Ok(Type::Tile(tile)) = cx.types.type_of(numbers) else { return };
+    let own = tile.shape.iter().copied().find(|&n| n != Extent::Known(1)).unwrap_or(Extent::Known(1));
+    if let Some(&extent) = shape.and_then(|shape| shape.get(w))
+        && own.same(k, extent) == Some(false)
+    {
+        let (own, all) = (shape_text(k, &[own]), shape_text(k, shape.unwrap_or_default()));
+        let message = format!("{own} indices for dimension {w} of a tile of extents {all}");
+        cx.report(
+            Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[numbers], message)
+                .with_note("there is an index for each element of the tile along the dimension"),
+        );
+    }
+}
+
+/// Reports gathered windows where nothing is copied element by element.
+pub(super) fn elsewhere(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let mut allowed = Vec::new();
+    let mut all = Vec::new();
+    for s in k.statements() {
+        if let StmtData::Copy { src, dst, .. } = k.stmts[s] {
+            [src, dst].into_iter().for_each(|e| windows(cx, e, &mut allowed));
+        }
+        k.stmts[s].exprs().into_iter().for_each(|e| views(cx, e, &mut all));
+    }
+    for e in all.into_iter().filter(|&e| !allowed.iter().any(|g| g.window == e)) {
+        let message = "elements are gathered and scattered by copies alone";
+        let note = "copy the rows into a tile first: `var x = reg f32[64, 64]`, `copy X[rows, j..] -> x`";
+        cx.error_at(codes::BAD_VIEW, e, message, note);
+    }
+}
+
+fn views(cx: &Cx<'_, '_>, e: Expr, found: &mut Vec<Expr>) {
+    if is_gathered(cx, e) {
+        found.push(e);
+    }
+    cx.k.children(e).into_iter().for_each(|c| views(cx, c, found));
+}

@@ -1,0 +1,73 @@
+//! What programs mean whose rows are where numbers say.
+
+use crate::problem::Tensor;
+
+/// Programs with rows that integers of a vector name. A number that names no row reads as zeros, and nothing is stored to it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Gathers {
+    /// `Y = W[tokens, ..]`.
+    Embedding,
+    /// `dW[tokens, ..] += dY`.
+    EmbeddingBackward,
+    /// `C = X[perm, ..] * W`.
+    Product,
+}
+
+impl Gathers {
+    /// The one called `name`.
+    pub fn from_name(name: &str) -> Option<Gathers> {
+        match name {
+            "embedding" => Some(Gathers::Embedding),
+            "embedding_backward" => Some(Gathers::EmbeddingBackward),
+            "gemm_gathered" => Some(Gathers::Product),
+            _ => None,
+        }
+    }
+
+    /// Whether the output is written without being read.
+    pub fn overwrites(self) -> bool {
+        self != Gathers::EmbeddingBackward
+    }
+
+    /// Puts what the program computes into `after`.
+    ///
+    /// # Errors
+    /// A tensor is missing.
+    pub fn apply(self, before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
+        let [from, numbers, to] = match self {
+            Gathers::Embedding => ["W", "tokens", "Y"],
+            Gathers::EmbeddingBackward => ["dY", "tokens", "dW"],
+            Gathers::Product => ["X", "perm", "C"],
+        };
+        let find = |name: &str| {
+            before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
+        };
+        let (from, numbers, to) = (&before[find(from)?], &before[find(numbers)?], find(to)?);
+        let weights = if self == Gathers::Product { Some(&before[find("W")?]) } else { None };
+        for (i, at) in (0..).zip(numbers.offsets(0)) {
+            let number = numbers.data[at as usize] as i64;
+            for j in 0..after[to].extent(1) {
+                let own = |t: &Tensor, j: i64| {
+                    if (0..t.extent(0)).contains(&number) { t.data[t.at(number, j)] } else { 0.0 }
+                };
+                match (self, weights) {
+                    (Gathers::EmbeddingBackward, _) => {
+                        if (0..after[to].extent(0)).contains(&number) {
+                            let place = after[to].at(number, j);
+                            after[to].data[place] += from.data[from.at(i, j)];
+                        }
+                    }
+                    (_, None) => {
+                        let place = after[to].at(i, j);
+                        after[to].data[place] = own(from, j);
+                    }
+                    (_, Some(w)) => {
+                        let place = after[to].at(i, j);
+                        after[to].data[place] = (0..from.extent(1)).map(|k| own(from, k) * w.data[w.at(k, j)]).sum();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -31,14 +31,16 @@ fn visit(k: &Kernel, e: Expr, within: Option<Elem>, found: &mut Vec<(Expr, [Expr
                 _ => None,
             })
         }
-        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Reduce { .. } => match type_of(k, e) {
-            Ok(Type::Index) => return,
-            Ok(ty) => match ty.elem() {
-                Some(ElemRef::Known(elem)) => Some(elem),
-                _ => within,
-            },
-            Err(_) => return,
-        },
+        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Reduce { .. } | ExprData::Scan { .. } => {
+            match type_of(k, e) {
+                Ok(Type::Index) => return,
+                Ok(ty) => match ty.elem() {
+                    Some(ElemRef::Known(elem)) => Some(elem),
+                    _ => within,
+                },
+                Err(_) => return,
+            }
+        }
         _ => within,
     };
     if let ExprData::Op { op: Op::Add, args } = &k.exprs[e]

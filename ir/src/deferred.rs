@@ -116,7 +116,7 @@ fn mentioned(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
 /// Calls `f` for every value that the reductions in `e` mention.
 fn in_reductions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     match k.exprs[e] {
-        ExprData::Reduce { arg, .. } => mentioned(k, arg, f),
+        ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => mentioned(k, arg, f),
         _ => k.children(e).into_iter().for_each(|child| in_reductions(k, child, f)),
     }
 }
@@ -134,7 +134,11 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
                 *tile |= matches!(k.values[*v].def, ValueDef::Let) && matches!(type_of(k, e), Ok(Type::Tile(_)));
                 true
             }
-            ExprData::Reduce { .. } | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::View(_) => false,
+            ExprData::Reduce { .. }
+            | ExprData::Scan { .. }
+            | ExprData::Mma(_)
+            | ExprData::Transpose(_)
+            | ExprData::View(_) => false,
             _ => k.children(e).into_iter().all(|c| elementwise(k, c, tile)),
         }
     }

@@ -345,6 +345,17 @@ pub enum ExprData {
         /// The operand.
         arg: Expr,
     },
+    /// At each place along an axis what a reduction makes of the elements up to there: `scan_sum(x, 1)`; or of those in front of it: `scan_sum(x, 1, exclusive)`.
+    Scan {
+        /// How.
+        op: ReduceOp,
+        /// Along which dimension.
+        axis: u32,
+        /// The element itself is left out.
+        exclusive: bool,
+        /// The operand.
+        arg: Expr,
+    },
     /// A rank-2 tile transposed: `transpose(x)`.
     Transpose(Expr),
     /// The index along an axis, as an i32 tile of the shape of `like`: `iota(x, 1)`.

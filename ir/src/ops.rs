@@ -255,6 +255,22 @@ impl ReduceOp {
         }
     }
 
+    /// The name of the scan: `scan_sum(x, axis)` has at each place the sum up to there.
+    pub fn scan_token(self) -> Option<&'static str> {
+        match self {
+            ReduceOp::Sum => Some("scan_sum"),
+            ReduceOp::Product => Some("scan_product"),
+            ReduceOp::Maximum => Some("scan_maximum"),
+            ReduceOp::Minimum => Some("scan_minimum"),
+            ReduceOp::Any | ReduceOp::All | ReduceOp::ArgMax | ReduceOp::ArgMin => None,
+        }
+    }
+
+    /// The reduction whose scan is called `name`.
+    pub fn from_scan_token(name: &str) -> Option<ReduceOp> {
+        ReduceOp::ALL.iter().copied().find(|op| op.scan_token() == Some(name))
+    }
+
     /// Whether it takes conditions, and gives one.
     pub fn is_of_truths(self) -> bool {
         matches!(self, ReduceOp::Any | ReduceOp::All)

@@ -43,6 +43,7 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
         }
         ExprData::Transpose(arg) => is_of(k, *arg, elem),
         ExprData::Reduce { op, arg, .. } => op.is_extreme() && is_of(k, *arg, elem),
+        ExprData::Scan { op, exclusive, arg, .. } => op.is_extreme() && !exclusive && is_of(k, *arg, elem),
         ExprData::Op { op: Op::Min | Op::Max, args } => args.iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Select, args } => args[1..].iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Neg | Op::Abs, args } => elem.class() == ElemClass::Float && is_of(k, args[0], elem),

@@ -255,6 +255,10 @@ impl Pair<'_> {
             (ExprData::Reduce { op: o, axis: i, parts: x, .. }, ExprData::Reduce { op: p, axis: j, parts: y, .. }) => {
                 check("reduction", &(o, i, x), &(p, j, y))?;
             }
+            (
+                ExprData::Scan { op: o, axis: i, exclusive: x, .. },
+                ExprData::Scan { op: p, axis: j, exclusive: y, .. },
+            ) => check("scan", &(o, i, x), &(p, j, y))?,
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
             (ExprData::Transpose(_), ExprData::Transpose(_)) | (ExprData::Index(_), ExprData::Index(_)) => {}

@@ -47,7 +47,11 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
     let base = match &k.exprs[e] {
         ExprData::Ref(v) => Some(*v),
         ExprData::View(view) => Some(view.base),
-        ExprData::Reduce { .. } | ExprData::Mma(_) | ExprData::Iota { .. } | ExprData::Transpose(_) => return false,
+        ExprData::Reduce { .. }
+        | ExprData::Scan { .. }
+        | ExprData::Mma(_)
+        | ExprData::Iota { .. }
+        | ExprData::Transpose(_) => return false,
         _ => None,
     };
     let own = base.is_none_or(|v| match k.values[v].def {

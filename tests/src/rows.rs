@@ -17,6 +17,8 @@ pub enum Rows {
     CrossEntropy,
     /// The index of the greatest element, of several the least; of the first NaN, if there is one.
     ArgMax,
+    /// Sums up to each element.
+    CumSum,
 }
 
 impl Rows {
@@ -29,6 +31,7 @@ impl Rows {
             "softmax_backward" => Some(Rows::SoftmaxBackward),
             "cross_entropy" => Some(Rows::CrossEntropy),
             "argmax" => Some(Rows::ArgMax),
+            "cumsum" => Some(Rows::CumSum),
             _ => None,
         }
     }
@@ -63,6 +66,7 @@ impl Rows {
                     continue;
                 }
                 Rows::ArgMax => vec![argmax(&row)],
+                Rows::CumSum => sums(&row),
                 Rows::Softmax => softmax(&row),
                 Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
                 Rows::LayerNorm => {
@@ -101,6 +105,14 @@ fn argmax(row: &[f64]) -> f64 {
     let nan = row.iter().position(|x| x.is_nan());
     let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     nan.or_else(|| row.iter().position(|&x| x == top)).map_or(0.0, |at| at as f64)
+}
+
+fn sums(row: &[f64]) -> Vec<f64> {
+    let add = |total: &mut f64, x: &f64| {
+        *total += x;
+        Some(*total)
+    };
+    row.iter().scan(0.0, add).collect()
 }
 
 fn softmax(row: &[f64]) -> Vec<f64> {

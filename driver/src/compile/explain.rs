@@ -79,6 +79,15 @@ pub fn explain(word: &str) -> Result<String, String> {
             ),
         );
     }
+    for op in ReduceOp::ALL.iter().filter(|op| op.scan_token() == Some(word)) {
+        say(
+            format!("{word}(x, axis): a scan"),
+            &format!(
+                "At each place along an axis what `{}` makes of the elements up to there; with `exclusive` behind the axis, of those in front of it.",
+                op.token()
+            ),
+        );
+    }
     for (_, form, text) in words::ALL.iter().filter(|(w, ..)| *w == word) {
         say(format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
     }
@@ -126,6 +135,7 @@ pub fn index() -> String {
     list("other remarks", REMARK_KINDS.to_vec());
     list("operators", Op::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
     list("reductions", ReduceOp::ALL.iter().map(|op| (op.token(), first(op.doc()))).collect());
+    list("scans", ReduceOp::ALL.iter().filter_map(|op| Some((op.scan_token()?, ""))).collect());
     list("words of the language", words::ALL.iter().map(|(word, form, _)| (*word, *form)).collect());
     list("element types", Elem::ALL.iter().map(|e| (e.name(), "")).collect());
     list("instructions for `mma`", Atom::all().map(|a| (a.row().name, a.row().first.name())).collect());
@@ -144,6 +154,7 @@ fn unknown(word: &str) -> String {
         .chain(remark_kinds())
         .chain(Op::ALL.iter().map(|op| op.token()))
         .chain(ReduceOp::ALL.iter().map(|op| op.token()))
+        .chain(ReduceOp::ALL.iter().filter_map(|op| op.scan_token()))
         .chain(words::ALL.iter().map(|(word, ..)| *word))
         .chain(Elem::ALL.iter().map(|e| e.name()))
         .chain(Atom::all().map(|a| a.row().name))

@@ -136,6 +136,11 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.reduce(*op, (*axis as usize, *parts), &t, span)?))
             }
+            ExprData::Scan { op, axis, exclusive, arg } => {
+                let t = self.tile(*arg, None)?;
+                self.work(t.data.len(), span)?;
+                Ok(Val::tile(self.scan(*op, (*axis as usize, *exclusive), &t, span)?))
+            }
             ExprData::Transpose(_) if self.window(e)?.is_some_and(|w| matches!(w.root, Root::Global(_))) => {
                 self.read(e, want)
             }
@@ -232,7 +237,7 @@ impl Machine<'_> {
             },
             ExprData::Op { args, .. } => self.known_join(args, self.span(e))?,
             ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => self.known_shape(*arg)?,
-            ExprData::Iota { like, .. } => self.known_shape(*like)?,
+            ExprData::Iota { like: arg, .. } | ExprData::Scan { arg, .. } => self.known_shape(*arg)?,
             ExprData::Reduce { axis, parts, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
                 shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1 << parts.count_ones());
                 shape

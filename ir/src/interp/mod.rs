@@ -23,6 +23,7 @@ mod numbers;
 mod product;
 mod reduce;
 mod roles;
+mod scan;
 mod steps;
 mod stmt;
 #[cfg(test)]

@@ -12,9 +12,9 @@ use crate::types::{Elem, ElemClass};
 
 /// The rows that are reduced: `n` elements each, of a tile with `inner` elements in the dimensions behind.
 #[derive(Copy, Clone)]
-struct Rows {
-    n: usize,
-    inner: usize,
+pub(super) struct Rows {
+    pub(super) n: usize,
+    pub(super) inner: usize,
 }
 
 impl Machine<'_> {
@@ -142,12 +142,12 @@ fn bound(op: ReduceOp, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
 }
 
 /// Half a unit in the last place of what such elements are computed in, for numbers of 1.
-fn unit(elem: Elem) -> f64 {
+pub(super) fn unit(elem: Elem) -> f64 {
     if elem == Elem::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) }
 }
 
 /// Of a product of numbers that may be this far off, in whatever order they are multiplied.
-fn of_product(elem: Elem, row: &[f64], errors: &[f64]) -> f64 {
+pub(super) fn of_product(elem: Elem, row: &[f64], errors: &[f64]) -> f64 {
     if row.iter().any(|x| x.is_nan()) {
         return 0.0;
     }
@@ -215,7 +215,7 @@ fn ordered<T: Copy>(data: &[T], order: &[usize], inner: usize) -> Vec<T> {
 }
 
 /// The elements of each row, in the order of the results.
-fn each_row<T: Copy>(data: &[T], Rows { n, inner }: Rows) -> impl Iterator<Item = Vec<T>> {
+pub(super) fn each_row<T: Copy>(data: &[T], Rows { n, inner }: Rows) -> impl Iterator<Item = Vec<T>> {
     let rows = data.chunks(n * inner);
     rows.flat_map(move |all| (0..inner).map(move |i| (0..n).map(|j| all[j * inner + i]).collect()))
 }

@@ -146,6 +146,9 @@ impl Kernel {
             ExprData::Reduce { op, axis, parts, arg } => {
                 ExprData::Reduce { op, axis, parts, arg: self.clone_expr(arg, subst) }
             }
+            ExprData::Scan { op, axis, exclusive, arg } => {
+                ExprData::Scan { op, axis, exclusive, arg: self.clone_expr(arg, subst) }
+            }
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
             ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
             ExprData::Lookup { table, index } => ExprData::Lookup { table, index: self.clone_expr(index, subst) },

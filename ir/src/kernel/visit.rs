@@ -120,6 +120,7 @@ impl Kernel {
             ExprData::Op { args, .. } => return Few::from(&args[..]),
             ExprData::Cast { arg, .. }
             | ExprData::Reduce { arg, .. }
+            | ExprData::Scan { arg, .. }
             | ExprData::Iota { like: arg, .. }
             | ExprData::Lookup { index: arg, .. }
             | ExprData::Index(arg)

@@ -42,7 +42,7 @@ pub use cute_text::{parse_cute, parse_cute_prefix};
 pub use exchange::{Gather, Reach};
 pub use extents::{Held, extent_bits, shape_bits};
 pub use f2::F2Map;
-pub use reduction::{NoReduction, Reduction};
+pub use reduction::{NoReduction, Reduction, ScanBit};
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};
 pub use smem::{Pitch, SmemLayout};
 pub use swizzle::{Swizzle, parse_swizzle, parse_swizzle_prefix};

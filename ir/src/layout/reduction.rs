@@ -33,6 +33,15 @@ pub enum NoReduction {
     Layout,
 }
 
+/// What tells elements of a scan apart: a bit of an element's number along the dimension is one of these.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ScanBit {
+    /// A bit of a register's number.
+    Register(u32),
+    /// A bit of a lane's number.
+    Lane(u32),
+}
+
 /// Log2 of the elements that a thread reads at once.
 const IN_THREAD: u32 = 2;
 
@@ -70,6 +79,22 @@ impl RegLayout {
         });
         let layout = self.without(along).ok_or(NoReduction::Layout)?;
         Ok(Reduction { layout, members: members.collect(), lanes })
+    }
+
+    /// How a tile of these extents is scanned along dimension `axis`: for each bit of an element's number along it, the lowest first, where it is.
+    ///
+    /// # Errors
+    /// Elements of a row are in several warps, or a bit of the number is several of a register's or a lane's.
+    pub fn scan(&self, shape: &[u64], axis: usize) -> Result<Vec<ScanBit>, NoReduction> {
+        self.reduction(shape, axis, 0)?;
+        let bits = shape_bits(shape);
+        let base: u32 = bits[..axis].iter().sum();
+        let place = |i: u32| {
+            let of = |cols: &[u64]| cols.iter().position(|&c| c == 1 << (base + i)).map(|at| at as u32);
+            let register = of(self.value().cols()).map(ScanBit::Register);
+            register.or_else(|| of(self.thread().cols()).map(ScanBit::Lane)).ok_or(NoReduction::Layout)
+        };
+        (0..bits[axis]).map(place).collect()
     }
 
     /// The layout in which all threads that hold elements of a row, in whatever warps, hold what is left of it, and the bits by which warps tell apart
@@ -169,6 +194,20 @@ mod tests {
         check(&coalesced, [8, 32], 1);
         check(&coalesced, [8, 32], 0);
         assert_eq!(coalesced.reduction(&[8, 32], 0, 0).map(|r| r.lanes), Ok(vec![3, 4]));
+    }
+
+    #[test]
+    fn scans_know_where_each_bit_is() {
+        // Four neighbours of a thread, eight lanes along a row, four rows; columns are scanned, too.
+        let coalesced = of(&[3, 4, 2], &[Some(5), Some(6), Some(7), Some(0), Some(1), None], 8);
+        let (register, lane) = (ScanBit::Register, ScanBit::Lane);
+        assert_eq!(coalesced.scan(&[8, 32], 1), Ok(vec![register(0), register(1), lane(0), lane(1), lane(2)]));
+        assert_eq!(coalesced.scan(&[8, 32], 0), Ok(vec![lane(3), lane(4), register(2)]));
+        let across = of(&[0], &[1, 2, 3, 4, 5, 6].map(Some), 7);
+        assert_eq!(across.scan(&[1, 128], 1), Err(NoReduction::Warps));
+        // Bits of a number that are several of a lane's.
+        let mixed = RegLayout::new(vec![1, 2 | 1], vec![4, 8], 4).expect("a layout");
+        assert_eq!(mixed.scan(&[1, 16], 1), Err(NoReduction::Layout));
     }
 
     #[test]

@@ -152,6 +152,11 @@ impl Parser<'_, '_> {
             let (arg, axis, parts) = self.reduced()?;
             return self.node(ExprData::Reduce { op, axis, parts, arg }, self.since(span));
         }
+        if let Some(op) = ReduceOp::from_scan_token(word) {
+            self.bump();
+            let (arg, axis, exclusive) = self.scanned()?;
+            return self.node(ExprData::Scan { op, axis, exclusive, arg }, self.since(span));
+        }
         match word {
             "iota" => {
                 self.bump();
@@ -194,6 +199,7 @@ impl Parser<'_, '_> {
             .filter(|op| op.form() == Form::Call)
             .map(|op| op.token())
             .chain(ReduceOp::ALL.iter().map(|op| op.token()))
+            .chain(ReduceOp::ALL.iter().filter_map(|op| op.scan_token()))
             .chain(["cast", "transpose", "iota", index::WORD, "mma"])
             .collect();
         let message = format!("no function is called `{}`", clip(word));
@@ -205,7 +211,6 @@ impl Parser<'_, '_> {
         self.error(d)
     }
 
-    /// `(x, axis)`.
     /// `(x, axis[, parts (bit, ..)])`: the bits ascend.
     fn reduced(&mut self) -> Parsed<(Expr, u32, u32)> {
         self.expect_sign("(")?;
@@ -232,6 +237,23 @@ impl Parser<'_, '_> {
         }
         self.expect_sign(")")?;
         Ok((arg, axis, parts))
+    }
+
+    /// `(x, axis[, exclusive])`.
+    fn scanned(&mut self) -> Parsed<(Expr, u32, bool)> {
+        self.expect_sign("(")?;
+        let arg = self.expr()?;
+        self.expect_sign(",")?;
+        let axis = self.small_int("the number of a dimension")?;
+        let exclusive = self.eat_sign(",");
+        if exclusive && !self.eat_word("exclusive") {
+            return Err(self.expected_with_note(
+                "`exclusive`",
+                "`scan_sum(x, 1, exclusive)` has at each place the sum of the elements in front of it",
+            ));
+        }
+        self.expect_sign(")")?;
+        Ok((arg, axis, exclusive))
     }
 
     fn along_axis(&mut self) -> Parsed<(Expr, u32)> {

@@ -88,6 +88,12 @@ impl Exprs<'_> {
                 let bits: Vec<String> = (0..u32::BITS).filter(|i| parts >> i & 1 == 1).map(|i| i.to_string()).collect();
                 self.put(&format!(", {axis}, parts ({}))", bits.join(", ")));
             }
+            ExprData::Scan { op, axis, exclusive, arg } => {
+                self.put(op.scan_token().unwrap_or_else(|| panic!("bug: `{}` has no scan", op.token())));
+                self.put("(");
+                self.expr(*arg);
+                self.put(&format!(", {axis}{})", if *exclusive { ", exclusive" } else { "" }));
+            }
             ExprData::Iota { axis, like } => self.along("iota", *like, *axis),
             ExprData::Lookup { table, index } => {
                 self.put(&self.k.values[*table].name);

@@ -1,7 +1,7 @@
-//! The types of reductions.
+//! The types of reductions and scans.
 
 use super::candidates::may_be;
-use super::types::{Extent, Type, TypeError, Types};
+use super::types::{Extent, TileType, Type, TypeError, Types};
 use crate::codes;
 use crate::entities::Expr;
 use crate::ops::ReduceOp;
@@ -17,7 +17,7 @@ impl Types<'_> {
         arg: Expr,
     ) -> Result<Type, TypeError> {
         let mut t = self.tile(arg, op.token())?;
-        self.reducible(op, arg, t.elem)?;
+        self.reducible(op, op.token(), arg, t.elem)?;
         self.check_axis(e, axis, &t)?;
         self.check_parts(e, t.shape[axis as usize], parts)?;
         t.shape[axis as usize] = Extent::Known(1 << parts.count_ones());
@@ -28,8 +28,17 @@ impl Types<'_> {
         Ok(Type::Tile(t))
     }
 
+    /// The type of a scan: that of the tile.
+    pub(super) fn scan(&self, e: Expr, (op, axis): (ReduceOp, u32), arg: Expr) -> Result<Type, TypeError> {
+        let name = op.scan_token().unwrap_or_else(|| panic!("bug: `{}` has no scan", op.token()));
+        let t = self.tile(arg, name)?;
+        self.reducible(op, name, arg, t.elem)?;
+        self.check_axis(e, axis, &t)?;
+        Ok(Type::Tile(TileType { space: Space::Reg, ..t }))
+    }
+
     /// That elements are truth values for what takes these, and numbers for the others.
-    fn reducible(&self, op: ReduceOp, arg: Expr, elem: ElemRef) -> Result<(), TypeError> {
+    fn reducible(&self, op: ReduceOp, name: &str, arg: Expr, elem: ElemRef) -> Result<(), TypeError> {
         let may = |class| may_be(self.k, elem, class);
         let (fits, wanted, note) = match op.is_of_truths() {
             true => (may(ElemClass::Bool), "truth values", "write a comparison, such as `x != 0`"),
@@ -43,7 +52,7 @@ impl Types<'_> {
             return Ok(());
         }
         let found = self.type_of(arg)?.describe(self.k);
-        let message = format!("`{}` works on {wanted}, found {found}", op.token());
+        let message = format!("`{name}` works on {wanted}, found {found}");
         Err(self.error(codes::WRONG_OPERAND, arg, message).with_note(note).into())
     }
 

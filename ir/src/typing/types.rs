@@ -227,6 +227,7 @@ impl<'k> Types<'k> {
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),
+            ExprData::Scan { op, axis, arg, .. } => self.scan(e, (*op, *axis), *arg),
             ExprData::Transpose(arg) => {
                 let ty = self.type_of(*arg)?;
                 if ty.rank() != 2 {
@@ -530,6 +531,10 @@ pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
         ExprData::Reduce { axis, parts, arg, .. } => {
             let layout = layout_of(k, *arg)?;
             Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize, *parts).ok()?.layout)
+        }
+        ExprData::Scan { axis, arg, .. } => {
+            let layout = layout_of(k, *arg)?;
+            layout.scan(&fixed_shape(k, *arg)?, *axis as usize).ok().map(|_| layout)
         }
         _ => {
             let found = k.children(e).into_iter().filter_map(|c| layout_of(k, c));

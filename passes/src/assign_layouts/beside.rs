@@ -17,7 +17,7 @@ use tilec_ir::typing::{fixed_shape, layout_of, resolve_view};
 
 fn operands(k: &Kernel, deferred: &Deferred, e: Expr, out: &mut Vec<Expr>) {
     match k.exprs[e] {
-        ExprData::Reduce { .. } => out.push(e),
+        ExprData::Reduce { .. } | ExprData::Scan { .. } => out.push(e),
         ExprData::Ref(v) => match deferred.init(v) {
             Some(init) => operands(k, deferred, init, out),
             None if matches!(k.values[v].def, ValueDef::Var(_) | ValueDef::Let) => out.push(e),
@@ -37,39 +37,48 @@ fn repeats(small: &[u64], large: &[u64]) -> bool {
 /// The dimensions along which a kernel reduces whatever tiles.
 pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
     let axis = |e: &ExprData| match e {
-        ExprData::Reduce { axis, .. } => Some(*axis as usize),
+        ExprData::Reduce { axis, .. } | ExprData::Scan { axis, .. } => Some(*axis as usize),
         _ => None,
     };
     k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(axis).collect()
 }
 
-/// The dimensions along which tiles of these extents are reduced.
-pub(crate) struct Reduced(Vec<(Vec<u64>, usize)>);
+/// The dimensions along which tiles of these extents are reduced, or scanned.
+pub(crate) struct Reduced(Vec<(Vec<u64>, usize, bool)>);
 
 impl Reduced {
     pub(crate) fn of(k: &Kernel) -> Reduced {
         if reduced_axes(k).is_empty() {
             return Reduced(Vec::new());
         }
-        let found = Graph::of(k).nodes.into_iter().filter_map(|node| Some((node.shape, node.axis?))).collect();
+        let found =
+            Graph::of(k).nodes.into_iter().filter_map(|node| Some((node.shape, node.axis?, node.scanned))).collect();
         Reduced(found)
     }
 
     /// Rows, or what else is reduced by itself, of the tile with most of them.
     pub(crate) fn rows(&self) -> Option<u64> {
-        let rows = |(shape, axis): &(Vec<u64>, usize)| shape.iter().product::<u64>().checked_div(*shape.get(*axis)?);
-        self.0.iter().filter_map(rows).max()
+        self.0.iter().filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
+    }
+
+    /// Of the tiles that are scanned the most rows: each is one warp's.
+    pub(crate) fn scanned_rows(&self) -> Option<u64> {
+        self.0.iter().filter(|(.., scanned)| *scanned).filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
     }
 
     /// Elements of the largest tile that is reduced.
     pub(crate) fn elements(&self) -> Option<u64> {
-        self.0.iter().map(|(shape, _)| shape.iter().product::<u64>()).max()
+        self.0.iter().map(|(shape, ..)| shape.iter().product::<u64>()).max()
     }
 
     /// Those of tiles of these extents.
     pub(crate) fn along(&self, shape: &[u64]) -> Vec<usize> {
-        self.0.iter().filter(|(s, _)| s == shape).map(|&(_, axis)| axis).collect()
+        self.0.iter().filter(|(s, ..)| s == shape).map(|&(_, axis, _)| axis).collect()
     }
+}
+
+fn rows(shape: &[u64], axis: usize) -> Option<u64> {
+    shape.iter().product::<u64>().checked_div(*shape.get(axis)?)
 }
 
 /// Whether tiles that do not follow when `from` becomes `to`, of extents `shape`, still go with it in the copy of `src`.

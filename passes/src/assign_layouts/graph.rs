@@ -33,7 +33,7 @@ pub(super) enum What {
     Let(Value),
     /// What a statement computes and puts somewhere else.
     Source(Stmt),
-    /// What a reduction takes.
+    /// What a reduction or a scan takes.
     Reduced(Expr),
 }
 
@@ -53,6 +53,8 @@ pub(super) struct Node {
     pub(super) axis: Option<usize>,
     /// The bits that tell apart what is reduced by itself along it.
     pub(super) parts: u32,
+    /// Whether each of its elements along that dimension gets what is up to there, in place of one number for all.
+    pub(super) scanned: bool,
     /// The expression that is computed, for contexts.
     pub(super) expr: Option<Expr>,
     /// The statement that it stands in.
@@ -83,7 +85,7 @@ pub(super) enum Relation {
     Operand,
     /// The same, but its elements are not read: `iota` takes its extents.
     Extents,
-    /// What is left of `b` when it is reduced is an operand of the context `a`.
+    /// What is left of `b` when it is reduced, or made of it when it is scanned, is an operand of the context `a`.
     Reduction,
     /// The context `a` computes the tile `b`.
     Result,
@@ -155,6 +157,9 @@ impl Graph {
 /// The extents of what is left of a node that is reduced.
 pub(super) fn reduced_shape(node: &Node) -> Vec<u64> {
     let mut shape = node.shape.clone();
+    if node.scanned {
+        return shape;
+    }
     if let Some(extent) = node.axis.and_then(|axis| shape.get_mut(axis)) {
         *extent = 1 << node.parts.count_ones();
     }
@@ -356,14 +361,15 @@ impl Builder<'_> {
         let elem = elem.unwrap_or(Elem::F32).size();
         let operations = expr.map_or(0, |e| self.operations(e)) * self.weight();
         let accesses = Vec::new();
-        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis: None, parts: 0, expr, at });
+        let (axis, parts, scanned) = (None, 0, false);
+        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis, parts, scanned, expr, at });
         self.graph.nodes.len() - 1
     }
 
     /// Operations on an element of an expression, but for those of what is reduced.
     fn operations(&self, e: Expr) -> u64 {
         match &self.k.exprs[e] {
-            ExprData::Reduce { .. } | ExprData::View(_) => 0,
+            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::View(_) => 0,
             ExprData::Ref(v) => self.deferred.init(*v).map_or(0, |init| self.operations(init)),
             data => {
                 let own = u64::from(matches!(data, ExprData::Op { .. } | ExprData::Cast { .. }));
@@ -388,7 +394,7 @@ impl Builder<'_> {
     /// Whether an expression has operands in registers.
     fn has_operands(&self, e: Expr) -> bool {
         match self.k.exprs[e] {
-            ExprData::Reduce { .. } => true,
+            ExprData::Reduce { .. } | ExprData::Scan { .. } => true,
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => self.has_operands(init),
                 None => self.is_tile(v),
@@ -410,7 +416,10 @@ impl Builder<'_> {
     /// Edges from a context to the operands of `e`, which stand in the statement `at`.
     fn operands(&mut self, at: Stmt, context: NodeId, e: Expr) {
         match self.k.exprs[e] {
-            ExprData::Reduce { axis, parts, arg, .. } => self.reduction(at, context, e, arg, (axis as usize, parts)),
+            ExprData::Reduce { axis, parts, arg, .. } => {
+                self.reduction(at, context, e, (arg, axis as usize), Some(parts));
+            }
+            ExprData::Scan { axis, arg, .. } => self.reduction(at, context, e, (arg, axis as usize), None),
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => {
                     let stands = self.lets.get(&v).copied().unwrap_or(at);
@@ -448,11 +457,13 @@ impl Builder<'_> {
         }
     }
 
-    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, arg: Expr, (axis, parts): (usize, u32)) {
+    /// A reduction in parts, or (`None`) a scan.
+    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, (arg, axis): (Expr, usize), parts: Option<u32>) {
         let shape = fixed_shape(self.k, arg).expect("what is reduced has extents");
         let inner = self.node(What::Reduced(e), shape, Some(arg), Some(at), None);
         self.graph.nodes[inner].axis = Some(axis);
-        self.graph.nodes[inner].parts = parts;
+        self.graph.nodes[inner].parts = parts.unwrap_or(0);
+        self.graph.nodes[inner].scanned = parts.is_none();
         self.operands(at, inner, arg);
         self.windows(inner, arg);
         if fits(&reduced_shape(&self.graph.nodes[inner]), &self.graph.nodes[context].shape) {

@@ -71,7 +71,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
 /// The layout that an edge's operand has, which is compared with the one that is wanted.
 pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout> {
     match (edge.relation, b.axis) {
-        (Relation::Reduction, Some(axis)) => match of_b.reduction(&b.shape, axis, b.parts) {
+        (Relation::Reduction, Some(axis)) if !b.scanned => match of_b.reduction(&b.shape, axis, b.parts) {
             Ok(reduction) => Some(reduction.layout),
             // Warps put their parts together by way of memory, from which all of them read the whole.
             Err(_) => across_warps(b, of_b).map(|(layout, _)| layout),
@@ -83,7 +83,7 @@ pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout
 /// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
 /// these apart.
 pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
-    of_b.across_warps(&b.shape, b.axis?).filter(|_| b.parts == 0)
+    of_b.across_warps(&b.shape, b.axis?).filter(|_| b.parts == 0 && !b.scanned)
 }
 
 /// Whether the two go together: threads hold the same elements, in whatever registers.
@@ -167,8 +167,9 @@ impl<'a> Search<'a> {
             return Some(i);
         }
         let node = &self.graph.nodes[n];
-        let reduces = node.axis.is_none_or(|axis| {
-            layout.reduction(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some()
+        let reduces = node.axis.is_none_or(|axis| match node.scanned {
+            true => layout.scan(&node.shape, axis).is_ok(),
+            false => layout.reduction(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some(),
         });
         let open = node.fixed.is_none() && layout.is_even(&node.shape) && layout.covers_tile() && reduces;
         if !open && node.fixed.as_ref() != Some(layout) {
@@ -300,7 +301,7 @@ impl<'a> Search<'a> {
     fn follows(&self, edge: &Edge, from_a: bool, layout: &RegLayout) -> Option<RegLayout> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         match (edge.relation, from_a) {
-            (Relation::Reduction, true) => None,
+            (Relation::Reduction, true) => (b.scanned && a.shape == b.shape).then(|| layout.clone()),
             (_, true) => wanted(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),

@@ -283,6 +283,15 @@ impl Depends<'_> {
                 self.counted(e, [(*arg, *axis)].as_slice());
                 self.computed(*arg, false);
             }
+            ExprData::Scan { axis, arg, .. } => {
+                if let Ok(Type::Tile(tile)) = type_of(k, *arg)
+                    && let Some(&Extent::Sym(extent)) = tile.shape.get(*axis as usize)
+                    && let Some(chosen) = self.unpromised(extent)
+                {
+                    self.refuse(e, chosen, "where this scan begins".to_owned());
+                }
+                self.computed(*arg, false);
+            }
             ExprData::Mma(m) => {
                 self.counted(e, [(m.a, 1), (m.b, 0)].as_slice());
                 [m.a, m.b, m.c].into_iter().for_each(|child| self.computed(child, false));

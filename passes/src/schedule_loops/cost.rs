@@ -120,6 +120,10 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
             let of = fixed_shape(k, *arg).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads);
             return of + ACROSS + arithmetic(k, *arg, threads);
         }
+        // A combination for every bit of an element's place.
+        ExprData::Scan { axis, .. } => fixed_shape(k, e)
+            .and_then(|shape| Some(u64::from(shape.get(*axis as usize)?.next_power_of_two().ilog2())))
+            .unwrap_or(1),
         ExprData::Iota { .. } => return 0,
         _ => 0,
     };

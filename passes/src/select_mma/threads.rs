@@ -116,7 +116,10 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
     }
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
     let each = OF_ROW[usize::from(elements > SHORT)];
-    let threads = (elements / each).next_power_of_two().clamp(fewest, u64::from(MAX_THREADS));
+    // Of rows that are scanned further warps would repeat what others have.
+    let most = reduced.scanned_rows().map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
+    let most = most.clamp(fewest, u64::from(MAX_THREADS));
+    let threads = (elements / each).next_power_of_two().clamp(fewest, most);
     let message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / threads);
     cx.remark_note(k.name_span, message, "`threads` in the schedule says how many there are");
     i64::try_from(threads).ok()

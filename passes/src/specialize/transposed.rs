@@ -86,6 +86,9 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         ExprData::Reduce { op, axis, parts, arg } => {
             ExprData::Reduce { op, axis: axis_of(axis), parts, arg: pushed(k, arg, flip) }
         }
+        ExprData::Scan { op, axis, exclusive, arg } => {
+            ExprData::Scan { op, axis: axis_of(axis), exclusive, arg: pushed(k, arg, flip) }
+        }
         ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },
     };
     k.expr(data, span)

@@ -57,6 +57,11 @@ impl Lower<'_> {
             out.reduced.push((e, reduced));
             return Ok(());
         }
+        if matches!(self.k.exprs[e], ExprData::Scan { .. }) {
+            let scanned = self.scan(e)?;
+            out.reduced.push((e, scanned));
+            return Ok(());
+        }
         if let ExprData::Ref(v) = self.k.exprs[e]
             && let Some(init) = self.deferred.init(v)
             && out.deferred.iter().all(|(w, ..)| *w != v)
@@ -247,5 +252,37 @@ impl Lower<'_> {
         let mut small = shape;
         small[axis as usize] = 1 << parts.count_ones();
         Ok(Reduced { layout: reduction.layout, dim_bits: Dims::of(&small), regs })
+    }
+
+    /// Computes a scan.
+    fn scan(&mut self, e: Expr) -> Result<Reduced, Reported> {
+        let ExprData::Scan { op, axis, exclusive, arg } = self.k.exprs[e] else {
+            return Err(self.unsupported(e, "this scan"));
+        };
+        let (Some(Subject { layout, shape, elem }), Some(found)) = (self.subject(arg), self.scan_of(arg, axis)) else {
+            return Err(self.unsupported(e, "a scan of a tile that meets no register tile"));
+        };
+        let steps = match found {
+            Ok(steps) => steps,
+            Err(why) => return Err(self.no_scan(e, why)),
+        };
+        let (Some(Join::Number(class, combine)), Some(held)) =
+            (Join::of(op, elem), Held::of(&layout, Dims::of(&shape).extents()))
+        else {
+            return Err(self.unsupported(e, NO_WHOLE_TILE));
+        };
+        let scope = Scope { layout: layout.clone(), dim_bits: Dims::of(&shape) };
+        let mut operands = self.operands(arg, &scope, &CopyAttrs::default(), None)?;
+        if operands.reads_memory() {
+            return Err(
+                self.unsupported(e, "a scan that reads memory; copy the window to a register tile, and scan that")
+            );
+        }
+        let all: Vec<usize> = (0..1usize << layout.value_bits()).filter(|&v| held.has(v)).collect();
+        let xs = self.compute_group(arg, &mut operands, 0, &all)?;
+        let front = exclusive.then(|| self.front(op, elem, class));
+        let found = self.scanned(all.into_iter().zip(xs).collect(), (class, combine), &steps, front);
+        let regs = (0..1usize << layout.value_bits()).map(|v| found.get(&v).copied()).collect();
+        Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }
 }

@@ -97,7 +97,7 @@ impl Lower<'_> {
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
             ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
-            ExprData::Reduce { .. } => self.eval_reduced(e, operands, group, class),
+            ExprData::Reduce { .. } | ExprData::Scan { .. } => self.eval_reduced(e, operands, group, class),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
             ExprData::View(_) => match self.elements[e] {

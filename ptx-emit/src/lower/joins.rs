@@ -97,6 +97,15 @@ impl Lower<'_> {
         self.emit.def(Class::Pred, compare(if larger { Op::Gt } else { Op::Lt }), [x.into(), than.into()])
     }
 
+    /// What lanes have that differ in some bits of their numbers: all of them get the same, for a sum of two does not depend on which is first.
+    pub(super) fn combine_lanes(&mut self, mut x: Reg, class: Class, combine: P, lanes: &[u32]) -> Reg {
+        for &lane in lanes {
+            let other = shuffle(self, x, class, lane);
+            x = self.emit.def(class, combine, [x.into(), other.into()]);
+        }
+        x
+    }
+
     /// What all lanes have that differ in some bits of their numbers, joined: the number, the condition, or the place.
     pub(super) fn join_lanes(&mut self, join: Join, part: Part, lanes: &[u32]) -> Reg {
         match join {

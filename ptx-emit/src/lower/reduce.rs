@@ -7,7 +7,6 @@
 
 use super::joins::{Join, Part};
 use super::scope::Scope;
-use super::shuffles::shuffle;
 use super::state::Lower;
 use super::tile::{Tile, compute_class};
 use crate::inst::{Class, Operand, Reg};
@@ -16,7 +15,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::ExprData;
-use tilec_ir::layout::{NoReduction, Reduction, RegLayout};
+use tilec_ir::layout::{NoReduction, Reduction, RegLayout, ScanBit};
 use tilec_ir::types::{Elem, ElemRef, Partial};
 use tilec_ir::typing::{Type, layout_of, type_of};
 
@@ -35,11 +34,32 @@ impl Lower<'_> {
         axis: u32,
         parts: u32,
     ) -> Option<(Result<Reduction, NoReduction>, Subject)> {
+        let subject = self.subject(arg)?;
+        Some((subject.layout.reduction(&subject.shape, axis as usize, parts), subject))
+    }
+
+    /// A tile that is reduced or scanned, if it has a layout.
+    pub(super) fn subject(&self, arg: Expr) -> Option<Subject> {
         let Ok(Type::Tile(t)) = type_of(self.k, arg) else { return None };
         let ElemRef::Known(elem) = t.elem else { return None };
-        let (shape, layout) = (t.known_shape()?, layout_of(self.k, arg)?);
-        let found = layout.reduction(&shape, axis as usize, parts);
-        Some((found, Subject { layout, shape, elem }))
+        Some(Subject { layout: layout_of(self.k, arg)?, shape: t.known_shape()?, elem })
+    }
+
+    /// Where the bits of an element's number along a dimension are, if `arg` can be scanned along it.
+    pub(super) fn scan_of(&self, arg: Expr, axis: u32) -> Option<Result<Vec<ScanBit>, NoReduction>> {
+        let subject = self.subject(arg)?;
+        Some(subject.layout.scan(&subject.shape, axis as usize))
+    }
+
+    pub(super) fn no_scan(&mut self, e: Expr, why: NoReduction) -> Reported {
+        let why = match why {
+            NoReduction::Warps => "elements along it are in several warps",
+            NoReduction::Layout => "its layout mixes its dimensions",
+        };
+        self.unsupported(
+            e,
+            &format!("a scan of a tile that has a layout: {why}; leave the layout out to have one found"),
+        )
     }
 
     /// Refuses an expression that has no layout: for a reduction in it that cannot be computed, if there is one.
@@ -51,6 +71,11 @@ impl Lower<'_> {
             {
                 return self.no_reduction(e, axis, why);
             }
+            if let ExprData::Scan { axis, arg, .. } = self.k.exprs[e]
+                && let Some(Err(why)) = self.scan_of(arg, axis)
+            {
+                return self.no_scan(e, why);
+            }
             rest.extend(self.k.children(e));
         }
         self.unsupported(e, what)
@@ -61,15 +86,6 @@ impl Lower<'_> {
             NoReduction::Warps => self.across_warps(e, axis),
             NoReduction::Layout => self.unsupported(e, "a reduction of a tile whose layout mixes its dimensions"),
         }
-    }
-
-    /// What lanes have that differ in some bits of their numbers: all of them get the same, for a sum of two does not depend on which is first.
-    pub(super) fn combine_lanes(&mut self, mut x: Reg, class: Class, combine: P, lanes: &[u32]) -> Reg {
-        for &lane in lanes {
-            let other = shuffle(self, x, class, lane);
-            x = self.emit.def(class, combine, [x.into(), other.into()]);
-        }
-        x
     }
 
     /// A tile of parts with its parts put together.

@@ -391,8 +391,18 @@ impl Writer<'_> {
                 6 if tile.len() > 1 => {
                     let name = self.name("m");
                     let d = self.random.below(tile.len() as u64);
-                    let how =
-                        self.random.of(&["sum", "maximum", "minimum", "product", "any", "all", "argmax", "argmin"]);
+                    let how = self.random.of(&[
+                        "sum",
+                        "maximum",
+                        "minimum",
+                        "product",
+                        "any",
+                        "all",
+                        "argmax",
+                        "argmin",
+                        "scan_sum",
+                        "scan_maximum",
+                    ]);
                     match how {
                         "any" | "all" => {
                             self.line(&format!("let {name} = {how}({at} > 0, {d})"));

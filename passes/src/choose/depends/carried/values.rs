@@ -50,6 +50,15 @@ impl Tiles<'_> {
                 self.reduced(*op, *axis, kind, along)
             }
             ExprData::Reduce { arg, .. } => mixed(&[self.apart(*arg)]),
+            ExprData::Scan { axis, arg, .. } => {
+                let kind = self.apart(*arg);
+                match kind {
+                    _ if self.is_along_tile(*arg, *axis) => mixed(&[kind]),
+                    Kind::Zero | Kind::Fixed => Kind::Fixed,
+                    Kind::Each { axes, .. } if axes >> axis & 1 == 0 => Kind::Each { axes, pad: Pad::UNKNOWN },
+                    _ => mixed(&[kind]),
+                }
+            }
             ExprData::Transpose(arg) => self.apart(*arg).transposed(),
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {

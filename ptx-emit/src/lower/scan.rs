@@ -1,0 +1,128 @@
+//! Scans: bit by bit of an element's number along the dimension, the lowest first, what the upper half of a block has is added to the sum of the lower half.
+//!
+//! A bit of a register's number takes an operation for each element of the upper half; one of a lane's number a shuffle for each block of a thread, and an operation and
+//! a choice for each element. So the order is that of the numbers of elements, whichever threads hold them.
+
+use super::shuffles::shuffle;
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use std::collections::BTreeMap;
+use tilec_ir::layout::ScanBit;
+use tilec_ir::numerics::cast::int_format;
+use tilec_ir::ops::ReduceOp;
+use tilec_ir::types::Elem;
+
+/// What is in front of the first element.
+#[derive(Clone, Copy)]
+pub(super) struct Front {
+    /// As the program has it.
+    shown: Reg,
+    /// What every number stays what it is with: a zero has a sign, and a NaN loses against an infinity.
+    neutral: Reg,
+}
+
+impl Lower<'_> {
+    /// What is in front of the first element of such a scan.
+    pub(super) fn front(&mut self, op: ReduceOp, elem: Elem, class: Class) -> Front {
+        let both = |shown, neutral| Front { shown, neutral };
+        if let Some(format) = int_format(elem) {
+            let shown = match op {
+                ReduceOp::Sum => 0,
+                ReduceOp::Product => 1,
+                ReduceOp::Maximum => format.min(),
+                _ => format.max(),
+            };
+            // A word of 32 bits has its bits, whatever its sign.
+            let shown = if class == Class::B32 { i64::from(shown as i32) } else { shown as i64 };
+            let shown = self.int_literal(shown, class);
+            return both(shown, shown);
+        }
+        let (shown, neutral) = match op {
+            ReduceOp::Sum => (0.0, -0.0),
+            ReduceOp::Product => (1.0, 1.0),
+            ReduceOp::Maximum => (f64::NEG_INFINITY, f64::NAN),
+            _ => (f64::INFINITY, f64::NAN),
+        };
+        both(self.literal(shown, class), self.literal(neutral, class))
+    }
+
+    /// What each of a thread's elements has up to itself; with a `front`, up to the one before.
+    pub(super) fn scanned(
+        &mut self,
+        xs: BTreeMap<usize, Reg>,
+        (class, combine): (Class, P),
+        steps: &[ScanBit],
+        front: Option<Front>,
+    ) -> BTreeMap<usize, Reg> {
+        let mut found: BTreeMap<usize, Option<Reg>> =
+            xs.iter().map(|(&v, &x)| (v, front.is_none().then_some(x))).collect();
+        // Sums of blocks, by the first register of each.
+        let mut whole = xs;
+        let (mut within, mut behind_first) = (0usize, None);
+        for (i, step) in steps.iter().enumerate() {
+            let mut next = BTreeMap::new();
+            let last = i + 1 == steps.len();
+            match *step {
+                ScanBit::Register(bit) => {
+                    let bit = 1usize << bit;
+                    for (&v, x) in found.iter_mut().filter(|(v, _)| *v & bit != 0) {
+                        let lower = whole[&(v & !within & !bit)];
+                        *x = Some(match *x {
+                            Some(x) => self.emit.def(class, combine, [lower.into(), x.into()]),
+                            None => lower,
+                        });
+                    }
+                    for (&block, &lower) in whole.iter().filter(|&(block, _)| !last && block & bit == 0) {
+                        let both = match whole.get(&(block | bit)) {
+                            Some(&upper) => self.emit.def(class, combine, [lower.into(), upper.into()]),
+                            None => lower,
+                        };
+                        next.insert(block, both);
+                    }
+                    within |= bit;
+                }
+                ScanBit::Lane(lane) => {
+                    let upper = self.has_lane_bit(lane);
+                    for (&block, &own) in &whole {
+                        let other = shuffle(self, own, class, lane);
+                        for (_, x) in found.iter_mut().filter(|(v, _)| *v & !within == block) {
+                            let (with, without) = match (*x, front) {
+                                (Some(x), _) => (self.emit.def(class, combine, [other.into(), x.into()]), x),
+                                (None, Some(front)) => (other, front.neutral),
+                                (None, None) => unreachable!("bug: an element up to itself is one"),
+                            };
+                            *x = Some(self.choose(upper, with, without));
+                        }
+                        if !last {
+                            next.insert(block, self.emit.def(class, combine, [own.into(), other.into()]));
+                        }
+                    }
+                    behind_first = Some(match behind_first {
+                        Some(before) => self.emit.def(Class::Pred, P::OrPred, [Operand::Reg(before), upper.into()]),
+                        None => upper,
+                    });
+                }
+            }
+            whole = next;
+        }
+        let Some(front) = front else { return found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect() };
+        let mut all = BTreeMap::new();
+        for (v, x) in found {
+            let x = match (x, behind_first) {
+                (None, _) => front.shown,
+                (Some(x), Some(behind)) if v & within == 0 => self.choose(behind, x, front.shown),
+                (Some(x), _) => x,
+            };
+            all.insert(v, x);
+        }
+        all
+    }
+
+    /// Whether a bit of the lane's number is set.
+    fn has_lane_bit(&mut self, bit: u32) -> Reg {
+        let tid = self.tid();
+        let masked = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(1 << bit)]);
+        self.emit.pure(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)])
+    }
+}

@@ -202,6 +202,12 @@ for target in sm_80 sm_90a; do
         done
         check $rows --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
     done
+    for n in 1 17 1000 4093 70001; do
+        check argmax --target $target -D ALIGN=1 M=37 N=$n
+        check cumsum --target $target -D ALIGN=1 M=37 N=$n
+    done
+    check argmax --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
+    check topk --target $target -D BN=4096,ALIGN=1 M=37 N=4093
     check rotary --target $target L=37 H=3
     for m in 1 17 1000; do
         check embedding --target $target -D ALIGN=1 M=$m V=7 N=263

@@ -29,6 +29,7 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("softmax", Reference::Rows(Rows::Softmax)),
     ("cross_entropy", Reference::Rows(Rows::CrossEntropy)),
     ("argmax", Reference::Rows(Rows::ArgMax)),
+    ("topk", Reference::Rows(Rows::TopK)),
     ("cumsum", Reference::Rows(Rows::CumSum)),
     ("rms_norm", Reference::Rows(Rows::RmsNorm)),
     ("layer_norm", Reference::Rows(Rows::LayerNorm)),

@@ -19,6 +19,8 @@ pub enum Rows {
     ArgMax,
     /// Sums up to each element.
     CumSum,
+    /// The greatest elements, as many as `Y` has columns, the greatest first and NaN before it, and their `Places`.
+    TopK,
 }
 
 impl Rows {
@@ -32,6 +34,7 @@ impl Rows {
             "cross_entropy" => Some(Rows::CrossEntropy),
             "argmax" => Some(Rows::ArgMax),
             "cumsum" => Some(Rows::CumSum),
+            "topk" => Some(Rows::TopK),
             _ => None,
         }
     }
@@ -67,6 +70,11 @@ impl Rows {
                 }
                 Rows::ArgMax => vec![argmax(&row)],
                 Rows::CumSum => sums(&row),
+                Rows::TopK => {
+                    let (places, values) = greatest(&row, after[find(after, "Y")?].extent(1));
+                    put(after, "Places", i, &places)?;
+                    values
+                }
                 Rows::Softmax => softmax(&row),
                 Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
                 Rows::LayerNorm => {
@@ -105,6 +113,14 @@ fn argmax(row: &[f64]) -> f64 {
     let nan = row.iter().position(|x| x.is_nan());
     let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     nan.or_else(|| row.iter().position(|&x| x == top)).map_or(0.0, |at| at as f64)
+}
+
+fn greatest(row: &[f64], many: i64) -> (Vec<f64>, Vec<f64>) {
+    let rank = |x: f64| if x.is_nan() { (1, 0.0) } else { (0, x) };
+    let mut order: Vec<usize> = (0..row.len()).collect();
+    order.sort_by(|&a, &b| rank(row[b]).partial_cmp(&rank(row[a])).unwrap_or(std::cmp::Ordering::Equal));
+    order.truncate(usize::try_from(many).unwrap_or(0));
+    (order.iter().map(|&at| at as f64).collect(), order.iter().map(|&at| row[at]).collect())
 }
 
 fn sums(row: &[f64]) -> Vec<f64> {

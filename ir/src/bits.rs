@@ -61,6 +61,11 @@ impl Bits {
         self.bytes_of(index)
     }
 
+    /// The byte in which element `index` of a run begins.
+    pub const fn byte_with(self, index: u64) -> u64 {
+        index / 8 * self.0 as u64 + index % 8 * self.0 as u64 / 8
+    }
+
     /// Bytes of an element that begins and ends with one; `None` of those that share bytes.
     pub const fn whole_bytes(self) -> Option<u32> {
         if self.0.is_multiple_of(8) { Some(self.0 / 8) } else { None }
@@ -104,6 +109,7 @@ mod tests {
     fn only_whole_bytes_have_addresses() {
         assert_eq!((NIBBLE.whole_bytes(), HALF.whole_bytes()), (None, Some(2)));
         assert_eq!((NIBBLE.byte_at(6), HALF.byte_at(5)), (3, 10));
+        assert_eq!((NIBBLE.byte_with(6), NIBBLE.byte_with(7), HALF.byte_with(5)), (3, 3, 10));
         assert!(std::panic::catch_unwind(|| NIBBLE.byte_at(5)).is_err());
     }
 

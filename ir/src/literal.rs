@@ -56,6 +56,8 @@ fn int_format(elem: Elem) -> Option<IntFormat> {
     Some(match elem {
         Elem::I8 => IntFormat::S8,
         Elem::U8 => IntFormat::U8,
+        Elem::I4 => IntFormat::S4,
+        Elem::U4 => IntFormat::U4,
         Elem::I32 => IntFormat::S32,
         Elem::U32 => IntFormat::U32,
         Elem::I64 => IntFormat::S64,

@@ -15,7 +15,7 @@ use crate::typing::type_of;
 pub fn computed_in(elem: Elem) -> Elem {
     match elem {
         Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => Elem::F32,
-        Elem::I8 | Elem::U8 => Elem::I32,
+        Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Elem::I32,
         Elem::F32 | Elem::F64 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => elem,
     }
 }

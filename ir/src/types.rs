@@ -60,6 +60,10 @@ elems! {
     E4M3 "e4m3" 8 Float;
     /// 8-bit float, 5 exponent bits, 2 fraction bits.
     E5M2 "e5m2" 8 Float;
+    /// Signed integer of four bits, two to a byte.
+    I4 "i4" 4 Int;
+    /// Unsigned integer of four bits, two to a byte.
+    U4 "u4" 4 Int;
     /// Signed byte.
     I8 "i8" 8 Int;
     /// Unsigned byte.

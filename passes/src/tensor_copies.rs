@@ -58,6 +58,9 @@ pub(crate) fn fits_unconverted(
     if attrs.vec.is_some() || attrs.unaligned().is_some() || attrs.threads.is_some() || attrs.is_matrix() {
         return Err(Refused::asked(format!("how threads copy `{name}` is written")));
     }
+    if known_elem(k, from.base).size().whole_bytes().is_none() {
+        return Err(shares_bytes(k, from.base).into());
+    }
     if tensor.pointers
         || tensor.shape.len() > MAX_TENSOR_RANK
         || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
@@ -102,10 +105,18 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 
+/// Why a tensor of small elements is copied by threads.
+fn shares_bytes(k: &Kernel, tensor: Value) -> String {
+    format!("elements of `{}` share bytes, and tensor maps are of whole bytes", k.values[tensor].name)
+}
+
 /// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.
 pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
     let name = &k.values[tensor].name;
     let elem = elem_of(k, tensor)?;
+    if elem.size().whole_bytes().is_none() {
+        return Some((shares_bytes(k, tensor), String::new()));
+    }
     let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     let Some(contiguous) = contiguous_dim(k, tensor) else {
         return Some((format!("no dimension of `{name}` has stride 1"), String::new()));

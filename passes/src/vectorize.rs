@@ -21,7 +21,7 @@ use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -81,6 +81,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
         };
+        if vec == 1 && attrs.reduce.is_none() && shares_bytes(k, dst) {
+            result = result.and(half_stored(k, cx, (span, &what), dst, &provable));
+            continue;
+        }
         // An asynchronous copy has no narrow form.
         let too_narrow = attrs.is_asynchronous() && widest(k, &views, vec) < 32;
         if too_narrow && cx.options.plain_layouts() {
@@ -119,6 +123,37 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
+/// Whether a copy stores elements that share bytes to memory.
+fn shares_bytes(k: &Kernel, dst: Expr) -> bool {
+    memory_views(k, dst).iter().any(|to| known_elem(k, to.base).size().whole_bytes().is_none())
+}
+
+/// Refuses a store of a part of a byte: another thread would store the rest of it.
+fn half_stored(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    (span, what): (Span, &str),
+    dst: Expr,
+    provable: &Width,
+) -> Result<(), Reported> {
+    let name = resolve_view(k, dst).map_or_else(String::new, |to| k.values[to.base].name.clone());
+    let message = format!("{what} stores single elements of `{name}`, which share bytes");
+    let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message);
+    if !provable.why.is_empty() {
+        d = d.with_note(provable.why.clone());
+    }
+    let way = match provable.missing.as_str() {
+        "" => {
+            "a thread stores whole bytes: along the contiguous dimension windows begin at even places, extents and other strides are even, and what is \
+               stored is contiguous in the same order"
+        }
+        _ => {
+            "a thread stores whole bytes: say `multiple 2` or more behind the tensor, and begin windows at even places"
+        }
+    };
+    Err(cx.report(d.with_note(way)))
+}
+
 /// Of what threads combine with memory, as many elements at once as an instruction does.
 fn combined(k: &Kernel, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
     let elem = resolve_view(k, dst).and_then(|to| elem_of(k, to.base));
@@ -139,8 +174,10 @@ fn width(
     attrs: &CopyAttrs,
     (views, shape): (&[ResolvedView], &[u64]),
     provable: &Width,
-    (span, what): (tilec_ir::diag::Span, &str),
+    (span, what): (Span, &str),
 ) -> Result<u32, Reported> {
+    // Of elements that share bytes a whole byte.
+    let least = views.iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1).min(provable.elems);
     match attrs.vec {
         Some(asked)
             if asked > provable.elems && cx.options.plain_layouts() && asked <= promised(k, facts, views, shape) =>
@@ -160,7 +197,7 @@ fn width(
         None if cx.enabled || attrs.is_asynchronous() => Ok(provable.elems),
         None => {
             cx.remark(span, format!("{what} moves one element per access: the pass is switched off"));
-            Ok(1)
+            Ok(least)
         }
     }
 }

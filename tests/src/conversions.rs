@@ -82,7 +82,13 @@ enum Way {
     Store,
 }
 
+/// What a tensor must promise for elements that share bytes to be stored.
+pub(crate) fn promise(elem: Elem) -> &'static str {
+    if elem.size().whole_bytes().is_none() { " multiple 8" } else { "" }
+}
+
 fn source(from: Elem, to: Elem, way: Way) -> String {
+    let promise = promise(to);
     let (from, to) = (from.name(), to.name());
     let converted = match way {
         Way::Cast => format!("copy cast<{to}>(x) -> Y[b * {TILE}..]"),
@@ -90,7 +96,7 @@ fn source(from: Elem, to: Elem, way: Way) -> String {
         Way::Store => format!("copy x -> Y[b * {TILE}..]"),
     };
     format!(
-        "kernel f(X: gmem {from}[N], Y: gmem {to}[N]) grid (b: ceildiv(N, {TILE})) {{
+        "kernel f(X: gmem {from}[N], Y: gmem {to}[N]{promise}) grid (b: ceildiv(N, {TILE})) {{
             var x = reg {from}[{TILE}]
             copy X[b * {TILE}..] -> x
             {converted}
@@ -99,8 +105,9 @@ fn source(from: Elem, to: Elem, way: Way) -> String {
 }
 
 fn bytes(elem: Elem, encodings: &[u64]) -> Vec<u8> {
-    let size = elem.addressed_bytes() as usize;
-    encodings.iter().flat_map(|x| x.to_le_bytes().into_iter().take(size)).collect()
+    let mut out = vec![0; elem.bytes_of(encodings.len() as u64) as usize];
+    encodings.iter().enumerate().for_each(|(i, &x)| data::set_word(elem, &mut out, i, x));
+    out
 }
 
 pub(crate) fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64]) -> Vec<Number> {
@@ -132,7 +139,7 @@ pub(crate) fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), 
     let n = input.len();
     let given = bytes(from, input);
     let x = device.alloc(given.len() as u64).unwrap();
-    let y = device.alloc((n * to.addressed_bytes() as usize) as u64).unwrap();
+    let y = device.alloc(to.bytes_of(n as u64)).unwrap();
     device.upload(x, &given).unwrap();
     let params = vec![x.to_le_bytes().to_vec(), y.to_le_bytes().to_vec(), (n as u32).to_le_bytes().to_vec()];
     let launch = &done.kernels[0].contract;
@@ -144,7 +151,7 @@ pub(crate) fn simulated(source: &str, target: Target, (from, to): (Elem, Elem), 
         params,
     };
     device.run(&program, &launch, &Options::default()).unwrap();
-    let out = device.download(y, n * to.addressed_bytes() as usize).unwrap();
+    let out = device.download(y, to.bytes_of(n as u64) as usize).unwrap();
     (0..n).map(|i| data::get_exact(to, &out, i)).collect()
 }
 
@@ -161,6 +168,8 @@ fn same(a: Number, b: Number) -> bool {
 /// What integers become, from the documents and not from the code.
 fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
     let (name, ends) = match to {
+        Elem::I4 => ("i4", (-8, 7)),
+        Elem::U4 => ("u4", (0, 15)),
         Elem::I8 => ("i8", (-128, 127)),
         Elem::U8 => ("u8", (0, 255)),
         Elem::I32 => ("i32", (-(1 << 31), (1 << 31) - 1)),
@@ -181,7 +190,7 @@ fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
         return Some(if x.is_nan() { number(none) } else { saturated(x.round_ties_even() as i128) });
     }
     Some(match (from, name) {
-        (Elem::I64, _) | (_, "i8" | "u8" | "i64") => saturated(x.to_i128()),
+        (Elem::I64, _) | (_, "i4" | "u4" | "i8" | "u8" | "i64") => saturated(x.to_i128()),
         (_, "u32") => number(x.to_i128().rem_euclid(1 << 32)),
         _ => number(x.to_i128().wrapping_add(1 << 31).rem_euclid(1 << 32) - (1 << 31)),
     })
@@ -238,9 +247,9 @@ fn integer_arithmetic_is_that_of_the_registers() {
     for elem in numeric().filter(|e| !e.is_float()) {
         let input = encodings(elem);
         for e in ["x + x", "x * x", "0 - x", "-x", "abs(x)", "x - 3 * x", "max(x, x * 3)", "select(x < x + x, x, 7)"] {
-            let name = elem.name();
+            let (name, promise) = (elem.name(), promise(elem));
             let source = format!(
-                "kernel f(X: gmem {name}[N], Y: gmem {name}[N]) grid (b: ceildiv(N, {TILE})) {{
+                "kernel f(X: gmem {name}[N], Y: gmem {name}[N]{promise}) grid (b: ceildiv(N, {TILE})) {{
                     var x = reg {name}[{TILE}]
                     copy X[b * {TILE}..] -> x
                     var y = reg {name}[{TILE}]

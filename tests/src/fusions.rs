@@ -19,6 +19,8 @@ pub enum Fusion {
     RmsNorm,
     /// `Y = X·W + Z·B`.
     Lora,
+    /// `C = A·B`, `B = (W - zero) * scale`; without a tensor `zero` that is 0.
+    Weights,
 }
 
 impl Fusion {
@@ -30,6 +32,7 @@ impl Fusion {
             "gemm_softmax" => Fusion::Softmax,
             "gemm_rmsnorm" => Fusion::RmsNorm,
             "lora" => Fusion::Lora,
+            "weights" => Fusion::Weights,
             _ => return None,
         })
     }
@@ -75,6 +78,14 @@ impl Fusion {
             Fusion::Lora => {
                 let (layer, low) = (sums(of("X")?, of("W")?), sums(of("Z")?, of("B")?));
                 ("Y", Box::new(move |i, j| layer(i, j) + low(i, j)))
+            }
+            Fusion::Weights => {
+                let (a, w, scale, zero) = (of("A")?, of("W")?, of("scale")?, of("zero").ok());
+                let weight = move |k: i64, j: i64| {
+                    let zero = zero.map_or(0.0, |zero| zero.data[zero.at(k, j)]);
+                    (w.data[w.at(k, j)] - zero) * scale.data[scale.at(k, j)]
+                };
+                ("C", Box::new(move |i, j| (0..w.extent(0)).map(|k| a.data[a.at(i, k)] * weight(k, j)).sum()))
             }
         };
         let result = &mut after[find(result)?];

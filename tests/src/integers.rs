@@ -16,7 +16,9 @@ struct Type {
     signed: bool,
 }
 
-const TYPES: [Type; 5] = [
+const TYPES: [Type; 7] = [
+    Type { elem: Elem::I4, bits: 4, register: 32, signed: true },
+    Type { elem: Elem::U4, bits: 4, register: 32, signed: false },
     Type { elem: Elem::I8, bits: 8, register: 32, signed: true },
     Type { elem: Elem::U8, bits: 8, register: 32, signed: false },
     Type { elem: Elem::I32, bits: 32, register: 32, signed: true },

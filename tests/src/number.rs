@@ -19,6 +19,11 @@ pub enum Format {
     E5M2,
     /// IEEE 754 binary64.
     F64,
+    /// An integer of four bits, two to a byte: here in one of its own.
+    Nibble {
+        /// Two's complement.
+        signed: bool,
+    },
     /// An integer of so many bytes.
     Int {
         /// 1, 2, 4 or 8.
@@ -39,6 +44,8 @@ impl Format {
             "e5m2" => Some(Format::E5M2),
             "f32" => Some(Format::F32),
             "f64" => Some(Format::F64),
+            "i4" => Some(Format::Nibble { signed: true }),
+            "u4" => Some(Format::Nibble { signed: false }),
             _ => {
                 let (signed, bits) = match (name.strip_prefix('i'), name.strip_prefix('u')) {
                     (Some(bits), _) => (true, bits),
@@ -61,6 +68,8 @@ impl Format {
             Format::E5M2 => "e5m2",
             Format::F32 => "f32",
             Format::F64 => "f64",
+            Format::Nibble { signed: true } => "i4",
+            Format::Nibble { signed: false } => "u4",
             Format::Int { bytes: 1, signed: true } => "i8",
             Format::Int { bytes: 1, signed: false } => "u8",
             Format::Int { bytes: 2, signed: true } => "i16",
@@ -72,15 +81,20 @@ impl Format {
         }
     }
 
-    /// Bytes of an element.
+    /// Bytes of an element, by itself.
     pub fn bytes(self) -> usize {
         match self {
             Format::F16 | Format::BF16 => 2,
-            Format::E4M3 | Format::E5M2 => 1,
+            Format::E4M3 | Format::E5M2 | Format::Nibble { .. } => 1,
             Format::F32 | Format::TF32 => 4,
             Format::F64 => 8,
             Format::Int { bytes, .. } => usize::from(bytes),
         }
+    }
+
+    /// Elements that share a byte.
+    pub fn to_a_byte(self) -> usize {
+        if matches!(self, Format::Nibble { .. }) { 2 } else { 1 }
     }
 
     /// Bits of the significand, the hidden one included; of an integer, all bits but the sign.
@@ -92,6 +106,7 @@ impl Format {
             Format::BF16 => 8,
             Format::F32 => 24,
             Format::F64 => 53,
+            Format::Nibble { signed } => 4 - u32::from(signed),
             Format::Int { bytes, signed } => 8 * u32::from(bytes) - u32::from(signed),
         }
     }
@@ -105,8 +120,12 @@ impl Format {
     /// number that they can. Subnormal results are out of scope.
     pub fn stored(self, x: f64) -> f64 {
         let clamp = |x: f64, limit: f64| x.clamp(-limit, limit);
-        if let Format::Int { bytes, signed } = self {
-            let bits = 8 * i32::from(bytes);
+        let integer = match self {
+            Format::Nibble { signed } => Some((4, signed)),
+            Format::Int { bytes, signed } => Some((8 * i32::from(bytes), signed)),
+            _ => None,
+        };
+        if let Some((bits, signed)) = integer {
             let (low, high) =
                 if signed { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)) } else { (0.0, 2f64.powi(bits)) };
             return x.round_ties_even().clamp(low, high - 1.0);
@@ -138,6 +157,7 @@ impl Format {
             Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
             Format::F64 => x.to_le_bytes().to_vec(),
             // What does not fit is cut off, as `holds` then finds.
+            Format::Nibble { .. } => vec![(x as i128 & 15) as u8],
             Format::Int { bytes, .. } => (x as i128).to_le_bytes()[..usize::from(bytes)].to_vec(),
         }
     }
@@ -152,6 +172,10 @@ impl Format {
             (Format::F16, &[a, b, ..]) => f16_value(u16::from_le_bytes([a, b])),
             (Format::BF16, &[a, b, ..]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
             (Format::F64, &[a, b, c, d, e, f, g, h, ..]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            (Format::Nibble { signed }, &[a, ..]) => {
+                let x = f64::from(a & 15);
+                if signed && x >= 8.0 { x - 16.0 } else { x }
+            }
             (Format::Int { bytes: n, signed }, _) => {
                 let Some(bytes) = bytes.get(..usize::from(n)) else { return f64::NAN };
                 let sign = if signed && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 };

@@ -91,7 +91,7 @@ impl Problem {
             let mut tensor = Tensor { modes, ..Tensor::new(name, &shape, &strides)? };
             let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
             tensor.randomize(&mut random, run.range);
-            if matches!(elem, Elem::U8 | Elem::U32) {
+            if matches!(elem, Elem::U4 | Elem::U8 | Elem::U32) {
                 tensor.data.iter_mut().for_each(|x| *x = x.abs());
             }
             tensors.push(tensor);

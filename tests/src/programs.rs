@@ -19,6 +19,8 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_softmax", Reference::Fusion(Fusion::Softmax)),
     ("gemm_rmsnorm", Reference::Fusion(Fusion::RmsNorm)),
     ("lora", Reference::Fusion(Fusion::Lora)),
+    ("gemm_w4a16", Reference::Fusion(Fusion::Weights)),
+    ("gemm_w8a16", Reference::Fusion(Fusion::Weights)),
     ("gemm_fused", Reference::Fused),
     ("gemm_gathered", Reference::Gathers(Gathers::Product)),
     ("embedding_backward", Reference::Gathers(Gathers::EmbeddingBackward)),
@@ -55,6 +57,8 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("swiglu", 1e-3),
     ("gemm_softmax", 1e-3),
     ("gemm_rmsnorm", 1e-3),
+    ("gemm_w4a16", 1e-3),
+    ("gemm_w8a16", 1e-3),
 ];
 
 /// Examples that are for other targets than the first.

@@ -9,6 +9,7 @@
 use crate::golden;
 use crate::number::Format;
 use crate::problem::{self, GAP, Run, Tensor};
+use std::collections::BTreeMap;
 use std::fmt;
 use tilec::contract::{Dimension, LaunchFile, Param, ParamKind, Scratch, TensorMapParam, TensorParam};
 use tilec::{Args, Compiled, Contract, expr};
@@ -364,18 +365,33 @@ impl<'a> Placed<'a> {
     }
 
     fn part(&self, device: &mut Device, part: usize, of: &Place) -> Result<u64, Box<Report>> {
-        let (size, align) = (self.format.bytes(), of.align as usize);
+        let (size, shared, align) = (self.format.bytes(), self.format.to_a_byte(), of.align as usize);
+        let bytes = (self.span * size).div_ceil(shared);
         // An odd multiple of the alignment, so that no larger one holds by chance.
         let head = if align < ALLOCATION { align * of.multiple } else { align - ALLOCATION };
-        let address = device.alloc_behind(head as u64, (self.span * size) as u64)?;
-        device.make_gap(address, self.span * size)?;
+        let address = device.alloc_behind(head as u64, bytes as u64)?;
+        device.make_gap(address, bytes)?;
         if of.reads_gaps {
-            device.upload(address, &vec![NO_NUMBER; self.span * size])?;
+            device.upload(address, &vec![NO_NUMBER; bytes])?;
         }
+        // What shares a byte is put together: elements without a neighbour lie beside a zero.
+        let mut places: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for a in self.addresses(part) {
-            let at = address + ((a - part * self.span) * size) as u64;
+            let index = a - part * self.span;
+            let own = self.format.encode(self.meant.data[a]);
+            match places.get_mut(&(index / shared * size)) {
+                Some(byte) => byte[0] |= own[0] << (index % shared * 4),
+                None => {
+                    let shift = index % shared * 4;
+                    let own = own.into_iter().map(|byte| if shared > 1 { byte << shift } else { byte });
+                    places.insert(index / shared * size, own.collect());
+                }
+            }
+        }
+        for (at, encoded) in places {
+            let at = address + at as u64;
             device.fill_gap(at, size)?;
-            device.upload(at, &self.format.encode(self.meant.data[a]))?;
+            device.upload(at, &encoded)?;
             if of.empty {
                 device.forget(at, size)?;
             }
@@ -390,15 +406,20 @@ impl<'a> Placed<'a> {
     }
 
     fn compare(&self, device: &Device, expected: &Tensor, tolerance: f64) -> Result<(), String> {
-        let size = self.format.bytes();
+        let (size, shared) = (self.format.bytes(), self.format.to_a_byte());
         let mut actual = Tensor { data: vec![GAP; expected.data.len()], ..expected.clone() };
         for (i, part) in self.parts.iter().enumerate() {
-            let bytes = device.download(*part, self.span * size).map_err(|e| e.to_string())?;
+            let bytes = device.download(*part, (self.span * size).div_ceil(shared)).map_err(|e| e.to_string())?;
             for a in self.addresses(i) {
                 if tolerance == 0.0 && !self.format.holds(expected.data[a]) && !expected.data[a].is_nan() {
                     return Err(format!("the case is not exact: `{}` would hold {}", expected.name, expected.data[a]));
                 }
-                actual.data[a] = self.format.decode(&bytes[(a - i * self.span) * size..]);
+                let index = a - i * self.span;
+                let own = &bytes[index / shared * size..];
+                actual.data[a] = match index % shared {
+                    0 => self.format.decode(own),
+                    half => self.format.decode(&[own[0] >> (4 * half)]),
+                };
             }
         }
         problem::same_within(tolerance, std::slice::from_ref(expected), &[actual])

@@ -48,12 +48,43 @@ pub fn get_exact(elem: Elem, bytes: &[u8], index: usize) -> interp::Number {
     element(elem, word(elem, bytes, index))
 }
 
-/// The encoding of element `index` of a tensor in memory.
-fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
-    let size = width(elem);
+/// The encoding of element `index` of a tensor in memory. Of elements that share a byte the first has its lowest bits.
+pub(crate) fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
+    let Some(size) = elem.size().whole_bytes().map(|size| size as usize) else {
+        let (byte, shift) = place(elem, index);
+        return u64::from(bytes[byte] >> shift) & mask(elem);
+    };
     let mut word = [0; 8];
     word[..size].copy_from_slice(&bytes[index * size..][..size]);
     u64::from_le_bytes(word)
+}
+
+/// Sets the encoding of element `index` of a tensor in memory; elements beside it in its byte stay.
+pub fn set_word(elem: Elem, bytes: &mut [u8], index: usize, word: u64) {
+    let Some(size) = elem.size().whole_bytes().map(|size| size as usize) else {
+        let (byte, shift) = place(elem, index);
+        let (own, others) = ((word & mask(elem)) as u8, !((mask(elem) as u8) << shift));
+        bytes[byte] = bytes[byte] & others | own << shift;
+        return;
+    };
+    bytes[index * size..][..size].copy_from_slice(&word.to_le_bytes()[..size]);
+}
+
+/// The bytes in which a run of elements lies.
+pub(crate) fn bytes_of(elem: Elem, run: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let bits = elem.bits() as usize;
+    run.start * bits / 8..(run.end * bits).div_ceil(8)
+}
+
+/// The byte of an element that shares it, and the bit of that byte with which it begins.
+fn place(elem: Elem, index: usize) -> (usize, usize) {
+    let bits = elem.bits() as usize;
+    (index * bits / 8, index * bits % 8)
+}
+
+/// The bits of an encoding.
+fn mask(elem: Elem) -> u64 {
+    u64::MAX >> (64 - elem.bits())
 }
 
 /// The first `span` elements of a tensor in memory, exactly.
@@ -66,8 +97,7 @@ pub(crate) fn numbers(elem: Elem, bytes: &[u8], span: usize) -> interp::Numbers 
 
 /// Sets element `index` of a tensor in memory.
 pub fn set(elem: Elem, bytes: &mut [u8], index: usize, x: f64) {
-    let size = width(elem);
-    bytes[index * size..][..size].copy_from_slice(&encode(elem, x).to_le_bytes()[..size]);
+    set_word(elem, bytes, index, encode(elem, x));
 }
 
 /// Sets element `index` of a tensor in memory to a value of its type.
@@ -75,14 +105,7 @@ pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) 
     match x {
         interp::Number::Float(x) => set(elem, bytes, index, x),
         interp::Number::Wide(x) => {
-            let size = width(elem);
-            let bits = int_format(elem).saturate(i128::from(x)) as u64;
-            bytes[index * size..][..size].copy_from_slice(&bits.to_le_bytes()[..size]);
+            set_word(elem, bytes, index, int_format(elem).saturate(i128::from(x)) as u64);
         }
     }
-}
-
-/// Bytes of an element, which the host reads and writes by itself.
-pub(crate) fn width(elem: Elem) -> usize {
-    usize::try_from(elem.addressed_bytes()).expect("a few bytes")
 }

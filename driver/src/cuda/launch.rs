@@ -101,7 +101,7 @@ impl TensorMap {
             Elem::F32 | Elem::TF32 => 7,
             Elem::F64 => 8,
             Elem::BF16 => 9,
-            Elem::Bool => return None,
+            Elem::I4 | Elem::U4 | Elem::Bool => return None,
         })
     }
 

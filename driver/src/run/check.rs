@@ -6,7 +6,7 @@
 //! the device's error is at most `c * K * S`, with `c` from how the executing hardware aligns and truncates the products
 //! of a step.
 
-use crate::contract::encode::width;
+use crate::contract::encode::word;
 use crate::run::bind::TensorPlan;
 use crate::run::data::{POISON, get_exact};
 use std::fmt::Write as _;
@@ -101,7 +101,7 @@ pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool
     if plan.access.reads() || float_format(plan.elem).is_none() {
         return (count, first);
     }
-    let size = width(plan.elem);
+    let size = plan.elem.bytes_of(1) as usize;
     plan.while_each(|index, offset| {
         let bytes = after.get(offset * size..(offset + 1) * size);
         if bytes.is_some_and(|bytes| bytes.iter().all(|&b| b == POISON)) {
@@ -118,8 +118,7 @@ pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool
 pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expected<'_>) -> Verdict {
     let mut verdict =
         Verdict { weak: expected.drowned, unwritten: unwritten(plan, after, || true), ..Verdict::default() };
-    let size = width(plan.elem);
-    let mut element = vec![false; before.len() / size.max(1)];
+    let mut element = vec![false; before.len() * 8 / plan.elem.bits() as usize];
     plan.for_each(|index, offset| {
         element[offset] = true;
         verdict.elements += 1;
@@ -145,8 +144,8 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
         }
     });
     for (i, _) in element.iter().enumerate().filter(|(_, is)| !**is) {
-        let range = i * size..(i + 1) * size;
-        verdict.stray_bytes += before[range.clone()].iter().zip(&after[range]).filter(|(a, b)| a != b).count() as u64;
+        let changed = word(plan.elem, before, i) ^ word(plan.elem, after, i);
+        verdict.stray_bytes += changed.to_le_bytes().iter().filter(|byte| **byte != 0).count() as u64;
     }
     verdict
 }

@@ -1,11 +1,10 @@
 //! Reproducible contents of tensors, and elements as bytes.
 
 use crate::console::clock::Clock;
-pub(crate) use crate::contract::encode::numbers;
-use crate::contract::encode::width;
-pub use crate::contract::encode::{decode, element, encode, encode_number, get, get_exact, set, set_exact};
+pub use crate::contract::encode::{decode, element, encode, encode_number, get, get_exact, set, set_exact, set_word};
+pub(crate) use crate::contract::encode::{numbers, word};
 use crate::run::bind::TensorPlan;
-use tilec_ir::types::Elem;
+use tilec_ir::numerics::cast::has_negatives;
 
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
@@ -77,7 +76,7 @@ pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Ve
         return bytes;
     }
     let mut random = Random::new(seed, &plan.name);
-    let unsigned = matches!(plan.elem, Elem::U8 | Elem::U32 | Elem::Bool);
+    let unsigned = !has_negatives(plan.elem);
     clock.begin(format!("filling `{}`", plan.name), plan.count());
     plan.while_each(|_, offset| {
         set(plan.elem, &mut bytes, offset, random.number(data, unsigned));
@@ -110,7 +109,6 @@ pub fn poisoned(plan: &TensorPlan, clock: &mut Clock) -> Vec<u8> {
 /// The memory of a tensor whose elements are `packed`: raw bytes in row-major order of the index, without gaps. `None`: those
 /// are not as many bytes as the elements have. If the clock has no time for it, elements or bytes are missing.
 pub fn unpacked(plan: &TensorPlan, packed: &[u8], clock: &mut Clock) -> Option<Vec<u8>> {
-    let size = width(plan.elem);
     if u64::try_from(packed.len()).ok()? != plan.elem.bytes_of(plan.count()) {
         return None;
     }
@@ -118,12 +116,11 @@ pub fn unpacked(plan: &TensorPlan, packed: &[u8], clock: &mut Clock) -> Option<V
     if bytes.len() < length(plan) {
         return Some(bytes);
     }
-    let mut chunks = packed.chunks_exact(size);
+    let mut next = 0;
     clock.begin(format!("filling `{}`", plan.name), plan.count());
     plan.while_each(|_, offset| {
-        if let Some(chunk) = chunks.next() {
-            bytes[offset * size..][..size].copy_from_slice(chunk);
-        }
+        set_word(plan.elem, &mut bytes, offset, word(plan.elem, packed, next));
+        next += 1;
         clock.more()
     });
     Some(bytes)
@@ -131,9 +128,12 @@ pub fn unpacked(plan: &TensorPlan, packed: &[u8], clock: &mut Clock) -> Option<V
 
 /// The elements of a tensor in memory, in the form that [`unpacked`] takes.
 pub fn packed(plan: &TensorPlan, bytes: &[u8]) -> Vec<u8> {
-    let size = width(plan.elem);
-    let mut out = Vec::new();
-    plan.for_each(|_, offset| out.extend_from_slice(&bytes[offset * size..][..size]));
+    let mut out = vec![0; plan.elem.bytes_of(plan.count()) as usize];
+    let mut next = 0;
+    plan.for_each(|_, offset| {
+        set_word(plan.elem, &mut out, next, word(plan.elem, bytes, offset));
+        next += 1;
+    });
     out
 }
 
@@ -141,6 +141,7 @@ pub fn packed(plan: &TensorPlan, bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::contract::Access;
+    use tilec_ir::types::Elem;
 
     fn clock() -> Clock {
         Clock::new(std::time::Duration::from_secs(3600), false)
@@ -168,7 +169,7 @@ mod tests {
                 set(elem, &mut bytes, 1, x);
                 assert_eq!(get(elem, &bytes, 1), x, "{}", elem.name());
             }
-            if !matches!(elem, Elem::U8 | Elem::U32 | Elem::Bool) {
+            if has_negatives(elem) {
                 set(elem, &mut bytes, 1, -2.0);
                 assert_eq!(get(elem, &bytes, 1), -2.0, "{}", elem.name());
             }
@@ -181,6 +182,10 @@ mod tests {
         let bytes = unpacked(&by_columns, &[1, 2, 3, 4, 5, 6], &mut clock()).expect("six elements");
         assert_eq!(bytes[..10], [1, 4, POISON, POISON, 2, 5, POISON, POISON, 3, 6]);
         assert_eq!(packed(&by_columns, &bytes), [1, 2, 3, 4, 5, 6]);
+        let nibbles = TensorPlan { elem: Elem::U4, ..by_columns.clone() };
+        let bytes = unpacked(&nibbles, &[0x21, 0x43, 0x65], &mut clock()).expect("six elements");
+        assert_eq!(bytes[..5], [0x41, 0xff, 0x52, 0xff, 0x63]);
+        assert_eq!(packed(&nibbles, &bytes), [0x21, 0x43, 0x65]);
         assert!(unpacked(&by_columns, &[0; 5], &mut clock()).is_none());
         assert!(unpacked(&by_columns, &[0; 7], &mut clock()).is_none());
     }

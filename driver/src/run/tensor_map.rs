@@ -44,6 +44,7 @@ impl Description {
                 Elem::BF16 => TensorElement::Bf16,
                 Elem::F32 | Elem::TF32 => TensorElement::F32,
                 Elem::F64 => TensorElement::F64,
+                Elem::I4 | Elem::U4 => panic!("bug: a tensor map of elements that share bytes"),
             },
             address,
             dims: self.extents.clone(),

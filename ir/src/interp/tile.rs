@@ -8,6 +8,7 @@ use super::bounds::{Bound, spread_of};
 use super::numbers::moved;
 use super::{Number, Numbers};
 use crate::numerics::{cast, float_format};
+use crate::rounding::computed_in;
 use crate::types::{Elem, ElemClass};
 use std::borrow::Cow;
 
@@ -217,8 +218,7 @@ pub(super) fn computed(elem: Elem, x: f64) -> f64 {
 
 /// A literal or an index beside elements of type `elem`: as exact as they are computed.
 fn literal(elem: Elem, x: Number) -> Number {
-    let computed_in = if elem.is_float() && elem != Elem::F64 { Elem::F32 } else { elem };
-    convert_number(if matches!(x, Number::Wide(_)) { Elem::I64 } else { Elem::F64 }, computed_in, x)
+    convert_number(if matches!(x, Number::Wide(_)) { Elem::I64 } else { Elem::F64 }, computed_in(elem), x)
 }
 
 /// Integers in the register of type `elem`, which has 64 bits or, for all others, 32.

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | any | a float | the nearest, ties to even; 8-bit floats saturate |
 //! | a float | an integer | the nearest, ties to even, saturated; of a NaN [`of_nan`] |
-//! | i8, u8, i32, u32 | i32, u32 | the same 32 bits: the value modulo 2^32 |
+//! | i4, u4, i8, u8, i32, u32 | i32, u32 | the same 32 bits: the value modulo 2^32 |
 //! | any other integer | an integer | the nearest: i64 holds all, narrower ones saturate |
 //!
 //! Integers of up to 32 bits are computed in registers of 32, so the third row changes nothing there.
@@ -17,11 +17,18 @@ pub fn int_format(elem: Elem) -> Option<IntFormat> {
     match elem {
         Elem::I8 => Some(IntFormat::S8),
         Elem::U8 | Elem::Bool => Some(IntFormat::U8),
+        Elem::I4 => Some(IntFormat::S4),
+        Elem::U4 => Some(IntFormat::U4),
         Elem::I32 => Some(IntFormat::S32),
         Elem::U32 => Some(IntFormat::U32),
         Elem::I64 => Some(IntFormat::S64),
         Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2 => None,
     }
+}
+
+/// Whether a type has numbers below zero.
+pub fn has_negatives(elem: Elem) -> bool {
+    int_format(elem).is_none_or(|format| format.signed)
 }
 
 /// The format of the register in which an integer type is computed: 64 bits, or 32 for all narrower types.
@@ -42,7 +49,7 @@ pub fn to_float(to: Elem, x: f64) -> f64 {
         Elem::F32 => f64::from(x as f32),
         Elem::E4M3 => FloatFormat::E4M3.round_with(x, Overflow::Saturate),
         Elem::E5M2 => FloatFormat::E5M2.round_with(x, Overflow::Saturate),
-        Elem::F64 | Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => x,
+        Elem::F64 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => x,
     }
 }
 
@@ -85,7 +92,7 @@ pub fn float_to_int(from: Elem, to: IntFormat, x: f64) -> i128 {
 
 /// Whether a conversion between integers keeps the 32 bits of a register and not the value.
 pub fn keeps_bits(from: Elem, to: Elem) -> bool {
-    let narrow = matches!(from, Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32);
+    let narrow = matches!(from, Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32);
     narrow && from != to && matches!(to, Elem::I32 | Elem::U32)
 }
 

@@ -14,6 +14,10 @@ pub struct IntFormat {
 }
 
 impl IntFormat {
+    /// 4-bit two's complement.
+    pub const S4: Self = Self { name: "s4", bits: 4, signed: true };
+    /// 4-bit unsigned.
+    pub const U4: Self = Self { name: "u4", bits: 4, signed: false };
     /// 8-bit two's complement.
     pub const S8: Self = Self { name: "s8", bits: 8, signed: true };
     /// 8-bit unsigned.

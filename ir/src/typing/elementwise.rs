@@ -65,20 +65,23 @@ fn unite(num: Num, shape: Shape) -> Type {
 
 /// The type that values of both types convert to without loss of range.
 fn join_known(a: Elem, b: Elem) -> Option<Elem> {
-    /// Steps of the two chains; types on one step do not mix.
+    /// Steps of the two chains; types on one step do not mix, nor does one with a sign and a larger one without.
     fn step(e: Elem) -> u8 {
         match e {
-            Elem::E4M3 | Elem::E5M2 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 0,
-            Elem::F32 | Elem::I32 | Elem::U32 => 1,
-            Elem::F64 | Elem::I64 => 2,
-            Elem::Bool => 3,
+            Elem::I4 | Elem::U4 => 0,
+            Elem::E4M3 | Elem::E5M2 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 1,
+            Elem::F32 | Elem::I32 | Elem::U32 => 2,
+            Elem::F64 | Elem::I64 => 3,
+            Elem::Bool => 4,
         }
     }
     if a == b {
         return Some(a);
     }
     let (lo, hi) = if step(a) < step(b) { (a, b) } else { (b, a) };
-    let joins = lo.class() == hi.class() && step(lo) < step(hi) && !(lo == Elem::I8 && hi == Elem::U32);
+    let signed = |e: Elem| matches!(e, Elem::I4 | Elem::I8);
+    let unsigned = |e: Elem| matches!(e, Elem::U8 | Elem::U32);
+    let joins = lo.class() == hi.class() && step(lo) < step(hi) && !(signed(lo) && unsigned(hi));
     joins.then_some(hi)
 }
 

@@ -22,6 +22,8 @@ fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
         | Elem::E5M2
         | Elem::I8
         | Elem::U8
+        | Elem::I4
+        | Elem::U4
         | Elem::U32
         | Elem::I64
         | Elem::Bool => false,

@@ -24,6 +24,8 @@ const BANKS: u64 = 128;
 const ACCESS: u64 = 2;
 /// Two barriers, in issue slots of a warp: what it does not issue while it waits.
 const BARRIERS: u64 = 40;
+/// More than any layout costs in which threads store whole bytes: what stores a part of one is refused.
+const PART_OF_A_BYTE: u64 = 1 << 40;
 /// Registers that are read of other lanes for one, up to which an exchange by shuffles is cheaper than one through shared memory.
 const MOST_CHOICES: u64 = 4;
 
@@ -41,6 +43,9 @@ pub(super) fn access(access: &Access, layout: &RegLayout, shape: &[u64]) -> u64 
     let lanes = WARP.ilog2().min(layout.thread_bits());
     // Of threads that hold the same element one stores it.
     let warps = layout.thread().cols().iter().skip(lanes as usize).filter(|&&c| access.load || c != 0).count();
+    if run < access.least() {
+        return PART_OF_A_BYTE;
+    }
     // In quarters.
     let passes = match access.global {
         true => sectors(access, layout, &bits, run),

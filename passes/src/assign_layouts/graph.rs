@@ -78,6 +78,13 @@ pub(super) struct Access {
     pub(super) plain: bool,
 }
 
+impl Access {
+    /// Neighbours that a thread must own: of elements that share bytes it stores whole bytes.
+    pub(super) fn least(&self) -> u32 {
+        if self.load { 1 } else { self.elem.per(1).min(self.width) }
+    }
+}
+
 /// How the layouts of the nodes of an edge go together.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Relation {

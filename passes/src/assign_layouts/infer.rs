@@ -202,6 +202,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        self.whole_bytes();
         // The larger ones first: others follow.
         let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
         rest.sort_by_key(|&n| std::cmp::Reverse(graph.nodes[n].shape.iter().product::<u64>()));
@@ -214,12 +215,29 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Neighbours that a thread has where an access is coalesced, as a power of two.
+    fn chunk(&self, access: &Access) -> u32 {
+        if self.wide { access.width.max(1).ilog2() } else { access.least().ilog2() }
+    }
+
+    /// Where elements share bytes, a candidate in which threads store whole ones.
+    fn whole_bytes(&mut self) {
+        let graph = self.graph;
+        for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
+            for access in node.accesses.iter().filter(|a| a.least() > 1) {
+                if let Some(layout) = self.coalesced(n, Some(access)) {
+                    self.begin(n, layout);
+                }
+            }
+        }
+    }
+
     /// The layout of a tile that an access prefers, or, without one, that deals single elements out to threads.
     fn coalesced(&self, n: NodeId, access: Option<&Access>) -> Option<RegLayout> {
         let node = &self.graph.nodes[n];
         let last = node.shape.len().saturating_sub(1);
-        let (contiguous, width) = access.map_or((last, 1), |a| (a.dim.unwrap_or(last), a.width));
-        let chunk = if self.wide { width.max(1).ilog2() } else { 0 };
+        let contiguous = access.and_then(|a| a.dim).unwrap_or(last);
+        let chunk = access.map_or(0, |a| self.chunk(a));
         coalesced_for(&node.shape, contiguous, chunk, &self.reduced_along(n), self.threads)
     }
 
@@ -230,7 +248,7 @@ impl<'a> Search<'a> {
         if !self.labels[n].last().is_some_and(repeats) {
             return;
         }
-        let chunk = if self.wide { access.width.max(1).ilog2() } else { 0 };
+        let chunk = self.chunk(access);
         let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
         if let Some(layout) = coalesced_for(&node.shape, contiguous, chunk, &[], self.threads) {
             self.begin(n, layout);

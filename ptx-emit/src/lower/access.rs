@@ -83,6 +83,18 @@ impl Lower<'_> {
         }
     }
 
+    /// Of elements that share a byte, the bit of it with which one begins.
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn half_of(&mut self, access: &mut Access, v: usize) -> Result<Operand, Reported> {
+        match &mut access.window {
+            Window::Global(w) => self.global_half(w, &access.layout, v),
+            Window::Shared(w) => Ok(self.shared_half(w, v)),
+            Window::Fragment(_) => panic!("bug: accesses to scratch memory are of whole registers"),
+        }
+    }
+
     /// Access to a tile of scratch memory, 16 bytes at a time.
     fn fragment_access(
         &mut self,

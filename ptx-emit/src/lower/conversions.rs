@@ -35,6 +35,7 @@ impl Lower<'_> {
                 let bits = self.emit.def(Class::B32, P::AndB32, [raw.into(), Operand::Imm(0xffff_e000)]);
                 self.emit.def(Class::F32, P::MovF32B32, [bits.into()])
             }
+            Elem::I4 | Elem::U4 => self.nibble((raw, 0), elem),
             Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, [raw.into()]),
             Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, [raw.into()]),
             Elem::E4M3 | Elem::E5M2 => {
@@ -90,6 +91,16 @@ impl Lower<'_> {
             }
             (Class::B32, Elem::I8) => self.emit.def(Class::B32, P::CvtSatS8S32, [x.into()]),
             (Class::B32, Elem::U8) => self.emit.def(Class::B32, P::CvtSatU8S32, [x.into()]),
+            (Class::B32, Elem::I4 | Elem::U4) => {
+                let (low, high) = if to == Elem::I4 { (-8, 7) } else { (0, 15) };
+                let above = self.emit.def(Class::B32, P::MaxS32, [x.into(), Operand::Imm(low)]);
+                self.emit.def(Class::B32, P::MinS32, [above.into(), Operand::Imm(high)])
+            }
+            (Class::F32 | Class::F64, Elem::I4 | Elem::U4) => {
+                let round = if class == Class::F32 { P::CvtRniS32F32 } else { P::CvtRniS32F64 };
+                let whole = self.emit.def(Class::B32, round, [x.into()]);
+                return self.narrow(whole, to);
+            }
             (Class::F32 | Class::F64, Elem::I8 | Elem::U8) => {
                 let round = if class == Class::F32 { P::CvtRniS32F32 } else { P::CvtRniS32F64 };
                 let whole = self.emit.def(Class::B32, round, [x.into()]);
@@ -110,8 +121,10 @@ impl Lower<'_> {
             (Class::F32, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F32, [x.into()]),
             (Class::F64, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F64, [x.into()]),
             (Class::B32, Elem::I64) => self.emit.def(Class::B64, P::CvtS64S32, [x.into()]),
-            (Class::B64, Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32) => {
+            (Class::B64, Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32) => {
                 let (low, high) = match to {
+                    Elem::I4 => (-8, 7),
+                    Elem::U4 => (0, 15),
                     Elem::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
                     Elem::U8 => (0, i64::from(u8::MAX)),
                     Elem::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),

@@ -3,6 +3,7 @@
 //! They are loaded in front of the statement. Nobody writes them, and an index that is cut off at the ends of the tensor is at the address of an element
 //! wherever it stands: so a load is as pure as arithmetic, shared, and computed where its index is known.
 
+use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -67,6 +68,10 @@ impl Lower<'_> {
                 terms.push((index, stride));
             }
         }
+        if elem.size().whole_bytes().is_none() {
+            let found = self.load_half(base, &terms, elem);
+            return Ok(self.or_zero(found, inside));
+        }
         let address = self.pointer_by_depth(base, &terms, i64::from(elem.addressed_bytes()));
         let (class, load) = match elem {
             Elem::I8 => (Class::B32, P::LdGlobalNcS8),
@@ -76,8 +81,27 @@ impl Lower<'_> {
             other => panic!("bug: an index is made of an element of {}", other.name()),
         };
         let found = self.emit.pure(class, load, [Operand::Addr { base: AddrBase::Reg(address), offset: 0 }]);
-        let Some(inside) = inside else { return Ok(found) };
+        Ok(self.or_zero(found, inside))
+    }
+
+    /// A number where something holds, and zero elsewhere.
+    fn or_zero(&mut self, found: Reg, inside: Option<Reg>) -> Reg {
+        let Some(inside) = inside else { return found };
+        let class = self.emit.func.regs[found];
         let choose = if class == Class::B64 { P::SelpB64 } else { P::SelpB32 };
-        Ok(self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()]))
+        self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()])
+    }
+
+    /// An element of four bits: the half of a byte.
+    fn load_half(&mut self, base: Reg, terms: &[(Int, Int)], elem: Elem) -> Reg {
+        let base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
+        let place = self.pointer_by_depth(base, terms, 1);
+        let byte = self.emit.pure(Class::B64, P::ShrU64, [place.into(), Operand::Imm(1)]);
+        let low = self.emit.pure(Class::B32, P::CvtU32U64, [place.into()]);
+        let bit = self.bit_of_half(low);
+        let loaded =
+            self.emit.pure(Class::B32, P::LdGlobalNcU8, [Operand::Addr { base: AddrBase::Reg(byte), offset: 0 }]);
+        let field = if elem == Elem::I4 { P::BfeS32 } else { P::BfeU32 };
+        self.emit.pure(Class::B32, field, [loaded.into(), bit.into(), Operand::Imm(4)])
     }
 }

@@ -80,8 +80,8 @@ impl Lower<'_> {
                     Kind::Number(class) => class,
                 };
                 let at = self.eval(index, operands, group, own)?;
-                let bytes = self.elem_of_expr(index).is_some_and(|elem| elem == Elem::U8);
-                let xs = at.into_iter().map(|at| self.element(table, at, bytes)).collect::<Vec<_>>();
+                let of = self.elem_of_expr(index);
+                let xs = at.into_iter().map(|at| self.element(table, at, of)).collect::<Vec<_>>();
                 Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
             }
             ExprData::Op { op, args } => match op.domain() {

@@ -106,7 +106,8 @@ impl Lower<'_> {
         check: Option<&[u32]>,
     ) -> Result<GlobalWindow, Reported> {
         let tensor = view.base;
-        let bytes = i64::from(self.elem(tensor).expect("specialised").addressed_bytes());
+        let own = self.elem(tensor).expect("specialised").size().whole_bytes();
+        let (bytes, halves) = (own.map_or(1, i64::from), own.is_none());
         let tid = self.tid();
         let kept = view.kept();
         let mut dims = Vec::new();
@@ -156,7 +157,7 @@ impl Lower<'_> {
             shift += bits;
         }
         let (pointers, chain) = (Vec::new(), Vec::new());
-        Ok(GlobalWindow { view: view.clone(), pointers, dims, bytes, chain, rounded: false, shift: None })
+        Ok(GlobalWindow { view: view.clone(), pointers, dims, bytes, halves, chain, rounded: false, shift: None })
     }
 
     /// The bits of a coordinate that number blocks: `mask` has those that the window's coordinates have.
@@ -209,7 +210,10 @@ impl Lower<'_> {
     /// The pointer to the thread's first element; induced if the innermost loop moves the window.
     fn window_pointer(&mut self, w: &mut GlobalWindow, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view.clone(), w.bytes);
-        let base = self.base(view)?;
+        let mut base = self.base(view)?;
+        if w.halves {
+            base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
+        }
         let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
             return self.first_pointer(w, base, blocks);
         };
@@ -458,7 +462,7 @@ impl Lower<'_> {
         Some(self.emit.depth_of(reg))
     }
 
-    /// The address of the element with register index `v`.
+    /// The address of the element with register index `v`, or of the byte that it shares.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -468,6 +472,37 @@ impl Lower<'_> {
         layout: &RegLayout,
         v: usize,
     ) -> Result<Operand, Reported> {
+        let (reg, rest) = self.global_place(w, layout, v)?;
+        if !w.halves {
+            return Ok(Operand::at(reg, rest));
+        }
+        let byte = self.emit.pure(Class::B64, P::ShrU64, [reg.into(), Operand::Imm(1)]);
+        Ok(Operand::at(byte, rest / 2))
+    }
+
+    /// Of elements that share a byte, the bit of it with which the one with register index `v` begins.
+    ///
+    /// # Errors
+    /// As those of [`Lower::global_address`].
+    pub(super) fn global_half(
+        &mut self,
+        w: &mut GlobalWindow,
+        layout: &RegLayout,
+        v: usize,
+    ) -> Result<Operand, Reported> {
+        let (reg, _) = self.global_place(w, layout, v)?;
+        let low = self.emit.pure(Class::B32, P::CvtU32U64, [reg.into()]);
+        Ok(self.bit_of_half(low).into())
+    }
+
+    /// 4 for an odd number, 0 for an even one.
+    pub(super) fn bit_of_half(&mut self, number: Reg) -> Reg {
+        let odd = self.emit.pure(Class::B32, P::AndB32, [number.into(), Operand::Imm(1)]);
+        self.emit.pure(Class::B32, P::ShlB32, [odd.into(), Operand::Imm(2)])
+    }
+
+    /// Where the element with register index `v` is: a pointer, and what is added to it, in bytes or halves of bytes, of these an even number.
+    fn global_place(&mut self, w: &mut GlobalWindow, layout: &RegLayout, v: usize) -> Result<(Reg, i64), Reported> {
         let index = layout.at(0, v as u64);
         let mut immediate = 0i64;
         let mut runtime: Vec<u64> = Vec::new();
@@ -490,7 +525,11 @@ impl Lower<'_> {
             reg = self.emit.pure(Class::B64, P::AddS64, [reg.into(), Operand::Imm(rest)]);
             rest = 0;
         }
-        Ok(Operand::at(reg, rest))
+        if w.halves && rest % 2 != 0 {
+            reg = self.emit.pure(Class::B64, P::AddS64, [reg.into(), Operand::Imm(1)]);
+            rest -= 1;
+        }
+        Ok((reg, rest))
     }
 
     /// The pointer moved by register coordinates along run-time strides: from the last one made if only one coordinate

@@ -33,10 +33,15 @@ impl Lower<'_> {
                 self.emit.pure(class, shift, [a.into(), by])
             }
             // The bits of an element are those of its own type.
-            (Op::BitNot, &[a]) if elem == Elem::U8 => self.emit.pure(class, P::XorB32, [a.into(), Operand::Imm(0xff)]),
+            (Op::BitNot, &[a]) if matches!(elem, Elem::U4 | Elem::U8) => {
+                self.emit.pure(class, P::XorB32, [a.into(), Operand::Imm((1 << elem.bits()) - 1)])
+            }
             (Op::Popcount, &[a]) => {
-                let byte = matches!(elem, Elem::I8 | Elem::U8);
-                let a = if byte { self.emit.pure(class, P::AndB32, [a.into(), Operand::Imm(0xff)]) } else { a };
+                let a = if elem.bits() < 32 {
+                    self.emit.pure(class, P::AndB32, [a.into(), Operand::Imm((1 << elem.bits()) - 1)])
+                } else {
+                    a
+                };
                 let count = self.emit.pure(Class::B32, pick(P::PopcB32, P::PopcB64), [a.into()]);
                 self.convert(count, class)
             }

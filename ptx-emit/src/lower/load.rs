@@ -35,6 +35,9 @@ impl Lower<'_> {
         if elem == tile.elem {
             let groups = std::mem::take(&mut access.groups);
             let preds = access.preds.clone();
+            if elem.bits() == 4 {
+                return self.load_nibbles(src, &mut access, &groups, &preds, tile, attrs.keep);
+            }
             if elem.bits() == 8 {
                 return self.load_bytes(src, &mut access, &groups, &preds, tile, attrs.keep);
             }
@@ -170,6 +173,9 @@ impl Lower<'_> {
         group: &[usize],
         pred: Option<Reg>,
     ) -> Result<Vec<Reg>, Reported> {
+        if elem.bits() == 4 {
+            return self.load_nibble_group(e, access, elem, group, pred);
+        }
         if elem.bits() == 8 {
             return self.load_byte_group(e, access, elem, group, pred);
         }

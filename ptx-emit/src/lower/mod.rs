@@ -8,7 +8,7 @@
 //! | state | `state`: what all share; `threads`: who a thread is |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `matrices`, `runs` |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise`, `joins`, `reduce` and `scan`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
@@ -53,6 +53,7 @@ mod matrices;
 mod mbarriers;
 mod mma;
 mod modes;
+mod nibbles;
 mod numbers;
 mod operands;
 mod packing;
@@ -184,7 +185,10 @@ impl Lower<'_> {
             let data = &self.k.values[v];
             let name = format!("{}_{}", self.k.name, data.name);
             match &data.def {
-                ValueDef::Tensor(_) => {
+                ValueDef::Tensor(t) => {
+                    if t.pointers && self.elem(v).is_some_and(|elem| elem.size().whole_bytes().is_none()) {
+                        return Err(self.unsupported_at(data.span, "arrays of pointers to elements that share bytes"));
+                    }
                     let align = self.pointer_align(v);
                     let index = self.param(name, ParamTy::GlobalPtr, Some(align));
                     let generic = self.emit.pure(Class::B64, P::LdParamU64, [Operand::param(index, 0)]);

@@ -1,10 +1,14 @@
-//! Bytes of registers: taken out, and put together by `prmt`, which picks any four bytes of two registers. Four bytes of
+//! Bytes and halves of bytes of registers: taken out, and put together by `prmt`, which picks any four bytes of two registers. Four bytes of
 //! four registers take three of them, but the first two of a 4x4 transposition serve two results each ([`Pairs`]).
 
 use super::state::Lower;
 use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::types::Elem;
+
+/// An element of four bits: the register, and which of its eight.
+pub(super) type Nibble = (Reg, usize);
 
 /// Registers already made of bytes `2h, 2h + 1` of two registers, interleaved: (first, second, `h`) and the result. Valid as
 /// long as the registers keep their values.
@@ -77,5 +81,56 @@ impl Lower<'_> {
             let reg = self.assemble(&whole, &mut pairs);
             self.mov(tile.regs[i], reg);
         }
+    }
+
+    /// The number of an element.
+    pub(super) fn nibble(&mut self, (reg, at): Nibble, elem: Elem) -> Reg {
+        let field = if elem == Elem::I4 { P::BfeS32 } else { P::BfeU32 };
+        self.emit.def(Class::B32, field, [reg.into(), Operand::Imm(4 * at as i64), Operand::Imm(4)])
+    }
+
+    /// A register of up to eight elements; what is left is of no meaning.
+    pub(super) fn assemble_nibbles(&mut self, nibbles: &[Nibble]) -> Reg {
+        // Halves of bytes that stay together are bytes.
+        let bytes = nibbles.chunks(2).map(|pair| match *pair {
+            [(a, i), (b, j)] if a == b && j == i + 1 && i.is_multiple_of(2) => Some((a, i / 2)),
+            _ => None,
+        });
+        if let Some(bytes) = bytes.collect::<Option<Vec<_>>>() {
+            return self.assemble(&bytes, &mut Pairs::default());
+        }
+        let (first, at) = nibbles[0];
+        let mut word = match at {
+            0 => first,
+            _ => self.emit.def(Class::B32, P::ShrU32, [first.into(), Operand::Imm(4 * at as i64)]),
+        };
+        for (i, &(reg, at)) in nibbles.iter().enumerate().skip(1) {
+            let own = match at {
+                0 => reg,
+                _ => self.emit.def(Class::B32, P::ShrU32, [reg.into(), Operand::Imm(4 * at as i64)]),
+            };
+            let place = Operand::Imm(4 * i as i64);
+            word = self.emit.def(Class::B32, P::BfiB32, [own.into(), word.into(), place, Operand::Imm(4)]);
+        }
+        word
+    }
+
+    /// Puts elements into a tile; the others stay.
+    pub(super) fn set_nibbles(&mut self, tile: &Tile, nibbles: &[(usize, Nibble)]) {
+        let mut source: Vec<Option<Nibble>> = vec![None; tile.len()];
+        for &(v, n) in nibbles {
+            source[v] = Some(n);
+        }
+        let mut words = Vec::new();
+        for (i, part) in source.chunks(tile.per_register).enumerate() {
+            if part.iter().all(Option::is_none) {
+                continue;
+            }
+            let own = |n: usize| tile.nibble_of(i * tile.per_register + n);
+            let whole: Vec<Nibble> = part.iter().enumerate().map(|(n, s)| s.unwrap_or(own(n))).collect();
+            words.push((tile.regs[i], self.assemble_nibbles(&whole)));
+        }
+        // All are read before the first is written.
+        words.into_iter().for_each(|(reg, word)| self.mov(reg, word));
     }
 }

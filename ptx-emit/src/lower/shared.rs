@@ -9,7 +9,7 @@
 use super::ints::Int;
 use super::rings::{Position, Ring, Turn};
 use super::state::Lower;
-use super::windows::{Panels, SharedWindow, place_of};
+use super::windows::{Half, Panels, SharedWindow, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
@@ -166,34 +166,46 @@ impl Lower<'_> {
         let smem = k.tile_ty(v).and_then(|t| t.smem_layout.clone()).expect("the swizzle pass lays out every buffer");
         let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
         // Window coordinates to byte offsets, as one linear map over the window's column-major index.
-        let bytes = u64::from(elem.addressed_bytes());
+        let size = elem.size();
         let total: u32 = window.iter().sum();
         let kept = view.kept();
         let panels = Panels::of(&smem, elem.size());
-        let to_bytes = |index: u64| place_of(&smem, index, window, &kept) * bytes;
-        let thread_cols: Vec<u64> = (0..layout.thread_bits()).map(|i| to_bytes(layout.thread_col(i))).collect();
-        let value_cols: Vec<u64> = (0..layout.value_bits()).map(|i| to_bytes(layout.value_col(i))).collect();
+        let place = |index: u64| place_of(&smem, index, window, &kept);
+        let thread_places: Vec<u64> = (0..layout.thread_bits()).map(|i| place(layout.thread_col(i))).collect();
+        let value_places: Vec<u64> = (0..layout.value_bits()).map(|i| place(layout.value_col(i))).collect();
+        let to_bytes = |places: &[u64]| places.iter().map(|&p| size.byte_with(p)).collect::<Vec<u64>>();
+        let (thread_cols, value_cols) = (to_bytes(&thread_places), to_bytes(&value_places));
         debug_assert!(total < 64);
         let tid = self.tid();
         let mut thread = self.linear_map(tid, &panels.inside(&thread_cols));
         let mut panel = self.linear_map(tid, &panels.numbers(&thread_cols));
         let mut reach = thread_cols.iter().fold(0u64, |a, c| a | c);
         let mut base = 0u64;
+        let shared = u64::from(size.whole_bytes().is_none());
+        let odd = |places: &[u64]| places.iter().map(|p| p & shared).collect::<Vec<u64>>();
+        let thread_half = self.linear_map(tid, &odd(&thread_places));
+        let mut half = Half { thread: thread_half, base: 0, value_cols: odd(&value_places) };
         for (d, dim) in view.dims.iter().enumerate() {
             let bits = kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
             let start = self.shared_start(view, dim, d, bits)?;
             let at = |start: u64| {
                 let mut coords = vec![0u64; view.dims.len()];
                 coords[d] = start;
-                smem.place(&coords) * bytes
+                smem.place(&coords)
             };
             match start.as_const() {
-                Some(start) => base ^= at(start as u64),
+                Some(start) => {
+                    base ^= size.byte_with(at(start as u64));
+                    half.base ^= at(start as u64) & shared;
+                }
                 // A part of the address like that of the thread, of the bits that the window itself has not.
                 None => {
                     let column = |bit: u32| if bit < bits { 0 } else { at(1 << bit) };
-                    let columns: Vec<u64> = (0..smem.dim_bits()[d]).map(column).collect();
+                    let places: Vec<u64> = (0..smem.dim_bits()[d]).map(column).collect();
+                    let columns = to_bytes(&places);
                     let index = self.in32(start);
+                    let odd_part = self.linear_map(index, &odd(&places));
+                    half.thread = self.xor(half.thread, odd_part);
                     let part = self.linear_map(index, &panels.inside(&columns));
                     let number = self.linear_map(index, &panels.numbers(&columns));
                     reach |= columns.iter().fold(0, |a, c| a | c);
@@ -202,18 +214,7 @@ impl Lower<'_> {
                 }
             }
         }
-        let (slot, constant) = match placed.ring {
-            None => (None, 0),
-            Some(r) => {
-                self.rings[r].read |= view.slot != Some(Slot::Put);
-                let ring = &self.rings[r];
-                let at = if view.slot == Some(Slot::Put) { ring.put } else { ring.get };
-                match at {
-                    Position::Slot(i) => (None, i * ring.stride),
-                    Position::Reg(reg) => (Some(reg), 0),
-                }
-            }
-        };
+        let (slot, constant) = self.slot_of(view, placed.ring);
         // Numbers of panels are added: threads and their registers must tell them apart by different bits.
         if (base | value_cols.iter().fold(0, |a, c| a | c)) & reach & panels.counted != 0 {
             return Err(self.mixed_panels(v));
@@ -237,12 +238,24 @@ impl Lower<'_> {
             slot,
             reach,
             value_cols,
+            half,
             base,
             offset: placed.offset + constant,
             panels,
             xored: Vec::new(),
             bits: window.to_vec(),
         })
+    }
+
+    /// The offset of the slot that a window of a ring's channel is in: a register, or a number.
+    fn slot_of(&mut self, view: &ResolvedView, ring: Option<usize>) -> (Option<Reg>, u64) {
+        let Some(r) = ring else { return (None, 0) };
+        self.rings[r].read |= view.slot != Some(Slot::Put);
+        let ring = &self.rings[r];
+        match if view.slot == Some(Slot::Put) { ring.put } else { ring.get } {
+            Position::Slot(i) => (None, i * ring.stride),
+            Position::Reg(reg) => (Some(reg), 0),
+        }
     }
 
     /// The slot and the panel that the thread is in, which begin at multiples of [`BLOCK_ALIGN`] alike.
@@ -359,6 +372,24 @@ impl Lower<'_> {
             }
         };
         Operand::at(reg, plain as i64)
+    }
+
+    /// Of elements that share a byte, the bit of it with which the one at value index `v` begins.
+    pub(super) fn shared_half(&mut self, w: &SharedWindow, v: usize) -> Operand {
+        let half = &w.half;
+        let own = |i: usize| half.value_cols[i] & (v >> i & 1) as u64;
+        let odd = (0..half.value_cols.len()).fold(half.base, |odd, i| odd ^ own(i));
+        match half.thread.as_const() {
+            Some(thread) => Operand::Imm(4 * i64::from((thread as u64 ^ odd) & 1 == 1)),
+            None => {
+                let number = self.in32(half.thread);
+                let number = match odd {
+                    0 => number,
+                    _ => self.emit.pure(Class::B32, P::XorB32, [number.into(), Operand::Imm(1)]),
+                };
+                self.bit_of_half(number).into()
+            }
+        }
     }
 
     /// Behind the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's

@@ -78,6 +78,19 @@ impl Lower<'_> {
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
         for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
+            if elem.bits() == 4 {
+                let nibbles: Vec<(Reg, usize)> = match &same {
+                    Some(tile) => group.iter().map(|&v| tile.nibble_of(v)).collect(),
+                    None => {
+                        let (found, from) = self.values_of_group(&mut values, g, group)?;
+                        self.narrow_all(dst, found, (from, elem))?.into_iter().map(|r| (r, 0)).collect()
+                    }
+                };
+                let address = self.address(&mut access, group[0])?;
+                let pred = self.emit.and(pred, replicas);
+                self.store_nibbles(dst, access.space, address, &nibbles, pred)?;
+                continue;
+            }
             if elem.bits() == 8 {
                 let bytes: Vec<(Reg, usize)> = match &same {
                     Some(tile) => group.iter().map(|&v| tile.byte_of(v)).collect(),

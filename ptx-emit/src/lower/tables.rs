@@ -9,10 +9,8 @@ use crate::inst::{Class, Operand, Reg};
 use crate::module::ConstDecl;
 use crate::ops::Op as P;
 use tilec_ir::entities::Value;
-use tilec_ir::types::TableTy;
-
-/// Different bytes.
-const BYTES: usize = 256;
+use tilec_ir::numerics::cast::int_format;
+use tilec_ir::types::{Elem, TableTy};
 
 impl Lower<'_> {
     /// Declares a table. It is visible in the module: with a `$`, which is in no name of the language, it is nobody else's.
@@ -34,14 +32,15 @@ impl Lower<'_> {
         self.tables[v] = Some(index);
     }
 
-    /// The element with the number in a 32-bit register; `byte`: that is a byte without a sign.
-    pub(super) fn element(&mut self, table: Value, at: Reg, byte: bool) -> Reg {
+    /// The element with the number in a 32-bit register, which is one of a type.
+    pub(super) fn element(&mut self, table: Value, at: Reg, of: Option<Elem>) -> Reg {
         let index = self.tables[table].expect("bug: the header declares every table");
         let class = compute_class(self.elem(table).expect("specialised"));
         // But for the zero behind them.
         let elements = self.emit.func.tables[index as usize].words.len() - 1;
         let end = Operand::Imm(elements as i64);
-        let inside = byte && elements >= BYTES;
+        let numbers = of.and_then(int_format).filter(|f| !f.signed).map(|f| f.max() + 1);
+        let inside = numbers.is_some_and(|numbers| elements as i128 >= numbers);
         let at = if inside { at } else { self.emit.pure(Class::B32, P::MinU32, vec![at.into(), end]) };
         let (load, bytes) = match class {
             Class::F64 => (P::LdConstF64, 8),

@@ -14,8 +14,8 @@ pub(super) struct Tile {
     /// Registers of all of them: nobody touches those of elements that are not there.
     pub(super) regs: Vec<Reg>,
     pub(super) held: Held,
-    /// Elements per register: two of 16 bits, or four of 8 bits, which value bit 0 (and 1) tell apart, lowest first. 1 if
-    /// elements are wider, or a thread owns one. A thread that owns two of 8 bits has half a register of them.
+    /// Elements per register: two of 16 bits, four of 8 bits or eight of 4, which value bit 0 (and 1, and 2) tell apart, lowest first. 1 if
+    /// elements are wider, or a thread owns one. A thread that owns fewer has a part of a register of them.
     pub(super) per_register: usize,
 }
 
@@ -50,6 +50,11 @@ impl Tile {
         (self.regs[v / self.per_register], v % self.per_register)
     }
 
+    /// Where 4-bit element `v` is: a register, and which of its elements.
+    pub(super) fn nibble_of(&self, v: usize) -> (Reg, usize) {
+        (self.regs[v / self.per_register], v % self.per_register)
+    }
+
     /// The window of extents `shape` that begins at `starts`: some of the registers. `None` if threads have no whole part of it, or words are
     /// taken apart.
     pub(super) fn window(&self, starts: &[u64], shape: &[u64]) -> Option<Tile> {
@@ -79,14 +84,14 @@ impl Tile {
     }
 }
 
-/// The register class of a single element; one of 8 bits is the low byte of a 32-bit register.
+/// The register class of a single element; one of 8 or 4 bits is the low part of a 32-bit register.
 pub(super) fn class_of(elem: Elem) -> Option<Class> {
     match elem {
         Elem::F16 | Elem::BF16 => Some(Class::B16),
         Elem::F32 => Some(Class::F32),
         Elem::F64 => Some(Class::F64),
         Elem::I32 | Elem::U32 | Elem::TF32 => Some(Class::B32),
-        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 => Some(Class::B32),
+        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Some(Class::B32),
         Elem::I64 => Some(Class::B64),
         Elem::Bool => None,
     }
@@ -96,7 +101,7 @@ pub(super) fn class_of(elem: Elem) -> Option<Class> {
 pub(super) fn compute_class(elem: Elem) -> Class {
     match elem {
         Elem::F64 => Class::F64,
-        Elem::I32 | Elem::U32 | Elem::I8 | Elem::U8 => Class::B32,
+        Elem::I32 | Elem::U32 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Class::B32,
         Elem::I64 => Class::B64,
         _ => Class::F32,
     }

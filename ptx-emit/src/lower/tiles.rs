@@ -60,10 +60,13 @@ impl Lower<'_> {
         self.emit.push(op, [r.into(), zero]);
     }
 
-    /// The element `v`, as stored (16-bit elements in a 16-bit register, 8-bit elements in the low byte of a 32-bit one).
+    /// The element `v`, as stored (16-bit elements in a 16-bit register, narrower ones in the low bits of a 32-bit one).
     pub(super) fn raw(&mut self, tile: &Tile, v: usize) -> Reg {
         if !tile.packed() {
             return tile.regs[v];
+        }
+        if tile.elem.bits() == 4 {
+            return self.nibble(tile.nibble_of(v), tile.elem);
         }
         if tile.elem.bits() == 8 {
             let (reg, byte) = tile.byte_of(v);
@@ -76,6 +79,9 @@ impl Lower<'_> {
 
     /// The element `v` in the class it is computed with.
     pub(super) fn get(&mut self, tile: &Tile, v: usize) -> Reg {
+        if tile.elem.bits() == 4 {
+            return self.nibble(tile.nibble_of(v), tile.elem);
+        }
         let raw = self.raw(tile, v);
         self.widen(raw, tile.elem)
     }
@@ -183,6 +189,10 @@ impl Lower<'_> {
                 self.mov(tile.regs[v], r);
             }
             return;
+        }
+        if tile.elem.bits() == 4 {
+            let nibbles: Vec<_> = values.iter().map(|&(v, r)| (v, (r, 0))).collect();
+            return self.set_nibbles(tile, &nibbles);
         }
         if tile.elem.bits() == 8 {
             let bytes: Vec<_> = values.iter().map(|&(v, r)| (v, (r, 0))).collect();

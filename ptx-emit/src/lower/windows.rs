@@ -20,7 +20,9 @@ pub(super) struct GlobalWindow {
     pub(super) pointers: Vec<(Vec<u64>, Reg)>,
     /// Per kept dimension, in window order.
     pub(super) dims: Vec<WindowDim>,
+    /// Bytes of an element; of those that share a byte 1, and pointers count halves of bytes.
     pub(super) bytes: i64,
+    pub(super) halves: bool,
     /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
     /// the pointer of its block.
     pub(super) chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
@@ -82,6 +84,8 @@ pub(super) struct SharedWindow {
     pub(super) reach: u64,
     /// Byte contribution of each value bit.
     pub(super) value_cols: Vec<u64>,
+    /// Of elements that share a byte, which half an element has.
+    pub(super) half: Half,
     /// Byte contribution of the window's start.
     pub(super) base: u64,
     /// Where the buffer is.
@@ -90,6 +94,13 @@ pub(super) struct SharedWindow {
     pub(super) xored: Vec<(u64, Reg)>,
     /// Log2 extents of the window.
     pub(super) bits: Vec<u32>,
+}
+
+/// Which half of a byte elements have: the thread's part, and what the start of the window and the value bits change.
+pub(super) struct Half {
+    pub(super) thread: Int,
+    pub(super) base: u64,
+    pub(super) value_cols: Vec<u64>,
 }
 
 impl SharedWindow {
@@ -153,7 +164,7 @@ pub(super) fn lane_bytes(
     kept: &[usize],
     elem: Bits,
 ) -> Vec<u64> {
-    (0..5).map(|i| elem.byte_at(place_of(smem, layout.thread_col(i), window, kept))).collect()
+    (0..5).map(|i| elem.byte_with(place_of(smem, layout.thread_col(i), window, kept))).collect()
 }
 
 /// One side of a copy in memory, ready for access.

@@ -54,7 +54,8 @@ const NUMBERS: &[&str] = &[
     "nan",
     "-0.0",
 ];
-const TYPES: &[&str] = &["f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "i8", "u8", "i32", "u32", "i64", "bool"];
+const TYPES: &[&str] =
+    &["f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "i4", "u4", "i8", "u8", "i32", "u32", "i64", "bool"];
 const OPERATORS: &[&str] = &["+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||"];
 const CALLS: &[&str] = &[
     "min",

@@ -216,7 +216,7 @@ fn passed_bytes(param: &Param) -> u64 {
         ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::Stride { .. } => 8,
         ParamKind::Size { .. } => 4,
         ParamKind::TensorMap(_) => crate::contract::MAP_BYTES,
-        ParamKind::Scalar { elem, .. } => u64::from(elem.addressed_bytes()),
+        ParamKind::Scalar { elem, .. } => elem.bytes_of(1),
     }
 }
 

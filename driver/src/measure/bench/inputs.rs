@@ -1,7 +1,7 @@
 //! The contents of tensors, made fast: elements drawn from a table of encodings by many threads.
 
-use crate::contract::encode::width;
 use crate::run::data::{self, Data, Random};
+use tilec_ir::numerics::cast::has_negatives;
 use tilec_ir::types::Elem;
 
 /// Entries of a table: 16 random bits choose one.
@@ -43,7 +43,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(elem: Elem, contents: Contents) -> Table {
         let mut random = Random::new(0, "table");
-        let unsigned = matches!(elem, Elem::U8 | Elem::U32 | Elem::Bool);
+        let unsigned = !has_negatives(elem);
         let encodings = (0..ENTRIES).map(|i| {
             let x = match contents {
                 Contents::Normal if elem.is_float() => random.number(Data::Normal, false),
@@ -63,10 +63,10 @@ impl Table {
 
     /// `count` elements of the stream of `seed` and `name`, and `spare` zero bytes behind them.
     pub(super) fn elements(&self, count: usize, spare: usize, seed: u64, name: &str) -> Vec<u8> {
-        let width = width(self.elem);
-        let mut bytes = vec![0u8; count * width + spare];
+        let all = self.elem.bytes_of(count as u64) as usize;
+        let mut bytes = vec![0u8; all + spare];
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(32);
-        let mut chunks: Vec<(usize, &mut [u8])> = bytes[..count * width].chunks_mut(CHUNK).enumerate().collect();
+        let mut chunks: Vec<(usize, &mut [u8])> = bytes[..all].chunks_mut(CHUNK).enumerate().collect();
         let share = chunks.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
             while !chunks.is_empty() {
@@ -74,18 +74,24 @@ impl Table {
                 scope.spawn(move || {
                     for (i, chunk) in mine {
                         let random = Random::new(seed.wrapping_add(i as u64), name);
-                        match width {
-                            1 => self.fill::<1>(chunk, random),
-                            2 => self.fill::<2>(chunk, random),
-                            4 => self.fill::<4>(chunk, random),
-                            8 => self.fill::<8>(chunk, random),
-                            _ => panic!("bug: elements of {width} bytes"),
+                        match self.elem.bits() {
+                            4 => self.fill_nibbles(chunk, random),
+                            8 => self.fill::<1>(chunk, random),
+                            16 => self.fill::<2>(chunk, random),
+                            32 => self.fill::<4>(chunk, random),
+                            64 => self.fill::<8>(chunk, random),
+                            bits => panic!("bug: elements of {bits} bits"),
                         }
                     }
                 });
             }
         });
         bytes
+    }
+
+    fn fill_nibbles(&self, chunk: &mut [u8], mut random: Random) {
+        let mut one = || self.encodings[random.below(self.encodings.len() as u64) as usize][0];
+        chunk.iter_mut().for_each(|byte| *byte = one() & 15 | one() << 4);
     }
 
     fn fill<const WIDTH: usize>(&self, chunk: &mut [u8], mut random: Random) {

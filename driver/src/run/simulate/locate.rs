@@ -23,8 +23,10 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
     let Ok(at) = u64::try_from(byte) else {
         return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
     };
-    let size = u64::from(plan.elem.addressed_bytes());
-    let bytes = plan.part_span() * size;
+    let bytes = plan.elem.bytes_of(plan.part_span());
+    // Of elements that share the byte, the first.
+    let size = u64::from(plan.elem.bits());
+    let (number, inside) = (at * 8 / size, at * 8 % size != 0);
     let mut order: Vec<usize> = (usize::from(plan.pointers)..plan.shape.len()).collect();
     order.sort_by_key(|&d| std::cmp::Reverse(plan.strides[d]));
     let mut index = vec![0; plan.shape.len()];
@@ -32,9 +34,9 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
         index[0] = part;
     }
     let mut left = 0;
-    if !find(plan, &order, at / size, &mut index, &mut 1000) {
+    if !find(plan, &order, number, &mut index, &mut 1000) {
         // Greedily, from the largest stride on: mostly the element in front.
-        left = at / size;
+        left = number;
         for d in order {
             index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
             left -= index[d] * plan.strides[d];
@@ -42,7 +44,7 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
     }
     let element = format!("`{}[{}]`", plan.name, plan.grouped(&index));
     match left {
-        0 if at.is_multiple_of(size) => format!("{element} of {}", shape(plan)),
+        0 if !inside => format!("{element} of {}", shape(plan)),
         0 => format!("inside {element} of {}", shape(plan)),
         _ if at < bytes => {
             let plural = if left == 1 { "" } else { "s" };

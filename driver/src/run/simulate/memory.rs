@@ -11,7 +11,7 @@
 //! to nothing that its contract says is only read.
 
 use crate::console::clock::Clock;
-use crate::contract::encode::width;
+use crate::contract::encode::{bytes_of, word};
 use crate::contract::number::Number;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::run::Aliases;
@@ -103,7 +103,7 @@ impl Memory {
         reads_gaps: bool,
         clock: &mut Clock,
     ) -> Result<(), Box<Report>> {
-        let (bytes, size) = (placed.bytes, width(plan.elem));
+        let bytes = placed.bytes;
         let (parts, device) = (plan.parts() as usize, &mut self.device);
         clock.begin(format!("placing `{}`", plan.name), plan.runs().elements().saturating_mul(plan.parts()));
         for part in (0..parts).rev() {
@@ -116,7 +116,8 @@ impl Memory {
                 }
             }
             'runs: for run in plan.runs() {
-                let (first, run) = (run.start * size, &own[run.start * size..run.end * size]);
+                let range = bytes_of(plan.elem, run);
+                let (first, run) = (range.start, &own[range]);
                 device.fill_gap(address + first as u64, run.len())?;
                 for (i, piece) in run.chunks(PIECE).enumerate() {
                     let at = address + (first + i * PIECE) as u64;
@@ -125,7 +126,7 @@ impl Memory {
                     if !plan.access.reads() {
                         device.forget(at, piece.len())?;
                     }
-                    if !clock.more_of(piece.len().div_ceil(size)) {
+                    if !clock.more_of(plan.elem.per(piece.len() as u32) as usize) {
                         break 'runs;
                     }
                 }
@@ -194,11 +195,10 @@ impl Memory {
     pub(super) fn finish(self, plans: &[TensorPlan]) -> Result<Vec<Vec<u8>>, Box<Report>> {
         let mut out = Vec::new();
         for (plan, placed) in plans.iter().zip(self.tensors) {
-            let size = width(plan.elem);
             let mut tensor = placed.before;
             for (part, address) in tensor.chunks_mut(placed.bytes).zip(&placed.parts) {
                 for run in plan.runs() {
-                    let bytes = run.start * size..run.end * size;
+                    let bytes = bytes_of(plan.elem, run);
                     let after = self.device.download(address + bytes.start as u64, bytes.len())?;
                     part[bytes].copy_from_slice(&after);
                 }
@@ -242,7 +242,7 @@ pub(super) fn parameters(
                     Elem::I64 => whole(&p.name).to_le_bytes(),
                     _ => data::encode_number(*elem, value(&p.name)).to_le_bytes(),
                 };
-                bits[..width(*elem)].to_vec()
+                bits[..elem.bytes_of(1) as usize].to_vec()
             }
         })
         .collect()
@@ -251,11 +251,9 @@ pub(super) fn parameters(
 /// The first element in which two results differ, in words.
 pub(super) fn difference(plans: &[TensorPlan], early: &[Vec<u8>], late: &[Vec<u8>]) -> Option<String> {
     for ((plan, early), late) in plans.iter().zip(early).zip(late) {
-        let size = width(plan.elem);
         let mut found = None;
         plan.for_each(|index, offset| {
-            let range = offset * size..(offset + 1) * size;
-            if found.is_none() && early[range.clone()] != late[range] {
+            if found.is_none() && word(plan.elem, early, offset) != word(plan.elem, late, offset) {
                 let index: Vec<String> = index.iter().map(u64::to_string).collect();
                 let (e, l) = (data::get(plan.elem, early, offset), data::get(plan.elem, late, offset));
                 found = Some(format!(

@@ -1,0 +1,140 @@
+//! Accesses to elements of four bits: two to a byte, the lower half first, eight to a register.
+//!
+//! A thread that owns whole bytes of a window loads and stores these. A single element is loaded as the byte that it shares, of which one half
+//! is taken: which one says its address, counted in half bytes ([`Lower::half_of`]). It cannot be stored: another thread may store the other half.
+
+use super::accesses::{guard, load_op, store_op, vector};
+use super::packing::Nibble;
+use super::state::Lower;
+use super::tile::Tile;
+use super::windows::Access;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::space::Space;
+use tilec_ir::types::Elem;
+
+/// Elements of a register.
+const PER_REGISTER: usize = 8;
+/// Elements of 16 bits.
+const PER_HALF: usize = 4;
+
+impl Lower<'_> {
+    /// Loads windows of 4-bit elements into a tile.
+    pub(super) fn load_nibbles(
+        &mut self,
+        src: Expr,
+        access: &mut Access,
+        groups: &[Vec<usize>],
+        preds: &[Option<Reg>],
+        tile: &Tile,
+        keep: bool,
+    ) -> Result<(), Reported> {
+        let mut found = Vec::new();
+        for (group, &pred) in groups.iter().zip(preds) {
+            // Straight into the tile's registers where they hold whole neighbours.
+            let own = if group.len() >= PER_REGISTER { self.registers_of(tile, group) } else { None };
+            let direct = own.is_some();
+            let loaded = self.loaded_nibbles(src, access, group, pred, own, keep.then_some(tile))?;
+            if !direct {
+                found.extend(group.iter().copied().zip(loaded));
+            }
+        }
+        self.set_nibbles(tile, &found);
+        Ok(())
+    }
+
+    /// One access: where its elements are, in registers `into` if given. Where it is masked out they are what is outside, or `old`'s elements.
+    fn loaded_nibbles(
+        &mut self,
+        src: Expr,
+        access: &mut Access,
+        group: &[usize],
+        pred: Option<Reg>,
+        into: Option<Vec<Reg>>,
+        old: Option<&Tile>,
+    ) -> Result<Vec<Nibble>, Reported> {
+        let global = access.space.has_bounds();
+        let half = group.len() == PER_HALF;
+        let op = match group.len() {
+            1 | 2 => Some(if global { P::LdGlobalU8 } else { P::LdSharedU8 }),
+            PER_HALF => load_op(access.space, Class::B16, 1),
+            n => load_op(access.space, Class::B32, n / PER_REGISTER),
+        };
+        let Some(op) = op else { return Err(self.unsupported(src, "an access of this width")) };
+        let class = if half { Class::B16 } else { Class::B32 };
+        let direct = into.is_some();
+        let count = group.len().div_ceil(PER_REGISTER);
+        let regs: Vec<Reg> = into.unwrap_or_else(|| (0..count).map(|_| self.emit.mutable(class)).collect());
+        if pred.is_some() {
+            for (&r, part) in regs.iter().zip(group.chunks(PER_REGISTER)) {
+                match old {
+                    // A load straight into the tile leaves there what was there.
+                    Some(_) if direct => {}
+                    Some(tile) => {
+                        // Both halves of the byte of a single element are that.
+                        let mut before: Vec<Nibble> = part.iter().map(|&v| tile.nibble_of(v)).collect();
+                        if let [one] = before[..] {
+                            before.push(one);
+                        }
+                        let word = self.assemble_nibbles(&before);
+                        let word = if half { self.emit.def(Class::B16, P::CvtU16U32, [word.into()]) } else { word };
+                        self.mov(r, word);
+                    }
+                    None => self.fill_reg(r, access.fill),
+                }
+            }
+        }
+        let address = self.address(access, group[0])?;
+        self.emit.push_if(guard(pred), op, [vector(regs.clone()), address]);
+        if let [v] = group[..] {
+            let shift = self.half_of(access, v)?;
+            let own = self.emit.def(Class::B32, P::ShrU32, [regs[0].into(), shift]);
+            return Ok(vec![(own, 0)]);
+        }
+        let words: Vec<Reg> = if half {
+            regs.into_iter().map(|r| self.emit.def(Class::B32, P::CvtU32U16, [r.into()])).collect()
+        } else {
+            regs
+        };
+        Ok((0..group.len()).map(|i| (words[i / PER_REGISTER], i % PER_REGISTER)).collect())
+    }
+
+    /// Loads one group of a window into fresh registers of the computed class.
+    pub(super) fn load_nibble_group(
+        &mut self,
+        e: Expr,
+        access: &mut Access,
+        elem: Elem,
+        group: &[usize],
+        pred: Option<Reg>,
+    ) -> Result<Vec<Reg>, Reported> {
+        let loaded = self.loaded_nibbles(e, access, group, pred, None, None)?;
+        Ok(loaded.into_iter().map(|n| self.nibble(n, elem)).collect())
+    }
+
+    /// Stores elements side by side.
+    pub(super) fn store_nibbles(
+        &mut self,
+        dst: Expr,
+        space: Space,
+        address: Operand,
+        nibbles: &[Nibble],
+        pred: Option<Reg>,
+    ) -> Result<(), Reported> {
+        let words: Vec<Reg> = nibbles.chunks(PER_REGISTER).map(|part| self.assemble_nibbles(part)).collect();
+        let (op, value) = match nibbles.len() {
+            1 => panic!("bug: `vectorize` lets no thread store half of a byte"),
+            2 => (Some(if space.has_bounds() { P::StGlobalU8 } else { P::StSharedU8 }), words[0].into()),
+            PER_HALF => {
+                let half = self.emit.def(Class::B16, P::CvtU16U32, [words[0].into()]);
+                (store_op(space, Class::B16, 1), half.into())
+            }
+            _ => (store_op(space, Class::B32, words.len()), vector(words)),
+        };
+        let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
+        self.emit.push_if(guard(pred), op, [address, value]);
+        Ok(())
+    }
+}

@@ -40,7 +40,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{goes_to_registers, has_registers, memory_views, moved_shape, plain_var, unassigned};
 use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
 use crate::rewrite::inherit_stages;
-use crate::{Cx, thread_fills};
+use crate::{Cx, feeds, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
 use coalesced::blocked;
 pub(crate) use coalesced::coalesced;
@@ -65,6 +65,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     // Which thread moves what is gathered says which threads hold its indices.
     memory_copies(k, cx, threads, &|k, s| gathers(k, s));
+    numbers_of_producer(k);
     infer::assign(k, threads, cx.enabled);
     memory_copies(k, cx, threads, &|k, s| !gathers(k, s));
     if cx.enabled {
@@ -196,6 +197,20 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn gathers(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
     [src, dst].into_iter().flat_map(|e| memory_views(k, e)).any(|view| view.gathered().is_some())
+}
+
+/// The layouts of the tiles by whose numbers the producer's copies gather: nothing else is done with them.
+fn numbers_of_producer(k: &mut Kernel) {
+    for s in all_stmts(k, k.body).into_iter().filter(|&s| k.plans[s].producer && gathers(k, s)).collect::<Vec<_>>() {
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { unreachable!("it is a copy") };
+        let (view, shape) = (resolve_view(k, src).expect("the producer copies windows"), moved_shape(k, src, dst));
+        let (dim, rows) =
+            view.gathered().zip(feeds::gathered_by(k, src)).map(|((d, _), v)| (d, v)).expect("it gathers");
+        let layout = attrs.threads.as_ref().and_then(|layout| layout.alone(&log2_shape(&shape), dim));
+        if let Some(tile) = k.tile_ty_mut(rows).filter(|tile| tile.reg_layout.is_none()) {
+            tile.reg_layout = layout;
+        }
+    }
 }
 
 /// Thread layouts of copies that move between two memories, of those that `which` names.

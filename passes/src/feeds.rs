@@ -11,10 +11,11 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
 use crate::refused::Refused;
 use crate::{Options, tensor_copies, thread_fills};
+use tilec_ir::changes::changes;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef, View};
 use tilec_ir::typing::{let_init, resolve_view};
-use tilec_ir::values::is_constant;
+use tilec_ir::values::{is_constant, is_written};
 
 /// How the producer fills a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -225,7 +226,10 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
     for &(block, index) in &path {
         let s = k.blocks[block][index];
         let exprs = match &k.stmts[s] {
-            StmtData::Copy { src, .. } => k.children(*src),
+            StmtData::Copy { src, .. } => {
+                let gathered = gathered_by(k, *src).filter(|&rows| numbers(k, fill, rows).is_some());
+                k.children(*src).into_iter().filter(|&e| !is_name(k, e, gathered)).collect()
+            }
             StmtData::For { .. } | StmtData::If { .. } => stmt_exprs(k, s),
             _ => return Err(refused(k, s, "the copy stands in an `ordered` block or a role".to_owned())),
         };
@@ -241,6 +245,38 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
         }
     }
     Ok(())
+}
+
+fn is_name(k: &Kernel, e: Expr, v: Option<Value>) -> bool {
+    v.is_some_and(|v| k.exprs[e] == ExprData::Ref(v))
+}
+
+/// The register tile by whose numbers a window is gathered.
+pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Option<Value> {
+    let (_, e) = resolve_view(k, src)?.gathered()?;
+    match k.exprs[e] {
+        ExprData::Ref(v) => Some(v),
+        _ => panic!("bug: rows are gathered by what is no variable"),
+    }
+}
+
+/// The copy that brings the numbers by which the copy `fill` gathers, if whoever needs them can do it: it stands in front of all loops, nothing else changes the
+/// tile, and its tensor is not written.
+pub(crate) fn numbers(k: &Kernel, fill: Stmt, rows: Value) -> Option<Stmt> {
+    let all = all_stmts(k, k.body);
+    let declares = |&s: &Stmt| matches!(k.stmts[s], StmtData::Var { value, init: None } if value == rows);
+    let writes = |&s: &Stmt| k.sub_blocks(s).is_empty() && changes(k, s, rows);
+    let mut writers = all.iter().copied().filter(|s| writes(s) && !declares(s));
+    let (copy, None) = (writers.next()?, writers.next()) else { return None };
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[copy] else { return None };
+    let from = resolve_view(k, src).filter(|view| k.tensor_ty(view.base).is_some())?;
+    let plain = !attrs.keep && attrs.when.is_none() && attrs.is_by_threads() && !attrs.is_prefetch();
+    let known = !is_written(k, from.base) && k.children(src).into_iter().all(|e| computed(k, e).is_none());
+    let (path, around) = (path_to(k, copy), path_to(k, fill));
+    let &(block, index) = path.last()?;
+    let in_front = around.iter().any(|&(b, i)| b == block && index < i);
+    let looped = path.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
+    (plain && known && in_front && !looped && matches!(k.exprs[dst], ExprData::Ref(_))).then_some(copy)
 }
 
 /// A register tile, or what is read from memory, that an index or a condition depends on. Elements that an index is made of do not change: whoever needs

@@ -34,11 +34,6 @@ pub(crate) fn fits(
     if !target.has_asynchronous_copies() || *attrs != CopyAttrs::default() {
         return Err(Refused::asked(format!("how `{name}` is copied is written")));
     }
-    if from.gathered().is_some() {
-        return Err(
-            format!("the copy of `{name}` gathers: the threads that multiply hold the numbers of its rows").into()
-        );
-    }
     let (Some(own), Some(elem)) = (elem_of(k, from.base), elem_of(k, buffer)) else {
         return Err("its types are not known".into());
     };

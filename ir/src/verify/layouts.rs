@@ -29,7 +29,8 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
         match &k.stmts[s] {
             StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
                 if let Some(t) = k.tile_ty(*value) {
-                    tile(cx, *value, t, threads);
+                    // What the producer has in registers is for its threads, from when its slots are.
+                    tile(cx, *value, t, threads.filter(|_| !k.plans[s].producer));
                 }
             }
             StmtData::Copy { .. } => copy(cx, s, threads),

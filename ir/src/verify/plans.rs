@@ -67,7 +67,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         if plan.producer && !produces(k, s) {
             let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], "the producer warps cannot run this statement");
             cx.report(d.with_note(
-                "they run `acquire`, `publish`, and copies from tensors into whole buffers or slots (`ring.put`)",
+                "they run `acquire`, `publish`, and copies from tensors into whole buffers, slots (`ring.put`), or register tiles by whose numbers these gather",
             ));
         }
     });
@@ -114,9 +114,11 @@ fn produces(k: &Kernel, s: Stmt) -> bool {
         StmtData::Copy { dst, .. } => match &k.exprs[*dst] {
             ExprData::View(v) => v.slot == Some(Slot::Put),
             // Before it becomes a channel, a whole buffer.
-            ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_)),
+            ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_) | ValueDef::Var(_)),
             _ => false,
         },
+        // Numbers of rows that it gathers.
+        StmtData::Var { init, .. } => init.is_none(),
         _ => false,
     }
 }

@@ -13,6 +13,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeSet;
+use tilec_ir::changes::changes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -20,6 +21,7 @@ use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, Range, StmtData
 use tilec_ir::loop_ends::{LoopEnds, covers, implied, loop_variable, meaning};
 use tilec_ir::ops::{Form, Op, ReduceOp};
 use tilec_ir::print::print_expr;
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{Extent, Type, resolve_view, same_expr, same_product, type_of};
 
 /// Why a value depends on a choice.
@@ -51,6 +53,21 @@ struct Depends<'k> {
     /// Variables that do not move on by this parameter.
     refused: BTreeSet<(Value, Value)>,
     wrong: Vec<Diagnostic>,
+}
+
+/// Whether a tile of indices is loaded by one copy, which has the index of no element behind the end of its tensor: `copy P[i * BM..] -> rows fill -1`.
+fn names_nothing_behind_the_end(k: &Kernel, rows: Expr) -> bool {
+    let ExprData::Ref(rows) = k.exprs[rows] else { return false };
+    let writers = k.statements().into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, rows));
+    let writers: Vec<Stmt> = writers.filter(|&s| !matches!(k.stmts[s], StmtData::Var { init: None, .. })).collect();
+    let [copy] = writers[..] else { return false };
+    let (StmtData::Copy { src, attrs, .. }, ElemRef::Known(elem)) =
+        (&k.stmts[copy], k.tile_ty(rows).expect("a register tile").elem)
+    else {
+        return false;
+    };
+    let negative = attrs.fill.and_then(|fill| fill.value(elem)).is_some_and(|x| x < 0.0);
+    negative && resolve_view(k, *src).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
 /// A range of elements that tiles cover.
@@ -338,8 +355,8 @@ impl Depends<'_> {
                         Extent::Sym(n) => self.unpromised(n),
                         Extent::Known(_) => None,
                     });
-                    // Indices behind the end of their own tensor are zero, which is one of `name`.
-                    if let Some(chosen) = chosen {
+                    // Indices behind the end of their own tensor are zero, which is one of `name`, unless they are filled with one that is none.
+                    if let Some(chosen) = chosen.filter(|_| !names_nothing_behind_the_end(k, index)) {
                         self.refuse(index, chosen, format!("how many rows of `{name}` these indices name"));
                     }
                 }

@@ -5,12 +5,12 @@
 
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use crate::analysis::width::known_elem;
-use crate::feeds::computed;
+use crate::feeds::{computed, gathered_by};
 use crate::pipeline::planned::Fill;
 use crate::refused::Refused;
 use crate::schedule_loops::modulo::is_index;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
 
 /// Slots where an iteration is long: one is filled while the other is read, and blocks that share a multiprocessor have room.
@@ -101,7 +101,10 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
     }
     // An earlier iteration has not computed yet what a later one's copy would depend on.
     for fill in fills {
-        if let Some(v) = k.children(fill.src).into_iter().find_map(|e| computed(k, e)) {
+        // Indices by which it gathers do not change in the loop.
+        let rows = gathered_by(k, fill.src);
+        let indices = k.children(fill.src).into_iter().filter(|&e| rows.is_none_or(|v| k.exprs[e] != ExprData::Ref(v)));
+        if let Some(v) = indices.into_iter().find_map(|e| computed(k, e)) {
             let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
             let why = format!("what is copied into `{buffer}` depends on `{name}`, which threads compute");
             return Err(Refused::at(fill.span, why));

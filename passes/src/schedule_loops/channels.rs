@@ -7,7 +7,7 @@
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
-use crate::feeds::{Feed, How};
+use crate::feeds::{Feed, How, gathered_by};
 use crate::place_shared::{Needs, Supposed};
 use crate::roles::slots_limit;
 use crate::tensor_copies::slot_bytes;
@@ -185,14 +185,19 @@ fn fill(k: &mut Kernel, feed: &Feed) {
     let slot = k.expr(ExprData::View(slot), k.expr_spans[dst]);
     let attrs = match feed.how {
         How::Tensor => CopyAttrs::tensor(),
-        How::Threads => CopyAttrs { threads: producers(&attrs), mechanism: Mechanism::Asynchronous, ..attrs },
+        How::Threads => {
+            if let Some(tile) = gathered_by(k, src).and_then(|rows| k.tile_ty_mut(rows)) {
+                tile.reg_layout = tile.reg_layout.as_ref().and_then(producers);
+            }
+            let threads = attrs.threads.as_ref().and_then(producers);
+            CopyAttrs { threads, mechanism: Mechanism::Asynchronous, ..attrs }
+        }
     };
     k.stmts[feed.fill] = StmtData::Copy { src, dst: slot, attrs };
 }
 
 /// The layout of a copy over the producer's threads: of those of the block's that it has.
-fn producers(attrs: &CopyAttrs) -> Option<RegLayout> {
-    let layout = attrs.threads.as_ref()?;
+fn producers(layout: &RegLayout) -> Option<RegLayout> {
     let own = layout.thread().cols().get(..(PRODUCER_WARPS * WARP).ilog2() as usize)?.to_vec();
     RegLayout::new(layout.value().cols().to_vec(), own, layout.out_bits())
 }

@@ -10,10 +10,12 @@
 //!
 //! Sums of 8-bit floats that a loop carries are added up in parts ([`promoted`]).
 //!
-//! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text.
+//! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text; where they gather rows, the producer has the
+//! numbers of these in a tile of its own ([`gathered`]).
 //!
 //! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is no wgmma.
 
+mod gathered;
 mod share;
 
 use super::in_roles;
@@ -335,6 +337,7 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
     settle(k, cx, planned.decided)?;
     for feed in planned.feeds {
         k.plans[feed.fill].producer = true;
+        gathered::numbers_of_producer(k, feed.fill);
     }
     if !asked && !planned.short.is_empty() {
         let depth = planned.short.iter().find_map(|s| s.parts).unwrap_or(0);

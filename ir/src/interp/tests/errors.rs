@@ -44,6 +44,25 @@ fn tested_dimension_hides_the_untested_one() {
 }
 
 #[test]
+fn rows_stored_twice() {
+    let rows = "var p = reg i32[4] = 0 p = iota(p, 0) / 2 var x = reg f32[4, 8] = 1.0";
+    let (d, text) = report(&format!("{rows} copy x -> Y[p, 0..]"));
+    assert_eq!((d.code.0, text.as_str()), ("E0710", "copy x -> Y[p, 0..]"));
+    assert!(d.message.starts_with("elements 0 and 1 of the tile are stored to index 0 of `Y`"), "{}", d.message);
+    // What is combined is, as often as there is something; what is nowhere is stored nowhere.
+    let sums = result(&kernel(&source(&format!("{rows} copy x -> Y[p, 0..] add"))), inputs());
+    let before = inputs();
+    let added: Vec<f64> = sums.data("Y").iter().zip(before.data("Y")).map(|(after, before)| after - before).collect();
+    assert_eq!(added, [[4.0; 16], [0.0; 16], [0.0; 16]].concat());
+    let none = result(&kernel(&source(&format!("{rows} copy x -> Y[p - 9, 0..]"))), inputs());
+    assert_eq!(none.data("Y"), inputs().data("Y"));
+    let (d, _) = report(&format!("{rows} copy X[p + 5, 0..] -> x check (1)"));
+    assert_eq!(d.code.0, "E0704");
+    let (d, _) = report("var p = reg i32[4] if b == 0 { p = iota(p, 0) } var x = reg f32[4, 8] copy X[p, 0..] -> x");
+    assert_eq!(d.code.0, "E0705");
+}
+
+#[test]
 fn outside_the_allocation() {
     let k = kernel(&source("var x = reg f32[4, 8] copy X[b * 4.., 0..] -> x copy x -> Y[b * 4.., 0..]"));
     let mut short = inputs();

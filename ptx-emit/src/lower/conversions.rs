@@ -49,6 +49,9 @@ impl Lower<'_> {
     /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
     /// holds them all.
     pub(super) fn wide_enough(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
+        if matches!(from, Some(Elem::I4 | Elem::U4)) && to.is_float() && self.emit.func.regs[x] == Class::B32 {
+            return self.small_as_float(x);
+        }
         if from != Some(Elem::U32) || matches!(to, Elem::I32 | Elem::U32) || self.emit.func.regs[x] != Class::B32 {
             return x;
         }
@@ -60,6 +63,15 @@ impl Lower<'_> {
             }
             _ => wide,
         }
+    }
+
+    /// A whole number of few bits as an f32: an addition to the bits of 1.5 * 2^23 is one to the number, and the conversion instruction is slower.
+    fn small_as_float(&mut self, x: Reg) -> Reg {
+        const SHIFTED: f32 = 12_582_912.0;
+        let bits = self.emit.def(Class::B32, P::AddS32, [x.into(), Operand::Imm(SHIFTED.to_bits().into())]);
+        let moved = self.emit.def(Class::F32, P::MovF32B32, [bits.into()]);
+        let back = self.literal(f64::from(-SHIFTED), Class::F32);
+        self.emit.def(Class::F32, P::AddF32, [moved.into(), back.into()])
     }
 
     /// From the computed form `x` of type `from` to the stored form of `to`, rounded to nearest even.
@@ -227,6 +239,7 @@ impl Lower<'_> {
         computed: Vec<Reg>,
         (from, to): (Option<Elem>, Elem),
     ) -> Result<Vec<Reg>, Reported> {
+        let computed: Vec<Reg> = computed.into_iter().map(|x| self.wide_enough(x, from, to)).collect();
         let pairs = computed.chunks(2).map(|pair| match *pair {
             [low, high] => self.narrow_pair(low, high, to),
             _ => None,

@@ -55,6 +55,12 @@ impl Lower<'_> {
                 return self.load(s, src, &from, &tile, attrs, None);
             }
             let value = self.without_cast(src, Some(tile.elem));
+            // Elements of four bits are converted by the register.
+            if let Some(from) = resolve_view(self.k, value).filter(|v| v.space(self.k).is_memory())
+                && self.elem(from.base).is_some_and(|elem| elem.bits() == 4)
+            {
+                return self.load(s, value, &from, &tile, attrs, None);
+            }
             return self.copy_elementwise(dst, &tile, value, attrs);
         }
         let Some(shape) = self.copy_shape(src, dst) else {

@@ -179,6 +179,11 @@ impl Lower<'_> {
             }
             return Ok(());
         }
+        if let Some(other) = self.tile_of(e)
+            && self.unpacked(&other, tile)
+        {
+            return Ok(());
+        }
         let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
         let mut operands = self.operands(e, &scope, attrs, None)?;
         let mut values = Vec::new();

@@ -68,6 +68,9 @@ impl Lower<'_> {
         let Some(raw) = raw else { return Err(self.unsupported(src, "elements of this type in registers")) };
         // What is masked is chosen away below.
         self.load(s, src, from, &raw, &CopyAttrs { keep: false, ..attrs.clone() }, only)?;
+        if !attrs.keep && self.unpacked(&raw, tile) {
+            return Ok(());
+        }
         let mut values = Vec::new();
         for v in tile.elements() {
             let x = self.get(&raw, v);

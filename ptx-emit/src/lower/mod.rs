@@ -6,7 +6,7 @@
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `threads`: who a thread is |
-//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles) |
+//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise`, `joins`, `reduce` and `scan`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
@@ -83,6 +83,7 @@ mod tensor_store;
 mod threads;
 mod tile;
 mod tiles;
+mod unpack;
 mod uses;
 mod warpgroup;
 mod widths;

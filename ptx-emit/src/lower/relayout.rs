@@ -146,6 +146,9 @@ impl Lower<'_> {
 
     /// Fills `to` with the elements of `from`, which has the same layout, converted.
     fn converted(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        if self.unpacked(from, to) {
+            return Ok(());
+        }
         let mut values = Vec::new();
         for v in to.elements() {
             let x = self.get(from, v);

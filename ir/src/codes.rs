@@ -36,7 +36,7 @@ codes! {
     WRONG_COUNT "E0109" "the wrong number of operands"
         "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
     UNKNOWN_ITEM "E0110" "a schedule has no such item"
-        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
+        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `ctas`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
     UNKNOWN_NAME "E0201" "a name is not declared"
         "The name is neither a parameter, nor a size or stride of a tensor, nor declared by a statement before this one in the same or an enclosing block. Run-time sizes are declared by using them in the shape of a tensor parameter; a tensor `A` of two dimensions declares its leading stride as `A_ld`.";
     DUPLICATE "E0202" "a name is declared twice"

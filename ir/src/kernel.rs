@@ -243,6 +243,8 @@ pub struct Schedule {
     pub k_warps: Option<Expr>,
     /// Threads per block: `threads 128`.
     pub threads: Option<Expr>,
+    /// Blocks of a cluster that share out the elements of a block's tiles: `ctas 4`. Threads of all of them count in layouts.
+    pub ctas: Option<Expr>,
     /// Shared-memory stages of pipelined loops: `stages 2`.
     pub stages: Option<Expr>,
     /// Block rasterisation: this many neighbouring columns of blocks are walked before the next row: `raster 8`.

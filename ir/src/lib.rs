@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod codes;
 pub mod combining;
 pub mod contraction;
+pub mod ctas;
 pub mod deferred;
 pub mod diag;
 pub mod entities;

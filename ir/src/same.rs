@@ -56,6 +56,7 @@ impl Pair<'_> {
         let items = [
             (s.threads, t.threads),
             (s.k_warps, t.k_warps),
+            (s.ctas, t.ctas),
             (s.stages, t.stages),
             (s.raster, t.raster),
             (s.promote, t.promote),

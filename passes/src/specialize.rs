@@ -81,6 +81,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
         [
             s.threads,
             s.k_warps,
+            s.ctas,
             s.stages,
             s.raster,
             s.promote,

@@ -267,6 +267,10 @@ const SEND: &str = "@%p7 mbarrier.init.shared.b64 [%b], 1; @%p7 fence.mbarrier_i
 fn threads_send_words_to_other_blocks() {
     let out = good(SEND);
     assert!((0..256).all(|i| out[i] == 1000 * ((i as u32 / 64 % 2) ^ 1) + i as u32 % 64));
+    // What a block has waited for is no longer under way when it ends.
+    let ends = SEND.strip_suffix("SYNC").expect("it ends with a barrier");
+    assert_eq!(good(ends), out);
+    bad(&ends.replace("@!%p0 bra L;", "").replace("L: mbarrier.try_wait", "mbarrier.test_wait"), RACE);
     // Through generic addresses, and four words at a time.
     let generic = SEND
         .replace(

@@ -188,6 +188,7 @@ impl Printer<'_> {
                 p.put(")");
             }
             p.schedule_item("k_warps", s.k_warps);
+            p.schedule_item("ctas", s.ctas);
             p.schedule_item("stages", s.stages);
             p.schedule_item("raster", s.raster);
             p.schedule_item("promote", s.promote);

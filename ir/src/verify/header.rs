@@ -207,7 +207,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let max = match what {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
-            "`cluster`" => MAX_BLOCKS,
+            "`cluster`" | "`ctas`" => MAX_BLOCKS,
             "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
             _ => 1 << 20,
         };

@@ -1,5 +1,6 @@
 //! Layouts: rules 18 to 21.
 
+use crate::ctas;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
@@ -19,6 +20,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     let threads = k.schedule.threads.and_then(|e| const_int(k, e)).filter(|_| !roles);
+    let threads = threads.and_then(|t| t.checked_mul(ctas::ctas(k)));
     block(cx, k.body, threads);
 }
 

@@ -44,6 +44,8 @@
 //! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
 //! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
 //! 30. `elected` stands where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
+//! 32. Blocks of a cluster that share out tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories
+//!     (`ctas.rs`).
 //! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
 //!     put them together (`partial.rs`).
 //!
@@ -64,6 +66,7 @@
 //! 24. No register variable is read that nothing can have written before.
 
 mod copies;
+mod ctas;
 mod cx;
 mod fragments;
 mod gathers;
@@ -98,6 +101,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     structure::check(k, sink)?;
     let mut cx = Cx { k, types: Types::new(k), sink, reported: BTreeSet::new(), last: None };
     header::check(&mut cx);
+    ctas::check(&mut cx);
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);

@@ -379,6 +379,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
         items.extend([("`warp_tile`", m), ("`warp_tile`", n)]);
     }
     items.extend(s.k_warps.map(|e| ("`k_warps`", e)));
+    items.extend(s.ctas.map(|e| ("`ctas`", e)));
     items.extend(s.stages.map(|e| ("`stages`", e)));
     items.extend(s.raster.map(|e| ("`raster`", e)));
     items.extend(s.promote.map(|e| ("`promote`", e)));

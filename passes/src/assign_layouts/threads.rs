@@ -6,6 +6,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::path_to;
 use crate::roles::threads_of;
 use crate::thread_fills;
+use tilec_ir::ctas;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::layout::{RegLayout, extent_bits};
@@ -24,9 +25,9 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Those of the schedule.
+    /// Those of the schedule, in all blocks of a cluster over which tiles are spread.
     pub(crate) fn of(k: &Kernel) -> Threads {
-        let threads = u64::from(threads_of(k));
+        let threads = u64::from(threads_of(k)) * ctas::ctas(k).unsigned_abs();
         let bits = threads.trailing_zeros();
         Threads { bits, groups: threads >> bits, idle: 0 }
     }

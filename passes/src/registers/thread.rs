@@ -1,6 +1,7 @@
 //! Registers that a thread has.
 
 use crate::assign_layouts::Threads;
+use crate::roles::threads_of;
 use tilec_ir::entities::Block;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP, register_share};
@@ -19,6 +20,7 @@ pub(crate) fn cap(threads: u64, blocks: u64) -> u64 {
 /// Statements that the same threads run, and the registers that each of these has.
 pub(crate) struct Context {
     pub(crate) body: Block,
+    /// Threads that share out the tiles of these.
     pub(crate) threads: u64,
     pub(crate) has: u64,
 }
@@ -36,8 +38,8 @@ pub(crate) fn contexts(k: &Kernel) -> Vec<Context> {
         roles.push((body, warps * WARP, registers.and_then(int)));
     }
     if roles.is_empty() {
-        let threads = Threads::of(k).count();
-        return vec![Context { body: k.body, threads, has: cap(threads, u64::from(blocks)) }];
+        let of_block = u64::from(threads_of(k));
+        return vec![Context { body: k.body, threads: Threads::of(k).count(), has: cap(of_block, u64::from(blocks)) }];
     }
     let share = register_share(all, blocks).min(REGISTERS_PER_THREAD);
     let of = |(body, threads, registers): (Block, u32, Option<u32>)| Context {

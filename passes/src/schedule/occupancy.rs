@@ -17,6 +17,7 @@ use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
 use crate::registers::beside::{COMFORT, LEAST};
 use crate::registers::thread::{self, SCHEDULERS};
+use crate::roles::threads_of;
 use cranelift_entity::EntitySet;
 use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
@@ -89,7 +90,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         return;
     }
     let block = Block {
-        threads: Threads::of(k).count(),
+        threads: u64::from(threads_of(k)),
         tiles: tile_registers(k, Threads::of(k).count()),
         shared: crate::place_shared::bytes(k, cx.options, cx.options.target.smem_per_block(), &[]),
         wide: wide_loads(k),

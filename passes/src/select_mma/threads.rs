@@ -5,7 +5,9 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::assign_layouts::Reduced;
 use crate::roles::threads_of;
+use tilec_ir::cluster;
 use tilec_ir::codes;
+use tilec_ir::ctas;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
@@ -91,6 +93,7 @@ pub(crate) fn written_threads(k: &mut Kernel) {
     };
     let found = of_tiles.or_else(of_copies);
     if let Some((threads, span)) = found.and_then(|(n, span)| Some((i64::try_from(n).ok()?, span))) {
+        let threads = threads / ctas::ctas(k);
         k.schedule.threads = Some(k.int(threads, span));
     }
 }
@@ -100,8 +103,16 @@ pub(crate) fn written_threads(k: &mut Kernel) {
 const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
 
-/// Threads of a kernel that does no more than reduce rows: fewer than usual of short ones, for warps would repeat what others have, and more of long ones.
-pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
+/// Elements of what is reduced for each block where several can share a row, and the most blocks that do: those of a cluster.
+const OF_BLOCK: u64 = 16384;
+const MOST_BLOCKS: u64 = cluster::MAX_BLOCKS as u64;
+
+/// Elements for each thread of blocks that share rows.
+const OF_SHARED: u64 = 64;
+
+/// Threads of a kernel that does no more than reduce rows, and the blocks that share them: fewer threads than usual of short ones, for warps would repeat what others
+/// have, and more of long ones.
+pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<(i64, i64)> {
     let shares = |d: &ValueDef| d.space().is_of_block();
     let others = k.values.values().any(|d| shares(&d.def))
         || k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
@@ -117,12 +128,25 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<i64> {
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
     let each = OF_ROW[usize::from(elements > SHORT)];
     // Of rows that are scanned further warps would repeat what others have.
-    let most = reduced.scanned_rows().map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
+    let scanned = reduced.scanned_rows();
+    let most = scanned.map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
     let most = most.clamp(fewest, u64::from(MAX_THREADS));
-    let threads = (elements / each).next_power_of_two().clamp(fewest, most);
-    let message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / threads);
-    cx.remark_note(k.name_span, message, "`threads` in the schedule says how many there are");
-    i64::try_from(threads).ok()
+    let ctas = match k.schedule.ctas {
+        Some(_) => ctas::ctas(k).unsigned_abs(),
+        None if cx.options.target.has_clusters() && scanned.is_none() => {
+            (elements / OF_BLOCK).next_power_of_two().clamp(1, MOST_BLOCKS)
+        }
+        None => 1,
+    };
+    let each = if ctas > 1 { OF_SHARED } else { each };
+    let threads = (elements / ctas / each).next_power_of_two().clamp(fewest, most);
+    let all = ctas * threads;
+    let mut message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / all);
+    if ctas > 1 {
+        message = format!("{ctas} blocks of a cluster share rows, of {message}");
+    }
+    cx.remark_note(k.name_span, message, "`threads` and `ctas` in the schedule say how many there are");
+    Some((i64::try_from(threads).ok()?, i64::try_from(ctas).ok()?))
 }
 
 /// Whether a block may have so many threads. `warpgroups`: there are products of these.
@@ -138,8 +162,11 @@ pub(crate) const PLAIN: u32 = 128;
 pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
-        let threads = for_rows(k, cx).unwrap_or(i64::from(PLAIN));
+        let (threads, ctas) = for_rows(k, cx).unwrap_or((i64::from(PLAIN), 1));
         k.schedule.threads = Some(k.int(threads, span));
+        if ctas > 1 {
+            k.schedule.ctas = Some(k.int(ctas, span));
+        }
     }
     let threads = threads_of(k);
     if !is_count(u64::from(threads), warpgroups) {

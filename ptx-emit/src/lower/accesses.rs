@@ -33,6 +33,29 @@ pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
     row(class, regs).map(|(.., stores)| stores[usize::from(!space.has_bounds())])
 }
 
+/// What stores to a block's own shared memory, what stores the same to that of any block of the cluster, and what has an mbarrier there count it.
+const IN_CLUSTER: &[(P, P, Option<P>)] = &[
+    (P::StSharedU8, P::StClusterU8, None),
+    (P::StSharedB16, P::StClusterB16, None),
+    (P::StSharedB32, P::StClusterB32, Some(P::StAsyncB32)),
+    (P::StSharedV2B32, P::StClusterV2B32, Some(P::StAsyncV2B32)),
+    (P::StSharedV4B32, P::StClusterV4B32, Some(P::StAsyncV4B32)),
+    (P::StSharedF32, P::StClusterF32, Some(P::StAsyncF32)),
+    (P::StSharedV2F32, P::StClusterV2F32, Some(P::StAsyncV2F32)),
+    (P::StSharedV4F32, P::StClusterV4F32, Some(P::StAsyncV4F32)),
+    (P::StSharedB64, P::StClusterB64, Some(P::StAsyncB64)),
+    (P::StSharedV2B64, P::StClusterV2B64, Some(P::StAsyncV2B64)),
+    (P::StSharedF64, P::StClusterF64, Some(P::StAsyncF64)),
+    (P::StSharedV2F64, P::StClusterV2F64, Some(P::StAsyncV2F64)),
+];
+
+/// The instruction that stores to the shared memory of any block of the cluster what `op` stores to that of its own, counted there or not; `None`: `op` stores elsewhere.
+pub(super) fn cluster_store(op: P, counted: bool) -> Option<P> {
+    let &(_, any, asynchronous) = IN_CLUSTER.iter().find(|(own, ..)| *own == op)?;
+    let asynchronous = || asynchronous.unwrap_or_else(|| panic!("bug: bytes and halves are not counted"));
+    Some(if counted { asynchronous() } else { any })
+}
+
 /// The registers of one access as an operand.
 pub(super) fn vector(regs: Vec<Reg>) -> Operand {
     match regs[..] {

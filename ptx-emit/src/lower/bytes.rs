@@ -139,7 +139,6 @@ impl Lower<'_> {
             }
         };
         let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
-        self.emit.push_if(guard(pred), op, [address, value]);
-        Ok(())
+        self.put(pred, op, address, value)
     }
 }

@@ -64,7 +64,9 @@ impl Lower<'_> {
                 requires.push(format!("{text} <= {limit}"));
             }
         }
-        for (text, &blocks) in grid.iter().zip(&self.emit.func.cluster).filter(|&(_, &blocks)| blocks > 1) {
+        // The blocks that share out a tile are those of a cluster, however many tiles there are.
+        let along = grid.iter().zip(&self.emit.func.cluster).filter(|_| self.ctas() == 1);
+        for (text, &blocks) in along.filter(|&(_, &blocks)| blocks > 1) {
             requires.push(format!("({text}) % {blocks} == 0"));
         }
         let dynamic = self.smem_bytes > 48 * 1024;
@@ -85,6 +87,9 @@ impl Lower<'_> {
         let k = self.k;
         let text = |i: usize| k.grid.get(i).map_or_else(|| "1".to_owned(), |g| print_expr(k, g.extent));
         let group = self.raster();
+        if self.ctas() > 1 {
+            return [format!("({}) * {}", text(0), self.ctas()), text(1), text(2)];
+        }
         if group > 1 && k.grid.len() >= 2 {
             [format!("({}) * {group}", text(0)), format!("ceildiv({}, {group})", text(1)), text(2)]
         } else {

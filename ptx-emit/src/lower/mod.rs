@@ -27,6 +27,7 @@ mod contract;
 mod conversions;
 mod copy;
 mod counted;
+mod ctas;
 mod dims;
 mod divide;
 mod elements;
@@ -145,17 +146,21 @@ pub fn lower(
     func.minnctapersm = kernel.schedule.min_ctas.and_then(|e| kernel.as_int(e)).map_or(1, |x| x.clamp(1, 32) as u32);
     let mut cx = Lower::new(kernel, target, Lines::new(source.text), func, sink);
     cx.report_accesses = report_accesses;
-    (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(threads)));
+    let ctas = tilec_ir::ctas::ctas(kernel).unsigned_abs();
+    (cx.block_threads, cx.thread_bits) = (threads, extent_bits(u64::from(threads) * ctas));
     cx.set_cluster()?;
+    cx.begin_ctas()?;
     cx.check_roles()?;
     cx.place_shared();
     cx.parameters()?;
     cx.tensor_maps()?;
     cx.ready_barriers();
+    cx.ready_ctas();
     cx.follow_other_grids();
     cx.grid()?;
     cx.block(kernel.body)?;
     cx.leave_cluster();
+    cx.end_ctas();
     cx.emit.push(P::Ret, []);
     cx.emit.define_unwritten();
     cx.report.smem_bytes = cx.smem_bytes;
@@ -249,7 +254,13 @@ impl Lower<'_> {
         let group = self.raster();
         for (i, &(v, extent)) in indices.iter().enumerate() {
             let blocks = if i == 0 { MAX_BLOCKS_X } else { MAX_BLOCKS_YZ };
-            let full = Int::r32(raw[i], 0, (extent.hi - 1).clamp(0, blocks - 1));
+            let ctas = if i == 0 { self.ctas() } else { 1 };
+            let bits = Operand::Imm(i64::from(ctas.ilog2()));
+            let raw = match ctas {
+                1 => raw[i],
+                _ => self.emit.pure(Class::B32, P::ShrU32, [raw[i].into(), bits]),
+            };
+            let full = Int::r32(raw, 0, (extent.hi - 1).clamp(0, blocks / i128::from(ctas) - 1));
             self.ints[v] = Some(full);
         }
         if group > 1 && indices.len() >= 2 {

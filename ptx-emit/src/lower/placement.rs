@@ -54,7 +54,7 @@ impl Lower<'_> {
             }
         }
         self.place_turns();
-        let used = turns::end(k);
+        let used = self.place_counted(turns::end(k));
         let limit = self.target.smem_per_block();
         assert!(used <= limit, "bug: places end at {used}, a block has {limit} bytes of shared memory");
         self.smem_bytes = used;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
+use tilec_ir::ctas::Counted;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::extents::{Extent, Ranges, raster};
 use tilec_ir::facts::Facts;
@@ -59,6 +60,12 @@ pub(crate) struct Lower<'a> {
     pub(super) loops: Vec<LoopState>,
     /// Threads of the block.
     pub(super) block_threads: u32,
+    /// Of blocks that share out tiles: the first statement of the kernel's body that stores to the memory of all of them.
+    pub(super) writes_first: Option<Stmt>,
+    /// Barriers that count what these blocks store, and where their mbarriers lie.
+    pub(super) counted: Vec<(Counted, u64)>,
+    /// Where the mbarrier lies that counts what the present statement stores.
+    pub(super) counts: Option<u64>,
     /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
     pub(super) thread_bits: u32,
     /// The role whose statements these are.
@@ -127,6 +134,9 @@ impl<'a> Lower<'a> {
             rings: Vec::new(),
             loops: Vec::new(),
             block_threads: 0,
+            writes_first: None,
+            counted: Vec::new(),
+            counts: None,
             thread_bits: 0,
             part: None,
             asks: None,

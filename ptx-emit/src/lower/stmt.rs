@@ -59,6 +59,7 @@ impl Lower<'_> {
             return Err(self.too_long(s));
         }
         self.mark(s);
+        self.meet_ctas(s);
         self.load_elements_of(s)?;
         match self.k.stmts[s].clone() {
             StmtData::Alloc { .. } => Ok(()),

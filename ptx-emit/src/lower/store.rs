@@ -1,6 +1,6 @@
 //! Stores: register tiles and expressions into windows of memory. Where fragments go out as matrices, `stmatrix` does it.
 
-use super::accesses::{guard, store_op, vector};
+use super::accesses::{store_op, vector};
 use super::operands::Operands;
 use super::packing::Pairs;
 use super::scope::Scope;
@@ -126,7 +126,7 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
-            self.emit.push_if(guard(pred), op, [address, vector(regs)]);
+            self.put(pred, op, address, vector(regs))?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ impl Lower<'_> {
         self.part.map_or(0, |p| p.first / WARP)
     }
 
-    /// The thread's index in the block, or in its role.
+    /// The thread's index in the block, or in its role; where blocks of a cluster share out tiles, in the cluster.
     pub(super) fn tid(&mut self) -> Reg {
         let tid = self.block_tid();
         match self.part {
@@ -29,6 +29,7 @@ impl Lower<'_> {
             Some(Part { first, .. }) if first > 0 => {
                 self.emit.pure(Class::B32, P::SubS32, [tid.into(), Operand::Imm(i64::from(first))])
             }
+            None if self.ctas() > 1 => self.cluster_tid(tid),
             _ => tid,
         }
     }
@@ -81,6 +82,7 @@ impl Lower<'_> {
     /// A barrier of the threads of the present role, or of the block.
     pub(super) fn barrier(&mut self, s: Stmt) -> Result<(), Reported> {
         match self.part {
+            None if self.ctas() > 1 => self.ctas_barrier(s),
             None => self.emit.push(P::BarSync, [Operand::Imm(0)]),
             Some(part @ Part { barrier: Some(barrier), threads, .. }) => {
                 for i in 0..part.replicas {

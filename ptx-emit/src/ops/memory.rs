@@ -108,6 +108,49 @@ macro_rules! memory_rows {
         "9.7.9.11" V6_0 Write [] [shared(16), vec(4, F32)] "store to shared memory" { StSharedV4F32 "st.shared.v4.f32" }
         "9.7.9.11" V6_0 Write [] [shared(16), vec(2, F64)] "store to shared memory" { StSharedV2F64 "st.shared.v2.f64" }
 
+        "9.7.9.11" V7_8_SM90 Write [] [shared(1), B32] "low byte to the shared memory of a block of the cluster" { StClusterU8 "st.shared::cluster.u8" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(2), B16] "store to the shared memory of a block of the cluster" { StClusterB16 "st.shared::cluster.b16" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(4), B32] "store to the shared memory of a block of the cluster" { StClusterB32 "st.shared::cluster.b32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(8), B64] "store to the shared memory of a block of the cluster" { StClusterB64 "st.shared::cluster.b64" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(4), F32] "store to the shared memory of a block of the cluster" { StClusterF32 "st.shared::cluster.f32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(8), F64] "store to the shared memory of a block of the cluster" { StClusterF64 "st.shared::cluster.f64" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(8), vec(2, B32)] "store to the shared memory of a block of the cluster" { StClusterV2B32 "st.shared::cluster.v2.b32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(16), vec(4, B32)] "store to the shared memory of a block of the cluster" { StClusterV4B32 "st.shared::cluster.v4.b32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(16), vec(2, B64)] "store to the shared memory of a block of the cluster" { StClusterV2B64 "st.shared::cluster.v2.b64" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(8), vec(2, F32)] "store to the shared memory of a block of the cluster" { StClusterV2F32 "st.shared::cluster.v2.f32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(16), vec(4, F32)] "store to the shared memory of a block of the cluster" { StClusterV4F32 "st.shared::cluster.v4.f32" }
+        "9.7.9.11" V7_8_SM90 Write [] [shared(16), vec(2, F64)] "store to the shared memory of a block of the cluster" { StClusterV2F64 "st.shared::cluster.v2.f64" }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(4), B32, shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncB32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(8), vec(2, B32), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV2B32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(16), vec(4, B32), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV4B32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(4), F32, shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncF32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(8), vec(2, F32), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV2F32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(16), vec(4, F32), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV4F32 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(8), B64, shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncB64 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(16), vec(2, B64), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV2B64 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(8), F64, shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncF64 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f64",
+        }
+        "9.7.9.12" V8_1_SM90 Sync [] [shared(16), vec(2, F64), shared(8)] "store to the shared memory of a block of the cluster, counted by an mbarrier there" {
+            StAsyncV2F64 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f64",
+        }
+
         "9.7.9.8" V6_0 Sync [B32] [global(4)] "load that other blocks' stores order with" {
             LdAcquireGpuGlobalU32 "ld.acquire.gpu.global.u32", LdRelaxedGpuGlobalU32 "ld.relaxed.gpu.global.u32",
         }

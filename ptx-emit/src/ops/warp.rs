@@ -55,6 +55,7 @@ macro_rules! warp_rows {
         }
         "9.7.13.3" V8_0_SM90 Sync [] [] "barrier of the threads of a cluster, in two halves" {
             BarrierClusterArrive "barrier.cluster.arrive.release", BarrierClusterWait "barrier.cluster.wait.acquire",
+            BarrierClusterArriveAligned "barrier.cluster.arrive.release.aligned",
             BarrierClusterArriveRelaxedAligned "barrier.cluster.arrive.relaxed.aligned", BarrierClusterWaitAligned "barrier.cluster.wait.acquire.aligned",
         }
         "9.7.13.13" V7_8_SM90 Sync [] [] "lets the grids that depend on this one begin; waits for those that this one depends on" {
@@ -65,6 +66,9 @@ macro_rules! warp_rows {
         }
         "9.7.13.15" V7_8_SM90 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete; may sleep" {
             MbarrierTryWaitParity "mbarrier.try_wait.parity.shared.b64",
+        }
+        "9.7.13.15" V8_0_SM90 Sync [P] [shared(8), B32I] "the same, of what other blocks of the cluster have done" {
+            MbarrierTryWaitParityCluster "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64",
         }
         "9.7.19.2" V6_2 Sync [] [B32I] "sleep of about this many nanoseconds" { NanosleepU32 "nanosleep.u32" }
 

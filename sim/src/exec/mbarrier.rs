@@ -16,7 +16,7 @@ use crate::exec::next::Next;
 use crate::exec::warp::Want;
 use crate::program::mbarrier::{MBar, What};
 use crate::program::types::{R, SINK};
-use crate::race::{Known, Races, Strength, Who};
+use crate::race::{Conflict, Known, Races, Strength, Who};
 use crate::report::{Cause, ReportKind};
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
@@ -333,7 +333,18 @@ impl Cta<'_> {
 
     /// A thread uses an object, whose initialisation it must know of.
     pub(crate) fn use_object(&mut self, who: Who, at: u32) -> Step {
-        self.races.use_object(who, at as usize).map_err(|(word, conflict)| {
+        let used = self.races.use_object(who, at as usize);
+        self.object_used(who, at, used)
+    }
+
+    /// The same of a store that an object counts when it lands.
+    pub(crate) fn know_object(&mut self, who: Who, at: u32) -> Step {
+        let known = self.races.knows_object(who, at as usize);
+        self.object_used(who, at, known)
+    }
+
+    fn object_used(&mut self, who: Who, at: u32, used: Result<(), (usize, Conflict)>) -> Step {
+        used.map_err(|(word, conflict)| {
             if !conflict.wrote || self.rank_of(conflict.warp) == self.rank_of(who.warp) {
                 return self.race(conflict, who.lane, word, false);
             }

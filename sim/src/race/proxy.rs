@@ -214,6 +214,24 @@ impl Races {
         Ok(())
     }
 
+    /// A copy that is not made through the async proxy will use the mbarrier in these eight bytes, whose initialisation the thread that issues it must know of. The
+    /// use itself is over when what is copied has landed.
+    pub(crate) fn knows_object(&self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
+        for word in [at, at + 4] {
+            let cell = self.shared.bytes.get(word).copied().unwrap_or(self.shared.words[word / 4]);
+            let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
+            let known = cell.write_agent == NOBODY
+                || self.clocks.ordered((who.warp, who.lane), writer, cell.write_clock)
+                || self.clocks.fenced_for_proxy((who.warp, who.lane), writer, cell.write_clock, INITS);
+            if !known {
+                let (warp, lane) = self.clocks.thread(writer.0, writer.1);
+                let pc = cell.write_pc;
+                return Err((word, Conflict { warp, lane, pc, wrote: true, copy: false, constant: false, byte: 0 }));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the async proxy sees the object in a word that was written when it was initialised, on behalf of `who`.
     pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);

@@ -226,6 +226,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "schedule { stages 3 }",
         "Slots of the rings that the compiler makes of the buffers of a loop; 1: no ring.",
     ),
+    (
+        "ctas",
+        "schedule { ctas 4 }",
+        "Blocks of a cluster that share out a block's tiles: each holds a part of a row (from sm_90 on).",
+    ),
     ("raster", "schedule { raster 8 }", "So many neighbouring columns of blocks are walked before the next row."),
     (
         "promote",

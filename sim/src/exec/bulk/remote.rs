@@ -43,7 +43,7 @@ impl Cta<'_> {
                 return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(barriers[lane]));
             }
             self.require_object(lane, object)?;
-            self.use_object(Who { strength: Strength::Block, copy: false, ..who }, object)?;
+            self.know_object(Who { strength: Strength::Block, copy: false, ..who }, object)?;
             let agent = self.races.slot(Slot::Phase(object), w.index);
             let clock = self.races.clocks.start_copies(w.index);
             self.races

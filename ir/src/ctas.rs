@@ -1,0 +1,120 @@
+//! Blocks of a cluster that share out the tiles of one block (`ctas`).
+//!
+//! An index of the grid stands for that many blocks. Threads of all of them count in layouts: thread `t` of block `b` of the cluster is number
+//! `b * threads + t`. A buffer is there in each block, with the same content: what is stored is stored in all of them, and a barrier is one of
+//! the cluster.
+//!
+//! A barrier of the cluster that orders stores waits until all memory accesses in front of it are done, those to global memory, too. Where the stores in front of
+//! a barrier are counted instead, by an mbarrier of each block, nothing else is waited for (PTX ISA 9.7.9.12, `st.async`).
+
+use crate::entities::{Block, Expr, Stmt, Value};
+use crate::kernel::{Kernel, StmtData};
+use crate::placement;
+use crate::target::WARP;
+use crate::types::ElemRef;
+use crate::typing::{ResolvedView, const_int, layout_of, resolve_view};
+
+/// Blocks of a cluster that share out the elements of a block's tiles; 1 where the schedule says nothing, or nothing constant.
+pub fn ctas(k: &Kernel) -> i64 {
+    k.schedule.ctas.and_then(|e| const_int(k, e)).unwrap_or(1).max(1)
+}
+
+/// A barrier for which stores are counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counted {
+    /// The barrier.
+    pub barrier: Stmt,
+    /// Copies of register tiles to buffers, which arrive in each block.
+    pub stores: Vec<Stmt>,
+    /// What they bring to each block.
+    pub bytes: u64,
+}
+
+/// The barriers for which stores are counted: once, so they stand in the body of the kernel. All that they order is these stores:
+///
+/// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
+/// * each warp stores something, so none is behind the barrier before all have come there;
+/// * no tensor is both read and written.
+pub fn counted(k: &Kernel) -> Vec<Counted> {
+    if ctas(k) == 1 || tensors_meet(k) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut stores: Vec<(Stmt, Option<Store>)> = Vec::new();
+    for &s in &k.blocks[k.body] {
+        if matches!(k.stmts[s], StmtData::Barrier) {
+            let own: Option<Vec<Store>> = stores.iter().map(|(_, store)| *store).collect();
+            if let Some(own) = own.filter(|own| own.iter().any(|store| store.by_all_warps)) {
+                let bytes = own.iter().map(|store| store.bytes).sum();
+                found.push(Counted { barrier: s, stores: stores.iter().map(|&(s, _)| s).collect(), bytes });
+            }
+            stores.clear();
+        } else {
+            stores.extend(stored_to(k, s).into_iter().map(|view| (s, view.and_then(|view| Store::of(k, s, &view)))));
+        }
+    }
+    found
+}
+
+/// Bits that an instruction stores at once.
+const MOST_BITS: u32 = 128;
+
+/// A store of all of a buffer.
+#[derive(Copy, Clone)]
+struct Store {
+    bytes: u64,
+    by_all_warps: bool,
+}
+
+impl Store {
+    /// `None`: it cannot be counted.
+    fn of(k: &Kernel, s: Stmt, to: &ResolvedView) -> Option<Store> {
+        let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return None };
+        let ty = k.tile_ty(to.base)?;
+        let shape = k.const_shape(&ty.shape)?;
+        let whole = to.dims.len() == to.kept().len() && to.dims.iter().all(|d| d.starts().is_empty());
+        let ElemRef::Known(elem) = ty.elem else { return None };
+        let bits = elem.bits();
+        let (word, wide) = (bits >= 32, bits * attrs.vec.unwrap_or(1));
+        let layout = layout_of(k, src)?;
+        let first = WARP.ilog2();
+        let by_all_warps = (first..layout.thread_bits()).all(|i| layout.thread_col(i) != 0);
+        let bytes = elem.size().bytes_of(shape.iter().product());
+        let counts = whole && word && wide <= MOST_BITS && !attrs.is_matrix() && alone(k, s, to.base);
+        counts.then_some(Store { bytes, by_all_warps })
+    }
+}
+
+/// Whether no other statement writes a buffer, and no other buffer shares its bytes.
+fn alone(k: &Kernel, s: Stmt, buffer: Value) -> bool {
+    let written = |other: Stmt| match k.stmts[other] {
+        StmtData::Copy { dst, .. } => other != s && resolve_view(k, dst).is_some_and(|to| to.base == buffer),
+        _ => false,
+    };
+    let own = placement::ranges(k, buffer);
+    let shares = |v: Value| v != buffer && placement::is_shared(k, v) && placement::overlap(&own, &placement::ranges(k, v));
+    !k.statements().into_iter().any(written) && !k.values.keys().any(shares)
+}
+
+/// The windows of buffers that a statement, or one inside it, stores to; `None`: one that a loop or a branch stores to.
+fn stored_to(k: &Kernel, s: Stmt) -> Vec<Option<ResolvedView>> {
+    let own = match k.stmts[s] {
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).filter(|to| to.space(k).is_of_block()),
+        _ => None,
+    };
+    let inside = |b: Block| k.blocks[b].iter().any(|&s| !stored_to(k, s).is_empty());
+    let nested = k.sub_blocks(s).into_iter().any(inside).then_some(None);
+    own.map(Some).into_iter().chain(nested).collect()
+}
+
+/// Whether a tensor is both read and written.
+fn tensors_meet(k: &Kernel) -> bool {
+    let (mut places, mut written) = (Vec::new(), Vec::new());
+    for data in k.statement_data() {
+        let &StmtData::Copy { dst, .. } = data else { continue };
+        places.push(dst);
+        written.extend(resolve_view(k, dst).map(|to| to.base).filter(|&v| k.tensor_ty(v).is_some()));
+    }
+    let reads = |e: Expr| !places.contains(&e) && resolve_view(k, e).is_some_and(|from| written.contains(&from.base));
+    k.expressions().into_iter().any(reads)
+}

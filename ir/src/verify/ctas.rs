@@ -1,0 +1,63 @@
+//! Rule 32: blocks of a cluster that share out tiles (`ctas`) hold them in registers.
+//!
+//! Lowering has what is stored to a buffer stored in all of these blocks. What fills shared memory in another way fills that of one block alone.
+
+use crate::ctas;
+use crate::codes;
+use crate::diag::Diagnostic;
+use crate::entities::{Expr, Stmt};
+use crate::kernel::{ExprData, Kernel, StmtData};
+use crate::typing::{const_int, resolve_view};
+use crate::verify::cx::Cx;
+
+pub(super) fn check(cx: &mut Cx<'_, '_>) {
+    let k = cx.k;
+    let Some(asked) = k.schedule.ctas.filter(|_| ctas::ctas(k) > 1) else { return };
+    if ctas::ctas(k).count_ones() != 1 {
+        let message = format!("`ctas` is 1, 2, 4 or 8, found {}", ctas::ctas(k));
+        cx.error_at(codes::BAD_SCHEDULE, asked, message, "blocks share out tiles in halves, quarters, ..");
+        return;
+    }
+    if let Some(threads) = k.schedule.threads.and_then(|e| const_int(k, e)).filter(|n| n.count_ones() != 1) {
+        let message = format!("`ctas` beside {threads} threads");
+        cx.error_at(
+            codes::BAD_SCHEDULE,
+            asked,
+            message,
+            "the threads of a block that shares out tiles are a power of two",
+        );
+    }
+    if let Some(&e) = k.schedule.cluster.first() {
+        let note = "the blocks of `ctas` are the cluster: leave `cluster` out";
+        cx.error_at(codes::BAD_SCHEDULE, e, "`cluster` beside `ctas`".to_owned(), note);
+    }
+    if let Some(e) = k.schedule.raster.filter(|&e| const_int(k, e) != Some(1)) {
+        let note = "neighbouring blocks share a tile: leave `raster` out";
+        cx.error_at(codes::BAD_SCHEDULE, e, "`raster` beside `ctas`".to_owned(), note);
+    }
+    let mut refused: Vec<(Stmt, &str)> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| refused.extend(other_than_registers(k, s).map(|what| (s, what))));
+    for (s, what) in refused {
+        let message = format!("{what}, in a kernel whose tiles several blocks share out (`ctas`)");
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.stmt_spans[s], message);
+        cx.report(d.with_note("leave `ctas` out, or copy what is read from tensors to register tiles"));
+    }
+}
+
+/// What a statement does that one block would do for itself.
+fn other_than_registers(k: &Kernel, s: Stmt) -> Option<&'static str> {
+    let product = |e: Expr| matches!(k.exprs[e], ExprData::Mma(_));
+    match k.stmts[s] {
+        StmtData::Role { .. } => Some("a role"),
+        StmtData::Channel { .. } => Some("a channel"),
+        StmtData::Signal { .. } => Some("a signal"),
+        StmtData::Assign { src, .. } if product(src) => Some("a product"),
+        StmtData::Var { init: Some(src), .. } if product(src) => Some("a product"),
+        StmtData::Copy { src, dst, .. } => {
+            let shared = |e| resolve_view(k, e).is_some_and(|view| view.space(k).is_of_block());
+            let global = |e| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
+            (shared(dst) && global(src) || shared(src) && global(dst)).then_some("a copy between memories")
+        }
+        _ => None,
+    }
+}

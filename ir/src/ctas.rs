@@ -92,7 +92,8 @@ fn alone(k: &Kernel, s: Stmt, buffer: Value) -> bool {
         _ => false,
     };
     let own = placement::ranges(k, buffer);
-    let shares = |v: Value| v != buffer && placement::is_shared(k, v) && placement::overlap(&own, &placement::ranges(k, v));
+    let shares =
+        |v: Value| v != buffer && placement::is_shared(k, v) && placement::overlap(&own, &placement::ranges(k, v));
     !k.statements().into_iter().any(written) && !k.values.keys().any(shares)
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Lowering has what is stored to a buffer stored in all of these blocks. What fills shared memory in another way fills that of one block alone.
 
-use crate::ctas;
 use crate::codes;
+use crate::ctas;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{ExprData, Kernel, StmtData};

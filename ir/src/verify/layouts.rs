@@ -1,7 +1,7 @@
 //! Layouts: rules 18 to 21.
 
-use crate::ctas;
 use crate::codes;
+use crate::ctas;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};

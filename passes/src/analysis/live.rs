@@ -112,6 +112,12 @@ pub(crate) fn tiles(k: &Kernel) -> Vec<Vec<Tile>> {
     at
 }
 
+/// Elements of all register tiles of a block where most live at once.
+pub(crate) fn most_elements(k: &Kernel) -> u64 {
+    let elements = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.shape.iter().product::<u64>()).sum::<u64>();
+    tiles(k).iter().map(elements).max().unwrap_or(0)
+}
+
 /// Registers of a thread of so many warpgroups that tiles take where most live at once.
 pub(crate) fn most_of_warpgroups(k: &Kernel, groups: u64) -> u64 {
     let at = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.of_warpgroups(groups)).sum::<u64>();

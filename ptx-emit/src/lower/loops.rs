@@ -49,7 +49,7 @@ impl Lower<'_> {
         // And where it has none, it ends where it starts.
         let end = self.int_op(Op::Max, start, end)?;
         let fits = |x: Int| fits32(x.lo, x.hi);
-        if fits(start) && fits(end) {
+        if fits(start) && fits(end) && step <= i128::from(i32::MAX) {
             return Some((start, end, Width::Exact));
         }
         (start.lo - step >= i128::from(i64::MIN) && end.hi + step <= i128::from(i64::MAX)).then_some((

@@ -192,6 +192,9 @@ impl Lower<'_> {
             let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
             return Err(self.sink.report(d.with_note("without `matrix` each thread stores its own elements")));
         }
+        if self.ctas() > 1 {
+            return Err(self.unsupported(dst, "`matrix` on a store to the memory of several blocks (`ctas`)"));
+        }
         let scope = source.scope();
         let elem = self.elem(to.base).filter(|e| e.bits() == 16);
         let store = self.contiguous(to).and_then(|dim| {

@@ -120,6 +120,8 @@ pub(super) const ITEMS: &[&str] = &[
     "k_warps 8",
     "k_warps 3",
     "k_warps 32",
+    "ctas 2",
+    "ctas 4",
     "raster 1",
     "raster 3",
     "raster 8",

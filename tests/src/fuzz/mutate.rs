@@ -122,6 +122,8 @@ const ITEMS: &[&str] = &[
     "k_warps 2",
     "k_warps 4",
     "k_warps 64",
+    "ctas 2",
+    "ctas 4",
     "raster 1",
     "raster 3",
     "raster 8",

@@ -13,12 +13,16 @@ use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::let_init;
 
+/// The longest step of a loop that counts in 31 bits.
+const LONGEST: i64 = 1 << 30;
+
 /// Adds the preconditions.
 pub(super) fn bound(k: &mut Kernel) {
     let mut ends = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::For { end, step, .. } = k.stmts[s] {
-            let step = k.as_int(step).unwrap_or(1);
+            // Loops with longer steps count in 64 bits.
+            let step = k.as_int(step).filter(|&step| step <= LONGEST).unwrap_or(1);
             ends.push((end, i64::try_from(MAX_SIZE).map_or(i64::MAX, |most| most.min(i64::from(i32::MAX) - step))));
         }
     });

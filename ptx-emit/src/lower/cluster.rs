@@ -8,7 +8,7 @@
 
 use super::rings::Ring;
 use super::state::Lower;
-use crate::inst::{Class, Guard, Operand, Reg, Special};
+use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::cluster;
 use tilec_ir::diag::Reported;
@@ -63,11 +63,6 @@ impl Lower<'_> {
     /// Whether slots of a ring are filled for all blocks.
     pub(super) fn is_multicast(&self, ring: &Ring) -> bool {
         self.cluster_blocks() > 1 && ring.channels.iter().any(|&c| cluster::fills_by_multicast(self.k, c))
-    }
-
-    /// The number of the block in its cluster.
-    pub(super) fn cluster_rank(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::ClusterCtaRank)])
     }
 
     /// Arrives at a barrier in all blocks, a lane for each; `offset` is counted from `barrier`.

@@ -5,7 +5,7 @@
 //! | level | files |
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
-//! | state | `state`: what all share; `threads`: who a thread is |
+//! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
@@ -75,6 +75,7 @@ mod shared;
 mod shuffles;
 mod signals;
 mod sine;
+mod specials;
 mod state;
 mod stmt;
 mod store;

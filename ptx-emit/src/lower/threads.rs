@@ -34,11 +34,6 @@ impl Lower<'_> {
         }
     }
 
-    /// The thread's index in the block.
-    pub(super) fn block_tid(&mut self) -> Reg {
-        self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(crate::inst::Special::TidX)])
-    }
-
     /// The number of the thread's warp in the block, the same register for all lanes.
     pub(super) fn warp_index(&mut self) -> Reg {
         let tid = self.block_tid();

@@ -75,6 +75,7 @@ fn hoist_loads(k: &mut Kernel, body: Block) -> usize {
 struct Load {
     tensor: Value,
     register: Value,
+    /// What it reads beside the tensor: in its window, and in its condition.
     uses: Vec<Value>,
 }
 
@@ -85,7 +86,9 @@ impl Load {
         let view = resolve_view(k, src)?;
         k.tensor_ty(view.base)?;
         let mut uses = Vec::new();
-        for_each_ref(k, src, &mut |v| uses.push(v));
+        for e in stmt_exprs(k, s).into_iter().filter(|&e| e != dst) {
+            for_each_ref(k, e, &mut |v| uses.push(v));
+        }
         Some(Load { tensor: view.base, register, uses })
     }
 
@@ -120,13 +123,13 @@ impl Load {
             }
             // Another load is passed only if it already stands at the head: order among loads is kept.
             let other_load = Load::of(k, s).is_some();
-            let writes_tensor = matches!(k.stmts[s], StmtData::Copy { dst, .. }
-                if resolve_view(k, dst).is_some_and(|v| v.base == self.tensor));
+            let writes = matches!(k.stmts[s], StmtData::Copy { dst, .. }
+                if resolve_view(k, dst).is_some_and(|v| v.base == self.tensor || self.uses.contains(&v.base)));
             let mut mentions = false;
             for e in stmt_exprs(k, s) {
                 for_each_ref(k, e, &mut |v| mentions |= v == self.register);
             }
-            other_load || writes_tensor || mentions
+            other_load || writes || mentions
         })
     }
 }

@@ -102,18 +102,20 @@ pub(crate) fn written_threads(k: &mut Kernel) {
     }
 }
 
-/// Elements of what is reduced for each thread, of up to [`SHORT`] elements in all, and of more. Softmax on an H200, the share of a copy's rate: f32 and bf16 of 4096
-/// elements 0.99 and 1.00 with 16 each, 0.74 and 0.48 with 4; of 8192 bf16 elements 0.99 with 32 each and 0.93 with 16; of 16384 0.98 and 0.94 with 32, 0.88 and 0.59 with 16.
+/// Elements of what is reduced for each thread, of up to [`SHORT`] elements of 4 bytes in all, half as many of 2 bytes, and of more. On an H200, the share of a copy's rate: softmax of 4096 f32 0.99
+/// with 16 each, 0.74 with 4; of 8192 bf16 0.99 with 32 each, 0.93 with 16; layer norm of 4096 bf16 0.97 with 32 each, 0.79 with 16.
 const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
 
-/// Elements that a block reduces, and that all of its tiles have where most live at once, above which several blocks share rows where a cluster can, if they have as many bytes. On
-/// an H200, the share of a copy's rate: softmax of 16384 f32 0.97 in one block, layer norm of 8192 0.96, of 16384 0.86 and 0.95 in four, of 16384 bf16 0.90 and 0.79.
-const ALONE: [u64; 3] = [16384, 40960, 65536];
-/// Elements of all tiles for each thread of blocks that share rows, and their threads: several blocks on a multiprocessor wait for one another less. On an H200 rows of 32768
-/// f32: softmax 0.98 in two or four blocks of 256 threads, 0.95 in one; RMS norm 0.95 in four of 256, 0.92 in two of 512; layer norm 0.87 in eight of 256, 0.78 in four of 512.
-const OF_SHARED: u64 = 64;
-const SHARING: u64 = 256;
+/// Elements that a block reduces, and that all of its tiles have where most live at once, above which several blocks share rows where a cluster can. Where elements have 2 bytes half as
+/// many tiles: for memory's rate a multiprocessor needs several blocks, of which one loads while another reduces. On an H200: softmax of 16384 f32 0.97 in one block, of 32768 0.95 and 0.97 in two;
+/// layer norm of 8192 f32 0.96, of 16384 0.86 and 0.95 in four; RMS norm of 16384 bf16 0.72 and 0.93 in two.
+const ALONE: [u64; 2] = [16384, 40960];
+/// Elements of a block that shares rows, where a thread holds up to three tiles of them, and more. Of one tile half as many blocks may have twice as many: softmax of 65536 bf16 0.78 in
+/// four blocks, 0.68 in eight. Layer norm of 32768 f32 0.88 in eight blocks of 4096, 0.78 in four of 8192; cross entropy 0.61 and 0.77.
+const OF_BLOCK: [u64; 2] = [8192, 4096];
+/// Elements of all tiles for a thread of a block that has more, for want of blocks.
+const OF_THREAD: u64 = 64;
 /// Most blocks that share a row: those of a cluster.
 const MOST_BLOCKS: u64 = cluster::MAX_BLOCKS as u64;
 
@@ -132,29 +134,38 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<(i64, i64)> {
     if rows > 2 && elements <= SHORT && k.schedule.ctas.is_none() {
         return None;
     }
+    let size = loaded(k, elements).map_or(u64::from(u32::BITS), |size| size.bytes_of(8).min(u64::from(u32::BITS)));
     // Of rows that are scanned further warps would repeat what others have.
     let scanned = reduced.scanned_rows();
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
     let most = scanned.map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
     let most = most.clamp(fewest, u64::from(MAX_THREADS));
     // Of the tiles that are as large; what is left of rows is small.
-    let held = live::most_elements(k) / elements * elements;
-    let bytes = loaded(k, elements).map_or(u64::MAX, |size| size.bytes_of(elements));
+    let tiles = live::most_elements(k) / elements;
+    let held = tiles * elements;
+    let of_block = OF_BLOCK[usize::from(tiles > 3)];
     let ctas = match k.schedule.ctas {
         Some(_) => ctas::ctas(k).unsigned_abs(),
         None if cx.options.target.has_clusters()
             && scanned.is_none()
-            && bytes >= ALONE[2]
-            && (elements > ALONE[0] || held > ALONE[1]) =>
+            && (elements > ALONE[0] || held > ALONE[1] * size / u64::from(u32::BITS)) =>
         {
-            1 << (held / (OF_SHARED * SHARING)).clamp(1, MOST_BLOCKS).ilog2()
+            let few = (elements / of_block).min(if tiles > 1 { MOST_BLOCKS } else { MOST_BLOCKS / 2 });
+            few.max(elements / ALONE[0]).next_power_of_two().clamp(1, MOST_BLOCKS)
         }
         None => 1,
     };
-    let alone = elements / OF_ROW[usize::from(elements > SHORT)];
+    let alone = elements / OF_ROW[usize::from(elements > SHORT * size / u64::from(u32::BITS))];
     let threads = match ctas {
         1 => alone.next_power_of_two(),
-        _ => 1 << (held / ctas / OF_SHARED).max(SHARING).ilog2(),
+        // Wide elements of many tiles take a thread's registers.
+        _ => {
+            let each = OF_ROW[usize::from(tiles <= 3 || size < u64::from(u32::BITS))];
+            match elements / ctas {
+                own if own > of_block => (1 << (held / ctas / OF_THREAD).ilog2()).max(of_block / each),
+                own => own / each,
+            }
+        }
     };
     let threads = threads.clamp(fewest, most);
     let all = ctas * threads;

@@ -9,6 +9,7 @@ use crate::feeds::{computed, gathered_by};
 use crate::pipeline::planned::Fill;
 use crate::refused::Refused;
 use crate::schedule_loops::modulo::is_index;
+use tilec_ir::changes::changes;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
@@ -114,6 +115,18 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
         return Err(Refused::at(f.span, format!("nothing reads `{}`", k.values[f.buffer].name)));
     }
     staging(k, fills)
+}
+
+/// Why the condition of a copy cannot be asked ahead: an iteration computes what it depends on.
+pub(super) fn condition(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
+    let mut computed = None;
+    if let Some(when) = fill.attrs.when {
+        for_each_ref(k, when, &mut |v| computed = computed.or(changes(k, at, v).then_some(v)));
+    }
+    let Some(v) = computed else { return Ok(()) };
+    let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
+    let why = format!("whether `{buffer}` is filled (`when`) depends on `{name}`, which the loop computes");
+    Err(Refused::at(fill.span, why))
 }
 
 /// Whether a statement, or one inside it, names a buffer.

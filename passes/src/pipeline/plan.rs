@@ -68,6 +68,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
         fill.computed = fill.computed.map(|e| general::written_out(k, e, &names));
+        fill.attrs.when = fill.attrs.when.map(|e| general::written_out(k, e, &names));
     }
     if fills.is_empty() {
         if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
@@ -106,6 +107,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
             return Err(Refused::at(fill.span, why).into());
         }
     }
+    fills.iter().try_for_each(|fill| general::condition(k, fill, at))?;
     let mut rest = general::used_names(k, &names, &others);
     rest.extend(&others);
     once(k, &fills, at)?;

@@ -117,14 +117,21 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
     staging(k, fills)
 }
 
-/// Why the condition of a copy cannot be asked ahead: an iteration computes what it depends on.
-pub(super) fn condition(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
+/// Why a copy cannot be done ahead of the iterations of its loop: they compute by what it gathers, or its condition.
+pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
+    let buffer = &k.values[fill.buffer].name;
+    // An iteration that gathers ahead has the indices of the one that is at the end by then.
+    if let Some(v) = gathered_by(k, fill.src).filter(|&v| changes(k, at, v)) {
+        let name = &k.values[v].name;
+        let why = format!("what is copied into `{buffer}` is gathered by `{name}`, which changes in the loop");
+        return Err(Refused::at(fill.span, why));
+    }
     let mut computed = None;
     if let Some(when) = fill.attrs.when {
         for_each_ref(k, when, &mut |v| computed = computed.or(changes(k, at, v).then_some(v)));
     }
     let Some(v) = computed else { return Ok(()) };
-    let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
+    let name = &k.values[v].name;
     let why = format!("whether `{buffer}` is filled (`when`) depends on `{name}`, which the loop computes");
     Err(Refused::at(fill.span, why))
 }

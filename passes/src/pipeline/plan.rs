@@ -6,12 +6,10 @@ use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape};
-use crate::feeds::gathered_by;
 use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
-use tilec_ir::changes::changes;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
@@ -99,15 +97,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         let why = format!("what is outside the bounds is not zero in `{name}` (`fill`)");
         return Err(Refused::at(fill.span, why).into());
     }
-    // An iteration that gathers ahead has the indices of the one that is at the end by then.
-    for fill in &fills {
-        if let Some(v) = gathered_by(k, fill.src).filter(|&v| stmts.iter().any(|&s| changes(k, s, v))) {
-            let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
-            let why = format!("what is copied into `{buffer}` is gathered by `{name}`, which changes in the loop");
-            return Err(Refused::at(fill.span, why).into());
-        }
-    }
-    fills.iter().try_for_each(|fill| general::condition(k, fill, at))?;
+    fills.iter().try_for_each(|fill| general::steady(k, fill, at))?;
     let mut rest = general::used_names(k, &names, &others);
     rest.extend(&others);
     once(k, &fills, at)?;

@@ -206,7 +206,9 @@ for target in sm_80 sm_90a; do
             check $rows --target $target -D BN=4096,ALIGN=1 M=37 N=$n
         done
         check $rows --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
+        if [ "$target" = sm_90a ]; then check $rows --target $target -D BN=131072,ALIGN=1 M=9 N=70001; fi
     done
+    check paged_attention --target $target Z=3 L=70 N=9 G=4
     for n in 1 17 1000 4093 70001; do
         check argmax --target $target -D ALIGN=1 M=37 N=$n
         check cumsum --target $target -D ALIGN=1 M=37 N=$n

@@ -56,7 +56,7 @@ def of_rows(folder: pathlib.Path) -> None:
             cells = [row["case"].replace("M=", "").replace(",N=", " x ")]
             for results in found.values():
                 share = number(results[i]["of_copy"], 2)
-                others = ", ".join(number(results[i][f"over_{name}"], 2) for name in ("eager", "compiled"))
+                others = ", ".join(number(over, 2) for name in ("eager", "compiled") if (over := results[i][f"over_{name}"]))
                 cells.append(f"{f'**{share}**' if float(share) >= 0.92 else share} ({others})")
             print("| " + " | ".join(cells) + " |")
         print()

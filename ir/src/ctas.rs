@@ -33,6 +33,7 @@ pub struct Counted {
 /// The barriers for which stores are counted: once, so they stand in the body of the kernel. All that they order is these stores:
 ///
 /// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
+/// * nothing reads them in front of the barrier, nor does another barrier stand there, in a loop or a branch;
 /// * each warp stores something, so none is behind the barrier before all have come there;
 /// * no tensor is both read and written.
 pub fn counted(k: &Kernel) -> Vec<Counted> {
@@ -50,6 +51,12 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
             }
             stores.clear();
         } else {
+            let settled = settles(k, s);
+            for (of, store) in &mut stores {
+                if settled || reads(k, s, *of) {
+                    *store = None;
+                }
+            }
             stores.extend(stored_to(k, s).into_iter().map(|view| (s, view.and_then(|view| Store::of(k, s, &view)))));
         }
     }
@@ -108,6 +115,31 @@ fn stored_to(k: &Kernel, s: Stmt) -> Vec<Option<ResolvedView>> {
     own.map(Some).into_iter().chain(nested).collect()
 }
 
+/// Whether a statement, or one inside it, reads the buffer that another one stores to.
+fn reads(k: &Kernel, s: Stmt, store: Stmt) -> bool {
+    let StmtData::Copy { dst: stored, .. } = k.stmts[store] else { return false };
+    let Some(buffer) = resolve_view(k, stored).map(|to| to.base) else { return false };
+    let own = match k.stmts[s] {
+        StmtData::Copy { src, .. } | StmtData::Assign { src, .. } => Some(src),
+        StmtData::Let { init, .. } => Some(init),
+        StmtData::Var { init, .. } => init,
+        _ => None,
+    };
+    let own = own.is_some_and(|e| mentions(k, e, buffer));
+    own || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| reads(k, s, store)))
+}
+
+fn mentions(k: &Kernel, e: Expr, buffer: Value) -> bool {
+    resolve_view(k, e).is_some_and(|view| view.base == buffer)
+        || k.children(e).into_iter().any(|e| mentions(k, e, buffer))
+}
+
+/// Whether a barrier stands inside a statement.
+fn settles(k: &Kernel, s: Stmt) -> bool {
+    let barrier = |s: Stmt| matches!(k.stmts[s], StmtData::Barrier) || settles(k, s);
+    k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| barrier(s)))
+}
+
 /// Whether a tensor is both read and written.
 fn tensors_meet(k: &Kernel) -> bool {
     let (mut places, mut written) = (Vec::new(), Vec::new());
@@ -118,4 +150,40 @@ fn tensors_meet(k: &Kernel) -> bool {
     }
     let reads = |e: Expr| !places.contains(&e) && resolve_view(k, e).is_some_and(|from| written.contains(&from.base));
     k.expressions().into_iter().any(reads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Sink;
+
+    /// How many stores are counted at each barrier of a kernel with this body behind a store to `s`.
+    fn stores(body: &str) -> Vec<(usize, u64)> {
+        let text = format!(
+            "kernel k(X: gmem f32[64], Y: gmem f32[64]) grid (i: 1) schedule {{ target sm_90 threads 32 ctas 2 }} {{\n\
+             let s = smem f32[64] row layout (64):(1) at 0\nlet t = smem f32[64] row layout (64):(1) at 256\n\
+             var x = reg f32[64] layout (64,1):(1,0)\nvar y = reg f32[64] layout (64,1):(1,0)\n\
+             copy X[0..] -> x\ncopy x -> s\n{body}\ncopy y -> Y[0..]\n}}\n"
+        );
+        let mut sink = Sink::new();
+        let file = crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics()));
+        counted(&file.kernels[0]).into_iter().map(|counted| (counted.stores.len(), counted.bytes)).collect()
+    }
+
+    #[test]
+    fn stores_are_counted_that_a_barrier_orders_and_nothing_else_does() {
+        assert_eq!(stores("barrier\ncopy s -> y"), [(1, 256)]);
+        assert_eq!(stores("copy x -> t\nbarrier\ncopy s -> y"), [(2, 512)]);
+        for other in [
+            "copy s -> y\nbarrier",
+            "if i > 0 { barrier }\nbarrier\ncopy s -> y",
+            "for j in 0..2 { copy s -> y }\nbarrier\ncopy s -> y",
+            "barrier\ncopy s -> y\ncopy x -> s",
+            "copy X[0..] -> y\ncopy y -> X[0..]\nbarrier\ncopy s -> y",
+            "for j in 0..2 { copy x -> t }\nbarrier\ncopy s -> y",
+            "copy s -> y",
+        ] {
+            assert_eq!(stores(other), [], "{other}");
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub(crate) mod epilogue;
 mod exchange;
 mod fragments;
 mod graph;
+mod held;
 mod in_windows;
 mod infer;
 mod own;

@@ -39,6 +39,7 @@ mod swizzle;
 mod table;
 mod tensor_copies;
 mod thread_fills;
+mod truths;
 mod turns;
 mod unaligned;
 mod vectorize;

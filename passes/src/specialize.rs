@@ -15,6 +15,7 @@ mod promises;
 mod repeats;
 mod steps;
 mod transposed;
+mod truths;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
@@ -67,6 +68,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     drop_zero_fills(k);
     repeats::check(k, cx);
     transposed::settle(k);
+    truths::settle(k);
     // Rules over extents and layouts hold or not only now that the parameters have values.
     cx.verify(k)
 }

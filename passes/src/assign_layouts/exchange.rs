@@ -9,9 +9,11 @@
 //! Needs: a layout for every register tile. Always on: a program whose exchanges are missing is not compiled.
 
 mod across_warps;
+mod numbers;
 
 use super::cost;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
+use super::held::{held_as, in_memory, is_truth, loaded, stored};
 use super::infer::{self, given, goes_with, wanted};
 use super::own::{Own, own_tile, tile, unrounded};
 use super::spent;
@@ -26,8 +28,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::ops::Op;
-use tilec_ir::types::{Elem, ElemRef, Order};
+use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// Operands before what is computed of them, and that before where it goes.
@@ -44,8 +45,14 @@ const ORDER: [fn(Relation) -> bool; 6] = [
 pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Result<(), Reported> {
     let graph = Graph::of(k);
     let layouts = infer::layouts(&graph, threads, cx.enabled);
-    let mut work =
-        Work { graph: &graph, layouts: &layouts, copies: BTreeMap::new(), buffers: Vec::new(), moved: Vec::new() };
+    let mut work = Work {
+        graph: &graph,
+        layouts: &layouts,
+        copies: BTreeMap::new(),
+        numbers: BTreeMap::new(),
+        buffers: Vec::new(),
+        moved: Vec::new(),
+    };
     let mut result = Ok(());
     for is_next in ORDER {
         for edge in graph.edges.iter().filter(|e| is_next(e.relation)) {
@@ -92,6 +99,8 @@ struct Work<'a> {
     layouts: &'a [Option<RegLayout>],
     /// Exchanged tiles, by what they are copied from and to which layout: with the statement that fills them.
     copies: BTreeMap<Value, Vec<(RegLayout, Value, Stmt)>>,
+    /// Tiles with the numbers of `let`s of conditions.
+    numbers: BTreeMap<Value, Value>,
     /// Buffers that exchanges have gone through, with the block that declares them.
     buffers: Vec<(Block, Value)>,
     /// Expressions that have moved from a statement into another one in front of it.
@@ -190,6 +199,7 @@ impl Work<'_> {
     /// Replaces an operand by a copy of it in the layout of its context.
     fn operand(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, leaf: Expr, source: Source, to: RegLayout) {
         let at = self.stands_in(k, edge.at, leaf);
+        let (leaf, source) = self.exchanged_as(k, leaf, source);
         let place = place(k, at, source.value);
         let known = self.copies.get(&source.value).into_iter().flatten();
         let reuse = known
@@ -228,7 +238,7 @@ impl Work<'_> {
             Some((before, buffer)) => {
                 say = "between warps, by way of shared memory";
                 stmts.extend(before);
-                buffer
+                loaded(k, source.elem, buffer)
             }
             None => from,
         };
@@ -261,7 +271,7 @@ impl Work<'_> {
             Some(buffer) => buffer,
             None => {
                 let name = format!("{}_exchange", k.values[source.value].name);
-                let ty = tile(k, at, source.elem, &source.shape, None);
+                let ty = tile(k, at, in_memory(source.elem), &source.shape, None);
                 let over = spent::buffers(k, place);
                 let buffer = k.value(&name, span, ValueDef::Smem(ty));
                 stmts.push(k.stmt(StmtData::Alloc { value: buffer, over }, span));
@@ -270,11 +280,12 @@ impl Work<'_> {
             }
         };
         let (to, back) = (k.value_ref(buffer, span), k.value_ref(buffer, span));
-        stmts.push(k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span));
+        let src = stored(k, source.elem, from);
+        stmts.push(k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span));
         Some((stmts, back))
     }
 
-    /// A buffer of this type that another exchange in the same block, in front of `place`, went through.
+    /// A buffer for such a tile that another exchange in the same block, in front of `place`, went through.
     fn buffer(&self, k: &Kernel, (block, index): Place, source: &Source) -> Option<Value> {
         // In front of the place, and no other has taken over its memory since.
         let declared = |v: Value| {
@@ -287,8 +298,9 @@ impl Work<'_> {
             since.all(|(_, over)| !over.iter().any(|w| *w == v || own.contains(w)))
         };
         let alike = |v: Value| {
-            k.tile_ty(v)
-                .is_some_and(|t| t.elem == source.elem && k.const_shape(&t.shape).as_ref() == Some(&source.shape))
+            k.tile_ty(v).is_some_and(|t| {
+                t.elem == in_memory(source.elem) && k.const_shape(&t.shape).as_ref() == Some(&source.shape)
+            })
         };
         self.buffers.iter().filter(|&&(b, _)| b == block).map(|&(_, v)| v).find(|&v| alike(v) && declared(v))
     }
@@ -409,7 +421,8 @@ impl Work<'_> {
         if whole != src {
             buffer = k.expr(ExprData::Transpose(buffer), k.expr_spans[src]);
         }
-        k.stmts[at] = StmtData::Copy { src: buffer, dst, attrs };
+        let src = loaded(k, elem, buffer);
+        k.stmts[at] = StmtData::Copy { src, dst, attrs };
         k.blocks[place.0].splice(place.1..place.1, before);
         let message = format!("`{}` is exchanged between warps, by way of shared memory", k.values[value].name);
         cx.remark(k.stmt_spans[at], message);
@@ -428,30 +441,6 @@ impl Work<'_> {
             .with_note("leave the layouts out to have them found, or write a thread mode of stride 0 to repeat a tile over further threads");
         cx.report(d)
     }
-}
-
-fn is_truth(k: &Kernel, e: Expr) -> bool {
-    type_of(k, e).ok().and_then(|t| t.elem()) == Some(ElemRef::Known(Elem::Bool))
-}
-
-/// What holds an expression where it has a tile of its own: of conditions, which only predicates hold, numbers that are 0 or 1.
-fn held_as(k: &mut Kernel, e: Expr) -> Expr {
-    if !is_truth(k, e) {
-        return e;
-    }
-    let own = k.expr(k.exprs[e].clone(), k.expr_spans[e]);
-    let (number, truth) = as_number(k, own);
-    k.exprs[e] = k.exprs[truth].clone();
-    number
-}
-
-/// `select(c, 1, 0)`, and the condition again: that `!= 0`.
-fn as_number(k: &mut Kernel, condition: Expr) -> (Expr, Expr) {
-    let span = k.expr_spans[condition];
-    let (one, zero, none) = (k.int(1, span), k.int(0, span), k.int(0, span));
-    let number = k.expr(ExprData::Op { op: Op::Select, args: vec![condition, one, zero] }, span);
-    let truth = k.expr(ExprData::Op { op: Op::Ne, args: vec![number, none] }, span);
-    (number, truth)
 }
 
 /// Whether what a statement computes goes to a register tile.

@@ -9,12 +9,14 @@
 //! .. sum(parts_all, 1) ..
 //! ```
 
-use super::{Source, Work, as_number};
+use super::{Source, Work};
 use crate::Cx;
 use crate::analysis::uses::place_of;
 use crate::assign_layouts::graph::Edge;
+use crate::assign_layouts::held::{in_memory, loaded, stored};
 use crate::assign_layouts::infer::across_warps;
 use crate::assign_layouts::own::{Own, tile, unrounded};
+use crate::truths::{as_condition, as_number};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
@@ -87,7 +89,8 @@ impl Work<'_> {
         let &Shared { op, axis, parts, arg, .. } = shared;
         let span = k.expr_spans[leaf];
         let part = k.expr(ExprData::Reduce { op, axis, parts, arg }, span);
-        let (number, truth) = as_number(k, part);
+        let number = as_number(k, part);
+        let truth = as_condition(k, number);
         let (name, all) = self.parts_of(k, at, number, shared);
         k.exprs[number] = ExprData::Ref(all);
         k.exprs[leaf] = ExprData::Reduce { op, axis, parts: 0, arg: truth };
@@ -140,12 +143,13 @@ impl Work<'_> {
         let (block, index) = place_of(k, at);
         let span = k.stmt_spans[at];
         let name = k.values[source.value].name.clone();
-        let ty = tile(k, at, source.elem, &source.shape, None);
+        let ty = tile(k, at, in_memory(source.elem), &source.shape, None);
         let buffer = k.value(&format!("{name}_shared"), span, ValueDef::Smem(ty));
         let ty = tile(k, at, source.elem, &source.shape, Some(to.clone()));
         let all = k.value(&format!("{name}_all"), span, ValueDef::Var(ty));
         let (from, into) = (k.value_ref(source.value, span), k.value_ref(buffer, span));
         let (back, dst) = (k.value_ref(buffer, span), k.value_ref(all, span));
+        let (from, back) = (stored(k, source.elem, from), loaded(k, source.elem, back));
         let attrs = CopyAttrs::default();
         let stmts = [
             StmtData::Alloc { value: buffer, over: Vec::new() },

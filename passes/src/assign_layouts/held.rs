@@ -1,0 +1,50 @@
+//! What tiles and buffers hold of elements that they cannot hold as they are.
+//!
+//! ```text
+//! copy cast<i8>(x) -> x_exchange                      // threads store no part of a byte
+//! copy cast<u4>(x_exchange) -> x_exchanged
+//! ```
+
+use crate::truths::{as_condition, as_number};
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::type_of;
+
+/// Elements of a buffer through which elements of this type go.
+pub(super) fn in_memory(elem: ElemRef) -> ElemRef {
+    match elem {
+        ElemRef::Known(known) if known.size().whole_bytes().is_none() => ElemRef::Known(Elem::I8),
+        _ => elem,
+    }
+}
+
+/// What is stored of a tile of such elements.
+pub(super) fn stored(k: &mut Kernel, elem: ElemRef, tile: Expr) -> Expr {
+    converted(k, elem, tile, in_memory(elem))
+}
+
+/// The elements again, of a buffer that holds what is stored of them.
+pub(super) fn loaded(k: &mut Kernel, elem: ElemRef, buffer: Expr) -> Expr {
+    converted(k, in_memory(elem), buffer, elem)
+}
+
+fn converted(k: &mut Kernel, from: ElemRef, arg: Expr, to: ElemRef) -> Expr {
+    if from == to { arg } else { k.expr(ExprData::Cast { elem: to, arg }, k.expr_spans[arg]) }
+}
+
+pub(super) fn is_truth(k: &Kernel, e: Expr) -> bool {
+    type_of(k, e).ok().and_then(|t| t.elem()) == Some(ElemRef::Known(Elem::Bool))
+}
+
+/// What holds an expression where it has a tile of its own: of conditions, which only predicates hold, numbers that are 0 or 1.
+pub(super) fn held_as(k: &mut Kernel, e: Expr) -> Expr {
+    if !is_truth(k, e) {
+        return e;
+    }
+    let own = k.expr(k.exprs[e].clone(), k.expr_spans[e]);
+    let number = as_number(k, own);
+    let truth = as_condition(k, number);
+    k.exprs[e] = k.exprs[truth].clone();
+    number
+}

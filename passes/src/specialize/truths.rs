@@ -1,0 +1,80 @@
+//! Register tiles of conditions, which hold numbers that are 0 or 1.
+//!
+//! `var p = reg bool[64, 64] = x > 0.5` is `var p = reg i8[64, 64] = cast<i8>(select(x > 0.5, 1, 0))`, and what reads `p` reads `p != 0`: threads exchange such
+//! tiles, and copy them, as any other. A `let` stays the condition that it is, in predicates.
+
+use crate::analysis::uses::{all_stmts, stmt_exprs};
+use crate::truths::{NUMBERS, as_condition, as_held};
+use cranelift_entity::EntitySet;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::resolve_view;
+
+/// Has no register tile with extents hold conditions.
+pub(super) fn settle(k: &mut Kernel) {
+    let mut tiles = EntitySet::new();
+    for (v, data) in &k.values {
+        if let ValueDef::Var(t) = &data.def
+            && t.elem == ElemRef::Known(Elem::Bool)
+            && !t.shape.is_empty()
+        {
+            tiles.insert(v);
+        }
+    }
+    if tiles.is_empty() {
+        return;
+    }
+    let mut seen = EntitySet::new();
+    for s in all_stmts(k, k.body) {
+        let (to, src) = match k.stmts[s] {
+            StmtData::Var { value, init: Some(src) } => (Some(value), src),
+            StmtData::Assign { dst, src } => (Some(dst), src),
+            StmtData::Copy { src, dst, .. } => (resolve_view(k, dst).map(|to| to.base), src),
+            _ => {
+                stmt_exprs(k, s).into_iter().for_each(|e| reads(k, &tiles, e, &mut seen));
+                continue;
+            }
+        };
+        let stores = to.is_some_and(|v| tiles.contains(v));
+        let moves = matches!(k.stmts[s], StmtData::Copy { .. }) && names(k, &tiles, src);
+        if stores && moves {
+            continue;
+        }
+        reads(k, &tiles, src, &mut seen);
+        if stores {
+            let held = as_held(k, src);
+            match &mut k.stmts[s] {
+                StmtData::Var { init: Some(e), .. }
+                | StmtData::Assign { src: e, .. }
+                | StmtData::Copy { src: e, .. } => {
+                    *e = held;
+                }
+                _ => unreachable!("a statement that stores to a tile"),
+            }
+        }
+    }
+    for v in k.values.keys().filter(|&v| tiles.contains(v)).collect::<Vec<_>>() {
+        k.tile_ty_mut(v).expect("it is a tile").elem = NUMBERS;
+    }
+}
+
+/// Whether an expression is such a tile, a window of one, or one transposed.
+fn names(k: &Kernel, tiles: &EntitySet<Value>, e: Expr) -> bool {
+    resolve_view(k, e).is_some_and(|view| tiles.contains(view.base))
+}
+
+/// Has an expression read the conditions of the numbers that the tiles hold.
+fn reads(k: &mut Kernel, tiles: &EntitySet<Value>, e: Expr, seen: &mut EntitySet<Expr>) {
+    // Of `iota` the tile gives the extents alone.
+    if seen.contains(e) || matches!(k.exprs[e], ExprData::Iota { .. }) {
+        return;
+    }
+    if !names(k, tiles, e) {
+        return k.children(e).into_iter().for_each(|child| reads(k, tiles, child, seen));
+    }
+    let number = k.expr(k.exprs[e].clone(), k.expr_spans[e]);
+    let condition = as_condition(k, number);
+    k.exprs[e] = k.exprs[condition].clone();
+    seen.insert(e);
+}

@@ -45,6 +45,19 @@ pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))
 }
 
+/// Whether the text says which threads of a role hold what, for every register tile in it, and no copy is between memories but into slots.
+pub(super) fn is_laid_out(k: &Kernel, role: Stmt) -> bool {
+    let open = |&s: &Stmt| match &k.stmts[s] {
+        StmtData::Var { value, .. } => k.tile_ty(*value).is_none_or(|t| t.reg_layout.is_none()),
+        StmtData::Copy { src, dst, attrs } => {
+            let registers = [*src, *dst].into_iter().any(|e| plain_var(k, e).is_some());
+            attrs.is_by_threads() && !fills_slot(k, s) && !registers
+        }
+        _ => false,
+    };
+    !k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(open))
+}
+
 /// The threads of a role (of a replica).
 pub(super) fn threads_of(k: &Kernel, role: Stmt) -> Option<i64> {
     let StmtData::Role { warps, .. } = k.stmts[role] else { return None };

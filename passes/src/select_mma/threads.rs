@@ -50,7 +50,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if let StmtData::Role { .. } = k.stmts[s] {
             let holds = in_roles::holds_registers(k, s);
             let own = in_roles::threads_of(k, s);
-            if tensor_copies && (!holds || own.is_some() && own == threads) {
+            if tensor_copies && (!holds || own.is_some() && own == threads || in_roles::is_laid_out(k, s)) {
                 continue;
             }
             let why = match (tensor_copies, own, threads) {

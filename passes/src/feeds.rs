@@ -9,6 +9,7 @@
 
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
+use crate::analysis::width::window_contiguous_dim;
 use crate::refused::Refused;
 use crate::{Options, tensor_copies, thread_fills};
 use tilec_ir::changes::changes;
@@ -67,6 +68,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
         }
     }
     of_one_kind(k, options, &facts, &mut feeds)?;
+    in_one_order(k, &feeds)?;
     for (s, buffer) in readers {
         let (feed, reader) = feeding(k, &feeds, s, buffer)?;
         let list = &mut feeds[feed].readers;
@@ -148,6 +150,22 @@ fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed])
         thread_fills::fits(k, facts, options.target, &from, feed.buffer, &undecided(attrs))
             .map_err(|why| why.or_at(k.stmt_spans[feed.fill]))?;
         (feed.how, feed.refused) = (How::Threads, why.clone());
+    }
+    Ok(())
+}
+
+/// What is copied into one buffer lies in one order: nothing turns it on its way.
+fn in_one_order(k: &Kernel, feeds: &[Feed]) -> Result<(), Refused> {
+    let along = |feed: &Feed| {
+        let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { return None };
+        resolve_view(k, src).and_then(|from| window_contiguous_dim(k, &from))
+    };
+    for (i, feed) in feeds.iter().enumerate() {
+        let other = feeds[..i].iter().find(|other| other.buffer == feed.buffer && along(other) != along(feed));
+        if other.is_some() {
+            let name = &k.values[feed.buffer].name;
+            return Err(refused(k, feed.fill, format!("tiles in `{name}` come from tensors of different orders")));
+        }
     }
     Ok(())
 }

@@ -104,13 +104,18 @@ fn alone(k: &Kernel, s: Stmt, buffer: Value) -> bool {
     !k.statements().into_iter().any(written) && !k.values.keys().any(shares)
 }
 
+/// Whether a statement, or one inside it, stores to shared memory.
+pub fn stores_shared(k: &Kernel, s: Stmt) -> bool {
+    !stored_to(k, s).is_empty()
+}
+
 /// The windows of buffers that a statement, or one inside it, stores to; `None`: one that a loop or a branch stores to.
 fn stored_to(k: &Kernel, s: Stmt) -> Vec<Option<ResolvedView>> {
     let own = match k.stmts[s] {
         StmtData::Copy { dst, .. } => resolve_view(k, dst).filter(|to| to.space(k).is_of_block()),
         _ => None,
     };
-    let inside = |b: Block| k.blocks[b].iter().any(|&s| !stored_to(k, s).is_empty());
+    let inside = |b: Block| k.blocks[b].iter().any(|&s| stores_shared(k, s));
     let nested = k.sub_blocks(s).into_iter().any(inside).then_some(None);
     own.map(Some).into_iter().chain(nested).collect()
 }
@@ -119,13 +124,8 @@ fn stored_to(k: &Kernel, s: Stmt) -> Vec<Option<ResolvedView>> {
 fn reads(k: &Kernel, s: Stmt, store: Stmt) -> bool {
     let StmtData::Copy { dst: stored, .. } = k.stmts[store] else { return false };
     let Some(buffer) = resolve_view(k, stored).map(|to| to.base) else { return false };
-    let own = match k.stmts[s] {
-        StmtData::Copy { src, .. } | StmtData::Assign { src, .. } => Some(src),
-        StmtData::Let { init, .. } => Some(init),
-        StmtData::Var { init, .. } => init,
-        _ => None,
-    };
-    let own = own.is_some_and(|e| mentions(k, e, buffer));
+    let stored_to = |e: Expr| matches!(k.stmts[s], StmtData::Copy { dst, .. } if dst == e);
+    let own = k.stmts[s].exprs().into_iter().any(|e| !stored_to(e) && mentions(k, e, buffer));
     own || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| reads(k, s, store)))
 }
 

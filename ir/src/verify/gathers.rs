@@ -1,4 +1,4 @@
-//! Windows whose elements are gathered or scattered along a dimension: rule 32.
+//! Windows whose elements are gathered or scattered along a dimension: rule 33.
 
 use crate::codes;
 use crate::diag::Diagnostic;

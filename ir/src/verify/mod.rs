@@ -59,7 +59,7 @@
 //!
 //! Windows (`pointers.rs`, `gathers.rs`)
 //! 23. A window of an array of pointers names one of them, by a single index.
-//! 32. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows stand in
+//! 33. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows stand in
 //!     copies alone, and not in what is reduced or multiplied.
 //!
 //! Contents (`written.rs`)

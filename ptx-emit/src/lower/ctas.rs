@@ -16,9 +16,8 @@ use crate::ops::Op as P;
 use tilec_ir::ctas;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Stmt;
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::StmtData;
 use tilec_ir::placement::BARRIER_BYTES;
-use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
     /// Blocks that share out the tiles of one.
@@ -46,7 +45,7 @@ impl Lower<'_> {
         }
         self.emit.func.cluster = [self.ctas(), 1, 1];
         let list = &self.k.blocks[self.k.body];
-        self.writes_first = list.iter().copied().find(|&s| stores_shared(self.k, s));
+        self.writes_first = list.iter().copied().find(|&s| ctas::stores_shared(self.k, s));
         Ok(())
     }
 
@@ -115,7 +114,7 @@ impl Lower<'_> {
             return;
         }
         let list = &self.k.blocks[self.k.body];
-        let last = list.iter().rposition(|&s| stores_shared(self.k, s)).map_or(0, |last| last + 1);
+        let last = list.iter().rposition(|&s| ctas::stores_shared(self.k, s)).map_or(0, |last| last + 1);
         if !list[last..].iter().any(|&s| matches!(self.k.stmts[s], StmtData::Barrier)) {
             self.emit.comment("no block leaves while others may write to its memory");
             self.cluster_barrier();
@@ -153,13 +152,4 @@ impl Lower<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a statement, or one inside it, stores to shared memory.
-fn stores_shared(k: &Kernel, s: Stmt) -> bool {
-    let own = match k.stmts[s] {
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|to| to.space(k).is_of_block()),
-        _ => false,
-    };
-    own || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| stores_shared(k, s)))
 }

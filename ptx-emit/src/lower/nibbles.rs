@@ -134,7 +134,6 @@ impl Lower<'_> {
             _ => (store_op(space, Class::B32, words.len()), vector(words)),
         };
         let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
-        self.emit.push_if(guard(pred), op, [address, value]);
-        Ok(())
+        self.put(pred, op, address, value)
     }
 }

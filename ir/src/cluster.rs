@@ -78,7 +78,7 @@ impl<'a> Uniform<'a> {
             ExprData::Ref(v) => self.value(*v),
             ExprData::Op { op: Op::Div, args } if self.is_cluster(args) => 0,
             ExprData::Op { args, .. } => args.iter().fold(0, |bits, &a| bits | self.apart(a)),
-            ExprData::Cast { arg, .. } => self.apart(*arg),
+            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.apart(*arg),
             _ => self.all(),
         }
     }

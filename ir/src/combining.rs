@@ -27,7 +27,7 @@ const fn row(op: Op, elem: Elem, threads: Option<(u32, Target)>, accelerator: bo
 }
 
 /// Every combination.
-pub const COMBINATIONS: [Combination; 17] = [
+pub const COMBINATIONS: [Combination; 20] = [
     row(Op::Add, Elem::F16, Some((2, Target::Sm70)), true),
     row(Op::Add, Elem::BF16, Some((2, Target::Sm90)), true),
     row(Op::Add, Elem::F32, Some((1, Target::Sm70)), true),
@@ -35,16 +35,19 @@ pub const COMBINATIONS: [Combination; 17] = [
     row(Op::Add, Elem::I32, Some((1, Target::Sm70)), true),
     row(Op::Add, Elem::U32, Some((1, Target::Sm70)), true),
     row(Op::Add, Elem::I64, Some((1, Target::Sm70)), false),
+    row(Op::Add, Elem::U64, Some((1, Target::Sm70)), false),
     row(Op::Min, Elem::F16, None, true),
     row(Op::Min, Elem::BF16, None, true),
     row(Op::Min, Elem::I32, Some((1, Target::Sm70)), true),
     row(Op::Min, Elem::U32, Some((1, Target::Sm70)), true),
     row(Op::Min, Elem::I64, Some((1, Target::Sm70)), true),
+    row(Op::Min, Elem::U64, Some((1, Target::Sm70)), false),
     row(Op::Max, Elem::F16, None, true),
     row(Op::Max, Elem::BF16, None, true),
     row(Op::Max, Elem::I32, Some((1, Target::Sm70)), true),
     row(Op::Max, Elem::U32, Some((1, Target::Sm70)), true),
     row(Op::Max, Elem::I64, Some((1, Target::Sm70)), true),
+    row(Op::Max, Elem::U64, Some((1, Target::Sm70)), false),
 ];
 
 /// The row of an operator and a type.

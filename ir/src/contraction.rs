@@ -31,16 +31,18 @@ fn visit(k: &Kernel, e: Expr, within: Option<Elem>, found: &mut Vec<(Expr, [Expr
                 _ => None,
             })
         }
-        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Reduce { .. } | ExprData::Scan { .. } => {
-            match type_of(k, e) {
-                Ok(Type::Index) => return,
-                Ok(ty) => match ty.elem() {
-                    Some(ElemRef::Known(elem)) => Some(elem),
-                    _ => within,
-                },
-                Err(_) => return,
-            }
-        }
+        ExprData::Op { .. }
+        | ExprData::Cast { .. }
+        | ExprData::Bits { .. }
+        | ExprData::Reduce { .. }
+        | ExprData::Scan { .. } => match type_of(k, e) {
+            Ok(Type::Index) => return,
+            Ok(ty) => match ty.elem() {
+                Some(ElemRef::Known(elem)) => Some(elem),
+                _ => within,
+            },
+            Err(_) => return,
+        },
         _ => within,
     };
     if let ExprData::Op { op: Op::Add, args } = &k.exprs[e]
@@ -55,7 +57,7 @@ fn visit(k: &Kernel, e: Expr, within: Option<Elem>, found: &mut Vec<(Expr, [Expr
         found.extend(fused.map(|parts| (e, parts)));
     }
     for child in k.children(e) {
-        let own = if matches!(k.exprs[e], ExprData::Cast { .. }) { None } else { within };
+        let own = if matches!(k.exprs[e], ExprData::Cast { .. } | ExprData::Bits { .. }) { None } else { within };
         visit(k, child, own, found);
     }
 }

@@ -334,6 +334,13 @@ pub enum ExprData {
         /// The operand.
         arg: Expr,
     },
+    /// The same bits as a number of another type of as many: `bitcast<u32>(x)`. The operand is rounded to its own type first, as what has a name is.
+    Bits {
+        /// The type that they are read as.
+        elem: ElemRef,
+        /// The operand.
+        arg: Expr,
+    },
     /// The integer that a scalar holds, as an index: `index(n)`. The parser writes it wherever an integer scalar stands for an index ([`crate::values`]).
     Index(Expr),
     /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.

@@ -96,6 +96,7 @@ const WORDS: &[&str] = &[
     "row",
     "col",
     "cast",
+    "bitcast",
     "mma",
     "transpose",
     "iota",

@@ -58,9 +58,12 @@ fn int_format(elem: Elem) -> Option<IntFormat> {
         Elem::U8 => IntFormat::U8,
         Elem::I4 => IntFormat::S4,
         Elem::U4 => IntFormat::U4,
+        Elem::I16 => IntFormat::S16,
+        Elem::U16 => IntFormat::U16,
         Elem::I32 => IntFormat::S32,
         Elem::U32 => IntFormat::U32,
         Elem::I64 => IntFormat::S64,
+        Elem::U64 => IntFormat::U64,
         _ => return None,
     })
 }

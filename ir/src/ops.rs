@@ -99,12 +99,21 @@ ops! {
     BitNot "~" Prefix, 1 Integer;
     /// How many bits are set.
     Popcount "popcount" Call, 1 Integer;
+    /// The upper half of the product of integers, which has twice as many bits as their register: 32 of 64, and 64 of 128.
+    MulHigh "mul_high" Call, 2 Integer;
+    /// `permute_bytes(a, b, s)`: four bytes of the eight of two words, those of `a` first; each of the lower four hexadecimal digits of `s` names one,
+    /// and one above 7 takes its sign alone, eight times.
+    PermuteBytes "permute_bytes" Call, 3 Integer;
+    /// `random(seed, place)`: a word of the sequence of random ones that a seed stands for (Philox4x32-10), as u32.
+    Random "random" Call, 2 Integer;
     /// The smaller operand; a NaN operand loses.
     Min "min" Call, 2 Numeric;
     /// The larger operand; a NaN operand loses.
     Max "max" Call, 2 Numeric;
     /// `a * b + c`, rounded once.
     Fma "fma" Call, 3 Float;
+    /// `a` to the power of `b`, where IEEE 754 says what it is.
+    Pow "pow" Call, 2 Float;
     /// Negation.
     Neg "-" Prefix, 1 Numeric;
     /// Absolute value.

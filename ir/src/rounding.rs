@@ -15,8 +15,8 @@ use crate::typing::type_of;
 pub fn computed_in(elem: Elem) -> Elem {
     match elem {
         Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => Elem::F32,
-        Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Elem::I32,
-        Elem::F32 | Elem::F64 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => elem,
+        Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::I16 | Elem::U16 => Elem::I32,
+        Elem::F32 | Elem::F64 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::U64 | Elem::Bool => elem,
     }
 }
 
@@ -38,9 +38,12 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
             let x = f64::from_bits(*bits);
             elem.class() == ElemClass::Float && cast::to_float(elem, x).to_bits() == x.to_bits()
         }
-        ExprData::Ref(_) | ExprData::View(_) | ExprData::Cast { .. } | ExprData::Lookup { .. } | ExprData::Mma(_) => {
-            typed(e)
-        }
+        ExprData::Ref(_)
+        | ExprData::View(_)
+        | ExprData::Cast { .. }
+        | ExprData::Bits { .. }
+        | ExprData::Lookup { .. }
+        | ExprData::Mma(_) => typed(e),
         ExprData::Transpose(arg) => is_of(k, *arg, elem),
         ExprData::Reduce { op, arg, .. } => op.is_extreme() && is_of(k, *arg, elem),
         ExprData::Scan { op, exclusive, arg, .. } => op.is_extreme() && !exclusive && is_of(k, *arg, elem),

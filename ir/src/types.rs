@@ -68,12 +68,18 @@ elems! {
     I8 "i8" 8 Int;
     /// Unsigned byte.
     U8 "u8" 8 Int;
+    /// Signed 16-bit integer.
+    I16 "i16" 16 Int;
+    /// Unsigned 16-bit integer.
+    U16 "u16" 16 Int;
     /// Signed 32-bit integer.
     I32 "i32" 32 Int;
     /// Unsigned 32-bit integer.
     U32 "u32" 32 Int;
     /// Signed 64-bit integer.
     I64 "i64" 64 Int;
+    /// Unsigned 64-bit integer.
+    U64 "u64" 64 Int;
     /// Boolean; lives in registers only.
     Bool "bool" 8 Bool;
 }
@@ -107,6 +113,11 @@ impl Elem {
     /// The element type called `name`.
     pub fn from_name(name: &str) -> Option<Elem> {
         Elem::ALL.iter().copied().find(|e| e.name() == name)
+    }
+
+    /// Whether it is an integer type with numbers that no f64 holds.
+    pub fn is_wide(self) -> bool {
+        self.class() == ElemClass::Int && self.bits() > 53
     }
 
     /// Whether it is a floating-point type.

@@ -23,9 +23,9 @@ from typing import Any
 
 from .expressions import ExpressionError, evaluate
 
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "i8": 8, "u8": 8, "i32": 32, "u32": 32, "i64": 64, "bool": 8}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "bool": 8}
 # CUtensorMapDataType and CUtensorMapSwizzle. A tf32 travels as an f32, which the copy does not round.
-_MAP_TYPES = {"u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "u32": 2, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "tf32": 7, "f64": 8, "bf16": 9}
+_MAP_TYPES = {"u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6, "f32": 7, "tf32": 7, "f64": 8, "bf16": 9}
 _MAP_SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 _L2_PROMOTION_128B = 2
 _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 4, 6
@@ -120,7 +120,7 @@ class Contract:
             if param["name"] in tensors:
                 _infer(param, tensors[param["name"]], values)
         for param in self.of_kind("scalar"):
-            if param["type"] in ("i32", "u32", "i64", "i8", "u8", "bool"):
+            if param["type"] in ("i32", "u32", "i64", "u64", "i8", "u8", "i16", "u16", "bool"):
                 values[param["name"]] = int(_scalar(param, scalars))
         missing = [param["name"] for param in self.of_kind("size") if param["name"] not in values]
         if missing:
@@ -250,7 +250,7 @@ def pack_scalar(elem: str, value: float) -> bytes:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
         rounded = bits + 0x7FFF + (bits >> 16 & 1) if math.isfinite(value) else bits
         return struct.pack("<H", rounded >> 16 & 0xFFFF)
-    formats = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d", "i8": "<b", "u8": "<B", "i32": "<i", "u32": "<I", "i64": "<q", "bool": "<?"}
+    formats = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q", "bool": "<?"}
     if elem not in formats:
         raise ContractError(f"this host passes no scalars of type `{elem}`")
     return struct.pack(formats[elem], value if elem in ("f16", "f32", "tf32", "f64") else int(value))

@@ -115,7 +115,7 @@ pub(crate) fn interpreted(source: &str, (from, to): (Elem, Elem), input: &[u64])
     let n = input.len();
     let x: Vec<Number> = input.iter().map(|&bits| data::element(from, bits)).collect();
     let x = match from {
-        Elem::I64 => x.iter().map(|x| x.to_i128() as i64).collect::<Vec<i64>>().into(),
+        _ if from.is_wide() => x.iter().map(|x| x.to_i128()).collect::<Vec<i128>>().into(),
         _ => x.iter().map(|x| x.to_f64()).collect::<Vec<f64>>().into(),
     };
     let mut inputs = interp::Inputs {
@@ -172,17 +172,21 @@ fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
         Elem::U4 => ("u4", (0, 15)),
         Elem::I8 => ("i8", (-128, 127)),
         Elem::U8 => ("u8", (0, 255)),
+        Elem::I16 => ("i16", (-(1 << 15), (1 << 15) - 1)),
+        Elem::U16 => ("u16", (0, (1 << 16) - 1)),
         Elem::I32 => ("i32", (-(1 << 31), (1 << 31) - 1)),
         Elem::U32 => ("u32", (0, (1 << 32) - 1)),
         Elem::I64 => ("i64", (i64::MIN.into(), i64::MAX.into())),
+        Elem::U64 => ("u64", (0, u64::MAX.into())),
         _ => return None,
     };
-    let number = |x: i128| if name == "i64" { Number::Wide(x as i64) } else { Number::Float(x as f64) };
+    let number = |x: i128| if matches!(name, "i64" | "u64") { Number::Wide(x) } else { Number::Float(x as f64) };
     let saturated = |x: i128| number(x.clamp(ends.0, ends.1));
     if from.is_float() {
         let x = x.to_f64();
         let none = match (from, name) {
             (_, "i64") => ends.0,
+            (_, "u64") => 1 << 63,
             (Elem::F64, "u32") => 1 << 31,
             (Elem::F64, _) => ends.0,
             _ => 0,
@@ -190,7 +194,9 @@ fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
         return Some(if x.is_nan() { number(none) } else { saturated(x.round_ties_even() as i128) });
     }
     Some(match (from, name) {
-        (Elem::I64, _) | (_, "i4" | "u4" | "i8" | "u8" | "i64") => saturated(x.to_i128()),
+        (_, "u64") => number(x.to_i128().rem_euclid(1 << 64)),
+        (Elem::U64, "i64") => number(i128::from(x.to_i128() as u64 as i64)),
+        (Elem::I64 | Elem::U64, _) | (_, "i4" | "u4" | "i8" | "u8" | "i16" | "u16" | "i64") => saturated(x.to_i128()),
         (_, "u32") => number(x.to_i128().rem_euclid(1 << 32)),
         _ => number(x.to_i128().wrapping_add(1 << 31).rem_euclid(1 << 32) - (1 << 31)),
     })
@@ -234,6 +240,56 @@ fn every_pair_of_types_converts_alike_everywhere() {
             if from.class() == to.class() {
                 wrong.extend(faults(from, to, Way::Assignment, &input));
                 wrong.extend(faults(from, to, Way::Store, &input));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The bits of a type as those of every other of as many: on the device exactly, in the interpreter but for which NaN one is.
+#[test]
+fn bits_stay_what_they_are() {
+    let mut wrong = Vec::new();
+    for from in numeric() {
+        let input = encodings(from);
+        for to in numeric().filter(|to| to.bits() == from.bits()) {
+            let (f, t, promise) = (from.name(), to.name(), promise(to));
+            for read in ["x", "X[b * 1024..]", "select(x == x, x, x)"] {
+                let source = format!(
+                    "kernel f(X: gmem {f}[N], Y: gmem {t}[N]{promise}) grid (b: ceildiv(N, {TILE})) {{
+                        var x = reg {f}[{TILE}]
+                        copy X[b * {TILE}..] -> x
+                        var y = reg {t}[{TILE}]
+                        copy bitcast<{t}>({read}) -> y
+                        copy y -> Y[b * {TILE}..]
+                    }}"
+                );
+                // What is selected is a number, of which the NaN may be another, and which 8-bit types saturate.
+                let computed = read.starts_with("select");
+                let open = |x: Number| x.to_f64().is_nan() || (computed && x.to_f64().is_infinite());
+                let narrow = |e: Elem| matches!(e, Elem::E4M3 | Elem::E5M2);
+                let want = interpreted(&source, (from, to), &input);
+                for (i, &x) in input.iter().enumerate() {
+                    let own = data::element(from, x);
+                    if !open(own) && !same(want[i], data::element(to, x)) {
+                        wrong.push(format!("{f} to {t}, {read}: {own} is {}", want[i]));
+                        break;
+                    }
+                }
+                for target in [Target::Sm70, Target::Sm90a] {
+                    if target == Target::Sm70 && (narrow(from) || narrow(to)) {
+                        continue;
+                    }
+                    let got = simulated(&source, target, (from, to), &input);
+                    let differs = |i: &usize| {
+                        let own = data::element(from, input[*i]);
+                        !(computed && open(own)) && !same(got[*i], data::element(to, input[*i]))
+                    };
+                    if let Some(i) = (0..input.len()).find(differs) {
+                        let name = target.name();
+                        wrong.push(format!("{name}, {f} to {t}, {read}: {:#x} is {}", input[i], got[i]));
+                    }
+                }
             }
         }
     }

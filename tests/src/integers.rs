@@ -16,14 +16,17 @@ struct Type {
     signed: bool,
 }
 
-const TYPES: [Type; 7] = [
+const TYPES: [Type; 10] = [
     Type { elem: Elem::I4, bits: 4, register: 32, signed: true },
     Type { elem: Elem::U4, bits: 4, register: 32, signed: false },
     Type { elem: Elem::I8, bits: 8, register: 32, signed: true },
     Type { elem: Elem::U8, bits: 8, register: 32, signed: false },
+    Type { elem: Elem::I16, bits: 16, register: 32, signed: true },
+    Type { elem: Elem::U16, bits: 16, register: 32, signed: false },
     Type { elem: Elem::I32, bits: 32, register: 32, signed: true },
     Type { elem: Elem::U32, bits: 32, register: 32, signed: false },
     Type { elem: Elem::I64, bits: 64, register: 64, signed: true },
+    Type { elem: Elem::U64, bits: 64, register: 64, signed: false },
 ];
 
 impl Type {
@@ -35,7 +38,7 @@ impl Type {
 
     /// A result as the register holds it: that of a byte without a sign has one.
     fn kept(self, x: i128) -> i128 {
-        let of_register = Type { signed: self.elem != Elem::U32, ..self };
+        let of_register = Type { signed: !matches!(self.elem, Elem::U32 | Elem::U64), ..self };
         of_register.cut(self.register, x)
     }
 
@@ -82,6 +85,16 @@ const EXPRESSIONS: &[(&str, Reference)] = &[
     ("x >> y", right),
     ("~x", |t, a, _| t.cut(t.bits, !a)),
     ("popcount(x)", |t, a, _| (a & ((1 << t.bits) - 1)).count_ones().into()),
+    ("min(x, y)", |_, a, b| a.min(b)),
+    ("max(x, y)", |_, a, b| a.max(b)),
+    ("select(x < y, 1, 2)", |_, a, b| if a < b { 1 } else { 2 }),
+    ("select(x >= y, 1, 2) + select(x == y, 10, 20)", |_, a, b| i128::from(a < b) + 11 + i128::from(a != b) * 10),
+    ("mul_high(x, y)", |t, a, b| match t.signed {
+        true => (a * b) >> t.register,
+        false => ((a as u128 * b as u128) >> t.register) as i128,
+    }),
+    ("x ^ 0xfffffff0", |t, a, _| t.kept(a ^ if t.register == 64 { 0xffff_fff0 } else { t.kept(0xffff_fff0) })),
+    ("x + -5", |_, a, _| a - 5),
     ("x / 7", |_, a, _| floor(a, 7)),
     ("x % 7", |_, a, _| rest(a, 7)),
     ("ceildiv(x, 7)", |_, a, _| ceil(a, 7)),
@@ -124,7 +137,9 @@ fn operators_on_integer_elements_give_what_the_documents_say() {
                     copy cast<i64>({e}) -> Y[b * {TILE}..]
                 }}"
             );
-            let want = |i: usize| t.kept(reference(t, input[i], input[(i + half) % input.len()]));
+            // A u64 becomes an i64 of the same bits.
+            let want =
+                |i: usize| i128::from(t.kept(reference(t, input[i], input[(i + half) % input.len()])) as u64 as i64);
             let mut compare = |who: &str, got: &[Number]| {
                 if let Some(i) = (0..input.len()).find(|&i| got[i].to_i128() != want(i)) {
                     let (x, y) = (input[i], input[(i + half) % input.len()]);

@@ -66,6 +66,8 @@ pub mod rows;
 pub mod silicon;
 pub mod simulated;
 pub mod test_file;
+#[cfg(test)]
+mod words;
 
 use std::path::PathBuf;
 

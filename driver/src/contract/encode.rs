@@ -17,6 +17,8 @@ pub fn encode(elem: Elem, x: f64) -> u64 {
 /// The value of `elem` nearest to a given number, as bits.
 pub fn encode_number(elem: Elem, x: Number) -> u64 {
     match (x, float_format(elem)) {
+        // As a conversion does.
+        (Number::Int(x), None) if elem == Elem::U64 => x.cast_unsigned(),
         (Number::Int(x), None) => int_format(elem).saturate(i128::from(x)) as u64,
         _ => encode(elem, x.to_f64()),
     }
@@ -24,13 +26,10 @@ pub fn encode_number(elem: Elem, x: Number) -> u64 {
 
 /// The exact value of an encoding.
 pub fn element(elem: Elem, bits: u64) -> interp::Number {
-    match elem {
-        Elem::I64 => interp::Number::Wide(bits.cast_signed()),
-        _ => interp::Number::Float(decode(elem, bits)),
-    }
+    interp::Number::of_bits(elem, bits)
 }
 
-/// The value of an encoding; i64 beyond 2^53 are rounded.
+/// The value of an encoding; integers beyond 2^53 are rounded.
 pub fn decode(elem: Elem, bits: u64) -> f64 {
     match float_format(elem) {
         Some(format) => format.decode(bits),
@@ -38,7 +37,7 @@ pub fn decode(elem: Elem, bits: u64) -> f64 {
     }
 }
 
-/// Element `index` of a tensor in memory; i64 beyond 2^53 are rounded.
+/// Element `index` of a tensor in memory; integers beyond 2^53 are rounded.
 pub fn get(elem: Elem, bytes: &[u8], index: usize) -> f64 {
     decode(elem, word(elem, bytes, index))
 }
@@ -89,9 +88,9 @@ fn mask(elem: Elem) -> u64 {
 
 /// The first `span` elements of a tensor in memory, exactly.
 pub(crate) fn numbers(elem: Elem, bytes: &[u8], span: usize) -> interp::Numbers {
-    match elem {
-        Elem::I64 => (0..span).map(|i| word(elem, bytes, i).cast_signed()).collect::<Vec<i64>>().into(),
-        _ => (0..span).map(|i| get(elem, bytes, i)).collect::<Vec<f64>>().into(),
+    match elem.is_wide() {
+        true => (0..span).map(|i| get_exact(elem, bytes, i).to_i128()).collect::<Vec<i128>>().into(),
+        false => (0..span).map(|i| get(elem, bytes, i)).collect::<Vec<f64>>().into(),
     }
 }
 
@@ -105,7 +104,7 @@ pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) 
     match x {
         interp::Number::Float(x) => set(elem, bytes, index, x),
         interp::Number::Wide(x) => {
-            set_word(elem, bytes, index, int_format(elem).saturate(i128::from(x)) as u64);
+            set_word(elem, bytes, index, int_format(elem).saturate(x) as u64);
         }
     }
 }

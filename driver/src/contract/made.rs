@@ -102,7 +102,9 @@ impl From<&launch::LaunchParam> for Param {
             launch::ParamKind::Scalar { elem, default } => {
                 let default = default.map(|x| match x {
                     interp::Number::Float(x) => Number::Float(x),
-                    interp::Number::Wide(x) => Number::Int(x),
+                    interp::Number::Wide(x) => {
+                        Number::Int(i64::try_from(x).expect("bug: a default is a literal, of 63 bits and a sign"))
+                    }
                 });
                 ParamKind::Scalar { elem: *elem, default }
             }

@@ -93,8 +93,10 @@ impl TensorMap {
     pub(super) fn data_type(&self) -> Option<u32> {
         Some(match self.elem {
             Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 => 0,
+            Elem::U16 | Elem::I16 => 1,
             Elem::U32 => 2,
             Elem::I32 => 3,
+            Elem::U64 => 4,
             Elem::I64 => 5,
             Elem::F16 => 6,
             // As it is: the type TFLOAT32 would round, and a tf32 is truncated.

@@ -153,7 +153,7 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
 /// How far apart two elements are: not at all if both are no number, and not a number if one is.
 fn difference(got: Number, want: Number) -> f64 {
     match (got, want) {
-        (Number::Wide(got), Number::Wide(want)) => (i128::from(got) - i128::from(want)).unsigned_abs() as f64,
+        (Number::Wide(got), Number::Wide(want)) => (got - want).unsigned_abs() as f64,
         _ => {
             let (got, want) = (got.to_f64(), want.to_f64());
             if got == want || (got.is_nan() && want.is_nan()) { 0.0 } else { (got - want).abs() }

@@ -37,9 +37,11 @@ impl Description {
         TensorMap {
             element: match self.elem {
                 Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
+                Elem::U16 | Elem::I16 => TensorElement::U16,
                 Elem::U32 => TensorElement::U32,
                 Elem::I32 => TensorElement::S32,
                 Elem::I64 => TensorElement::S64,
+                Elem::U64 => TensorElement::U64,
                 Elem::F16 => TensorElement::F16,
                 Elem::BF16 => TensorElement::Bf16,
                 Elem::F32 | Elem::TF32 => TensorElement::F32,

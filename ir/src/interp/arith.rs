@@ -9,7 +9,7 @@ use super::tile::{Tile, computed, wrapped};
 use crate::index::{self, Undefined};
 use crate::interp::errors;
 use crate::numerics::cast::{int_format, register_format};
-use crate::numerics::{element, element_unary, erf};
+use crate::numerics::{element, element_unary, erf, permute_bytes};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -73,6 +73,10 @@ fn results(op: Op, elem: Elem, args: &[&Tile]) -> Result<Numbers, Undefined> {
                 false => f64::from((a[i] as f32).mul_add(b[i] as f32, c[i] as f32)),
             };
             (0..a.len()).map(fma).collect::<Vec<f64>>().into()
+        }
+        [a, b, s] if op == Op::PermuteBytes => {
+            let words = a.integers().zip(b.integers()).zip(s.integers());
+            wrapped(elem, words.map(|((a, b), s)| permute_bytes(a as u32, b as u32, s as u32).into()))
         }
         [c, a, b] => match (&a.data, &b.data) {
             (Numbers::Wide(a), Numbers::Wide(b)) => select(&c.data.floats(), a, b).into(),
@@ -140,6 +144,7 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         Op::Sub => zip(a, b, |x, y| x - y),
         Op::Mul => zip(a, b, |x, y| x * y),
         Op::Div => zip(a, b, |x, y| x / y),
+        Op::Pow => zip(a, b, f64::powf),
         Op::Rem => zip(a, b, |x, y| x - (x / y).floor() * y),
         Op::CeilDiv => zip(a, b, |x, y| (x / y).ceil()),
         // A NaN operand loses, as `min.f32` and `max.f32` have it.
@@ -157,7 +162,7 @@ fn select<T: Copy>(c: &[f64], a: &[T], b: &[T]) -> Vec<T> {
 }
 
 /// Which results depend on elements that were never written.
-fn poison(op: Op, args: &[&Tile]) -> Option<Vec<bool>> {
+pub(super) fn poison(op: Op, args: &[&Tile]) -> Option<Vec<bool>> {
     if args.iter().all(|t| t.poison.is_none()) {
         return None;
     }

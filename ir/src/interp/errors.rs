@@ -30,9 +30,23 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         Op::Tanh => 2f64.powi(-22),
         // The instruction, or what `tanh` is where there is none.
         Op::FastTanh => r.abs() * 2f64.powi(-11) + 2f64.powi(-22),
+        Op::Pow => 4.0 * (r.abs() * bits + least),
         Op::Erf | Op::Sin | Op::Cos => 2.0 * (r.abs() * bits + least),
         _ => 0.0,
     }
+}
+
+/// How far powers may be apart of numbers that are off by so much. They rise or fall with either, where the first is above zero.
+fn power_spread([(x, ex), (y, ey)]: [(f64, f64); 2]) -> f64 {
+    if ex == 0.0 && ey == 0.0 {
+        return 0.0;
+    }
+    if x - ex <= 0.0 {
+        return f64::INFINITY;
+    }
+    let middle = x.powf(y);
+    let ends = [(x - ex, y - ey), (x - ex, y + ey), (x + ex, y - ey), (x + ex, y + ey)];
+    ends.into_iter().map(|(x, y)| (x.powf(y) - middle).abs()).fold(0.0, f64::max)
 }
 
 /// The bound of `op(args)`, whose elements are `exact` before and `out` after they are rounded to what `elem` is computed in.
@@ -52,7 +66,7 @@ pub(super) fn elementwise(
     let given = errors.iter().any(Option::is_some) || (fuses && unrounded.iter().any(Option::is_some));
     // A square root is rounded correctly.
     let exactly = matches!(op, Op::Sqrt | Op::Floor | Op::Ceil | Op::Round);
-    let approximate = op.is_function() && !exactly && float;
+    let approximate = (op.is_function() || op == Op::Pow) && !exactly && float;
     let rounds = op == Op::Mul && float;
     let passes = op == Op::Neg && unrounded[0].is_some();
     if !(given || approximate || rounds || passes) {
@@ -77,7 +91,19 @@ pub(super) fn elementwise(
             Op::Neg | Op::Abs => e(0),
             Op::Rem | Op::CeilDiv if e(0) == 0.0 && e(1) == 0.0 => 0.0,
             Op::Rem => arg(1, at).abs() + e(1),
-            Op::Shl | Op::Shr | Op::BitAnd | Op::BitOr | Op::BitXor | Op::BitNot | Op::Popcount => {
+            Op::Pow => {
+                approximation(op, elem, arg(0, at), exact[at]) + power_spread([0, 1].map(|i| (arg(i, at), e(i))))
+            }
+            Op::Shl
+            | Op::Shr
+            | Op::BitAnd
+            | Op::BitOr
+            | Op::BitXor
+            | Op::BitNot
+            | Op::Popcount
+            | Op::MulHigh
+            | Op::PermuteBytes
+            | Op::Random => {
                 // Any bit may be another.
                 if (0..args.len()).all(|i| e(i) == 0.0) { 0.0 } else { f64::INFINITY }
             }

@@ -10,10 +10,11 @@ use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::index::{self, Scalar};
+use crate::interp::bounds::Bound;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range, ValueDef};
-use crate::numerics::{FloatFormat, float_format};
+use crate::numerics::{FloatFormat, float_format, philox};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -130,6 +131,16 @@ impl Machine<'_> {
                 self.round(Rc::make_mut(&mut t), elem);
                 Ok(Val::Tile(t))
             }
+            ExprData::Bits { elem, arg } => {
+                let elem = self.elem(*elem, span)?;
+                let mut t = self.tile(*arg, want)?;
+                self.work(t.data.len(), span)?;
+                let t = Rc::make_mut(&mut t);
+                let own = t.elem;
+                self.round(t, own);
+                t.read_as(elem);
+                Ok(Val::tile(t.clone()))
+            }
             ExprData::Index(_) => Ok(Val::Index(self.index(e)?)),
             ExprData::Reduce { op, axis, parts, arg } => {
                 let t = self.tile(*arg, None)?;
@@ -236,7 +247,9 @@ impl Machine<'_> {
                 Binding::Global(g) => self.globals[*g].shape.is_empty().then(Vec::new),
             },
             ExprData::Op { args, .. } => self.known_join(args, self.span(e))?,
-            ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => self.known_shape(*arg)?,
+            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } | ExprData::Lookup { index: arg, .. } => {
+                self.known_shape(*arg)?
+            }
             ExprData::Iota { like: arg, .. } | ExprData::Scan { arg, .. } => self.known_shape(*arg)?,
             ExprData::Reduce { axis, parts, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
                 shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1 << parts.count_ones());
@@ -308,6 +321,9 @@ impl Machine<'_> {
         for &arg in args {
             vals.push(self.eval(arg, inner)?);
         }
+        if op == Op::Random {
+            return self.random(vals, span);
+        }
         match vals[..] {
             [Val::Index(a)] => return self.index_op(op, a, 0, span),
             [Val::Index(a), Val::Index(b)] => return self.index_op(op, a, b, span),
@@ -336,7 +352,7 @@ impl Machine<'_> {
                 } else {
                     t.adopt(elem);
                 }
-            } else if elem == Elem::I64 && t.elem.class() == ElemClass::Int && t.elem != elem {
+            } else if elem.is_wide() && t.elem.class() == ElemClass::Int && t.elem != elem {
                 let t = Rc::make_mut(t);
                 t.data = std::mem::take(&mut t.data).kept_as(elem);
                 t.elem = elem;
@@ -349,6 +365,29 @@ impl Machine<'_> {
         let out = arith::elementwise(op, elem, shape, &tiles, self.opts.accuracy.is_some());
         let mut out = out.map_err(|why| fail(codes::INDEX_ARITHMETIC, span, why.to_string()))?;
         out.weak = weak && op != Op::Select && out.elem != Elem::Bool;
+        Ok(Val::tile(out))
+    }
+
+    /// Words of sequences, of seeds and places that are taken as numbers of 64 bits.
+    fn random(&mut self, operands: Vec<Val>, span: Span) -> Result<Val, Fail> {
+        let mut tiles: Vec<Tile> = operands.into_iter().map(|v| Tile::clone(&v.into_tile())).collect();
+        let shape = tiles.iter().try_fold(Vec::new(), |shape, t| self.join(&shape, &t.shape, span))?;
+        let n = self.count(&shape, span)?;
+        self.work(n, span)?;
+        for t in &mut tiles {
+            t.convert(Elem::U64);
+            *t = t.broadcast(&shape);
+        }
+        let data = tiles[0].integers().zip(tiles[1].integers());
+        let data: Vec<f64> = data.map(|(seed, place)| f64::from(philox::random(seed as u64, place as u64))).collect();
+        let mut out = Tile::new(Elem::U32, shape, data.into());
+        out.exact = true;
+        out.poison = arith::poison(Op::Random, &tiles.iter().collect::<Vec<_>>());
+        if tiles.iter().any(|t| t.bound.is_some()) {
+            let errors: Vec<_> = tiles.iter().filter_map(Tile::errors).collect();
+            let off = |i: usize| if errors.iter().all(|b| b.error[i] == 0.0) { 0.0 } else { f64::INFINITY };
+            out.bound = Bound::of((0..n).map(off).collect(), errors.iter().any(|b| b.drowned));
+        }
         Ok(Val::tile(out))
     }
 

@@ -1,8 +1,9 @@
 //! Elements as numbers of which each value of their type is one.
 //!
-//! An `f64` holds every value of every element type but i64, whose elements are integers here. So nothing that the
+//! An `f64` holds every value of every element type but i64 and u64, whose elements are integers here. So nothing that the
 //! interpreter keeps is rounded by how it keeps it.
 
+use crate::numerics::{cast, float_format};
 use crate::types::Elem;
 use std::borrow::Cow;
 use std::fmt;
@@ -10,19 +11,19 @@ use std::fmt;
 /// The elements of a tensor or tile.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Numbers {
-    /// Of every type but i64.
+    /// Of every type but i64 and u64.
     Floats(Vec<f64>),
-    /// Of i64.
-    Wide(Vec<i64>),
+    /// Of i64 and u64.
+    Wide(Vec<i128>),
 }
 
 /// An element.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Number {
-    /// Of a type other than i64.
+    /// Of a type other than i64 and u64.
     Float(f64),
-    /// Of i64.
-    Wide(i64),
+    /// Of i64 or u64.
+    Wide(i128),
 }
 
 impl Number {
@@ -38,7 +39,28 @@ impl Number {
     pub fn to_i128(self) -> i128 {
         match self {
             Number::Float(x) => x as i128,
-            Number::Wide(x) => i128::from(x),
+            Number::Wide(x) => x,
+        }
+    }
+}
+
+impl Number {
+    /// The encoding of a value of an element type.
+    pub fn bits(self, elem: Elem) -> u64 {
+        match float_format(elem) {
+            Some(format) => format.encode(self.to_f64()),
+            // Two's complement: the low bits are the encoding.
+            None => self.to_i128() as u64 & u64::MAX >> (64 - elem.bits()),
+        }
+    }
+
+    /// The value that an encoding is of.
+    pub fn of_bits(elem: Elem, bits: u64) -> Number {
+        match (float_format(elem), cast::int_format(elem)) {
+            (Some(format), _) => Number::Float(format.decode(bits)),
+            (None, Some(format)) if elem.is_wide() => Number::Wide(format.wrap(bits.into())),
+            (None, Some(format)) => Number::Float(format.wrap(bits.into()) as f64),
+            (None, None) => unreachable!("bug: {} is neither a float nor an integer", elem.name()),
         }
     }
 }
@@ -60,7 +82,7 @@ impl From<f64> for Number {
 
 impl From<i64> for Number {
     fn from(x: i64) -> Number {
-        Number::Wide(x)
+        Number::Wide(x.into())
     }
 }
 
@@ -89,6 +111,12 @@ impl From<Vec<f64>> for Numbers {
 
 impl From<Vec<i64>> for Numbers {
     fn from(data: Vec<i64>) -> Numbers {
+        Numbers::Wide(data.into_iter().map(i128::from).collect())
+    }
+}
+
+impl From<Vec<i128>> for Numbers {
+    fn from(data: Vec<i128>) -> Numbers {
         Numbers::Wide(data)
     }
 }
@@ -97,7 +125,7 @@ impl Numbers {
     /// `n` zeros of an element type.
     pub fn zeros(elem: Elem, n: usize) -> Numbers {
         match elem {
-            Elem::I64 => Numbers::Wide(vec![0; n]),
+            _ if elem.is_wide() => Numbers::Wide(vec![0; n]),
             _ => Numbers::Floats(vec![0.0; n]),
         }
     }
@@ -132,7 +160,7 @@ impl Numbers {
         }
     }
 
-    /// As floating-point numbers, those of i64 rounded to nearest: for bounds, and where there are no i64.
+    /// As floating-point numbers, those of 64 bits rounded to nearest: for bounds, and where there are none.
     pub fn floats(&self) -> Cow<'_, [f64]> {
         match self {
             Numbers::Floats(data) => Cow::Borrowed(data),
@@ -148,7 +176,7 @@ impl Numbers {
     /// Several after one another, of an element type.
     pub fn joined<'a>(elem: Elem, parts: impl Iterator<Item = &'a Numbers>) -> Numbers {
         match elem {
-            Elem::I64 => Numbers::Wide(parts.flat_map(Numbers::integers).map(|x| x as i64).collect()),
+            _ if elem.is_wide() => Numbers::Wide(parts.flat_map(Numbers::integers).collect()),
             _ => Numbers::Floats(parts.flat_map(|part| part.floats().into_owned()).collect()),
         }
     }
@@ -156,11 +184,9 @@ impl Numbers {
     /// In the representation of an element type, of which they are values: integers stay what they are.
     #[must_use]
     pub fn kept_as(self, elem: Elem) -> Numbers {
-        match (self, elem) {
-            (Numbers::Floats(data), Elem::I64) => Numbers::Wide(data.into_iter().map(|x| x as i64).collect()),
-            (Numbers::Wide(data), elem) if elem != Elem::I64 => {
-                Numbers::Floats(data.into_iter().map(|x| x as f64).collect())
-            }
+        match (self, elem.is_wide()) {
+            (Numbers::Floats(data), true) => Numbers::Wide(data.into_iter().map(|x| x as i128).collect()),
+            (Numbers::Wide(data), false) => Numbers::Floats(data.into_iter().map(|x| x as f64).collect()),
             (numbers, _) => numbers,
         }
     }

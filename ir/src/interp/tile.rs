@@ -100,11 +100,31 @@ impl Tile {
         self.bound = bound.kept();
     }
 
+    /// The same bits as elements of another type of as many. Which NaN one is nobody says: of its bits anything may come.
+    pub(super) fn read_as(&mut self, elem: Elem) {
+        let from = self.elem;
+        let numbers: Vec<Number> = (0..self.data.len()).filter_map(|i| self.data.get(i)).collect();
+        let open = |x: &Number, error: f64| error != 0.0 || x.to_f64().is_nan();
+        if let Some(bound) = self.bound.take().map(|b| b.settled()) {
+            let error = numbers.iter().zip(&bound.error).map(|(x, &e)| if open(x, e) { f64::INFINITY } else { 0.0 });
+            self.bound = Bound::of(error.collect(), bound.drowned);
+        } else if numbers.iter().any(|x| open(x, 0.0)) {
+            let error = numbers.iter().map(|x| if open(x, 0.0) { f64::INFINITY } else { 0.0 });
+            self.bound = Bound::of(error.collect(), false);
+        }
+        let read = numbers.into_iter().map(|x| Number::of_bits(elem, x.bits(from)));
+        self.data = match elem.is_wide() {
+            true => Numbers::Wide(read.map(Number::to_i128).collect()),
+            false => Numbers::Floats(read.map(Number::to_f64).collect()),
+        };
+        (self.elem, self.exact, self.weak) = (elem, true, false);
+    }
+
     /// Makes literals and indices elements of type `elem`, as exact as these are computed.
     pub(super) fn adopt(&mut self, elem: Elem) {
         let numbers = (0..self.data.len()).filter_map(|i| self.data.get(i)).map(|x| literal(elem, x));
         self.data = match elem {
-            Elem::I64 => Numbers::Wide(numbers.map(|x| x.to_i128() as i64).collect()),
+            _ if elem.is_wide() => Numbers::Wide(numbers.map(Number::to_i128).collect()),
             _ => Numbers::Floats(numbers.map(Number::to_f64).collect()),
         };
         self.elem = elem;
@@ -174,7 +194,7 @@ pub(super) fn spread<'a, T: Copy>(data: &'a [T], from: &[usize], to: &[usize]) -
 /// `x`, of type `from`, as a value of `elem` ([`cast`]).
 fn convert_number(from: Elem, elem: Elem, x: Number) -> Number {
     let int = |x: i128| match elem {
-        Elem::I64 => Number::Wide(i64::try_from(x).expect("a value of the type")),
+        _ if elem.is_wide() => Number::Wide(x),
         _ => Number::Float(x as f64),
     };
     match (x, cast::int_format(elem)) {
@@ -193,18 +213,21 @@ fn convert_all(from: Elem, elem: Elem, data: Numbers) -> Numbers {
             Numbers::Floats(data)
         }
         Numbers::Floats(data) if elem == Elem::F64 => Numbers::Floats(data),
-        Numbers::Floats(mut data) if elem != Elem::I64 => {
+        Numbers::Floats(mut data) if !elem.is_wide() => {
             data.iter_mut().for_each(|x| *x = convert_number(from, elem, Number::Float(*x)).to_f64());
             Numbers::Floats(data)
         }
         Numbers::Floats(data) => {
             let wide = |x| match convert_number(from, elem, Number::Float(x)) {
                 Number::Wide(x) => x,
-                Number::Float(x) => x as i64,
+                Number::Float(x) => x as i128,
             };
             Numbers::Wide(data.into_iter().map(wide).collect())
         }
-        Numbers::Wide(data) if elem == Elem::I64 => Numbers::Wide(data),
+        Numbers::Wide(data) if elem == from => Numbers::Wide(data),
+        Numbers::Wide(data) if elem.is_wide() => {
+            Numbers::Wide(data.into_iter().map(|x| convert_number(from, elem, Number::Wide(x)).to_i128()).collect())
+        }
         Numbers::Wide(data) => {
             Numbers::Floats(data.into_iter().map(|x| convert_number(from, elem, Number::Wide(x)).to_f64()).collect())
         }
@@ -218,6 +241,11 @@ pub(super) fn computed(elem: Elem, x: f64) -> f64 {
 
 /// A literal or an index beside elements of type `elem`: as exact as they are computed.
 fn literal(elem: Elem, x: Number) -> Number {
+    // Of a whole number beside integers a register holds the low bits.
+    if let (Number::Wide(x), true) = (x, cast::is_int(elem)) {
+        let x = cast::register_format(elem).wrap(x);
+        return if elem.is_wide() { Number::Wide(x) } else { Number::Float(x as f64) };
+    }
     convert_number(if matches!(x, Number::Wide(_)) { Elem::I64 } else { Elem::F64 }, computed_in(elem), x)
 }
 
@@ -225,7 +253,7 @@ fn literal(elem: Elem, x: Number) -> Number {
 pub(super) fn wrapped(elem: Elem, data: impl Iterator<Item = i128>) -> Numbers {
     let format = cast::register_format(elem);
     match elem {
-        Elem::I64 => Numbers::Wide(data.map(|x| x as i64).collect()),
+        _ if elem.is_wide() => Numbers::Wide(data.map(|x| format.wrap(x)).collect()),
         _ => Numbers::Floats(data.map(|x| format.wrap(x) as f64).collect()),
     }
 }

@@ -142,6 +142,7 @@ impl Kernel {
                 ExprData::Op { op, args }
             }
             ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: self.clone_expr(arg, subst) },
+            ExprData::Bits { elem, arg } => ExprData::Bits { elem, arg: self.clone_expr(arg, subst) },
             ExprData::Index(arg) => ExprData::Index(self.clone_expr(arg, subst)),
             ExprData::Reduce { op, axis, parts, arg } => {
                 ExprData::Reduce { op, axis, parts, arg: self.clone_expr(arg, subst) }

@@ -119,6 +119,7 @@ impl Kernel {
             ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => {}
             ExprData::Op { args, .. } => return Few::from(&args[..]),
             ExprData::Cast { arg, .. }
+            | ExprData::Bits { arg, .. }
             | ExprData::Reduce { arg, .. }
             | ExprData::Scan { arg, .. }
             | ExprData::Iota { like: arg, .. }

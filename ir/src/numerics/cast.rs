@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | any | a float | the nearest, ties to even; 8-bit floats saturate |
 //! | a float | an integer | the nearest, ties to even, saturated; of a NaN [`of_nan`] |
-//! | i4, u4, i8, u8, i32, u32 | i32, u32 | the same 32 bits: the value modulo 2^32 |
+//! | an integer of up to 32 bits | i32, u32 | the same 32 bits: the value modulo 2^32 |
+//! | an integer | u64; of u64, i64 | the same 64 bits: the value modulo 2^64 |
 //! | any other integer | an integer | the nearest: i64 holds all, narrower ones saturate |
 //!
 //! Integers of up to 32 bits are computed in registers of 32, so the third row changes nothing there.
@@ -19,9 +20,12 @@ pub fn int_format(elem: Elem) -> Option<IntFormat> {
         Elem::U8 | Elem::Bool => Some(IntFormat::U8),
         Elem::I4 => Some(IntFormat::S4),
         Elem::U4 => Some(IntFormat::U4),
+        Elem::I16 => Some(IntFormat::S16),
+        Elem::U16 => Some(IntFormat::U16),
         Elem::I32 => Some(IntFormat::S32),
         Elem::U32 => Some(IntFormat::U32),
         Elem::I64 => Some(IntFormat::S64),
+        Elem::U64 => Some(IntFormat::U64),
         Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2 => None,
     }
 }
@@ -35,6 +39,7 @@ pub fn has_negatives(elem: Elem) -> bool {
 pub fn register_format(elem: Elem) -> IntFormat {
     match elem {
         Elem::I64 => IntFormat::S64,
+        Elem::U64 => IntFormat::U64,
         Elem::U32 => IntFormat::U32,
         _ => IntFormat::S32,
     }
@@ -49,12 +54,23 @@ pub fn to_float(to: Elem, x: f64) -> f64 {
         Elem::F32 => f64::from(x as f32),
         Elem::E4M3 => FloatFormat::E4M3.round_with(x, Overflow::Saturate),
         Elem::E5M2 => FloatFormat::E5M2.round_with(x, Overflow::Saturate),
-        Elem::F64 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => x,
+        Elem::F64
+        | Elem::I8
+        | Elem::U8
+        | Elem::I4
+        | Elem::U4
+        | Elem::I16
+        | Elem::U16
+        | Elem::I32
+        | Elem::U32
+        | Elem::I64
+        | Elem::U64
+        | Elem::Bool => x,
     }
 }
 
 /// The value of the float type `to` nearest to an integer, rounded once.
-pub fn int_to_float(to: Elem, x: i64) -> f64 {
+pub fn int_to_float(to: Elem, x: i128) -> f64 {
     match to {
         // `as` rounds to nearest, ties to even.
         Elem::F64 => x as f64,
@@ -64,11 +80,11 @@ pub fn int_to_float(to: Elem, x: i64) -> f64 {
 }
 
 /// An integer cut to 53 bits with the last one set if anything was cut off: rounding that to fewer rounds the integer.
-fn odd(x: i64) -> f64 {
+fn odd(x: i128) -> f64 {
     let size = x.unsigned_abs();
-    let drop = (64 - size.leading_zeros()).saturating_sub(53);
+    let drop = (u128::BITS - size.leading_zeros()).saturating_sub(53);
     let cut = size >> drop;
-    let sticky = u64::from(cut << drop != size);
+    let sticky = u128::from(cut << drop != size);
     let kept = (cut | sticky) << drop;
     if x < 0 { -(kept as f64) } else { kept as f64 }
 }
@@ -79,7 +95,7 @@ pub fn of_nan(from: Elem, to: IntFormat) -> i128 {
         return 0;
     }
     match to.bits {
-        64 => to.min(),
+        64 => to.wrap(1 << 63),
         32 => to.wrap(1 << 31),
         _ => to.saturate(IntFormat::S32.min()),
     }
@@ -90,10 +106,10 @@ pub fn float_to_int(from: Elem, to: IntFormat, x: f64) -> i128 {
     if x.is_nan() { of_nan(from, to) } else { to.from_f64(x) }
 }
 
-/// Whether a conversion between integers keeps the 32 bits of a register and not the value.
+/// Whether a conversion between integers keeps the bits of a register of 32 or 64 bits, and the value only modulo that power of two.
 pub fn keeps_bits(from: Elem, to: Elem) -> bool {
-    let narrow = matches!(from, Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32);
-    narrow && from != to && matches!(to, Elem::I32 | Elem::U32)
+    let widens = from.bits() <= 32 && matches!(to, Elem::I32 | Elem::U32);
+    is_int(from) && from != to && (widens || to == Elem::U64 || (from, to) == (Elem::U64, Elem::I64))
 }
 
 /// An integer of type `from` as one of the integer type `to`.

@@ -15,10 +15,29 @@ pub fn element(op: Op, register: IntFormat, a: i128, b: i128) -> Result<i128, Un
     match op {
         Op::Div | Op::CeilDiv if b == 0 => Ok(0),
         Op::Rem if b == 0 => Ok(a),
+        // The register keeps what is congruent.
+        Op::Mul => Ok(a.wrapping_mul(b)),
+        // Of two numbers of 64 bits without a sign the product has 128.
+        Op::MulHigh if !register.signed => {
+            let product = (register.wrap(a) as u128) * (register.wrap(b) as u128);
+            Ok((product >> register.bits) as i128)
+        }
+        Op::MulHigh => Ok(a * b >> register.bits),
         Op::Shl if beyond => Ok(0),
         Op::Shr if beyond => Ok(if a < 0 { -1 } else { 0 }),
         _ => index::exact(op, a, b),
     }
+}
+
+/// `permute_bytes(a, b, s)` of words, as `prmt` of PTX has it.
+pub fn permute_bytes(a: u32, b: u32, s: u32) -> u32 {
+    let bytes = u64::from(b) << 32 | u64::from(a);
+    (0..4).fold(0, |word, i| {
+        let digit = s >> (4 * i) & 0xf;
+        let byte = (bytes >> (8 * (digit & 7))) as u8;
+        let byte = if digit & 8 == 0 { byte } else { (byte.cast_signed() >> 7) as u8 };
+        word | u32::from(byte) << (8 * i)
+    })
 }
 
 /// `op a` of an integer element of `own` format. The bits of an element are those of its own format, not of the register.

@@ -267,6 +267,16 @@ pub fn float_format(elem: Elem) -> Option<FloatFormat> {
         Elem::F64 => Some(FloatFormat::F64),
         Elem::E4M3 => Some(FloatFormat::E4M3),
         Elem::E5M2 => Some(FloatFormat::E5M2),
-        Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => None,
+        Elem::I8
+        | Elem::U8
+        | Elem::I4
+        | Elem::U4
+        | Elem::I16
+        | Elem::U16
+        | Elem::I32
+        | Elem::U32
+        | Elem::I64
+        | Elem::U64
+        | Elem::Bool => None,
     }
 }

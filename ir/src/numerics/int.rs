@@ -22,12 +22,18 @@ impl IntFormat {
     pub const S8: Self = Self { name: "s8", bits: 8, signed: true };
     /// 8-bit unsigned.
     pub const U8: Self = Self { name: "u8", bits: 8, signed: false };
+    /// 16-bit two's complement.
+    pub const S16: Self = Self { name: "s16", bits: 16, signed: true };
+    /// 16-bit unsigned.
+    pub const U16: Self = Self { name: "u16", bits: 16, signed: false };
     /// 32-bit two's complement, the accumulator of the integer tensor-core instructions.
     pub const S32: Self = Self { name: "s32", bits: 32, signed: true };
     /// 32-bit unsigned.
     pub const U32: Self = Self { name: "u32", bits: 32, signed: false };
     /// 64-bit two's complement.
     pub const S64: Self = Self { name: "s64", bits: 64, signed: true };
+    /// 64-bit unsigned.
+    pub const U64: Self = Self { name: "u64", bits: 64, signed: false };
 
     /// The least value.
     pub const fn min(&self) -> i128 {

@@ -13,11 +13,12 @@ mod element;
 mod erf;
 mod float;
 mod int;
+pub mod philox;
 
 #[cfg(test)]
 mod tests;
 
-pub use element::{element, element_unary};
+pub use element::{element, element_unary, permute_bytes};
 pub use erf::erf;
 pub use float::{FloatFormat, Overflow, Specials, float_format};
 pub use int::IntFormat;

@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
                 self.expect_sign(")")?;
                 self.node(ExprData::Transpose(arg), self.since(span))
             }
-            "cast" => {
+            "cast" | "bitcast" => {
                 self.bump();
                 self.expect_sign("<")?;
                 let elem = self.elem_ref()?;
@@ -185,7 +185,11 @@ impl Parser<'_, '_> {
                 self.expect_sign("(")?;
                 let arg = self.expr()?;
                 self.expect_sign(")")?;
-                self.node(ExprData::Cast { elem, arg }, self.since(span))
+                let data = match word {
+                    "cast" => ExprData::Cast { elem, arg },
+                    _ => ExprData::Bits { elem, arg },
+                };
+                self.node(data, self.since(span))
             }
             "mma" => self.mma(),
             _ if is_reserved(word) => Err(self.expected("an expression")),
@@ -200,7 +204,7 @@ impl Parser<'_, '_> {
             .map(|op| op.token())
             .chain(ReduceOp::ALL.iter().map(|op| op.token()))
             .chain(ReduceOp::ALL.iter().filter_map(|op| op.scan_token()))
-            .chain(["cast", "transpose", "iota", index::WORD, "mma"])
+            .chain(["cast", "bitcast", "transpose", "iota", index::WORD, "mma"])
             .collect();
         let message = format!("no function is called `{}`", clip(word));
         let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);

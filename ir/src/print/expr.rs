@@ -73,8 +73,8 @@ impl Exprs<'_> {
             ExprData::Float(bits) => self.put(&float(f64::from_bits(*bits))),
             ExprData::Ref(v) => self.value(*v),
             ExprData::Op { op, args } => self.op(*op, args),
-            ExprData::Cast { elem, arg } => {
-                self.put("cast<");
+            ExprData::Cast { elem, arg } | ExprData::Bits { elem, arg } => {
+                self.put(if matches!(k.exprs[e], ExprData::Cast { .. }) { "cast<" } else { "bitcast<" });
                 self.elem_ref(*elem);
                 self.put(">(");
                 self.expr(*arg);

@@ -1,7 +1,7 @@
 //! Operators element by element: broadcasting, promotion, and the domains of the op table.
 //!
 //! Shapes join first to last: scalars fit everything, extent 1 stretches, windows take the extents of a tile. Element
-//! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i32 -> i64`; literals and
+//! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i16 -> i32 -> i64`; literals and
 //! indices adopt the type of the other side. Everything else wants a `cast`.
 
 use super::candidates::{candidate_elems, may_be};
@@ -9,6 +9,7 @@ use super::types::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name
 use crate::codes;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel};
+use crate::numerics::cast::has_negatives;
 use crate::ops::{Domain, Op};
 use crate::space::Space;
 use crate::types::{Elem, ElemClass, ElemRef};
@@ -70,17 +71,18 @@ fn join_known(a: Elem, b: Elem) -> Option<Elem> {
         match e {
             Elem::I4 | Elem::U4 => 0,
             Elem::E4M3 | Elem::E5M2 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 1,
-            Elem::F32 | Elem::I32 | Elem::U32 => 2,
-            Elem::F64 | Elem::I64 => 3,
-            Elem::Bool => 4,
+            Elem::I16 | Elem::U16 => 2,
+            Elem::F32 | Elem::I32 | Elem::U32 => 3,
+            Elem::F64 | Elem::I64 | Elem::U64 => 4,
+            Elem::Bool => 5,
         }
     }
     if a == b {
         return Some(a);
     }
     let (lo, hi) = if step(a) < step(b) { (a, b) } else { (b, a) };
-    let signed = |e: Elem| matches!(e, Elem::I4 | Elem::I8);
-    let unsigned = |e: Elem| matches!(e, Elem::U8 | Elem::U32);
+    let signed = |e: Elem| e.class() == ElemClass::Int && has_negatives(e);
+    let unsigned = |e: Elem| e.class() == ElemClass::Int && !has_negatives(e);
     let joins = lo.class() == hi.class() && step(lo) < step(hi) && !(signed(lo) && unsigned(hi));
     joins.then_some(hi)
 }
@@ -150,7 +152,9 @@ impl Types<'_> {
             self.check_domain(op, arg, ty)?;
         }
         let mut num = number(&types[first]);
-        for ty in &types[first + 1..args.len().max(first + 1)] {
+        // A seed and a place are numbers of 64 bits, whatever they are written as.
+        let apart = op == Op::Random;
+        for ty in types[first + 1..args.len().max(first + 1)].iter().filter(|_| !apart) {
             num = join_num(self.k, num, number(ty)).ok_or_else(|| {
                 let (found, other) = (types[first].describe(self.k), ty.describe(self.k));
                 let message = format!("the operands of `{}` differ in type: {found} and {other}", op.token());
@@ -160,6 +164,9 @@ impl Types<'_> {
         if domain == Domain::Float && num == Num::Index {
             return Err(self.wrong(op, args[0], &types[0], "floating-point operands"));
         }
+        if matches!(op, Op::MulHigh | Op::PermuteBytes) && num == Num::Index {
+            return Err(self.wrong(op, args[0], &types[0], "elements and scalars of integer types"));
+        }
         let mut shapes = types.into_iter().take(args.len()).map(shape);
         let mut shape = shapes.next().unwrap_or(Shape::Scalar);
         for s in shapes {
@@ -167,6 +174,7 @@ impl Types<'_> {
         }
         let num = match domain {
             Domain::Compare | Domain::Logic => Num::Elem(BOOL),
+            Domain::Integer if apart => Num::Elem(ElemRef::Known(Elem::U32)),
             Domain::Numeric | Domain::Integer | Domain::Float => num,
             // A choice by a tile of conditions is a tile even if both values are literals.
             Domain::Select => match (num, &shape) {
@@ -185,6 +193,11 @@ impl Types<'_> {
                     Err(self.wrong(op, arg, ty, "numbers"))
                 }
                 _ => Ok(()),
+            },
+            Domain::Integer if op == Op::PermuteBytes => match ty.elem() {
+                None if *ty == Type::Index => Ok(()),
+                Some(e) if candidate_elems(self.k, e).iter().any(|e| matches!(e, Elem::I32 | Elem::U32)) => Ok(()),
+                _ => Err(self.wrong(op, arg, ty, "integers of 32 bits")),
             },
             Domain::Integer => match ty.elem() {
                 None if *ty == Type::Index => Ok(()),
@@ -274,6 +287,33 @@ impl Types<'_> {
                 }
             }
         }
+    }
+
+    /// The type of `bitcast<elem>(arg)`: elements of another type of as many bits.
+    pub(super) fn same_bits(&self, e: Expr, elem: ElemRef, arg: Expr) -> Result<Type, TypeError> {
+        let k = self.k;
+        let ty = self.type_of(arg)?;
+        let Some(from) = ty.elem().filter(|&from| from != BOOL) else {
+            let message = format!("`bitcast` takes elements and scalars of a type, found {}", ty.describe(k));
+            let note = "give a literal or an index a type first: `bitcast<f32>(cast<u32>(0x7f800000))`";
+            return Err(self.error(codes::WRONG_OPERAND, arg, message).with_note(note).into());
+        };
+        let bits = |e: Elem| if e == Elem::Bool { None } else { Some(e.bits()) };
+        let fits = candidate_elems(k, from)
+            .into_iter()
+            .filter_map(bits)
+            .any(|n| candidate_elems(k, elem).into_iter().filter_map(bits).any(|m| m == n));
+        if !fits {
+            let (found, wanted) = (elem_name(k, from), elem_name(k, elem));
+            let message = format!("elements of {found} and {wanted} have different numbers of bits");
+            let note = "`bitcast` keeps the bits, and `cast` the number";
+            return Err(self.error(codes::TYPE_MISMATCH, e, message).with_note(note).into());
+        }
+        Ok(match ty {
+            Type::Index | Type::Float | Type::Bool | Type::Scalar(_) => scalar(elem),
+            Type::Tile(t) => Type::Tile(TileType { elem, space: Space::Reg, ..t }),
+            Type::View(v) => Type::View(ViewType { elem, space: Space::Reg, ..v }),
+        })
     }
 
     /// Whether a value of type `from` may be stored where elements are `to` (rounded to nearest even); says why not.

@@ -24,8 +24,11 @@ fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
         | Elem::U8
         | Elem::I4
         | Elem::U4
+        | Elem::I16
+        | Elem::U16
         | Elem::U32
         | Elem::I64
+        | Elem::U64
         | Elem::Bool => false,
     };
     let mixes = |types: [Elem; 2]| types.contains(&a) && types.contains(&b);

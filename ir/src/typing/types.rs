@@ -224,6 +224,7 @@ impl<'k> Types<'k> {
                 Type::Tile(t) => Type::Tile(TileType { elem: *elem, space: Space::Reg, ..t }),
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),
+            ExprData::Bits { elem, arg } => self.same_bits(e, *elem, *arg),
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),
@@ -629,7 +630,8 @@ pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
 fn same_value(k: &Kernel, a: Expr, b: Expr) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Ref(x), ExprData::Ref(y)) => x == y && !matches!(k.values[*x].def, ValueDef::Var(_)),
-        (ExprData::Cast { elem: x, arg: a }, ExprData::Cast { elem: y, arg: b }) => x == y && same_value(k, *a, *b),
+        (ExprData::Cast { elem: x, arg: a }, ExprData::Cast { elem: y, arg: b })
+        | (ExprData::Bits { elem: x, arg: a }, ExprData::Bits { elem: y, arg: b }) => x == y && same_value(k, *a, *b),
         (ExprData::View(v), ExprData::View(w)) => {
             let same = |(x, y): (&Range, &Range)| match (x, y) {
                 (Range::At(x), Range::At(y)) => same_expr(k, *x, *y),

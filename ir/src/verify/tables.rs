@@ -24,7 +24,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     }
     // What a parameter stands for is checked once that is known.
     let ElemRef::Known(elem) = t.elem else { return };
-    if elem.class() == ElemClass::Bool || elem == Elem::I64 {
+    if elem.class() == ElemClass::Bool || elem.is_wide() {
         bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
     } else if let Some(i) = t.values.iter().position(|x| x.value(elem).is_none()) {
         bad(

@@ -16,7 +16,7 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
         // Of elements of tensors that nobody writes.
         ExprData::Index(arg) => is_constant(k, *arg),
-        ExprData::View(_) | ExprData::Cast { .. } => is_constant(k, e),
+        ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } => is_constant(k, e),
         _ => false,
     };
     own && k.children(e).into_iter().all(|c| is_fixed(k, c))
@@ -39,7 +39,7 @@ pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
     }
     match k.exprs[e] {
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } | ExprData::Index(_) => {}
-        ExprData::View(_) | ExprData::Cast { .. } if is_constant(k, e) => {}
+        ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } if is_constant(k, e) => {}
         _ => return None,
     }
     for child in k.children(e) {
@@ -81,7 +81,8 @@ fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool 
             let ranges = || v.ranges.iter().zip(&w.ranges).all(at);
             v.base == w.base && v.ranges.len() == w.ranges.len() && is_constant(k, a) && ranges()
         }
-        (ExprData::Cast { elem: x, arg: p }, ExprData::Cast { elem: y, arg: q }) => {
+        (ExprData::Cast { elem: x, arg: p }, ExprData::Cast { elem: y, arg: q })
+        | (ExprData::Bits { elem: x, arg: p }, ExprData::Bits { elem: y, arg: q }) => {
             x == y && numbers_alike(k, *p, *q, same)
         }
         (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {

@@ -19,6 +19,7 @@ fn own(k: &Kernel, e: Expr) -> u64 {
     match k.exprs[e] {
         ExprData::Op { op: Op::Erf, .. } => 24,
         ExprData::Op { op: Op::Sin | Op::Cos, .. } => 16,
+        ExprData::Op { op: Op::Pow | Op::Random, .. } => 12,
         ExprData::Op { op: Op::Tanh, .. } => 8,
         _ => 0,
     }

@@ -93,7 +93,7 @@ pub(crate) fn tensor_rate(card: &Card, elem: Bits) -> u64 {
 
 /// Whether an operator takes the special function units.
 fn is_special(op: Op) -> bool {
-    op.is_function() || op == Op::Div
+    op.is_function() || matches!(op, Op::Div | Op::Pow | Op::Random)
 }
 
 /// Clocks in which the special function units compute an expression.

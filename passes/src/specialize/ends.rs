@@ -66,7 +66,7 @@ impl Ends<'_> {
         match &k.exprs[e] {
             ExprData::View(_) => self.window(e, shape, idle),
             ExprData::Op { args, .. } => args.iter().for_each(|&arg| self.visit(arg, shape, idle)),
-            ExprData::Cast { arg, .. } => self.visit(*arg, shape, idle),
+            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.visit(*arg, shape, idle),
             ExprData::Transpose(arg) => {
                 let turned: Option<Vec<u64>> = shape.map(|s| s.iter().rev().copied().collect());
                 self.visit(*arg, turned.as_deref(), idle);

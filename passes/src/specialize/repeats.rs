@@ -27,7 +27,7 @@ fn visit(k: &Kernel, e: Expr, shape: Option<&[Extent]>, said: &mut Vec<Diagnosti
             let shape = own.as_deref().or(shape);
             args.iter().for_each(|&arg| visit(k, arg, shape, said));
         }
-        ExprData::Cast { arg, .. } => visit(k, *arg, shape, said),
+        ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => visit(k, *arg, shape, said),
         ExprData::Ref(_) | ExprData::View(_) => {
             if let Some(shape) = shape {
                 said.extend(cut_short(k, e, shape));

@@ -82,6 +82,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
             ExprData::Op { op, args: args.into_iter().map(|arg| pushed(k, arg, flip)).collect() }
         }
         ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: pushed(k, arg, flip) },
+        ExprData::Bits { elem, arg } => ExprData::Bits { elem, arg: pushed(k, arg, flip) },
         ExprData::Lookup { table, index } => ExprData::Lookup { table, index: pushed(k, index, flip) },
         ExprData::Reduce { op, axis, parts, arg } => {
             ExprData::Reduce { op, axis: axis_of(axis), parts, arg: pushed(k, arg, flip) }

@@ -17,12 +17,15 @@ const INSTRUCTIONS: &[(IrOp, Elem, P, Option<P>)] = &[
     (IrOp::Add, Elem::I32, P::RedGlobalAddU32, None),
     (IrOp::Add, Elem::U32, P::RedGlobalAddU32, None),
     (IrOp::Add, Elem::I64, P::RedGlobalAddU64, None),
+    (IrOp::Add, Elem::U64, P::RedGlobalAddU64, None),
     (IrOp::Min, Elem::I32, P::RedGlobalMinS32, None),
     (IrOp::Min, Elem::U32, P::RedGlobalMinU32, None),
     (IrOp::Min, Elem::I64, P::RedGlobalMinS64, None),
+    (IrOp::Min, Elem::U64, P::RedGlobalMinU64, None),
     (IrOp::Max, Elem::I32, P::RedGlobalMaxS32, None),
     (IrOp::Max, Elem::U32, P::RedGlobalMaxU32, None),
     (IrOp::Max, Elem::I64, P::RedGlobalMaxS64, None),
+    (IrOp::Max, Elem::U64, P::RedGlobalMaxU64, None),
 ];
 
 /// How elements of a copy are combined.

@@ -183,7 +183,7 @@ fn factor(k: &Kernel, e: Expr) -> String {
 /// The default of a scalar: a literal, or the negative of one; integers of 64 bits stay exact.
 fn default_number(k: &Kernel, elem: Elem, e: Expr) -> Option<Number> {
     if let Some(x) = const_int(k, e) {
-        return Some(if elem == Elem::I64 { Number::Wide(x) } else { Number::Float(x as f64) });
+        return Some(if elem.is_wide() { Number::Wide(x.into()) } else { Number::Float(x as f64) });
     }
     match &k.exprs[e] {
         ExprData::Float(bits) => Some(Number::Float(f64::from_bits(*bits))),

@@ -2,6 +2,7 @@
 //! rounded where they are stored or cast.
 
 use super::state::Lower;
+use super::tile::class_of;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,14 @@ impl Lower<'_> {
 
     /// From the stored form to the computed form.
     pub(super) fn widen(&mut self, raw: Reg, elem: Elem) -> Reg {
+        let wide = self.widened_form(raw, elem);
+        if wide != raw {
+            self.read.insert(wide, (elem, raw));
+        }
+        wide
+    }
+
+    fn widened_form(&mut self, raw: Reg, elem: Elem) -> Reg {
         match elem {
             Elem::F16 => self.emit.def(Class::F32, P::CvtF32F16, [raw.into()]),
             Elem::BF16 => {
@@ -35,6 +44,8 @@ impl Lower<'_> {
                 let bits = self.emit.def(Class::B32, P::AndB32, [raw.into(), Operand::Imm(0xffff_e000)]);
                 self.emit.def(Class::F32, P::MovF32B32, [bits.into()])
             }
+            Elem::I16 => self.emit.def(Class::B32, P::CvtS32S16, [raw.into()]),
+            Elem::U16 => self.emit.def(Class::B32, P::CvtU32U16, [raw.into()]),
             Elem::I4 | Elem::U4 => self.nibble((raw, 0), elem),
             Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, [raw.into()]),
             Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, [raw.into()]),
@@ -46,11 +57,51 @@ impl Lower<'_> {
         }
     }
 
+    /// Numbers of type `from` in its stored form: as they were read, or rounded to it.
+    pub(super) fn stored_form(&mut self, at: Expr, xs: Vec<Reg>, from: Elem) -> Result<Vec<Reg>, Reported> {
+        let mut raw = Vec::new();
+        for x in xs {
+            match self.read.get(&x).filter(|(of, _)| *of == from) {
+                Some(&(_, read)) => raw.push(read),
+                None => raw.extend(self.narrow_all(at, vec![x], (Some(from), from))?),
+            }
+        }
+        Ok(raw)
+    }
+
+    /// The bits of an element as stored, as an element of another type of as many, in the computed form.
+    pub(super) fn read_as(&mut self, raw: Reg, (from, to): (Elem, Elem)) -> Reg {
+        // The low bits of a tf32 are not part of it.
+        let raw = match from {
+            Elem::TF32 => self.emit.pure(Class::B32, P::AndB32, [raw.into(), Operand::Imm(0xffff_e000)]),
+            _ => raw,
+        };
+        let from = self.emit.func.regs[raw];
+        let class = class_of(to).expect("bug: conditions have no bits, which is verified");
+        let raw = match (from, class) {
+            (Class::F32, Class::B32) => self.emit.pure(class, P::MovB32F32, [raw.into()]),
+            (Class::B32, Class::F32) => self.emit.pure(class, P::MovF32B32, [raw.into()]),
+            (Class::F64, Class::B64) => self.emit.pure(class, P::MovB64F64, [raw.into()]),
+            (Class::B64, Class::F64) => self.emit.pure(class, P::MovF64B64, [raw.into()]),
+            _ if from == class => raw,
+            _ => panic!("bug: bits of {from:?} are read as {}", to.name()),
+        };
+        let wide = self.widen(raw, to);
+        // An infinity of 8 bits would not survive a conversion back.
+        if to == Elem::E5M2 {
+            self.rounded.insert(wide, (to, raw));
+        }
+        wide
+    }
+
     /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
     /// holds them all.
     pub(super) fn wide_enough(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
         if matches!(from, Some(Elem::I4 | Elem::U4)) && to.is_float() && self.emit.func.regs[x] == Class::B32 {
             return self.small_as_float(x);
+        }
+        if from == Some(Elem::U64) && self.emit.func.regs[x] == Class::B64 {
+            return self.of_unsigned(x, to);
         }
         if from != Some(Elem::U32) || matches!(to, Elem::I32 | Elem::U32) || self.emit.func.regs[x] != Class::B32 {
             return x;
@@ -62,6 +113,22 @@ impl Lower<'_> {
                 self.emit.def(Class::F64, P::CvtRnF64S64, [wide.into()])
             }
             _ => wide,
+        }
+    }
+
+    /// A u64 in a form of which the conversion to a type asks for no sign.
+    fn of_unsigned(&mut self, x: Reg, to: Elem) -> Reg {
+        match to {
+            Elem::F32 => self.emit.def(Class::F32, P::CvtRnF32U64, [x.into()]),
+            Elem::F64 => self.emit.def(Class::F64, P::CvtRnF64U64, [x.into()]),
+            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => {
+                self.round_to_odd_by(x, (P::CvtRzF32U64, P::CvtRziU64F32, P::SetpNeS64))
+            }
+            Elem::I64 | Elem::U64 | Elem::Bool => x,
+            // What is beyond 63 bits is beyond them.
+            Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I16 | Elem::U16 | Elem::I32 | Elem::U32 => {
+                self.emit.def(Class::B64, P::MinU64, [x.into(), Operand::Imm(i64::MAX)])
+            }
         }
     }
 
@@ -103,12 +170,18 @@ impl Lower<'_> {
             }
             (Class::B32, Elem::I8) => self.emit.def(Class::B32, P::CvtSatS8S32, [x.into()]),
             (Class::B32, Elem::U8) => self.emit.def(Class::B32, P::CvtSatU8S32, [x.into()]),
+            (Class::B32, Elem::I16 | Elem::U16) => {
+                let (low, high) = if to == Elem::I16 { (-0x8000, 0x7fff) } else { (0, 0xffff) };
+                let above = self.emit.def(Class::B32, P::MaxS32, [x.into(), Operand::Imm(low)]);
+                let within = self.emit.def(Class::B32, P::MinS32, [above.into(), Operand::Imm(high)]);
+                self.emit.def(Class::B16, P::CvtU16U32, [within.into()])
+            }
             (Class::B32, Elem::I4 | Elem::U4) => {
                 let (low, high) = if to == Elem::I4 { (-8, 7) } else { (0, 15) };
                 let above = self.emit.def(Class::B32, P::MaxS32, [x.into(), Operand::Imm(low)]);
                 self.emit.def(Class::B32, P::MinS32, [above.into(), Operand::Imm(high)])
             }
-            (Class::F32 | Class::F64, Elem::I4 | Elem::U4) => {
+            (Class::F32 | Class::F64, Elem::I4 | Elem::U4 | Elem::I16 | Elem::U16) => {
                 let round = if class == Class::F32 { P::CvtRniS32F32 } else { P::CvtRniS32F64 };
                 let whole = self.emit.def(Class::B32, round, [x.into()]);
                 return self.narrow(whole, to);
@@ -122,7 +195,7 @@ impl Lower<'_> {
             (Class::F32, Elem::F32) | (Class::F64, Elem::F64) => x,
             (Class::F64, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32F64, [x.into()]),
             (Class::F32, Elem::F64) => self.emit.def(Class::F64, P::CvtF64F32, [x.into()]),
-            (Class::B32, Elem::I32 | Elem::U32) | (Class::B64, Elem::I64) => x,
+            (Class::B32, Elem::I32 | Elem::U32) | (Class::B64, Elem::I64 | Elem::U64) => x,
             (Class::B32, Elem::F32) => self.emit.def(Class::F32, P::CvtRnF32S32, [x.into()]),
             (Class::B32, Elem::F64) => self.emit.def(Class::F64, P::CvtRnF64S32, [x.into()]),
             (Class::B32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S32, [x.into()]),
@@ -132,19 +205,27 @@ impl Lower<'_> {
             (Class::F64, Elem::U32) => self.emit.def(Class::B32, P::CvtRniU32F64, [x.into()]),
             (Class::F32, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F32, [x.into()]),
             (Class::F64, Elem::I64) => self.emit.def(Class::B64, P::CvtRniS64F64, [x.into()]),
-            (Class::B32, Elem::I64) => self.emit.def(Class::B64, P::CvtS64S32, [x.into()]),
-            (Class::B64, Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I32 | Elem::U32) => {
+            (Class::F32, Elem::U64) => self.emit.def(Class::B64, P::CvtRniU64F32, [x.into()]),
+            (Class::F64, Elem::U64) => self.emit.def(Class::B64, P::CvtRniU64F64, [x.into()]),
+            (Class::B32, Elem::I64 | Elem::U64) => self.emit.def(Class::B64, P::CvtS64S32, [x.into()]),
+            (Class::B64, Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I16 | Elem::U16 | Elem::I32 | Elem::U32) => {
                 let (low, high) = match to {
                     Elem::I4 => (-8, 7),
                     Elem::U4 => (0, 15),
                     Elem::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
                     Elem::U8 => (0, i64::from(u8::MAX)),
+                    Elem::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+                    Elem::U16 => (0, i64::from(u16::MAX)),
                     Elem::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
                     _ => (0, i64::from(u32::MAX)),
                 };
                 let above = self.emit.def(Class::B64, P::MaxS64, [x.into(), Operand::Imm(low)]);
                 let clamped = self.emit.def(Class::B64, P::MinS64, [above.into(), Operand::Imm(high)]);
-                self.emit.def(Class::B32, P::CvtS32S64, [clamped.into()])
+                let word = self.emit.def(Class::B32, P::CvtS32S64, [clamped.into()]);
+                match to {
+                    Elem::I16 | Elem::U16 => self.emit.def(Class::B16, P::CvtU16U32, [word.into()]),
+                    _ => word,
+                }
             }
             (Class::B64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S64, [x.into()]),
             (Class::B64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
@@ -191,7 +272,7 @@ impl Lower<'_> {
     }
 
     /// The stored form of numbers that were rounded to this type.
-    fn as_stored<const N: usize>(&self, numbers: [Reg; N], elem: Elem) -> Option<[Reg; N]> {
+    pub(super) fn as_stored<const N: usize>(&self, numbers: [Reg; N], elem: Elem) -> Option<[Reg; N]> {
         let raw: Option<Vec<Reg>> =
             numbers.iter().map(|x| self.rounded.get(x).filter(|(of, _)| *of == elem).map(|&(_, raw)| raw)).collect();
         raw?.try_into().ok()
@@ -263,10 +344,15 @@ impl Lower<'_> {
     /// two fraction bits less rounds the number itself (Boldo and Melquiond, "When double rounding is odd", 2005).
     fn round_to_odd(&mut self, x: Reg) -> Reg {
         let wide = self.emit.func.regs[x];
-        let (cut, back, differs) = match wide {
-            Class::B64 => (P::CvtRzF32S64, P::CvtRziS64F32, P::SetpNeS64),
-            _ => (P::CvtRzF32F64, P::CvtF64F32, P::SetpNeuF64),
-        };
+        match wide {
+            Class::B64 => self.round_to_odd_by(x, (P::CvtRzF32S64, P::CvtRziS64F32, P::SetpNeS64)),
+            _ => self.round_to_odd_by(x, (P::CvtRzF32F64, P::CvtF64F32, P::SetpNeuF64)),
+        }
+    }
+
+    /// The same by what cuts off, what converts back, and what compares.
+    fn round_to_odd_by(&mut self, x: Reg, (cut, back, differs): (P, P, P)) -> Reg {
+        let wide = self.emit.func.regs[x];
         let cut = self.emit.def(Class::F32, cut, [x.into()]);
         let back = self.emit.def(wide, back, [cut.into()]);
         let inexact = self.emit.def(Class::Pred, differs, [back.into(), x.into()]);

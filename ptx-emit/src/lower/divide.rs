@@ -26,12 +26,19 @@ impl Lower<'_> {
 
     /// Of elements of u32, by one that may be zero if `maybe_zero`. What the machine gives by zero is open, so nobody sees it.
     pub(super) fn unsigned_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
-        let mut quotient = self.emit.pure(Class::B32, P::DivU32, [n.into(), d.into()]);
+        let class = self.emit.func.regs[n];
+        let pick = |narrow: P, wide: P| if class == Class::B32 { narrow } else { wide };
+        let mut quotient = self.emit.pure(class, pick(P::DivU32, P::DivU64), [n.into(), d.into()]);
         if maybe_zero {
-            let divides = self.emit.pure(Class::Pred, P::SetpNeS32, [d.into(), Operand::Imm(0)]);
-            quotient = self.emit.pure(Class::B32, P::SelpB32, [quotient.into(), Operand::Imm(0), divides.into()]);
+            let divides = self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [d.into(), Operand::Imm(0)]);
+            let select = pick(P::SelpB32, P::SelpB64);
+            quotient = self.emit.pure(class, select, [quotient.into(), Operand::Imm(0), divides.into()]);
         }
-        Floored { quotient, remainder: self.rest(n, quotient, d.into()) }
+        if class == Class::B32 {
+            return Floored { quotient, remainder: self.rest(n, quotient, d.into()) };
+        }
+        let product = self.emit.pure(class, P::MulLoS64, [quotient.into(), d.into()]);
+        Floored { quotient, remainder: self.emit.pure(class, P::SubS64, [n.into(), product.into()]) }
     }
 
     /// Of elements with a sign, by one that may be zero if `maybe_zero`. The machine truncates: where a remainder has the other sign than the

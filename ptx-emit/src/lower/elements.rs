@@ -76,11 +76,13 @@ impl Lower<'_> {
         let (class, load) = match elem {
             Elem::I8 => (Class::B32, P::LdGlobalNcS8),
             Elem::U8 => (Class::B32, P::LdGlobalNcU8),
-            Elem::I64 => (Class::B64, P::LdGlobalNcB64),
+            Elem::I16 | Elem::U16 => (Class::B16, P::LdGlobalNcB16),
+            Elem::I64 | Elem::U64 => (Class::B64, P::LdGlobalNcB64),
             Elem::I32 | Elem::U32 => (Class::B32, P::LdGlobalNcB32),
             other => panic!("bug: an index is made of an element of {}", other.name()),
         };
         let found = self.emit.pure(class, load, [Operand::Addr { base: AddrBase::Reg(address), offset: 0 }]);
+        let found = if class == Class::B16 { self.widen(found, elem) } else { found };
         Ok(self.or_zero(found, inside))
     }
 

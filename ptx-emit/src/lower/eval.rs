@@ -8,16 +8,35 @@ use super::counted::Counted;
 use super::dims::Dims;
 use super::ints::{Int, Repr, fits32};
 use super::operands::{Operands, repeated_elements};
+use super::random::Place;
 use super::scope::{Kind, Scope};
 use super::state::Lower;
+use super::tile::{compute_class, is_unsigned};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::numerics::cast;
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{fixed_shape, let_init};
+
+/// Whether a number is made of indices and positions in a tile alone, so that it may be computed wherever it is read.
+fn is_position(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Iota { .. } | ExprData::Int(_) => true,
+        ExprData::Cast { arg, .. } => is_position(k, *arg),
+        ExprData::Op { op: Op::Add | Op::Sub | Op::Mul, args } => args.iter().all(|&arg| is_position(k, arg)),
+        ExprData::Ref(v) => match &k.values[*v].def {
+            ValueDef::Let => let_init(k, *v).is_some_and(|init| is_position(k, init)),
+            ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
 
 impl Lower<'_> {
     /// The elements of `e` in a class: in the class that its type is computed in, and then, beside a wider type, as one of that.
@@ -59,10 +78,22 @@ impl Lower<'_> {
             ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
             ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
             ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
-                let inner = self.class_of_expr(arg)?;
+                // An index is taken in the class of what it becomes, which holds it.
+                let inner = match self.kind_of(arg)? {
+                    Kind::Index => compute_class(elem),
+                    Kind::Number(class) => class,
+                };
                 let xs = self.eval(arg, operands, group, inner)?;
                 let from = self.elem_of_expr(arg);
                 let xs = self.rounded(e, xs, (from, elem))?;
+                Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
+            }
+            ExprData::Bits { elem: ElemRef::Known(elem), arg } => {
+                let own = self.class_of_expr(arg)?;
+                let xs = self.eval(arg, operands, group, own)?;
+                let from = self.elem_of_expr(arg).expect("bug: what has bits has a type, which is verified");
+                let raw = self.stored_form(e, xs, from)?;
+                let xs: Vec<Reg> = raw.into_iter().map(|raw| self.read_as(raw, (from, elem))).collect();
                 Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
             }
             ExprData::Iota { axis, .. } => {
@@ -96,7 +127,7 @@ impl Lower<'_> {
                 }
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
-            ExprData::Cast { .. } => Err(self.unsupported(e, "this cast")),
+            ExprData::Cast { .. } | ExprData::Bits { .. } => Err(self.unsupported(e, "this cast")),
             ExprData::Reduce { .. } | ExprData::Scan { .. } => self.eval_reduced(e, operands, group, class),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
@@ -147,12 +178,19 @@ impl Lower<'_> {
         if self.kind_of(e)? == Kind::Index {
             return self.eval_index(e, group, class);
         }
+        if let (Op::Random, &[seed, place]) = (op, args) {
+            let seeds = self.eval_wide(seed, operands, group)?;
+            let places = self.places(place, operands, group)?;
+            let words: Vec<Reg> =
+                seeds.into_iter().zip(places).map(|(seed, place)| self.random_word(seed, place)).collect();
+            return Ok(words.into_iter().map(|x| self.widened(x, Elem::U32, class)).collect());
+        }
         let mut parts = Vec::new();
         for &a in args {
             parts.push(self.eval(a, operands, group, class)?);
         }
         let elem = self.elem_of_expr(e);
-        let unsigned = class == Class::B32 && elem == Some(Elem::U32);
+        let unsigned = elem.is_some_and(|elem| is_unsigned(elem, class));
         let mut out = Vec::new();
         for i in 0..group.len() {
             let xs: Vec<Reg> = parts.iter().map(|p| p[i]).collect();
@@ -177,6 +215,104 @@ impl Lower<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// Whole numbers as numbers of 64 bits.
+    fn eval_wide(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
+        let class = match self.kind_of(e)? {
+            Kind::Index => return self.eval_index(e, group, Class::B64),
+            Kind::Number(class) => class,
+        };
+        let elem = self.elem_of_expr(e).expect("bug: a whole number has a type, which is verified");
+        let xs = self.eval(e, operands, group, class)?;
+        Ok(xs.into_iter().map(|x| self.widened(x, elem, Class::B64)).collect())
+    }
+
+    /// Whole numbers modulo 2^64, each as one of the thread's and what is known of the element beside it, as far as sums of positions tell.
+    fn places(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Place>, Reported> {
+        let elem = self.elem_of_expr(e);
+        if self.kind_of(e)? == Kind::Index {
+            if let Some(c) = self.index(e)?.as_const() {
+                return Ok(vec![Place::known(c); group.len()]);
+            }
+            let zeros = self.facts.divisor(self.k, e).trailing_zeros();
+            let own = self.eval_index(e, group, Class::B64)?;
+            return Ok(own.into_iter().map(|x| Place { own: Some(x), known: 0, zeros }).collect());
+        }
+        // Of what is repeated, coordinates are others than those of the tile here.
+        let whole = fixed_shape(self.k, e).is_some_and(|shape| shape == operands.scope.dim_bits.extents());
+        match self.k.exprs[e].clone() {
+            ExprData::Cast { elem: ElemRef::Known(Elem::I64 | Elem::U64), arg }
+                if self.kind_of(arg)? == Kind::Index || self.elem_of_expr(arg).is_some_and(cast::is_int) =>
+            {
+                return self.places(arg, operands, group);
+            }
+            ExprData::Ref(v) if whole => {
+                if let Some(init) = let_init(self.k, v).filter(|&init| is_position(self.k, init)) {
+                    return self.places(init, operands, group);
+                }
+            }
+            ExprData::Op { op: op @ (Op::Add | Op::Sub), args } if elem.is_some_and(Elem::is_wide) => {
+                let (a, b) = (self.places(args[0], operands, group)?, self.places(args[1], operands, group)?);
+                return Ok(a.into_iter().zip(b).map(|(a, b)| self.sum_of_places(op, a, b)).collect());
+            }
+            ExprData::Iota { .. } | ExprData::Op { op: Op::Add | Op::Sub, .. } if whole => {
+                if let Some(counted) = self.counted(e, &operands.scope, group)?
+                    && (0..group.len()).all(|i| {
+                        let (own, known) = (counted.own[i], i128::from(counted.known[i]));
+                        fits32(own.lo + known, own.hi + known)
+                    })
+                {
+                    let zeros = self.zeros_of_thread(e, &operands.scope);
+                    let place = |(own, known): (Int, i64)| match own.as_const() {
+                        Some(c) => Place::known(c + known),
+                        None => Place { own: Some(self.in64(own)), known, zeros },
+                    };
+                    return Ok(counted.own.into_iter().zip(counted.known).map(place).collect());
+                }
+            }
+            _ => {}
+        }
+        let zeros = self.zeros(e, &operands.scope);
+        let own = self.eval_wide(e, operands, group)?;
+        Ok(own.into_iter().map(|x| Place { own: Some(x), known: 0, zeros }).collect())
+    }
+
+    fn sum_of_places(&mut self, op: Op, a: Place, b: Place) -> Place {
+        let instr = if op == Op::Add { P::AddS64 } else { P::SubS64 };
+        let own = match (a.own, b.own) {
+            (own, None) => own,
+            (None, own) if op == Op::Add => own,
+            (x, Some(y)) => {
+                let x = x.map_or(Operand::Imm(0), Operand::Reg);
+                Some(self.emit.pure(Class::B64, instr, [x, y.into()]))
+            }
+        };
+        let known = if op == Op::Add { a.known.wrapping_add(b.known) } else { a.known.wrapping_sub(b.known) };
+        Place { own, known, zeros: a.zeros.min(b.zeros) }
+    }
+
+    /// Low bits that are zero of what a sum of positions has of the thread: of coordinates the bits of its number.
+    fn zeros_of_thread(&self, e: Expr, scope: &Scope) -> u32 {
+        match &self.k.exprs[e] {
+            ExprData::Int(_) => i64::BITS,
+            ExprData::Iota { axis, .. } => scope.zeros_along(*axis as usize, false),
+            ExprData::Op { op: Op::Add | Op::Sub, args } if self.counts(e) => {
+                self.zeros_of_thread(args[0], scope).min(self.zeros_of_thread(args[1], scope))
+            }
+            _ => self.facts.divisor(self.k, e).trailing_zeros(),
+        }
+    }
+
+    /// Low bits that are zero in all elements of a whole number.
+    fn zeros(&self, e: Expr, scope: &Scope) -> u32 {
+        match &self.k.exprs[e] {
+            ExprData::Iota { axis, .. } => scope.zeros_along(*axis as usize, true),
+            ExprData::Cast { arg, .. } if self.elem_of_expr(*arg).is_none_or(cast::is_int) => self.zeros(*arg, scope),
+            ExprData::Op { op: Op::Add | Op::Sub, args } => self.zeros(args[0], scope).min(self.zeros(args[1], scope)),
+            ExprData::Op { op: Op::Mul, args } => self.zeros(args[0], scope) + self.zeros(args[1], scope),
+            _ => self.facts.divisor(self.k, e).trailing_zeros(),
+        }
     }
 
     fn eval_ref(
@@ -217,7 +353,7 @@ impl Lower<'_> {
         if self.ints[v].is_some() {
             return self.eval_index(e, group, class);
         }
-        if let (ValueDef::Let, Some(init)) = (&self.k.values[v].def, tilec_ir::typing::let_init(self.k, v)) {
+        if let (ValueDef::Let, Some(init)) = (&self.k.values[v].def, let_init(self.k, v)) {
             return self.eval(init, operands, group, class);
         }
         Err(self.unsupported(e, "this value"))
@@ -225,6 +361,10 @@ impl Lower<'_> {
 
     fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         let x = self.index(e)?;
+        // Of a literal a register of integers holds the low bits.
+        if let Some(c) = x.as_const().filter(|_| class == Class::B32) {
+            return Ok(vec![self.int_literal(i64::from(c as i32), class); group.len()]);
+        }
         let narrow = super::ints::fits32(x.lo, x.hi);
         if class == Class::B32 && !narrow {
             return Err(self.unsupported(e, "an index beyond 31 bits beside 32-bit elements"));
@@ -286,7 +426,7 @@ impl Lower<'_> {
                     [Kind::Index, Kind::Index] => Class::F32,
                 };
                 let (a, b) = (self.eval(args[0], operands, group, class)?, self.eval(args[1], operands, group, class)?);
-                let unsigned = class == Class::B32 && args.iter().any(|&x| self.elem_of_expr(x) == Some(Elem::U32));
+                let unsigned = args.iter().any(|&x| self.elem_of_expr(x).is_some_and(|elem| is_unsigned(elem, class)));
                 for i in 0..group.len() {
                     match compare_op(op, (class, unsigned)) {
                         Some(instr) => out.push(self.emit.pure(Class::Pred, instr, [a[i].into(), b[i].into()])),
@@ -377,7 +517,7 @@ impl Lower<'_> {
                     return Ok(int);
                 }
                 if let ValueDef::Let = self.k.values[v].def
-                    && let Some(init) = tilec_ir::typing::let_init(self.k, v)
+                    && let Some(init) = let_init(self.k, v)
                 {
                     return self.index(init);
                 }

@@ -456,7 +456,7 @@ impl Lower<'_> {
                 Some(reg) => reg,
                 None => return self.depth_of_number(let_init(self.k, v)?),
             },
-            ExprData::Cast { arg, .. } => return self.depth_of_number(arg),
+            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => return self.depth_of_number(arg),
             _ => self.elements[e]?,
         };
         Some(self.emit.depth_of(reg))

@@ -2,6 +2,7 @@
 
 use super::divide::Floored;
 use super::state::Lower;
+use super::tile::is_unsigned;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::entities::Expr;
@@ -22,18 +23,19 @@ impl Lower<'_> {
         let fits = |x: &i64| !narrow || i32::try_from(*x).is_ok() || elem == Elem::U32 && u32::try_from(*x).is_ok();
         let literal = args.get(1).and_then(|&b| const_int(self.k, b)).filter(fits);
         Some(match (op, xs) {
-            (Op::Div | Op::Rem | Op::CeilDiv, &[a, b]) => self.divided(op, elem == Elem::U32, (a, b), literal),
+            (Op::Div | Op::Rem | Op::CeilDiv, &[a, b]) => self.divided(op, is_unsigned(elem, class), (a, b), literal),
             (Op::Shl, &[a, b]) => {
                 let by = self.shift_amount(b, literal);
                 self.emit.pure(class, pick(P::ShlB32, P::ShlB64), [a.into(), by])
             }
             (Op::Shr, &[a, b]) => {
                 let by = self.shift_amount(b, literal);
-                let shift = if elem == Elem::U32 { P::ShrU32 } else { pick(P::ShrS32, P::ShrS64) };
+                let unsigned = is_unsigned(elem, class);
+                let shift = if unsigned { pick(P::ShrU32, P::ShrU64) } else { pick(P::ShrS32, P::ShrS64) };
                 self.emit.pure(class, shift, [a.into(), by])
             }
             // The bits of an element are those of its own type.
-            (Op::BitNot, &[a]) if matches!(elem, Elem::U4 | Elem::U8) => {
+            (Op::BitNot, &[a]) if matches!(elem, Elem::U4 | Elem::U8 | Elem::U16) => {
                 self.emit.pure(class, P::XorB32, [a.into(), Operand::Imm((1 << elem.bits()) - 1)])
             }
             (Op::Popcount, &[a]) => {
@@ -71,7 +73,7 @@ impl Lower<'_> {
             Some(0) => Floored { quotient: self.int_literal(0, class), remainder: a },
             Some(d) if d > 0 && d.count_ones() == 1 => {
                 let by = Operand::Imm(i64::from(d.trailing_zeros()));
-                let shift = if unsigned { P::ShrU32 } else { pick(P::ShrS32, P::ShrS64) };
+                let shift = if unsigned { pick(P::ShrU32, P::ShrU64) } else { pick(P::ShrS32, P::ShrS64) };
                 let quotient = self.emit.pure(class, shift, [a.into(), by]);
                 let remainder = self.emit.pure(class, pick(P::AndB32, P::AndB64), [a.into(), Operand::Imm(d - 1)]);
                 Floored { quotient, remainder }

@@ -4,7 +4,7 @@
 use super::arithmetic::{compare_op, instruction};
 use super::shuffles::shuffle;
 use super::state::Lower;
-use super::tile::compute_class;
+use super::tile::{compute_class, is_unsigned};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::ops::{Op, ReduceOp};
@@ -32,7 +32,8 @@ pub(super) enum Join {
 impl Join {
     /// That of a reduction of such elements.
     pub(super) fn of(op: ReduceOp, elem: Elem) -> Option<Join> {
-        let (class, unsigned) = (compute_class(elem), elem == Elem::U32);
+        let class = compute_class(elem);
+        let unsigned = is_unsigned(elem, class);
         Some(match op {
             ReduceOp::Any => Join::Truth(P::OrPred, P::OrB32),
             ReduceOp::All => Join::Truth(P::AndPred, P::AndB32),

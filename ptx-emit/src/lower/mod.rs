@@ -6,7 +6,7 @@
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
-//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `integers` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
+//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `power`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise`, `joins`, `reduce` and `scan`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
@@ -59,7 +59,9 @@ mod numbers;
 mod operands;
 mod packing;
 mod placement;
+mod power;
 mod products;
+mod random;
 mod reduce;
 mod relayout;
 mod repeated;
@@ -207,10 +209,13 @@ impl Lower<'_> {
                     let (ty, class, op) = match self.elem(v) {
                         Some(Elem::F32) => (ParamTy::F32, Class::F32, P::LdParamF32),
                         Some(Elem::F64) => (ParamTy::F64, Class::F64, P::LdParamF64),
-                        Some(Elem::F16 | Elem::BF16) => (ParamTy::B16, Class::B16, P::LdParamB16),
+                        Some(Elem::F16 | Elem::BF16 | Elem::I16 | Elem::U16) => {
+                            (ParamTy::B16, Class::B16, P::LdParamB16)
+                        }
                         Some(Elem::I32) => (ParamTy::S32, Class::B32, P::LdParamB32),
                         Some(Elem::U32) => (ParamTy::U32, Class::B32, P::LdParamU32),
                         Some(Elem::I64) => (ParamTy::S64, Class::B64, P::LdParamB64),
+                        Some(Elem::U64) => (ParamTy::U64, Class::B64, P::LdParamU64),
                         _ => return Err(self.unsupported_at(span, "scalars of this type")),
                     };
                     let index = self.param(name, ty, None);

@@ -28,6 +28,11 @@ impl Lower<'_> {
                 let most = Operand::Imm(i64::from(i32::MAX));
                 Int::r32(self.emit.pure(Class::B32, P::MinU32, [reg.into(), most]), range.lo, range.hi)
             }
+            Elem::U64 => {
+                let most = Operand::Imm(i64::from(i32::MAX));
+                let within = self.emit.pure(Class::B64, P::MinU64, [reg.into(), most]);
+                Int::r32(self.emit.pure(Class::B32, P::CvtU32U64, [within.into()]), range.lo, range.hi)
+            }
             Elem::I64 => {
                 let all = Int { repr: Repr::R64(reg), lo: i128::from(i64::MIN), hi: i128::from(i64::MAX) };
                 let ends = [(Op::Min, range.hi), (Op::Max, range.lo)];

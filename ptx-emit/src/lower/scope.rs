@@ -19,3 +19,15 @@ pub(super) struct Scope {
     pub(super) layout: RegLayout,
     pub(super) dim_bits: Dims,
 }
+
+impl Scope {
+    /// Low bits that are zero in what threads have of the coordinates along an axis; with `own` of registers, in all of them.
+    pub(super) fn zeros_along(&self, axis: usize, own: bool) -> u32 {
+        let shift: u32 = self.dim_bits[..axis].iter().sum();
+        let mask = (1u64 << self.dim_bits[axis]) - 1;
+        let threads = (0..self.layout.thread_bits()).map(|i| self.layout.thread_col(i));
+        let registers = (0..if own { self.layout.value_bits() } else { 0 }).map(|i| self.layout.value_col(i));
+        let bits = threads.chain(registers).fold(0, |all, col| all | (col >> shift & mask));
+        bits.trailing_zeros()
+    }
+}

@@ -78,6 +78,8 @@ pub(crate) struct Lower<'a> {
     pub(super) turns: BTreeMap<Stmt, Turns>,
     /// Numbers of the computed form that were rounded to a type: the stored form that they come of.
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
+    /// Numbers of the computed form that were read of registers or memory: the stored form, whose bits a conversion back need not give.
+    pub(super) read: BTreeMap<Reg, (Elem, Reg)>,
     /// A conversion of the current statement that the target has no instruction for.
     pub(super) unconverted: Option<Elem>,
     /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
@@ -121,6 +123,7 @@ impl<'a> Lower<'a> {
             ranges: Ranges::new(k),
             deferred: Deferred::of(k),
             rounded: BTreeMap::new(),
+            read: BTreeMap::new(),
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
             elements: SecondaryMap::new(),

@@ -87,12 +87,12 @@ impl Tile {
 /// The register class of a single element; one of 8 or 4 bits is the low part of a 32-bit register.
 pub(super) fn class_of(elem: Elem) -> Option<Class> {
     match elem {
-        Elem::F16 | Elem::BF16 => Some(Class::B16),
+        Elem::F16 | Elem::BF16 | Elem::I16 | Elem::U16 => Some(Class::B16),
         Elem::F32 => Some(Class::F32),
         Elem::F64 => Some(Class::F64),
         Elem::I32 | Elem::U32 | Elem::TF32 => Some(Class::B32),
         Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Some(Class::B32),
-        Elem::I64 => Some(Class::B64),
+        Elem::I64 | Elem::U64 => Some(Class::B64),
         Elem::Bool => None,
     }
 }
@@ -101,10 +101,15 @@ pub(super) fn class_of(elem: Elem) -> Option<Class> {
 pub(super) fn compute_class(elem: Elem) -> Class {
     match elem {
         Elem::F64 => Class::F64,
-        Elem::I32 | Elem::U32 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Class::B32,
-        Elem::I64 => Class::B64,
+        Elem::I32 | Elem::U32 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Class::B32,
+        Elem::I64 | Elem::U64 => Class::B64,
         _ => Class::F32,
     }
+}
+
+/// Whether words of a class in which elements of a type are computed have no sign. Narrower types leave room for one.
+pub(super) fn is_unsigned(elem: Elem, class: Class) -> bool {
+    matches!((elem, class), (Elem::U32, Class::B32) | (Elem::U64, Class::B64))
 }
 
 /// The value-index groups that one access of `2^log2` neighbours along `dim` covers: element order inside each group is

@@ -142,6 +142,10 @@ impl Lower<'_> {
             Elem::E5M2 => P::CvtRnSatfiniteE5m2x2F32,
             _ => return false,
         };
+        // What is in its stored form already is put there as it is.
+        if tile.elem == Elem::E5M2 && values.iter().all(|&(_, x)| self.as_stored([x], tile.elem).is_some()) {
+            return false;
+        }
         let given: BTreeMap<usize, Reg> = values.iter().copied().collect();
         let floats = values.iter().all(|&(v, x)| given.contains_key(&(v ^ 1)) && self.emit.func.regs[x] == Class::F32);
         if !floats || !tile.packed() {

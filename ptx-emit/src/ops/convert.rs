@@ -63,6 +63,7 @@ macro_rules! convert_rows {
         }
         "9.7.9.21" V6_0 Pure [F32] [B64] "64-bit integer to f32, to nearest even or toward zero" {
             CvtRnF32S64 "cvt.rn.f32.s64", CvtRnF32U64 "cvt.rn.f32.u64", CvtRzF32S64 "cvt.rz.f32.s64",
+            CvtRzF32U64 "cvt.rz.f32.u64",
         }
         "9.7.9.21" V6_0 Pure [F64] [B32] "32-bit integer to f64, exact" {
             CvtRnF64S32 "cvt.rn.f64.s32", CvtRnF64U32 "cvt.rn.f64.u32",
@@ -82,13 +83,13 @@ macro_rules! convert_rows {
             CvtRmiS32F32 "cvt.rmi.s32.f32", CvtRpiS32F32 "cvt.rpi.s32.f32",
         }
         "9.7.9.21" V6_0 Pure [B64] [F32] "f32 to 64-bit integer, toward zero or nearest even, saturating" {
-            CvtRniS64F32 "cvt.rni.s64.f32", CvtRziS64F32 "cvt.rzi.s64.f32", CvtRziU64F32 "cvt.rzi.u64.f32",
+            CvtRniS64F32 "cvt.rni.s64.f32", CvtRniU64F32 "cvt.rni.u64.f32", CvtRziS64F32 "cvt.rzi.s64.f32", CvtRziU64F32 "cvt.rzi.u64.f32",
         }
         "9.7.9.21" V6_0 Pure [B32] [F64] "f64 to 32-bit integer, toward zero or nearest even, saturating" {
             CvtRniS32F64 "cvt.rni.s32.f64", CvtRniU32F64 "cvt.rni.u32.f64", CvtRziS32F64 "cvt.rzi.s32.f64", CvtRziU32F64 "cvt.rzi.u32.f64",
         }
         "9.7.9.21" V6_0 Pure [B64] [F64] "f64 to 64-bit integer, toward zero or nearest even, saturating" {
-            CvtRniS64F64 "cvt.rni.s64.f64", CvtRziS64F64 "cvt.rzi.s64.f64", CvtRziU64F64 "cvt.rzi.u64.f64",
+            CvtRniS64F64 "cvt.rni.s64.f64", CvtRniU64F64 "cvt.rni.u64.f64", CvtRziS64F64 "cvt.rzi.s64.f64", CvtRziU64F64 "cvt.rzi.u64.f64",
         }
         "9.7.9.21" V6_0 Pure [B32] [B16] "f16 to 32-bit integer, toward zero, saturating" {
             CvtRziS32F16 "cvt.rzi.s32.f16", CvtRziU32F16 "cvt.rzi.u32.f16",

@@ -193,6 +193,7 @@ macro_rules! memory_rows {
         }
         "9.7.13.6" V6_0 ReadWrite [] [global(8), B64I] "atomic update" {
             RedGlobalAddU64 "red.global.add.u64", RedGlobalMinS64 "red.global.min.s64", RedGlobalMaxS64 "red.global.max.s64",
+            RedGlobalMinU64 "red.global.min.u64", RedGlobalMaxU64 "red.global.max.u64",
         }
         "9.7.13.6" V6_0 ReadWrite [] [global(4), F32] "atomic sum" { RedGlobalAddF32 "red.global.add.f32" }
         "9.7.13.6" V6_0 ReadWrite [] [global(8), F64] "atomic sum" { RedGlobalAddF64 "red.global.add.f64" }

@@ -54,7 +54,16 @@ impl Unit {
             Elem::E4M3 | Elem::E5M2 => Unit::Fp8,
             Elem::I8 | Elem::U8 => Unit::Int8,
             Elem::F64 => Unit::F64,
-            Elem::F32 | Elem::I4 | Elem::U4 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::Bool => Unit::F32,
+            Elem::F32
+            | Elem::I4
+            | Elem::U4
+            | Elem::I16
+            | Elem::U16
+            | Elem::I32
+            | Elem::U32
+            | Elem::I64
+            | Elem::U64
+            | Elem::Bool => Unit::F32,
         }
     }
 

@@ -80,7 +80,7 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
             _ => {}
         }
     }
-    let own = own && matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. });
+    let own = own && matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. });
     for child in k.children(e) {
         reads(k, child, own, out);
     }

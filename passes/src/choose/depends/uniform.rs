@@ -29,6 +29,7 @@ fn uniform(k: &Kernel, e: Expr, axis: u32, within: &mut Vec<Value>) -> bool {
         }
         ExprData::Op { args, .. } => args.iter().all(|&arg| uniform(k, arg, axis, within)),
         ExprData::Cast { arg, .. }
+        | ExprData::Bits { arg, .. }
         | ExprData::Index(arg)
         | ExprData::Lookup { index: arg, .. }
         | ExprData::Reduce { arg, .. } => uniform(k, *arg, axis, within),

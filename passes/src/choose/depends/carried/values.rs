@@ -66,7 +66,9 @@ impl Tiles<'_> {
                 }
                 _ => Kind::Fixed,
             },
-            ExprData::Lookup { index, .. } => elementwise(&[self.of(*index)], Pad::UNKNOWN),
+            ExprData::Lookup { index: arg, .. } | ExprData::Bits { arg, .. } => {
+                elementwise(&[self.of(*arg)], Pad::UNKNOWN)
+            }
             ExprData::Mma(m) => {
                 let of_rank_two = type_of(k, m.c).is_ok_and(|t| t.rank() == 2);
                 let (a, b, c) = (self.apart(m.a), self.apart(m.b), self.apart(m.c));

@@ -1,0 +1,201 @@
+//! `pow(x, y)` of f32.
+//!
+//! The power is `2^(y log2 |x|)`, with the sign of an odd power of what is below zero. An error of the exponent, which may be 128, is one of the result, so the
+//! logarithm is a sum of two f32: with `|x| = 2^e m`, `m` between `sqrt(1/2)` and `sqrt(2)`, and `s = (m - 1) / (m + 1)`, it is
+//! `e + 2/ln 2 (s + s^3/3 + s^5/5 + ..)`, whose first term is taken in two parts and the others in one: they are a hundredth of it at most. The
+//! exponent is cut off at 160, where results are infinite or zero, and `2^t` is put together of `2^n`, in two factors, and a polynomial.
+
+use super::state::Lower;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+
+/// `2/ln 2`, in two parts.
+const FIRST: [f32; 2] = [f32::from_bits(0x4038_aa3b), f32::from_bits(0x3325_7060)];
+/// `2/ln 2` divided by 3, 5, 7, 9 and 11.
+const OTHERS: [f64; 5] = [
+    0.961_796_693_925_975_6,
+    0.577_078_016_355_585_3,
+    0.412_198_583_111_132_4,
+    0.320_598_897_975_325_2,
+    0.262_308_189_252_538_8,
+];
+/// `ln(2)^n / n!`, from 1 to 7.
+const POWERS: [f64; 7] = [
+    std::f64::consts::LN_2,
+    0.240_226_506_959_100_7,
+    0.055_504_108_664_821_576,
+    0.009_618_129_107_628_477,
+    0.001_333_355_814_642_844_1,
+    0.000_154_035_303_933_816_1,
+    0.000_015_252_733_804_059_838,
+];
+/// Exponents beyond which results are infinite, or zero.
+const FAR: f64 = 160.0;
+/// The exponent that the field of bits of an f32 has 1 for.
+const BIAS: i64 = 127;
+/// `sqrt(1/2)`.
+const HALF_ROOT: i64 = 0x3f35_04f3;
+
+impl Lower<'_> {
+    fn f(&mut self, op: P, xs: &[Reg]) -> Reg {
+        let xs: Vec<Operand> = xs.iter().map(|&x| x.into()).collect();
+        self.emit.pure(Class::F32, op, xs)
+    }
+
+    fn bits_of(&mut self, op: P, x: Reg, by: i64) -> Reg {
+        self.emit.pure(Class::B32, op, [x.into(), Operand::Imm(by)])
+    }
+
+    fn holds(&mut self, op: P, x: Reg, y: Reg) -> Reg {
+        self.emit.pure(Class::Pred, op, [x.into(), y.into()])
+    }
+
+    fn constant(&mut self, x: f64) -> Reg {
+        self.literal(x, Class::F32)
+    }
+
+    /// `pow(x, y)`, as IEEE 754 has it where an operand is zero, infinite or no number.
+    pub(super) fn power(&mut self, x: Reg, y: Reg) -> Reg {
+        let [zero, one, half] = [0.0, 1.0, 0.5].map(|c| self.constant(c));
+        let size = self.f(P::AbsF32, &[x]);
+        let [high, low] = self.log2_in_two(size);
+        let exponent = self.f(P::MulF32, &[y, high]);
+        let rest = self.f(P::NegF32, &[exponent]);
+        let rest = self.f(P::FmaRnF32, &[y, high, rest]);
+        let rest = self.f(P::FmaRnF32, &[y, low, rest]);
+        // Where the exponent is far out the rest is that of infinities.
+        let far = self.constant(FAR);
+        let reach = self.f(P::AbsF32, &[exponent]);
+        let near = self.holds(P::SetpLtF32, reach, far);
+        let rest = self.choose(near, rest, zero);
+        let least = self.constant(-FAR);
+        let exponent = self.f(P::MaxF32, &[exponent, least]);
+        let exponent = self.f(P::MinF32, &[exponent, far]);
+        let power = self.exp2_of_two(exponent, rest);
+        // Of one any power is one: infinity times its logarithm is not.
+        let unit = self.holds(P::SetpEqF32, size, one);
+        let power = self.choose(unit, one, power);
+
+        // The sign: whether `y` is a whole number, and an odd one.
+        let floor = self.f(P::CvtRmiF32F32, &[y]);
+        let whole = self.holds(P::SetpEqF32, floor, y);
+        let halved = self.f(P::MulF32, &[y, half]);
+        let floor = self.f(P::CvtRmiF32F32, &[halved]);
+        let even = self.holds(P::SetpEqF32, floor, halved);
+        let odd = self.emit.pure(Class::Pred, P::NotPred, [even.into()]);
+        let odd = self.emit.pure(Class::Pred, P::AndPred, [odd.into(), whole.into()]);
+        let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
+        let signed = self.emit.pure(Class::Pred, P::SetpLtS32, [bits.into(), Operand::Imm(0)]);
+        let turned = self.emit.pure(Class::Pred, P::AndPred, [odd.into(), signed.into()]);
+        let negative = self.f(P::NegF32, &[power]);
+        let power = self.choose(turned, negative, power);
+
+        // No number: broken powers of finite numbers below zero, and of what is none.
+        let below = self.holds(P::SetpLtF32, x, zero);
+        let infinity = self.constant(f64::INFINITY);
+        let finite = self.holds(P::SetpNeuF32, size, infinity);
+        let broken = self.emit.pure(Class::Pred, P::NotPred, [whole.into()]);
+        let none = self.emit.pure(Class::Pred, P::AndPred, [below.into(), finite.into()]);
+        let none = self.emit.pure(Class::Pred, P::AndPred, [none.into(), broken.into()]);
+        let nan = self.constant(f64::NAN);
+        let power = self.choose(none, nan, power);
+        let sum = self.f(P::AddF32, &[x, y]);
+        let numbers = self.holds(P::SetpEqF32, x, x);
+        let power = self.choose(numbers, power, sum);
+        let numbers = self.holds(P::SetpEqF32, y, y);
+        let power = self.choose(numbers, power, sum);
+        let plain = self.holds(P::SetpEqF32, y, zero);
+        let is_one = self.holds(P::SetpEqF32, x, one);
+        let plain = self.emit.pure(Class::Pred, P::OrPred, [plain.into(), is_one.into()]);
+        self.choose(plain, one, power)
+    }
+
+    /// The logarithm to base two of a number that is not below zero, as the sum of two; those of zero and of infinity are infinite.
+    fn log2_in_two(&mut self, x: Reg) -> [Reg; 2] {
+        let [zero, one, infinity] = [0.0, 1.0, f64::INFINITY].map(|c| self.constant(c));
+        // Numbers below the normal ones are made normal.
+        let normal = self.constant(f64::from(f32::MIN_POSITIVE));
+        let factor = self.constant(f64::from(1u32 << 24));
+        let small = self.holds(P::SetpLtF32, x, normal);
+        let scaled = self.f(P::MulF32, &[x, factor]);
+        let scaled = self.choose(small, scaled, x);
+        let bits = self.emit.pure(Class::B32, P::MovB32F32, [scaled.into()]);
+        // The exponent that leaves a fraction between sqrt(1/2) and sqrt(2).
+        let above = self.bits_of(P::SubS32, bits, HALF_ROOT);
+        let exponent = self.bits_of(P::ShrS32, above, 23);
+        let field = self.bits_of(P::ShlB32, exponent, 23);
+        let bits = self.emit.pure(Class::B32, P::SubS32, [bits.into(), field.into()]);
+        let fraction = self.emit.pure(Class::F32, P::MovF32B32, [bits.into()]);
+        let exponent = self.emit.pure(Class::F32, P::CvtRnF32S32, [exponent.into()]);
+        let minus = self.constant(-24.0);
+        let less = self.f(P::AddF32, &[exponent, minus]);
+        let exponent = self.choose(small, less, exponent);
+
+        // s = (m - 1) / (m + 1), in two parts. The difference is exact.
+        let minus_one = self.constant(-1.0);
+        let difference = self.f(P::AddF32, &[fraction, minus_one]);
+        let sum = self.f(P::AddF32, &[fraction, one]);
+        let back = self.f(P::AddF32, &[sum, minus_one]);
+        let sum_rest = self.f(P::SubF32, &[fraction, back]);
+        let reciprocal = self.f(P::RcpApproxFtzF32, &[sum]);
+        let s = self.f(P::MulF32, &[difference, reciprocal]);
+        let negative = self.f(P::NegF32, &[s]);
+        let rest = self.f(P::FmaRnF32, &[negative, sum, difference]);
+        let rest = self.f(P::FmaRnF32, &[negative, sum_rest, rest]);
+        let s_rest = self.f(P::MulF32, &[rest, reciprocal]);
+
+        // The series: the first coefficient in two parts, and the others added to it.
+        let square = self.f(P::MulF32, &[s, s]);
+        let mut series = self.constant(OTHERS[4]);
+        for &c in OTHERS[..4].iter().rev() {
+            let c = self.constant(c);
+            series = self.f(P::FmaRnF32, &[series, square, c]);
+        }
+        let others = self.f(P::MulF32, &[series, square]);
+        let [first, first_rest] = FIRST.map(|c| self.constant(c.into()));
+        let factor = self.f(P::AddF32, &[first, others]);
+        let added = self.f(P::SubF32, &[factor, first]);
+        let lost = self.f(P::SubF32, &[others, added]);
+        let factor_rest = self.f(P::AddF32, &[lost, first_rest]);
+        let log = self.f(P::MulF32, &[s, factor]);
+        let negative = self.f(P::NegF32, &[log]);
+        let log_rest = self.f(P::FmaRnF32, &[s, factor, negative]);
+        let log_rest = self.f(P::FmaRnF32, &[s, factor_rest, log_rest]);
+        let log_rest = self.f(P::FmaRnF32, &[s_rest, factor, log_rest]);
+
+        let high = self.f(P::AddF32, &[exponent, log]);
+        let added = self.f(P::SubF32, &[high, exponent]);
+        let lost = self.f(P::SubF32, &[log, added]);
+        let low = self.f(P::AddF32, &[lost, log_rest]);
+        let minus_infinity = self.constant(f64::NEG_INFINITY);
+        let nothing = self.holds(P::SetpEqF32, x, zero);
+        let high = self.choose(nothing, minus_infinity, high);
+        let all = self.holds(P::SetpEqF32, x, infinity);
+        let high = self.choose(all, infinity, high);
+        [high, low]
+    }
+
+    /// `2^(t + rest)`, `t` between -160 and 160.
+    fn exp2_of_two(&mut self, t: Reg, rest: Reg) -> Reg {
+        let whole = self.f(P::CvtRniF32F32, &[t]);
+        let part = self.f(P::SubF32, &[t, whole]);
+        let part = self.f(P::AddF32, &[part, rest]);
+        let mut power = self.constant(POWERS[6]);
+        for &c in POWERS[..6].iter().rev() {
+            let c = self.constant(c);
+            power = self.f(P::FmaRnF32, &[power, part, c]);
+        }
+        let one = self.constant(1.0);
+        let power = self.f(P::FmaRnF32, &[power, part, one]);
+        // In two factors, each a number that is normal: the last multiplication alone rounds.
+        let n = self.emit.pure(Class::B32, P::CvtRniS32F32, [whole.into()]);
+        let first = self.bits_of(P::ShrS32, n, 1);
+        let second = self.emit.pure(Class::B32, P::SubS32, [n.into(), first.into()]);
+        [first, second].into_iter().fold(power, |power, n| {
+            let biased = self.bits_of(P::AddS32, n, BIAS);
+            let bits = self.bits_of(P::ShlB32, biased, 23);
+            let factor = self.emit.pure(Class::F32, P::MovF32B32, [bits.into()]);
+            self.f(P::MulF32, &[power, factor])
+        })
+    }
+}

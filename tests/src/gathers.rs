@@ -11,6 +11,8 @@ pub enum Gathers {
     EmbeddingBackward,
     /// `C = X[perm, ..] * W`.
     Product,
+    /// `Counts[x]` is how often `X` has `x`.
+    Histogram,
 }
 
 impl Gathers {
@@ -19,6 +21,7 @@ impl Gathers {
         match name {
             "embedding" => Some(Gathers::Embedding),
             "embedding_backward" => Some(Gathers::EmbeddingBackward),
+            "histogram" => Some(Gathers::Histogram),
             "gemm_gathered" => Some(Gathers::Product),
             _ => None,
         }
@@ -38,6 +41,7 @@ impl Gathers {
             Gathers::Embedding => ["W", "tokens", "Y"],
             Gathers::EmbeddingBackward => ["dY", "tokens", "dW"],
             Gathers::Product => ["X", "perm", "C"],
+            Gathers::Histogram => return histogram(before, after),
         };
         let find = |name: &str| {
             before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
@@ -70,4 +74,17 @@ impl Gathers {
         }
         Ok(())
     }
+}
+
+fn histogram(before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
+    let find = |name: &str| {
+        before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
+    };
+    let (x, counts) = (&before[find("X")?], find("Counts")?);
+    let numbers: Vec<f64> = x.offsets(0).into_iter().map(|at| x.data[at as usize]).collect();
+    let places: Vec<usize> = after[counts].offsets(0).into_iter().map(|at| at as usize).collect();
+    for (value, place) in places.into_iter().enumerate() {
+        after[counts].data[place] = numbers.iter().filter(|&&x| x == value as f64).count() as f64;
+    }
+    Ok(())
 }

@@ -29,6 +29,8 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("conv", Reference::Conv),
     ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),
     ("softmax", Reference::Rows(Rows::Softmax)),
+    ("cross_entropy_backward", Reference::Rows(Rows::CrossEntropyBackward)),
+    ("histogram", Reference::Gathers(Gathers::Histogram)),
     ("cross_entropy", Reference::Rows(Rows::CrossEntropy)),
     ("argmax", Reference::Rows(Rows::ArgMax)),
     ("topk", Reference::Rows(Rows::TopK)),
@@ -44,6 +46,7 @@ const REFERENCES: &[(&str, Reference)] = &[
 
 /// What examples with approximate functions, or products that are added in one rounding, may differ by from their references, by the word their name starts with.
 const TOLERANCES: &[(&str, f64)] = &[
+    ("adam8", 1e-2),
     ("adam", 1e-6),
     ("softmax", 1e-6),
     ("cross_entropy", 1e-5),

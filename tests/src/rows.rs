@@ -15,6 +15,8 @@ pub enum Rows {
     SoftmaxBackward,
     /// `Loss = log(sum of exp) - x[label]`, and `dX`, `scale` times its gradient; `Labels` may name no element.
     CrossEntropy,
+    /// `dX`, `dLoss` times the gradient of cross entropy, of the logarithm of the sum in `Lse`; `Labels` may name no element.
+    CrossEntropyBackward,
     /// The index of the greatest element, of several the least; of the first NaN, if there is one.
     ArgMax,
     /// Sums up to each element.
@@ -31,6 +33,7 @@ impl Rows {
             "rms_norm" => Some(Rows::RmsNorm),
             "layer_norm" => Some(Rows::LayerNorm),
             "softmax_backward" => Some(Rows::SoftmaxBackward),
+            "cross_entropy_backward" => Some(Rows::CrossEntropyBackward),
             "cross_entropy" => Some(Rows::CrossEntropy),
             "argmax" => Some(Rows::ArgMax),
             "cumsum" => Some(Rows::CumSum),
@@ -53,6 +56,16 @@ impl Rows {
                     let gradient = self::row(&before[find(before, "dY")?], i);
                     let total: f64 = row.iter().zip(&gradient).map(|(y, d)| y * d).sum();
                     let out: Vec<f64> = row.iter().zip(&gradient).map(|(y, d)| y * (d - total)).collect();
+                    put(after, "dX", i, &out)?;
+                    continue;
+                }
+                Rows::CrossEntropyBackward => {
+                    let [lse, label, scale] =
+                        ["Lse", "Labels", "dLoss"].map(|name| find(before, name).map(|t| self::row(&before[t], i)[0]));
+                    let (lse, label, scale) = (lse?, label?, scale?);
+                    let own = |j: usize| if j as f64 == label { 1.0 } else { 0.0 };
+                    let out: Vec<f64> =
+                        row.iter().enumerate().map(|(j, x)| scale * ((x - lse).exp() - own(j))).collect();
                     put(after, "dX", i, &out)?;
                     continue;
                 }

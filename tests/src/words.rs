@@ -179,3 +179,48 @@ fn neighbours_share_a_counter() {
         assert!((19 * counters..19 * counters + 6).contains(&products), "{e}: {products}");
     }
 }
+
+#[test]
+fn bytes_are_permuted_as_their_selector_says() {
+    let mut random = Random(5);
+    let input: Vec<u64> = (0..2 * TILE).map(|_| random.bits() & 0xffff_ffff).collect();
+    // Bytes of the result by name: a to d are those of `x`, e to h those of `y`, from the lowest, and capitals their signs.
+    let rows = [
+        ("0x3210", "abcd"),
+        ("0x7654", "efgh"),
+        ("0x123", "dcba"),
+        ("0x5410", "abef"),
+        ("0xba98", "ABCD"),
+        ("0xf7e6", "gGhH"),
+        ("0x12340000", "aaaa"),
+        ("0xfffc8", "AEHH"),
+    ];
+    for (elem, selector, bytes) in [Elem::U32, Elem::I32].into_iter().flat_map(|e| rows.map(|(s, b)| (e, s, b))) {
+        let name = elem.name();
+        let source = format!(
+            "kernel f(X: gmem {name}[N], Y: gmem {name}[N]) where N % {TILE} == 0 grid (b: N / {TILE}) {{
+                var x = reg {name}[{TILE}]
+                var y = reg {name}[{TILE}]
+                copy X[b * {TILE}..] -> x
+                copy X[(b * {TILE} + N / 2) % N..] -> y
+                copy permute_bytes(x, y, {selector}) -> Y[b * {TILE}..]
+            }}"
+        );
+        let byte = |i: usize, name: u8| {
+            let at = usize::from(name.to_ascii_lowercase() - b'a');
+            let word = input[(i + at / 4 * TILE) % input.len()] as u32;
+            let byte = word.to_le_bytes()[at % 4];
+            if name.is_ascii_lowercase() { byte } else { 0u8.wrapping_sub(byte >> 7) }
+        };
+        for target in [None, Some(Target::Sm70), Some(Target::Sm90a)] {
+            let got = match target {
+                Some(target) => simulated(&source, target, (elem, elem), &input),
+                None => interpreted(&source, (elem, elem), &input),
+            };
+            for (i, got) in got.into_iter().enumerate() {
+                let want: Vec<u8> = bytes.bytes().map(|name| byte(i, name)).collect();
+                assert_eq!((got.to_i128() as u32).to_le_bytes().to_vec(), want, "{name} {selector}: element {i}");
+            }
+        }
+    }
+}

@@ -20,6 +20,7 @@ pub fn encode_number(elem: Elem, x: Number) -> u64 {
         // As a conversion does.
         (Number::Int(x), None) if elem == Elem::U64 => x.cast_unsigned(),
         (Number::Int(x), None) => int_format(elem).saturate(i128::from(x)) as u64,
+        (Number::Large(x), None) => int_format(elem).saturate(i128::from(x)) as u64,
         _ => encode(elem, x.to_f64()),
     }
 }

@@ -13,6 +13,8 @@ use tilec_ir::{
 pub enum Number {
     /// Whole.
     Int(i64),
+    /// Whole, beyond 63 bits.
+    Large(u64),
     /// Any.
     Float(f64),
 }
@@ -22,6 +24,7 @@ pub enum Number {
 #[serde(untagged)]
 pub(crate) enum Written {
     Int(i64),
+    Large(u64),
     Float(f64),
     Word(String),
 }
@@ -30,6 +33,7 @@ impl From<Number> for Written {
     fn from(n: Number) -> Written {
         match n {
             Number::Int(i) => Written::Int(i),
+            Number::Large(i) => Written::Large(i),
             Number::Float(x) if x.is_finite() => Written::Float(x),
             Number::Float(x) => Written::Word(if x.is_nan() { "nan".to_owned() } else { x.to_string() }),
         }
@@ -42,6 +46,7 @@ impl TryFrom<Written> for Number {
     fn try_from(w: Written) -> Result<Number, String> {
         match w {
             Written::Int(i) => Ok(Number::Int(i)),
+            Written::Large(i) => Ok(Number::Large(i)),
             Written::Float(x) => Ok(Number::Float(x)),
             Written::Word(word) => match word.as_str() {
                 "inf" => Ok(Number::Float(f64::INFINITY)),
@@ -58,6 +63,7 @@ impl Number {
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Int(i) => i as f64,
+            Number::Large(i) => i as f64,
             Number::Float(x) => x,
         }
     }
@@ -66,6 +72,8 @@ impl Number {
     pub fn same(self, other: Number) -> bool {
         match (self, other) {
             (Number::Int(x), Number::Int(y)) => x == y,
+            (Number::Large(x), Number::Large(y)) => x == y,
+            (Number::Int(_), Number::Large(_)) | (Number::Large(_), Number::Int(_)) => false,
             _ => self.to_f64().to_bits() == other.to_f64().to_bits(),
         }
     }
@@ -74,9 +82,18 @@ impl Number {
     pub fn to_i64(self) -> Option<i64> {
         match self {
             Number::Int(i) => Some(i),
+            Number::Large(_) => None,
             // 2^63 is the first double past the range of i64, and -2^63 the last in it.
             Number::Float(x) if x.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&x) => Some(x as i64),
             Number::Float(_) => None,
+        }
+    }
+
+    /// As a whole number, if it is one of 64 bits, with a sign or without.
+    pub fn to_i128(self) -> Option<i128> {
+        match self {
+            Number::Large(i) => Some(i.into()),
+            Number::Int(_) | Number::Float(_) => self.to_i64().map(i128::from),
         }
     }
 }
@@ -100,6 +117,9 @@ impl std::str::FromStr for Number {
         if let Ok(i) = text.parse() {
             return Ok(Number::Int(i));
         }
+        if let Ok(i) = text.parse() {
+            return Ok(Number::Large(i));
+        }
         text.parse().map(Number::Float).map_err(|_| ())
     }
 }
@@ -108,6 +128,7 @@ impl std::fmt::Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Number::Int(i) => i.fmt(f),
+            Number::Large(i) => i.fmt(f),
             Number::Float(x) => x.fmt(f),
         }
     }

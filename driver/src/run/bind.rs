@@ -374,7 +374,7 @@ fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
         ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
         ParamKind::Scalar { elem, .. } if !elem.is_float() => {
             let format = int_format(*elem);
-            if whole.is_some_and(|i| (format.min()..=format.max()).contains(&i128::from(i))) {
+            if value.to_i128().is_some_and(|i| (format.min()..=format.max()).contains(&i)) {
                 return None;
             }
             "a whole number in the range of its type"

@@ -435,6 +435,9 @@ mod tests {
         assert_eq!(scalar(Elem::I8, Number::Int(-3)), LaunchArg::I8(-3));
         assert_eq!(scalar(Elem::U32, Number::Float(4e9)), LaunchArg::U32(4_000_000_000));
         assert_eq!(scalar(Elem::F16, Number::Float(-2.0)), LaunchArg::F16(0xC000));
+        let most = |text: &str| text.parse().unwrap();
+        assert_eq!(scalar(Elem::U64, most("18446744073709551615")), LaunchArg::U64(u64::MAX));
+        assert_eq!(scalar(Elem::U16, Number::Int(65_535)), LaunchArg::U16(65_535));
         assert_eq!(scalar(Elem::I64, Number::Int(i64::MIN)), LaunchArg::I64(i64::MIN));
     }
 }

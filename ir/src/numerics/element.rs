@@ -22,7 +22,7 @@ pub fn element(op: Op, register: IntFormat, a: i128, b: i128) -> Result<i128, Un
             let product = (register.wrap(a) as u128) * (register.wrap(b) as u128);
             Ok((product >> register.bits) as i128)
         }
-        Op::MulHigh => Ok(a * b >> register.bits),
+        Op::MulHigh => Ok((a * b) >> register.bits),
         Op::Shl if beyond => Ok(0),
         Op::Shr if beyond => Ok(if a < 0 { -1 } else { 0 }),
         _ => index::exact(op, a, b),

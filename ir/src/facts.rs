@@ -183,6 +183,7 @@ pub fn strides(k: &Kernel, tensor: Value, dim: usize) -> Option<Vec<Stride>> {
         GivenStride::Contiguous => vec![Stride::Const(1)],
         GivenStride::Leading(v) => vec![Stride::Value(v)],
         GivenStride::Written(stride) => stride.strides().into_iter().map(|e| Stride::of(k, e)).collect(),
+        GivenStride::Repeats => vec![Stride::Const(0)],
         GivenStride::Pointer => Vec::new(),
     })
 }

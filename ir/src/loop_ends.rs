@@ -144,7 +144,7 @@ pub(crate) fn write_out(k: &mut Kernel) {
 }
 
 /// Whether the end of a range is `inf`.
-fn is_infinite(k: &Kernel, e: Expr) -> bool {
+pub(crate) fn is_infinite(k: &Kernel, e: Expr) -> bool {
     matches!(k.exprs[e], ExprData::Float(bits) if f64::from_bits(bits) == f64::INFINITY)
 }
 

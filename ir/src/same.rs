@@ -133,6 +133,7 @@ impl Pair<'_> {
 
     fn tensors(&self, a: &TensorTy, b: &TensorTy) -> Result<(), String> {
         self.elems(a.elem, b.elem)?;
+        check("dimensions that repeat", &a.repeats, &b.repeats)?;
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
         check("array of pointers", &a.pointers, &b.pointers)?;

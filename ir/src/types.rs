@@ -301,7 +301,10 @@ pub struct TensorTy {
     /// Extents: run-time sizes or expressions of them and of compile-time parameters. Of a dimension of several modes, the
     /// product of their extents.
     pub shape: Vec<Expr>,
-    /// Strides.
+    /// The dimensions that repeat: whatever the index along them, it is the same element. They have stride 0 and end nowhere, and nobody who launches the
+    /// kernel knows them. Ascending; their extents are [`MAX_SIZE`](crate::extents::MAX_SIZE).
+    pub repeats: Vec<usize>,
+    /// Strides of the others.
     pub strides: Strides,
     /// With [`Strides::Ordered`]: the run-time strides of the non-contiguous dimensions, in dimension order. A rank-2
     /// tensor `A` has one, named `A_ld` (the leading dimension); rank `n` has `A_ld0 …`.
@@ -344,27 +347,34 @@ impl TensorTy {
         usize::from(self.pointers)
     }
 
+    /// The dimensions that have strides of their own, in order.
+    pub fn strided(&self) -> Vec<usize> {
+        (self.unstrided()..self.shape.len()).filter(|d| !self.repeats.contains(d)).collect()
+    }
+
     /// The contiguous dimension of a tensor in this order.
     pub fn contiguous_dim(&self, order: Order) -> usize {
-        let front = self.unstrided();
-        front + order.contiguous_dim(self.shape.len().saturating_sub(front))
+        let strided = self.strided();
+        strided.get(order.contiguous_dim(strided.len())).copied().unwrap_or(self.unstrided())
     }
 
     /// Where the stride of a dimension comes from; `None` if the order is still a parameter, or there is no such dimension.
     pub fn given_stride(&self, dim: usize) -> Option<GivenStride<'_>> {
-        let front = self.unstrided();
-        if dim < front {
+        if dim < self.unstrided() {
             return Some(GivenStride::Pointer);
         }
+        if self.repeats.contains(&dim) {
+            return Some(GivenStride::Repeats);
+        }
+        let own = self.strided().iter().position(|&d| d == dim)?;
         match &self.strides {
-            Strides::Explicit(list) => list.get(dim - front).map(GivenStride::Written),
+            Strides::Explicit(list) => list.get(own).map(GivenStride::Written),
             Strides::Ordered(OrderRef::Known(order)) => {
                 let contiguous = self.contiguous_dim(*order);
                 if dim == contiguous {
                     return Some(GivenStride::Contiguous);
                 }
-                let before = dim - front;
-                let index = if dim > contiguous { before - 1 } else { before };
+                let index = if dim > contiguous { own - 1 } else { own };
                 self.ld.get(index).copied().map(GivenStride::Leading)
             }
             Strides::Ordered(OrderRef::Param(_)) => None,
@@ -378,7 +388,7 @@ impl TensorTy {
             d if d == contiguous => Vec::new(),
             // By columns, the last dimension is outside of the last but one.
             d if d > contiguous => vec![contiguous],
-            d => (d + 1..rank).collect(),
+            d => (d + 1..rank).filter(|d| !self.repeats.contains(d)).collect(),
         }
     }
 }
@@ -392,6 +402,8 @@ pub enum GivenStride<'a> {
     Leading(Value),
     /// The text.
     Written(&'a DimStride),
+    /// The dimension repeats: 0.
+    Repeats,
     /// Nowhere: each index has an address of its own ([`TensorTy::pointers`]).
     Pointer,
 }

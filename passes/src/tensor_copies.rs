@@ -70,6 +70,9 @@ pub(crate) fn fits_unconverted(
         )
         .into());
     }
+    if !tensor.repeats.is_empty() {
+        return Err(format!("`{name}` repeats along a dimension that the host does not know").into());
+    }
     if from.gathered().is_some() {
         return Err(format!("the copy of `{name}` gathers: the accelerator copies boxes of a tensor").into());
     }

@@ -49,6 +49,7 @@ mod fusions;
 pub mod fuzz;
 pub mod gathers;
 pub mod golden;
+pub mod images;
 #[cfg(test)]
 mod indices;
 #[cfg(test)]

@@ -67,8 +67,10 @@ impl Problem {
                 Some(modes) => modes.iter().map(|m| m.extent).collect(),
                 None => vec![ty.shape[d]],
             };
-            let modes = (0..ty.shape.len()).map(|d| extents(d).len()).collect();
-            let shape = list(&mut (0..ty.shape.len()).flat_map(extents))?;
+            // Dimensions along which the tensor repeats are no part of it.
+            let own: Vec<usize> = (0..ty.unstrided()).chain(ty.strided()).collect();
+            let modes = own.iter().map(|&d| extents(d).len()).collect();
+            let shape = list(&mut own.iter().flat_map(|&d| extents(d)))?;
             let front = usize::from(ty.pointers);
             let mut strides = match &ty.strides {
                 Strides::Explicit(strides) => list(&mut strides.iter().flat_map(DimStride::strides))?,
@@ -497,7 +499,8 @@ fn permits(kernel: &Kernel, run: &Run) -> bool {
         let kernel_tensors = kernel.params.iter().filter_map(|&v| kernel.tensor_ty(v));
         let tensors = Problem::new(kernel, run, false).ok()?.tensors;
         tensors.iter().zip(kernel_tensors).find_map(|(t, ty)| {
-            let is_it = |d: &usize| match ty.given_stride(*d) {
+            let own: Vec<usize> = (0..ty.unstrided()).chain(ty.strided()).collect();
+            let is_it = |d: &usize| match own.get(*d).and_then(|&d| ty.given_stride(d)) {
                 Some(GivenStride::Leading(v)) => kernel.values[v].name == name,
                 _ => false,
             };

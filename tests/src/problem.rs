@@ -166,6 +166,11 @@ impl Tensor {
         (self.offset(0, i) + self.offset(1, j)) as usize
     }
 
+    /// The elements of a tensor of one dimension.
+    pub fn vector(&self) -> Vec<f64> {
+        (0..self.extent(0)).map(|i| self.data[self.offset(0, i) as usize]).collect()
+    }
+
     /// Fills the elements with integers of at most this magnitude.
     pub fn randomize(&mut self, random: &mut Random, range: i64) {
         let addresses: Vec<usize> = self.addresses().collect();

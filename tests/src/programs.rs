@@ -2,6 +2,7 @@
 
 use crate::fusions::Fusion;
 use crate::gathers::Gathers;
+use crate::images::Images;
 use crate::kinds::{assembled, text};
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
@@ -26,6 +27,9 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("embedding_backward", Reference::Gathers(Gathers::EmbeddingBackward)),
     ("embedding", Reference::Gathers(Gathers::Embedding)),
     ("gemm", Reference::Gemm),
+    ("conv_padded", Reference::Images(Images::Padded)),
+    ("depthwise", Reference::Images(Images::Depthwise)),
+    ("stencil", Reference::Images(Images::Stencil)),
     ("conv", Reference::Conv),
     ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),
     ("softmax", Reference::Rows(Rows::Softmax)),
@@ -48,6 +52,7 @@ const REFERENCES: &[(&str, Reference)] = &[
 const TOLERANCES: &[(&str, f64)] = &[
     ("adam8", 1e-2),
     ("adam", 1e-6),
+    ("stencil", 1e-5),
     ("softmax", 1e-6),
     ("cross_entropy", 1e-5),
     ("rms_norm", 1e-6),

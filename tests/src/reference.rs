@@ -3,6 +3,7 @@
 use crate::attention;
 use crate::fusions::Fusion;
 use crate::gathers::Gathers;
+use crate::images::Images;
 use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -28,6 +29,8 @@ pub enum Reference {
     Rows(Rows),
     /// Rows that numbers name.
     Gathers(Gathers),
+    /// Elements that are computed of neighbours.
+    Images(Images),
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
     /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
     /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
@@ -59,7 +62,7 @@ impl Reference {
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).ok_or_else(|| format!(
+            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).ok_or_else(|| format!(
                 "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered and histogram"
             )),
         }
@@ -74,6 +77,7 @@ impl Reference {
             Reference::Gathers(gathers) => gathers.overwrites(),
             Reference::Conv
             | Reference::Rows(_)
+            | Reference::Images(_)
             | Reference::Attention
             | Reference::AttentionBackward
             | Reference::RowMaximum
@@ -100,6 +104,7 @@ impl Reference {
             Reference::Conv => conv(before, &mut after, run, consts)?,
             Reference::Rows(rows) => rows.apply(before, &mut after, run)?,
             Reference::Gathers(gathers) => gathers.apply(before, &mut after)?,
+            Reference::Images(images) => images.apply(before, &mut after, run, consts)?,
             Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
             Reference::RowMaximum => row_maximum(before, &mut after)?,
@@ -132,7 +137,10 @@ fn product(before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), Str
 
 /// [`Reference::Fused`].
 fn fused(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) -> Result<(), String> {
-    let find = |name: &str| before.iter().position(|t| t.name == name && t.modes.len() == 2);
+    let vector = |name: &str| ["scale", "bias"].contains(&name);
+    let find = |name: &str| {
+        before.iter().position(|t| t.name == name && (t.modes.len() == 2 || vector(name) && t.modes.len() == 1))
+    };
     let all: Option<Vec<usize>> = ["A", "B", "C", "scale", "bias", "D"].into_iter().map(find).collect();
     let Some([a, b, c, scale, bias, d]) = all.as_deref().and_then(|v| <&[usize; 6]>::try_from(v).ok()) else {
         return Err("the reference `gemm_fused` needs matrices A, B, C, scale, bias and D".to_owned());
@@ -145,9 +153,19 @@ fn fused(before: &[Tensor], after: &mut [Tensor], run: &Run, consts: &Consts) ->
     let [a, b, c, scale, bias] = [a, b, c, scale, bias].map(|&i| &before[i]);
     let d = &mut after[*d];
     let sum = sums(a, b);
+    // A matrix, or a vector along a dimension of the result.
+    let values = |t: &Tensor, dim: usize| {
+        let along = if t.modes.len() == 1 { t.vector() } else { Vec::new() };
+        let (data, at) = (t.data.clone(), t.clone());
+        move |i: i64, j: i64| match along.get(if dim == 0 { i } else { j } as usize) {
+            Some(&x) => x,
+            None => data[at.at(i, j)],
+        }
+    };
+    let (scale, bias) = (values(scale, 0), values(bias, 1));
     for i in 0..d.extent(0) {
         for j in 0..d.extent(1) {
-            let x = scale.data[scale.at(i, j)] * sum(i, j) + bias.data[bias.at(i, j)];
+            let x = scale(i, j) * sum(i, j) + bias(i, j);
             let old = if beta == 0.0 { 0.0 } else { beta * c.data[c.at(i, j)] };
             let at = d.at(i, j);
             d.data[at] = activation(act, x) + old;

@@ -89,12 +89,12 @@ impl Rows {
                     values
                 }
                 Rows::Softmax => softmax(&row),
-                Rows::RmsNorm => rms_norm(&row, &self::row(&before[find(before, "W")?], 0), eps.unwrap_or(1e-6)),
+                Rows::RmsNorm => rms_norm(&row, &before[find(before, "W")?].vector(), eps.unwrap_or(1e-6)),
                 Rows::LayerNorm => {
                     let residual = self::row(&before[find(before, "R")?], i);
                     let sums: Vec<f64> = row.iter().zip(residual).map(|(x, r)| x + r).collect();
                     put(after, "S", i, &sums)?;
-                    let [w, b] = ["W", "B"].map(|name| find(before, name).map(|at| self::row(&before[at], 0)));
+                    let [w, b] = ["W", "B"].map(|name| find(before, name).map(|at| before[at].vector()));
                     layer_norm(&sums, &w?, &b?, eps.unwrap_or(1e-5))
                 }
             };
@@ -105,8 +105,9 @@ impl Rows {
 }
 
 fn find(all: &[Tensor], name: &str) -> Result<usize, String> {
-    let found = all.iter().position(|t| t.name == name && t.modes.len() == 2);
-    found.ok_or_else(|| format!("the reference needs a matrix {name}"))
+    let dims = if ["W", "B"].contains(&name) { 1 } else { 2 };
+    let found = all.iter().position(|t| t.name == name && t.modes.len() == dims);
+    found.ok_or_else(|| format!("the reference needs {name}, of {dims} dimensions"))
 }
 
 fn row(t: &Tensor, i: i64) -> Vec<f64> {

@@ -297,31 +297,38 @@ impl Machine<'_> {
             return Err(self.unfit(v, "is a stride without a value".to_owned()));
         }
         for ((v, ty), shape) in tensors().zip(shapes) {
-            let front = ty.unstrided();
+            let own = ty.strided();
+            let own_of = |dim: usize| own.iter().position(|&d| d == dim).unwrap_or(0);
             let mut strides: Vec<DimSteps> = match &ty.strides {
                 Strides::Explicit(strides) => strides.iter().map(|s| self.dim_steps(s)).collect::<Result<_, _>>()?,
                 Strides::Ordered(order) => {
-                    let contiguous = ty.contiguous_dim(self.order(*order, k.name_span)?) - front;
-                    let strides = self.ordered_strides(shape.len() - front, contiguous, &ty.ld);
+                    let contiguous = own_of(ty.contiguous_dim(self.order(*order, k.name_span)?));
+                    let strides = self.ordered_strides(own.len(), contiguous, &ty.ld);
                     strides.into_iter().map(DimSteps::One).collect()
                 }
             };
             let valid = strides.iter().all(DimSteps::is_valid) && shape.iter().all(|&n| n >= 0);
-            if strides.len() + front != shape.len() || !valid {
+            if strides.len() != own.len() || !valid {
                 return Err(self.unfit(v, "needs a stride per dimension, and none below 0".to_owned()));
             }
             if let Some(promise) = ty.multiple {
                 let n = self.index(promise)?.max(1);
                 let contiguous = match &ty.strides {
-                    Strides::Ordered(order) => Some(ty.contiguous_dim(self.order(*order, k.name_span)?) - front),
+                    Strides::Ordered(order) => Some(own_of(ty.contiguous_dim(self.order(*order, k.name_span)?))),
                     Strides::Explicit(list) => {
                         list.iter().rposition(|s| s.strides().last().is_some_and(|&e| self.is_literal_one(e)))
                     }
                 };
-                let steps = strides.iter().zip(&shape[front..]).enumerate();
-                if !steps.into_iter().all(|(d, (s, &x))| s.in_groups(n, (Some(d) == contiguous).then_some(x))) {
+                let steps = strides.iter().zip(&own).enumerate();
+                if !steps
+                    .into_iter()
+                    .all(|(d, (s, &own))| s.in_groups(n, (Some(d) == contiguous).then_some(shape[own])))
+                {
                     return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
                 }
+            }
+            for &d in &ty.repeats {
+                strides.insert(d, DimSteps::One(0));
             }
             if ty.pointers {
                 // Here the parts lie one behind the other, without gaps between them.
@@ -419,7 +426,7 @@ impl Machine<'_> {
     /// Gives leading strides that have no value yet those of a dense tensor.
     pub(super) fn bind_dense(&mut self, ty: &TensorTy, shape: &[i64], order: Order) {
         let contiguous = ty.contiguous_dim(order);
-        let others: Vec<usize> = (ty.unstrided()..shape.len()).filter(|&d| d != contiguous).collect();
+        let others: Vec<usize> = ty.strided().into_iter().filter(|&d| d != contiguous).collect();
         for (&d, &v) in others.iter().zip(&ty.ld) {
             if matches!(self.env[v], Binding::Unset) {
                 let inner = ty.inner_dims(order, d).into_iter();

@@ -12,6 +12,7 @@ use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
+use crate::parser::said::{REPEATS, Said};
 
 /// Extents are below 2 to the power of this.
 const EXTENT_BITS: u32 = 31;
@@ -335,10 +336,12 @@ impl Parser<'_, '_> {
         if slot.is_some() {
             self.bump();
         }
-        let mut ranges = None;
+        let (mut ranges, mut said) = (None, Vec::new());
         if self.eat_sign("[") {
-            ranges = Some(if self.at_sign("]") { Vec::new() } else { self.comma_list(|p| p.range())? });
+            let list = if self.at_sign("]") { Vec::new() } else { self.comma_list(|p| p.range())? };
             self.list_end("]")?;
+            let (list, notes): (Vec<Range>, Vec<Said>) = list.into_iter().unzip();
+            (ranges, said) = (Some(list), notes);
         }
         let span = self.since(span);
         match base {
@@ -354,24 +357,54 @@ impl Parser<'_, '_> {
                 };
                 self.node(ExprData::Lookup { table, index: *index }, span)
             }
-            Some(base) => self.node(ExprData::View(View { base, slot, ranges: ranges.unwrap_or_default() }), span),
+            Some(base) => {
+                let window = View { base, slot, ranges: ranges.unwrap_or_default() };
+                let e = self.node(ExprData::View(window), span)?;
+                if said.iter().any(|said| *said != Said::default()) {
+                    self.said.insert(e, said);
+                }
+                Ok(e)
+            }
         }
     }
 
-    /// `i`, `i..`, `i..e`, `..e`, `..`.
-    fn range(&mut self) -> Parsed<Range> {
+    /// `i`, `i..`, `i..e`, `..e`, `..`, `i..+n`, `_`, each of them but the first and the last with `step n`.
+    fn range(&mut self) -> Parsed<(Range, Said)> {
         let here = self.span();
+        if self.eat_word(REPEATS) {
+            let start = self.node(ExprData::Int(0), here)?;
+            return Ok((Range::From { start, end: None }, Said { repeats: true, ..Said::default() }));
+        }
         let start = if self.at_sign("..") {
             self.node(ExprData::Int(0), Span { start: here.start, end: here.start })?
         } else {
             self.expr()?
         };
         if !self.eat_sign("..") {
-            return Ok(Range::At(start));
+            return Ok((Range::At(start), Said::default()));
         }
-        let open = self.at_sign(",") || self.at_sign("]");
+        if self.eat_sign("+") {
+            let extent = Some(self.expr()?);
+            let step = self.step_of_range()?;
+            return Ok((Range::From { start, end: None }, Said { extent, step, ..Said::default() }));
+        }
+        let open = self.at_sign(",") || self.at_sign("]") || self.at_step();
         let end = if open { None } else { Some(self.expr()?) };
-        Ok(Range::From { start, end })
+        let step = self.step_of_range()?;
+        Ok((Range::From { start, end }, Said { step, ..Said::default() }))
+    }
+
+    /// At `step n`: what follows a name is no expression.
+    fn at_step(&self) -> bool {
+        self.at_word("step") && matches!(self.peek_at(1), Tok::Int(_) | Tok::Word(_) | Tok::Sign("("))
+    }
+
+    fn step_of_range(&mut self) -> Parsed<Option<Expr>> {
+        if !self.at_step() {
+            return Ok(None);
+        }
+        self.bump();
+        self.expr().map(Some)
     }
 }
 

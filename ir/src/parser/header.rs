@@ -8,6 +8,7 @@ use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Sched
 use crate::lexer::{Tok, clip};
 use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
+use crate::parser::{strided, unnamed, vectors};
 use crate::target::Target;
 use crate::types::{Elem, TableTy};
 use crate::values;
@@ -20,6 +21,7 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn kernel(&mut self) -> Parsed<()> {
         self.names.reset();
         self.heights.clear();
+        self.said.clear();
         self.n_stmts = 0;
         self.hopeless = None;
         let before = self.sink.error_count();
@@ -52,7 +54,14 @@ impl<'s> Parser<'s, '_> {
         let stmts = std::mem::take(&mut self.kernel.blocks[body]);
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
+        let mut said = std::mem::take(&mut self.said);
         if self.sink.error_count() == before {
+            let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
+            wrong.extend(unnamed::write_out(&mut self.kernel, &mut said));
+            wrong.extend(strided::write_out(&mut self.kernel, &said));
+            wrong.into_iter().for_each(|d| {
+                self.error(d);
+            });
             values::write_out(&mut self.kernel);
             loop_ends::write_out(&mut self.kernel);
             accumulators::write_out(&mut self.kernel);

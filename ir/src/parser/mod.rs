@@ -13,10 +13,14 @@ mod header;
 mod layout;
 mod names;
 mod reader;
+mod said;
 mod scope;
 mod sequence;
 mod stmt;
+mod strided;
 mod types;
+mod unnamed;
+mod vectors;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +56,7 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
         depth: 0,
         kernel: Kernel::new(""),
         heights: SecondaryMap::new(),
+        said: Default::default(),
         names: Names::new(words),
         n_stmts: 0,
         suggestions: 0,

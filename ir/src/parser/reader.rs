@@ -5,6 +5,7 @@ use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::Expr;
 use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, reserved_words};
+use crate::parser::said::{Notes, REPEATS};
 use crate::parser::scope::Names;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) kernel: Kernel,
     /// Heights of its expression trees.
     pub(super) heights: SecondaryMap<Expr, u8>,
+    /// What its windows say.
+    pub(super) said: Notes,
     pub(super) names: Names<'s>,
     pub(super) n_stmts: usize,
     /// Suggestions made for unknown names.
@@ -169,7 +172,7 @@ impl<'s> Parser<'s, '_> {
                 Diagnostic::error(codes::RESERVED, span, format!("expected {what}, found the reserved word `{word}`"))
                     .with_note("words of the language cannot be names; `docs/language.md` lists them"),
             )),
-            Tok::Word(word) => {
+            Tok::Word(word) if word != REPEATS => {
                 self.bump();
                 Ok((word, span))
             }

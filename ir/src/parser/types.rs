@@ -3,10 +3,12 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
+use crate::extents::MAX_SIZE;
 use crate::kernel::ValueDef;
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Op, ReduceOp};
 use crate::parser::reader::{Parsed, Parser};
+use crate::parser::said::REPEATS;
 use crate::parser::scope::Unknown;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Partial, Scratch, Strides, TensorTy, TileTy};
 
@@ -14,6 +16,7 @@ use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Partial, Scr
 enum Dim {
     One(Expr),
     Tuple(Vec<Expr>, Span),
+    Repeats(Span),
 }
 
 /// Words that may follow the shape of a tensor.
@@ -153,7 +156,17 @@ impl Parser<'_, '_> {
         let pointers = self.eat_word("pointers");
         let scratch = Scratch::ALL.iter().copied().find(|s| self.eat_word(s.token()));
         let front = usize::from(pointers);
-        let rank = shape.len().saturating_sub(front);
+        let repeats: Vec<usize> = (0..dims.len()).filter(|&d| matches!(dims[d], Dim::Repeats(_))).collect();
+        let rank = shape.len().saturating_sub(front + repeats.len());
+        if let Some(Dim::Repeats(at)) = dims.iter().find(|dim| matches!(dim, Dim::Repeats(_)))
+            && (rank == 0 || pointers || scratch.is_some())
+        {
+            let d =
+                Diagnostic::error(codes::BAD_SHAPE, *at, format!("`{}` cannot repeat along a dimension", clip(name)));
+            self.error(
+                d.with_note("tensors with another dimension can, but arrays of pointers, scratch memory and signals"),
+            );
+        }
         let mut ld = Vec::new();
         let strides = match written {
             Ok((list, span)) => {
@@ -170,7 +183,8 @@ impl Parser<'_, '_> {
                     let message = "the dimension that counts addresses has several extents";
                     self.error(Diagnostic::error(codes::BAD_SHAPE, *at, message).with_note("write their product"));
                 }
-                let list = dims.into_iter().skip(front).zip(list).map(|(dim, stride)| self.dim_stride(dim, stride));
+                let own = dims.into_iter().skip(front).filter(|dim| !matches!(dim, Dim::Repeats(_)));
+                let list = own.zip(list).map(|(dim, stride)| self.dim_stride(dim, stride));
                 Strides::Explicit(list.collect::<Parsed<_>>()?)
             }
             Err(order) => {
@@ -180,12 +194,15 @@ impl Parser<'_, '_> {
         };
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, strides, ld, pointers, scratch, align, multiple })
+        Ok(TensorTy { elem, shape, repeats, strides, ld, pointers, scratch, align, multiple })
     }
 
-    /// `[n, (n, m), ..]`, perhaps empty.
+    /// `[n, (n, m), _, ..]`, perhaps empty.
     fn tensor_shape(&mut self) -> Parsed<Vec<Dim>> {
-        self.shape_of(|p| p.dimension())
+        self.shape_of(|p| {
+            let span = p.span();
+            if p.eat_word(REPEATS) { Ok(Dim::Repeats(span)) } else { p.dimension() }
+        })
     }
 
     /// `e` or `(e, e, ..)`.
@@ -219,6 +236,7 @@ impl Parser<'_, '_> {
     fn extent(&mut self, dim: &Dim) -> Expr {
         match dim {
             Dim::One(e) => *e,
+            Dim::Repeats(span) => self.kernel.int(MAX_SIZE as i64, *span),
             Dim::Tuple(list, span) => {
                 let product = list.iter().fold(None, |product: Option<Expr>, &e| {
                     let factor = self.kernel.copy_expr(e);
@@ -243,6 +261,7 @@ impl Parser<'_, '_> {
             (Dim::Tuple(extents, _), Dim::Tuple(strides, at)) => (extents.len(), strides.len(), at),
             (Dim::One(_), Dim::Tuple(strides, at)) => (1, strides.len(), at),
             (Dim::Tuple(extents, _), Dim::One(stride)) => (extents.len(), 1, self.kernel.expr_spans[stride]),
+            (Dim::Repeats(at), _) | (_, Dim::Repeats(at)) => (0, 1, at),
         };
         let message = format!("{} for a dimension of {}", counted(m, "stride"), counted(n, "extent"));
         Err(self.error(

@@ -166,6 +166,7 @@ impl Exprs<'_> {
         let dims: Vec<usize> = (0..view.ranges.len()).collect();
         self.list(&dims, |p, &d| match view.ranges[d] {
             Range::At(e) | Range::Gather(e) => p.expr(e),
+            Range::From { .. } if p.k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(&d)) => p.put("_"),
             Range::From { start, end } => {
                 p.expr(start);
                 p.put("..");

@@ -107,6 +107,7 @@ impl Printer<'_> {
         for (d, &e) in t.shape.iter().enumerate() {
             self.put(if d > 0 { ", " } else { "" });
             match t.modes(d) {
+                _ if t.repeats.contains(&d) => self.put("_"),
                 Some(modes) => self.tuple(modes, |m| m.extent),
                 None => self.expr(e),
             }

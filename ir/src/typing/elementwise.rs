@@ -129,8 +129,8 @@ fn join_extent(k: &Kernel, a: Extent, b: Extent) -> Option<Extent> {
 }
 
 /// What a tensor with fewer values than elements is written as.
-const REPEATS: &str = "a tensor that repeats along a dimension says so in its type: `bias: gmem f32[M, N] strides (0, 1)` has one \
-                       value for each column";
+const REPEATS: &str = "a window of a tensor repeats along dimensions that it lacks: `bias[_, j..]` has one value for each column, \
+                       `scale[i.., _]` for each row";
 
 impl Types<'_> {
     /// The type of `op(args)`.
@@ -251,8 +251,8 @@ impl Types<'_> {
             let (few, many) = (a.min(b), a.max(b));
             if (few, many) == (1, 2) {
                 return TypeError::from(d.with_note(
-                    "only scalars and extents of 1 broadcast: declare the smaller one, and the tensor that it is copied from, with an \
-                     extent of 1, `[1, N]` beside rows or `[M, 1]` beside columns",
+                    "tiles broadcast along extents of 1: declare the smaller one with one, `reg f32[1, 64]` beside rows or `reg f32[64, 1]` \
+                     beside columns, and copy `bias[_, j..]` or `scale[i.., _]` to it",
                 ).with_note(REPEATS));
             }
             TypeError::from(

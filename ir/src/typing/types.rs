@@ -456,7 +456,10 @@ impl<'k> Types<'k> {
             Type::Tile(t) => Ok(t),
             Type::View(_) => Err(self
                 .error(codes::NO_EXTENTS, e, format!("`{user}` needs extents, and a window has none of its own"))
-                .with_note("copy the window into a register tile first: `var t = reg f32[64, 64]`, `copy w -> t`")
+                .with_note(match user {
+                    "iota" => "copy the window into a register tile first: `var t = reg f32[64, 64]`, `copy w -> t`",
+                    _ => "the window says how many elements it has, `X[i * 64..+64, ..+128]`, or is copied into a register tile first",
+                })
                 .into()),
             other => {
                 let message = format!("`{user}` takes a tile, found {}", other.describe(self.k));
@@ -465,19 +468,13 @@ impl<'k> Types<'k> {
         }
     }
 
-    /// How a vector is declared that is used as a matrix: as one whose rows, or columns, are equal.
+    /// How a vector is used as a matrix: as one whose rows, or columns, are equal.
     fn repeating(&self, base: Value, ranges: usize) -> Option<String> {
-        let k = self.k;
-        let tensor = k.tensor_ty(base)?;
-        let &[extent] = tensor.shape.as_slice() else { return None };
-        if ranges != 2 {
-            return None;
-        }
-        let (name, elem, extent) =
-            (&k.values[base].name, elem_name(k, tensor.elem), crate::print::print_scalar(k, extent));
-        let form =
-            if extent == "M" { "[M, N] strides (1, 0)".to_owned() } else { format!("[M, {extent}] strides (0, 1)") };
-        Some(format!("a vector that is repeated is a matrix with stride 0: `{name}: gmem {elem}{form}`"))
+        let tensor = self.k.tensor_ty(base)?;
+        (tensor.shape.len() == 1 && ranges == 2).then(|| {
+            let name = &self.k.values[base].name;
+            format!("a vector repeats along a dimension that it lacks: `{name}[_, j..]` has one value for each column, `{name}[i.., _]` for each row")
+        })
     }
 
     pub(super) fn check_axis(&self, e: Expr, axis: u32, t: &TileType) -> Result<(), TypeError> {

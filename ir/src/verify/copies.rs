@@ -44,6 +44,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         cx.ok(storable);
     }
     shapes(cx, s, &from, &to);
+    once(cx, s, &from, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
 }
 
@@ -94,7 +95,7 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
     if from.rank() == 0 {
         // A scalar fills whatever has extents.
         if matches!(to, Type::View(v) if v.rank > 0) {
-            no_extents(cx, span, "copy a register tile of the value instead: `var z = reg f32[64, 64] = 0.0`");
+            no_extents(cx, span, "a window says how many elements it has: `copy 0.0 -> Z[i * 64..+64, j * 64..+64]`");
         }
         return;
     }
@@ -103,13 +104,31 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
         let tile_has_more =
             |tile: &Type, view: &Type| matches!((tile, view), (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank);
         let note = if tile_has_more(from, to) || tile_has_more(to, from) {
-            "declare the tensor with as many dimensions as the tile: `L: gmem f32[M, 1]` and `L[i.., 0..]` for a tile of extents `[64, 1]`"
+            "a vector repeats along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`"
         } else {
             "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`"
         };
         cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
     } else if matches!((from, to), (Type::View(_), Type::View(_))) {
-        no_extents(cx, span, "copy through a register or shared-memory tile, which says how much is copied");
+        no_extents(
+            cx,
+            span,
+            "a window says how many elements there are, `C[i * 64..+64, ..]`, each dimension once; so does a tile that is copied through",
+        );
+    }
+}
+
+/// Of a tensor that repeats along a dimension there is one element to store to.
+fn once(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, target: &ResolvedView) {
+    let (Some(tensor), Type::Tile(tile)) = (cx.k.tensor_ty(target.base), from) else { return };
+    let kept = target.kept();
+    let several = kept.iter().zip(&tile.shape).any(|(d, n)| tensor.repeats.contains(d) && n.known() != Some(1));
+    if several && kept.len() == tile.shape.len() {
+        let message =
+            format!("several elements are stored to one of `{}`, which repeats", cx.k.values[target.base].name);
+        cx.report(Diagnostic::error(codes::BAD_COPY, cx.k.stmt_spans[s], message).with_note(
+            "along a dimension that repeats a tile that is stored has one element: reduce it first, `copy sum(x, 0) -> Y[_, j..]`",
+        ));
     }
 }
 

@@ -94,7 +94,8 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         );
     }
     scratch(cx, name, span, t);
-    let strided = rank.saturating_sub(t.unstrided());
+    let own = t.strided();
+    let strided = own.len();
     match &t.strides {
         Strides::Ordered(_) => {
             if t.ld.len() != strided.saturating_sub(1) {
@@ -109,7 +110,7 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
             }
             for (d, stride) in list.iter().enumerate() {
                 if let DimStride::Modes(modes) = stride {
-                    modes_of(cx, name, span, t.shape.get(t.unstrided() + d).copied(), modes);
+                    modes_of(cx, name, span, own.get(d).map(|&d| t.shape[d]), modes);
                 }
             }
             for e in list.iter().flat_map(DimStride::strides) {

@@ -131,6 +131,7 @@ impl Import<'_> {
         let ty = TensorTy {
             elem,
             shape: shape?,
+            repeats: ty.repeats.clone(),
             strides,
             ld: ld?,
             pointers: false,

@@ -60,7 +60,17 @@ pub(super) fn own_strides(k: &Kernel, ty: &TensorTy) -> Vec<Value> {
 /// The type of a copy, whose rows are whole groups of `multiple` elements.
 pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<Value>, multiple: Expr) -> TensorTy {
     let strides = Strides::Ordered(order);
-    TensorTy { elem, shape, strides, ld, pointers: false, scratch: None, align: None, multiple: Some(multiple) }
+    TensorTy {
+        elem,
+        shape,
+        repeats: Vec::new(),
+        strides,
+        ld,
+        pointers: false,
+        scratch: None,
+        align: None,
+        multiple: Some(multiple),
+    }
 }
 
 /// Has the kernel read `rows` in place of the operand.

@@ -6,7 +6,7 @@
 //! that were written this way (`reg f32[1, BN]`) get the same layout.
 //!
 //! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
-//! extent and start in the repeated dimensions: those rows are not stored.
+//! extent and start in the repeated dimensions: those rows are not stored. Dimensions that a vector lacks (`bias[_, j..]`) end nowhere.
 
 use super::threads::Threads;
 use super::{infer, log2_shape};
@@ -157,6 +157,11 @@ fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
     let mut small = store.shape.clone();
     for (w, (&d, &t)) in kept.iter().zip(&to).enumerate() {
         if !repeats(k, view.base, d) || store.shape[w] == 1 {
+            continue;
+        }
+        // It ends nowhere.
+        if k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(&d)) {
+            small[w] = 1;
             continue;
         }
         let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) =

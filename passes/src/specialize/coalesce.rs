@@ -16,8 +16,9 @@ pub(super) fn run(k: &mut Kernel) {
     for v in k.params.clone() {
         let Some(t) = k.tensor_ty(v) else { continue };
         let Strides::Explicit(mut list) = t.strides.clone() else { continue };
-        let mut shape = t.shape.clone();
-        for (stride, size) in list.iter_mut().zip(&mut shape) {
+        let (mut shape, own) = (t.shape.clone(), t.strided());
+        for (stride, &dim) in list.iter_mut().zip(&own) {
+            let size = &mut shape[dim];
             let DimStride::Modes(modes) = stride else { continue };
             let count = modes.len();
             let mut kept: Vec<Mode> = Vec::new();

@@ -48,19 +48,15 @@ fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
     let name = &k.values[view.base].name;
     let message =
         format!("dimension {dim} of `{name}` has one element, and {wide} are combined: the others read as zero");
-    let extents = (0..tensor.shape.len()).map(|d| match (d == dim, ["M", "N"].get(d)) {
-        (true, Some(name)) => (*name).to_owned(),
-        (true, None) => "n".to_owned(),
-        (false, _) => tilec_ir::print::print_expr(k, tensor.shape[d]),
-    });
-    let extents = extents.collect::<Vec<_>>().join(", ");
-    let strides = (0..tensor.shape.len()).map(|d| if d == dim { "0" } else { "1" }).collect::<Vec<_>>().join(", ");
-    let note = match tensor.shape.len() {
-        2 => format!(
-            "a tensor that repeats has stride 0: `{name}: gmem {}[{extents}] strides ({strides})`",
-            elem_name(k, tensor.elem)
-        ),
-        _ => "a tensor that repeats has stride 0 there, and the extent of what it is combined with".to_owned(),
+    let others = |own: &dyn Fn(usize) -> String, repeats: &str| {
+        let dims = (0..tensor.shape.len()).map(|d| if d == dim { repeats.to_owned() } else { own(d) });
+        dims.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     };
+    let extents = others(&|d| tilec_ir::print::print_expr(k, tensor.shape[d]), "");
+    let window = others(&|_| "..".to_owned(), "_");
+    let elem = elem_name(k, tensor.elem);
+    let note = format!(
+        "a tensor repeats along dimensions that it lacks: `{name}: gmem {elem}[{extents}]`, and `{name}[{window}]` is read"
+    );
     Some(Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note))
 }

@@ -537,6 +537,7 @@ fn tensor(
     let ty = TensorTy {
         elem: ElemRef::Known(elem),
         shape,
+        repeats: Vec::new(),
         strides: Strides::Explicit(strides),
         ld: Vec::new(),
         pointers: false,

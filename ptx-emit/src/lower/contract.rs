@@ -28,8 +28,8 @@ impl Lower<'_> {
                     elem: self.elem(v).expect("specialised"),
                     align: self.pointer_align(v),
                     access: access(k, v),
-                    shape: (0..t.shape.len()).map(|d| extent_texts(k, t, d)).collect(),
-                    strides: (t.unstrided()..t.shape.len()).map(|d| stride_texts(k, v, d)).collect(),
+                    shape: (0..t.unstrided()).chain(t.strided()).map(|d| extent_texts(k, t, d)).collect(),
+                    strides: t.strided().into_iter().map(|d| stride_texts(k, v, d)).collect(),
                     pointers: t.pointers,
                     scratch: t.scratch,
                     reads_gaps: self.reads_gaps(v),
@@ -158,6 +158,7 @@ fn stride_texts(k: &Kernel, tensor: Value, dim: usize) -> Vec<String> {
     match k.tensor_ty(tensor).and_then(|t| t.given_stride(dim)) {
         Some(GivenStride::Written(stride)) => stride.strides().into_iter().map(|e| print_expr(k, e)).collect(),
         Some(GivenStride::Leading(v)) => vec![k.values[v].name.clone()],
+        Some(GivenStride::Repeats) => unreachable!("whoever launches a kernel does not know dimensions that repeat"),
         Some(GivenStride::Contiguous | GivenStride::Pointer) | None => vec!["1".into()],
     }
 }

@@ -41,7 +41,7 @@ impl Lower<'_> {
             Some(GivenStride::Leading(v)) => Ok(self.ints[v].expect("strides are parameters")),
             Some(GivenStride::Contiguous) => Ok(Int::constant(1)),
             // What is at the address of the part is counted from there.
-            Some(GivenStride::Pointer) => Ok(Int::constant(0)),
+            Some(GivenStride::Pointer | GivenStride::Repeats) => Ok(Int::constant(0)),
             None => unreachable!("specialised, and dimensions are counted"),
         }
     }

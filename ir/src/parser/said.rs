@@ -1,0 +1,122 @@
+//! What a window says beside where it begins and ends: how many elements it has, `i..+n`, how far they are apart, `i.. step n`, and along which dimensions a vector
+//! repeats, `_`.
+//!
+//! The parser notes it, and writes out what it means ([`super::unnamed`], [`super::strided`], [`super::vectors`]); nothing else knows such windows.
+
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, Range, ValueDef};
+use crate::typing::{Extent, Type, let_init, type_of};
+use std::collections::BTreeMap;
+
+/// What stands for a dimension along which a tensor repeats.
+pub(super) const REPEATS: &str = "_";
+
+/// What one range of a window says.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub(super) struct Said {
+    /// The number of elements: `i..+n`.
+    pub(super) extent: Option<Expr>,
+    /// How far elements are apart: `i.. step n`.
+    pub(super) step: Option<Expr>,
+    /// The elements repeat: `_`.
+    pub(super) repeats: bool,
+}
+
+/// What the windows of a kernel say, those that say something: for each of their ranges.
+pub(super) type Notes = BTreeMap<Expr, Vec<Said>>;
+
+/// A dimension of a window.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Dim {
+    /// How many elements it has, if something says so.
+    pub(super) extent: Option<Extent>,
+    /// The elements repeat.
+    pub(super) repeats: bool,
+}
+
+/// A window, or all of what has windows.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// What it is a window of, names of windows looked up.
+    pub(super) base: Value,
+    /// The dimensions that it has.
+    pub(super) dims: Vec<Dim>,
+    /// The expressions whose notes tell this.
+    pub(super) from: Vec<Expr>,
+}
+
+/// How many names of names are looked up.
+const NAMES: usize = 64;
+
+/// What `e` is a window of; `None` if it is none, or all of a place that has extents of its own.
+pub(super) fn window(k: &Kernel, notes: &Notes, e: Expr) -> Option<Window> {
+    within(k, notes, e, NAMES)
+}
+
+fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
+    let names = names.checked_sub(1)?;
+    match &k.exprs[e] {
+        ExprData::Ref(v) => whole(k, notes, *v, names),
+        ExprData::View(view) if view.ranges.is_empty() => whole(k, notes, view.base, names),
+        ExprData::View(view) => {
+            let base = match k.values[view.base].def {
+                ValueDef::Let => whole(k, notes, view.base, names)?.base,
+                ValueDef::Tensor(_) | ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => view.base,
+                _ => return None,
+            };
+            let said = notes.get(&e);
+            let dims = view.ranges.iter().enumerate().filter_map(|(d, range)| {
+                let said = said.map_or_else(Said::default, |said| said[d]);
+                let extent = said.extent.map(|n| Extent::of(k, n));
+                match *range {
+                    Range::From { .. } => Some(Dim { extent, repeats: said.repeats }),
+                    Range::At(at) | Range::Gather(at) => {
+                        gathered(k, at).map(|extent| Dim { extent: Some(extent), repeats: false })
+                    }
+                }
+            });
+            Some(Window { base, dims: dims.collect(), from: vec![e] })
+        }
+        ExprData::Transpose(arg) => {
+            let mut window = within(k, notes, *arg, names).filter(|window| window.dims.len() == 2)?;
+            window.dims.reverse();
+            Some(window)
+        }
+        _ => None,
+    }
+}
+
+/// All of a tensor, or what a name of a window stands for.
+fn whole(k: &Kernel, notes: &Notes, v: Value, names: usize) -> Option<Window> {
+    match &k.values[v].def {
+        ValueDef::Tensor(t) => Some(Window { base: v, dims: vec![Dim::default(); t.shape.len()], from: Vec::new() }),
+        ValueDef::Let => within(k, notes, let_init(k, v)?, names).filter(|window| k.tensor_ty(window.base).is_some()),
+        _ => None,
+    }
+}
+
+/// How many elements a tile of integers names.
+fn gathered(k: &Kernel, at: Expr) -> Option<Extent> {
+    match type_of(k, at) {
+        Ok(Type::Tile(t)) => t.shape.into_iter().find(|n| n.known() != Some(1)).or(Some(Extent::Known(1))),
+        _ => None,
+    }
+}
+
+/// The parts of an expression that are combined element by element: what is read, reduced or multiplied.
+pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
+    match &k.exprs[e] {
+        ExprData::Op { args, .. } => args.iter().for_each(|&arg| leaves(k, arg, found)),
+        ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } | ExprData::Lookup { index: arg, .. } => {
+            leaves(k, *arg, found)
+        }
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}
+        ExprData::Ref(_)
+        | ExprData::View(_)
+        | ExprData::Transpose(_)
+        | ExprData::Reduce { .. }
+        | ExprData::Scan { .. }
+        | ExprData::Iota { .. }
+        | ExprData::Mma(_) => found.push(e),
+    }
+}

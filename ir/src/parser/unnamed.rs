@@ -1,0 +1,278 @@
+//! Tiles that nobody named: of copies between windows, and of windows that are reduced.
+//!
+//! A window takes its extents from a tile beside it. Where there is none, windows say them, `copy 2.0 * X[i * BM..+BM, j * BN..+BN] + Y[i * BM.., j * BN..] -> Z[i * BM.., j * BN..]`,
+//! each at one place at least. That is short for a register tile of these extents, which the first window that has all dimensions is loaded into, as if it had been
+//! written: `write_out` puts it in front of the statement. What is reduced or scanned, or has a name, is such a tile, too. Where a tile says how many elements there are, a window may say the same.
+
+use super::said::{Notes, Window, leaves, window};
+use crate::attributes::CopyAttrs;
+use crate::codes;
+use crate::diag::{Diagnostic, Span};
+use crate::entities::{Expr, Stmt};
+use crate::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
+use crate::types::{ElemRef, TileTy};
+use crate::typing::{Extent, Type, shape_text, type_of};
+use std::collections::BTreeSet;
+
+/// Writes out the tiles; returns what is wrong with what windows say.
+pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
+    if notes.values().flatten().all(|said| said.extent.is_none()) {
+        return Vec::new();
+    }
+    let mut writer = Writer { notes, used: BTreeSet::new(), wrong: Vec::new() };
+    k.replace_statements(k.body, &mut |k, s, out| {
+        writer.statement(k, s, out);
+        out.push(s);
+    });
+    let named: BTreeSet<Expr> = k
+        .statement_data()
+        .filter_map(|s| if let StmtData::Let { init, .. } = s { Some(*init) } else { None })
+        .collect();
+    for (&e, said) in &*writer.notes {
+        if said.iter().any(|said| said.extent.is_some()) && !writer.used.contains(&e) && !named.contains(&e) {
+            let message = "this window says how many elements it has where something else does";
+            writer.wrong.push(
+                Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message)
+                    .with_note("leave the extent out: `i..+n` is for copies, and for what is reduced"),
+            );
+        }
+    }
+    writer.wrong
+}
+
+struct Writer<'n> {
+    notes: &'n mut Notes,
+    /// The windows whose notes have been looked at.
+    used: BTreeSet<Expr>,
+    wrong: Vec<Diagnostic>,
+}
+
+/// What is combined element by element.
+struct Parts {
+    /// Windows that have no extents of their own.
+    windows: Vec<(Expr, Window)>,
+    /// Extents of a tile among them, of the most dimensions.
+    tile: Option<Vec<Extent>>,
+}
+
+impl Writer<'_> {
+    /// What stands in front of the statement goes to `front`.
+    fn statement(&mut self, k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) {
+        for e in k.stmts[s].exprs() {
+            self.reduced(k, e, front);
+        }
+        match k.stmts[s].clone() {
+            StmtData::Copy { src, dst, attrs } => self.copy(k, s, (src, dst), &attrs, front),
+            StmtData::Assign { dst: value, src } | StmtData::Var { value, init: Some(src) } => {
+                let parts = self.parts(k, src);
+                if let Some(ty) = k.tile_ty(value) {
+                    let shape: Vec<Extent> = ty.shape.iter().map(|&n| Extent::of(k, n)).collect();
+                    self.agree(k, &parts, &shape);
+                }
+            }
+            // A name of a window is none of a tile; what is computed of windows is one.
+            StmtData::Let { init, .. }
+                if matches!(k.exprs[init], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. }) =>
+            {
+                self.tile_among(k, init, front);
+            }
+            _ => {}
+        }
+    }
+
+    fn parts(&mut self, k: &Kernel, e: Expr) -> Parts {
+        let mut found = Vec::new();
+        leaves(k, e, &mut found);
+        let mut parts = Parts { windows: Vec::new(), tile: None };
+        for e in found {
+            if let Some(window) = window(k, self.notes, e) {
+                parts.windows.push((e, window));
+            } else if let Ok(Type::Tile(t)) = type_of(k, e)
+                && parts.tile.as_ref().is_none_or(|tile| tile.len() < t.shape.len())
+            {
+                parts.tile = Some(t.shape);
+            }
+        }
+        parts
+    }
+
+    /// What windows say must be what the tile beside them has.
+    fn agree(&mut self, k: &Kernel, parts: &Parts, tile: &[Extent]) {
+        for (_, window) in &parts.windows {
+            self.used.extend(&window.from);
+            let dims = window.dims.iter().rev().zip(tile.iter().rev());
+            for (own, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, n))) {
+                if own.same(k, n) != Some(true) {
+                    let (own, n) = (shape_text(k, &[own]), shape_text(k, &[n]));
+                    let message = format!("this window says that it has {own} elements, beside a tile of {n}");
+                    let span = window.from.first().map_or(Span::default(), |&e| k.expr_spans[e]);
+                    self.wrong.push(
+                        Diagnostic::error(codes::SHAPE_MISMATCH, span, message)
+                            .with_note("leave the extent out: a window has as many elements as the tile beside it"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// The extents that windows say, of `rank` dimensions; `None` if not all are said.
+    fn extents(&mut self, k: &Kernel, windows: &[(Expr, Window)], rank: usize, span: Span) -> Option<Vec<Extent>> {
+        let mut extents: Vec<Option<Extent>> = vec![None; rank];
+        for (_, window) in windows {
+            let front = rank.checked_sub(window.dims.len())?;
+            self.used.extend(&window.from);
+            for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
+                match (*all, dim.extent) {
+                    (Some(a), Some(b)) if a.same(k, b) != Some(true) => {
+                        let (a, b) = (shape_text(k, &[a]), shape_text(k, &[b]));
+                        let message = format!("windows that are combined say {a} and {b} elements");
+                        self.wrong.push(
+                            Diagnostic::error(codes::SHAPE_MISMATCH, span, message)
+                                .with_note("one of them says it for all: leave the other extent out"),
+                        );
+                        return None;
+                    }
+                    (None, Some(n)) => *all = Some(n),
+                    _ => {}
+                }
+            }
+        }
+        extents.into_iter().collect()
+    }
+
+    fn copy(&mut self, k: &mut Kernel, s: Stmt, (src, dst): (Expr, Expr), attrs: &CopyAttrs, front: &mut Vec<Stmt>) {
+        let span = k.stmt_spans[s];
+        let mut parts = self.parts(k, src);
+        let Some(to) = window(k, self.notes, dst) else {
+            if let Ok(Type::Tile(t)) = type_of(k, dst) {
+                self.agree(k, &parts, &t.shape);
+            }
+            return;
+        };
+        let rank = to.dims.len();
+        if let Some(tile) = parts.tile.take() {
+            parts.windows.push((dst, to));
+            self.agree(k, &parts, &tile);
+            return;
+        }
+        let elem = k.values[to.base].def.elem();
+        parts.windows.insert(0, (dst, to));
+        let (Some(extents), Some(elem)) = (self.extents(k, &parts.windows, rank, span), elem) else { return };
+        if rank == 0 {
+            return;
+        }
+        parts.windows.remove(0);
+        if let Some(loaded) = whole(&parts.windows, rank) {
+            let load = loading(k, attrs, loaded == src);
+            front.extend(self.tile_of(k, loaded, &extents, load, span));
+            let mut store = attrs.clone();
+            if loaded == src {
+                store.fill = None;
+                if matches!(store.mechanism, Mechanism::Words { .. }) {
+                    store.mechanism = Mechanism::Registers;
+                }
+            }
+            k.stmts[s] = StmtData::Copy { src, dst, attrs: store };
+            return;
+        }
+        // Nothing has all of the elements: numbers, and what repeats.
+        let shape = shape(k, &extents, span);
+        let value = k.value("tile", span, ValueDef::Var(TileTy::registers(elem, shape, None)));
+        let tile = k.value_ref(value, span);
+        if parts.windows.is_empty() {
+            front.push(k.stmt(StmtData::Var { value, init: Some(src) }, span));
+        } else {
+            front.push(k.stmt(StmtData::Var { value, init: None }, span));
+            let attrs = loading(k, attrs, false);
+            front.push(k.stmt(StmtData::Copy { src, dst: tile, attrs }, span));
+        }
+        let src = k.value_ref(value, span);
+        k.stmts[s] = StmtData::Copy { src, dst, attrs: attrs.clone() };
+    }
+
+    /// Windows that are reduced or scanned inside of `e` are tiles.
+    fn reduced(&mut self, k: &mut Kernel, e: Expr, front: &mut Vec<Stmt>) {
+        for child in k.children(e) {
+            self.reduced(k, child, front);
+        }
+        if let ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } = k.exprs[e] {
+            self.tile_among(k, arg, front);
+        }
+    }
+
+    /// A window among the parts of `arg` becomes the tile that says how many elements there are, if none does.
+    fn tile_among(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
+        let parts = self.parts(k, arg);
+        if let Some(tile) = &parts.tile {
+            self.agree(k, &parts, tile);
+            return;
+        }
+        let rank = parts.windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
+        let span = k.expr_spans[arg];
+        let Some(extents) = self.extents(k, &parts.windows, rank, span) else { return };
+        if let Some(loaded) = whole(&parts.windows, rank).filter(|_| rank > 0) {
+            front.extend(self.tile_of(k, loaded, &extents, CopyAttrs::default(), span));
+        }
+    }
+
+    /// Has the window `e` be a register tile, and returns what declares and loads that.
+    fn tile_of(&mut self, k: &mut Kernel, e: Expr, extents: &[Extent], attrs: CopyAttrs, span: Span) -> [Stmt; 2] {
+        let elem = type_of_window(k, e);
+        let shape = shape(k, extents, span);
+        let name = k.fresh_name("tile");
+        let value = k.value(&name, span, ValueDef::Var(TileTy::registers(elem, shape, None)));
+        let at = k.expr_spans[e];
+        let src = k.exprs[e].clone();
+        let src = k.expr(src, at);
+        if let Some(said) = self.notes.remove(&e) {
+            self.used.insert(src);
+            self.notes.insert(src, said);
+        }
+        let dst = k.value_ref(value, span);
+        k.exprs[e] = ExprData::Ref(value);
+        [k.stmt(StmtData::Var { value, init: None }, span), k.stmt(StmtData::Copy { src, dst, attrs }, span)]
+    }
+}
+
+/// The first window that has all dimensions.
+fn whole(windows: &[(Expr, Window)], rank: usize) -> Option<Expr> {
+    let full = |window: &Window| window.dims.len() == rank && window.dims.iter().all(|dim| !dim.repeats);
+    windows.iter().find(|(_, window)| full(window)).map(|&(e, _)| e)
+}
+
+/// How a copy with these attributes loads its tile, which is all of what it copies (`alone`) or a part of that.
+fn loading(k: &mut Kernel, attrs: &CopyAttrs, alone: bool) -> CopyAttrs {
+    let mechanism = match attrs.mechanism {
+        words @ Mechanism::Words { .. } if alone => words,
+        _ => Mechanism::Registers,
+    };
+    CopyAttrs {
+        vec: attrs.vec,
+        check: attrs.check.clone(),
+        when: attrs.when.map(|when| k.copy_expr(when)),
+        fill: attrs.fill.filter(|_| alone),
+        mechanism,
+        ..CopyAttrs::default()
+    }
+}
+
+fn shape(k: &mut Kernel, extents: &[Extent], span: Span) -> Vec<Expr> {
+    let extent = |n: &Extent| match *n {
+        Extent::Known(n) => k.int(n as i64, span),
+        Extent::Sym(e) => k.copy_expr(e),
+    };
+    extents.iter().map(extent).collect()
+}
+
+fn type_of_window(k: &Kernel, e: Expr) -> ElemRef {
+    let base = match &k.exprs[e] {
+        ExprData::Transpose(arg) => return type_of_window(k, *arg),
+        ExprData::Ref(v) => *v,
+        ExprData::View(view) => view.base,
+        _ => unreachable!("a window is a name or a view"),
+    };
+    match k.values[base].def {
+        ValueDef::Let => type_of_window(k, k.let_init(base).expect("a name of a window has one")),
+        ref def => def.elem().expect("what has windows has elements"),
+    }
+}

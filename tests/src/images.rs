@@ -1,0 +1,104 @@
+//! What programs mean whose elements are computed of neighbours: convolutions with padding inside, and stencils.
+
+use crate::problem::{Run, Tensor};
+use std::collections::BTreeMap;
+use tilec_ir::kernel::ConstValue;
+
+/// Programs over images. What is outside of an image is zero.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Images {
+    /// `Y`, pixels of `P` x `Q` images in rows, of those of `X`, `H` x `W`, by the filter `F`, whose rows are places. Steps are `STRIDE` and `DILATION`, the padding `PAD`.
+    Padded,
+    /// The same of each channel by itself: `X`, `F` and `Y` have a dimension for each of theirs.
+    Depthwise,
+    /// `Y = X + rate * (the four neighbours - 4 * X)`.
+    Stencil,
+}
+
+impl Images {
+    /// The one called `name`.
+    pub fn from_name(name: &str) -> Option<Images> {
+        match name {
+            "conv_padded" => Some(Images::Padded),
+            "depthwise" => Some(Images::Depthwise),
+            "stencil" => Some(Images::Stencil),
+            _ => None,
+        }
+    }
+
+    /// Puts what the program computes into `after`.
+    ///
+    /// # Errors
+    /// A tensor or a size is missing.
+    pub fn apply(
+        self,
+        before: &[Tensor],
+        after: &mut [Tensor],
+        run: &Run,
+        consts: &BTreeMap<String, ConstValue>,
+    ) -> Result<(), String> {
+        let find = |name: &str| {
+            before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
+        };
+        let constant = |name: &str, default: i64| match consts.get(name) {
+            Some(ConstValue::Int(n)) => *n,
+            _ => default,
+        };
+        let (stride, dilation, pad) = (constant("STRIDE", 1), constant("DILATION", 1), constant("PAD", 1));
+        let (x, y) = (&before[find("X")?], find("Y")?);
+        if self == Images::Stencil {
+            let rate = run.value("rate").unwrap_or(0.1);
+            let own = |i: i64, j: i64| read(x, &[i, j]);
+            for (index, at) in elements(&after[y]) {
+                let (i, j) = (index[0], index[1]);
+                let around = own(i - 1, j) + own(i + 1, j) + own(i, j - 1) + own(i, j + 1);
+                after[y].data[at] = own(i, j) + rate * (around - 4.0 * own(i, j));
+            }
+            return Ok(());
+        }
+        let f = &before[find("F")?];
+        let [h, w, p, q, r, s] = ["H", "W", "P", "Q", "R", "S"].map(|name| run.integer(name));
+        let (h, w, p, q, r, s) = (h?, w?, p?, q?, r?, s?);
+        for (index, at) in elements(&after[y]) {
+            let (place, channel) = match self {
+                Images::Depthwise => ([index[0], index[1], index[2]], index[3]),
+                _ => ([index[0] / (p * q), index[0] / q % p, index[0] % q], index[1]),
+            };
+            let mut sum = 0.0;
+            for (r, s) in (0..r).flat_map(|r| (0..s).map(move |s| (r, s))) {
+                let (i, j) = (place[1] * stride + r * dilation - pad, place[2] * stride + s * dilation - pad);
+                if !(0..h).contains(&i) || !(0..w).contains(&j) {
+                    continue;
+                }
+                sum += match self {
+                    Images::Depthwise => read(x, &[place[0], i, j, channel]) * read(f, &[r, s, channel]),
+                    _ => {
+                        let (row, filter) = ((place[0] * h + i) * w + j, r * run.integer("S")? + s);
+                        (0..x.extent(1)).map(|c| read(x, &[row, c]) * read(f, &[filter, c, channel])).sum::<f64>()
+                    }
+                };
+            }
+            after[y].data[at] = sum;
+        }
+        Ok(())
+    }
+}
+
+/// An element; zero outside of the tensor.
+fn read(t: &Tensor, index: &[i64]) -> f64 {
+    let inside = index.iter().zip(&t.shape).all(|(i, n)| (0..*n).contains(i));
+    if inside { t.data[address(t, index)] } else { 0.0 }
+}
+
+fn address(t: &Tensor, index: &[i64]) -> usize {
+    index.iter().zip(&t.strides).map(|(i, stride)| i * stride).sum::<i64>() as usize
+}
+
+/// The indices of all elements, and where they are.
+fn elements(t: &Tensor) -> Vec<(Vec<i64>, usize)> {
+    let mut all: Vec<Vec<i64>> = vec![Vec::new()];
+    for &n in &t.shape {
+        all = all.into_iter().flat_map(|index| (0..n).map(move |i| [&index[..], &[i]].concat())).collect();
+    }
+    all.into_iter().map(|index| (index.clone(), address(t, &index))).collect()
+}

@@ -56,6 +56,20 @@ for more in "" "-D NCHW=1" "-D SH=2,DW=2" "-D T=f32,BK=16"; do
     check conv $more -D ALIGN_Y=1 B=2 P=7 Q=7 R=3 S=3 C=16 O=40 xb=131072 xh=4096 xw=16
 done
 
+for more in "" "-D STRIDE=2,ALIGN=1" "-D DILATION=2,PAD=2,ALIGN=1" "-D T=bf16,PAD=0"; do
+    check conv_padded $more B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
+    check conv_padded $more --target sm_80 B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
+    check conv_padded $more --target sm_90a B=1 H=7 W=7 C=8 O=8 R=1 S=3 P=3 Q=3
+done
+for more in "" "-D STRIDE=2" "-D DILATION=2,PAD=2" "-D T=f16,ALIGN=8" "-D T=bf16,PAD=0"; do
+    check depthwise $more B=3 H=15 W=37 C=72 R=3 S=3 P=7 Q=17
+    check depthwise $more --target sm_90a B=1 H=7 W=7 C=8 R=1 S=3 P=3 Q=3
+done
+for T in f16 bf16 f32; do
+    check stencil -D T=$T M=1000 N=517 rate=0.25
+    check stencil -D T=$T --target sm_90a M=1 N=1 rate=0.25
+done
+
 for LA in row col; do
     for LB in row col; do
         for LC in row col; do

@@ -63,7 +63,7 @@ impl Reference {
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
             _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered and histogram"
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, conv_padded, depthwise and stencil"
             )),
         }
     }

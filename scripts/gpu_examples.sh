@@ -223,6 +223,11 @@ for target in sm_80 sm_90a; do
         if [ "$target" = sm_90a ]; then check $rows --target $target -D BN=131072,ALIGN=1 M=9 N=70001; fi
     done
     check paged_attention --target $target Z=3 L=70 N=9 G=4
+    check moe_grouped --target $target R=300 E=5 K=136 N=264
+    check moe_masked --target $target R=300 E=5 K=136 N=264
+    for causal in 0 1; do check attention_varlen --target $target -D CAUSAL=$causal N=300 Z=5 H=2 scale_log2=0.0625; done
+    check paged_decode --target $target Z=3 H=8 B=9 C=4 S=3 scale_log2=0.0625
+    check mla_decode --target $target Z=3 H=17 B=9 C=4 S=3 scale_log2=0.03125
     for n in 1 17 1000 4093 70001; do
         check argmax --target $target -D ALIGN=1 M=37 N=$n
         check cumsum --target $target -D ALIGN=1 M=37 N=$n

@@ -81,6 +81,8 @@ pub struct CopyAttrs {
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
     pub reduce: Option<Op>,
+    /// No other store of the launch is to the elements that it stores to, nor itself another time: `apart`.
+    pub apart: bool,
 }
 
 /// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.

@@ -263,8 +263,8 @@ codes! {
         "The interpreter bounds how many tile elements are live at once. Choose smaller tiles.";
     ILL_FORMED "E0709" "this has no meaning"
         "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
-    STORED_TWICE "E0710" "two elements of a tile are stored to one place"
-        "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows somewhere. Where two of them go to the same row nothing says which one stays. Combine them (`add`, `min`, `max`), or give the copy indices that differ: one that is outside the tensor, such as -1, is stored nowhere.";
+    STORED_TWICE "E0710" "two elements are stored to one place"
+        "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows somewhere. Where two of them go to the same row nothing says which one stays. Combine them (`add`, `min`, `max`), or give the copy indices that differ: one that is outside the tensor, such as -1, is stored nowhere. A store that says `apart` promises that no other store of the launch is to its elements, nor itself another time; here one is.";
 
     SIM_OUT_OF_BOUNDS "E0801" "an access outside the memory of the launch"
         "A thread accessed global memory that belongs to no tensor (behind its end, in front of it, in a gap between its rows), or shared memory beyond what the block has, or wrote a tensor that the launch contract says is only read. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";

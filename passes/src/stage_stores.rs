@@ -15,6 +15,9 @@
 //! store reads is loaded by the accelerator too, through the slots of an operand ([`loads`]). What reads others stays with threads, and so
 //! do tensors that are loaded, or stored to in another way, on the same path.
 //!
+//! Where a store depends on the tile, as of one that is whole and one that has rows of somebody else, each goes its own way. Tiles that begin at numbers from memory, which do not show that
+//! they lie beside each other, are said to be `apart` ([`mod@apart`]).
+//!
 //! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
 //!
 //! Of tensors whose rows are no multiples of 16 bytes the accelerator stores nothing. Threads move their tiles out of the buffer, in an order in
@@ -22,17 +25,17 @@
 //!
 //! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
 
+mod apart;
 mod loads;
 mod pieces;
 
 use crate::Cx;
-use crate::analysis::conditions::is_fixed;
+use crate::analysis::conditions::{guarded, is_fixed};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
-use crate::barriers::{StoredTwice, stored_twice_by_tiles};
 use crate::refused::Refused;
 use crate::roles::slots_limit;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
@@ -74,19 +77,20 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// Stages what can be; `asked`: even where it does not pay. Whether anything was.
 fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
-    let loops: Vec<usize> = (0..k.blocks[k.body].len()).filter(|&i| multiplies(k, k.blocks[k.body][i])).collect();
+    let outer = guarded(k);
+    let loops: Vec<usize> = (0..k.blocks[outer].len()).filter(|&i| multiplies(k, k.blocks[outer][i])).collect();
     if !cx.enabled || k.schedule.stage_stores.and_then(|e| k.as_int(e)) == Some(0) {
         return false;
     }
     let [at] = loops[..] else {
         if let Some(&second) = loops.get(1) {
-            let span = k.stmt_spans[k.blocks[k.body][second]];
+            let span = k.stmt_spans[k.blocks[outer][second]];
             cx.remark(span, "results are stored by the threads that have them: products are summed in several loops");
         }
         return false;
     };
     let mut stores = Vec::new();
-    for &s in &k.blocks[k.body][at + 1..] {
+    for &s in &k.blocks[outer][at + 1..] {
         stores.push(s);
         for b in k.sub_blocks(s) {
             k.walk(b, &mut |_, _, s| stores.push(s));
@@ -94,8 +98,8 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     }
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);
-    let neighbours = usize::from(!swapped(k, k.blocks[k.body][at]));
-    let at = k.blocks[k.body][at];
+    let neighbours = usize::from(!swapped(k, k.blocks[outer][at]));
+    let at = k.blocks[outer][at];
     let mut staged: Vec<Staged> = Vec::new();
     for &store in &stores {
         let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
@@ -120,15 +124,18 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other, tensor, "the same threads load it or store to it in another way");
         return false;
     }
-    let stores: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
-    if let Some(which) = stored_twice_by_tiles(k, &stores).filter(|_| accelerated) {
-        let who = match which {
-            StoredTwice::InOneTile => "two stores of a tile may be to the same elements",
-            StoredTwice::ByTwoTiles => "tiles of the grid that differ may store to the same elements",
-        };
-        say(k, cx, first, tensor, format!("{who}, and nothing tells which of two tensor stores arrives last"));
-        return false;
-    }
+    let by_accelerator: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
+    let known = match accelerated {
+        true => apart::of(k, &by_accelerator, &apart::others(k, tensor, &by_accelerator)),
+        false => Ok(false),
+    };
+    let apart = match known {
+        Ok(apart) => apart,
+        Err(who) => {
+            say(k, cx, first, tensor, format!("{who}, and nothing tells which of two tensor stores arrives last"));
+            return false;
+        }
+    };
     let slots = match room(k, cx, at, (first, tensor), accelerated) {
         Ok(slots) => slots,
         Err(why) => {
@@ -145,6 +152,9 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         return false;
     }
     stage(k, first, tensor, &staged);
+    if apart {
+        apart::note(k, tensor);
+    }
     let name = &k.values[tensor].name;
     let message = |who: &str| {
         format!("`{name}` is stored out of a buffer by {who}, which leaves room for {slots} slots of operands")

@@ -23,6 +23,7 @@
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
+//! | `inference`   | references of programs whose sizes are numbers in tensors                      |
 //! | `rows`        | references of programs over the rows of a matrix                               |
 //! | `device`      | launches on a GPU from the launch contract                                     |
 //! | `corpus`      | CUDA kernels: the table that the simulator's own tests read                    |
@@ -52,6 +53,7 @@ pub mod golden;
 pub mod images;
 #[cfg(test)]
 mod indices;
+pub mod inference;
 #[cfg(test)]
 mod integers;
 pub mod kinds;

@@ -1,5 +1,6 @@
 //! The interpreter on a problem: memory from a run line, execution, comparison.
 
+use crate::inference;
 use crate::number::Format;
 use crate::problem::{self, Random, Run, Tensor};
 use crate::reference::Reference;
@@ -99,6 +100,7 @@ impl Problem {
             tensors.push(tensor);
             elems.push(elem);
         }
+        inference::settle(&mut tensors, &mut random);
         if let Some(last) = tensors.iter_mut().rev().find(|t| poison && kernels.iter().any(|k| stores_to(k, &t.name))) {
             last.poison();
         }

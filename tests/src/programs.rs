@@ -3,6 +3,7 @@
 use crate::fusions::Fusion;
 use crate::gathers::Gathers;
 use crate::images::Images;
+use crate::inference::Inference;
 use crate::kinds::{assembled, text};
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
@@ -43,7 +44,12 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("layer_norm", Reference::Rows(Rows::LayerNorm)),
     ("flash_attention", Reference::Attention),
     ("attention_backward", Reference::AttentionBackward),
+    ("attention_varlen", Reference::Inference(Inference::Varlen)),
     ("attention", Reference::Attention),
+    ("moe_grouped", Reference::Inference(Inference::Grouped)),
+    ("moe_masked", Reference::Inference(Inference::Masked)),
+    ("paged_decode", Reference::Inference(Inference::Paged)),
+    ("mla_decode", Reference::Inference(Inference::Latent)),
     ("copy", Reference::Copy),
     ("transpose", Reference::Transpose),
 ];
@@ -62,6 +68,8 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("attention_backward", 0.5),
     ("attention", 4e-3),
     ("paged_attention", 4e-3),
+    ("paged_decode", 4e-3),
+    ("mla_decode", 4e-3),
     ("swiglu", 1e-3),
     ("gemm_softmax", 1e-3),
     ("gemm_rmsnorm", 1e-3),

@@ -4,6 +4,7 @@ use crate::attention;
 use crate::fusions::Fusion;
 use crate::gathers::Gathers;
 use crate::images::Images;
+use crate::inference::Inference;
 use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -31,6 +32,8 @@ pub enum Reference {
     Gathers(Gathers),
     /// Elements that are computed of neighbours.
     Images(Images),
+    /// Sizes that are numbers in tensors.
+    Inference(Inference),
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
     /// the sums. The compile-time parameters `CAUSAL`, `WINDOW`, `G` (heads that share keys) and `CAP` say which attention; of 8-bit floats `T` weights are
     /// rounded as `BKV` and `SHIFT` say, and `descale_q`, `descale_k` and `descale_v` are factors.
@@ -62,8 +65,8 @@ impl Reference {
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, conv_padded, depthwise and stencil"
+            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).or_else(|| Inference::from_name(name).map(Reference::Inference)).ok_or_else(|| format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, conv_padded, depthwise, stencil, moe_grouped, moe_masked, attention_varlen, paged_decode and mla_decode"
             )),
         }
     }
@@ -78,6 +81,7 @@ impl Reference {
             Reference::Conv
             | Reference::Rows(_)
             | Reference::Images(_)
+            | Reference::Inference(_)
             | Reference::Attention
             | Reference::AttentionBackward
             | Reference::RowMaximum
@@ -105,6 +109,7 @@ impl Reference {
             Reference::Rows(rows) => rows.apply(before, &mut after, run)?,
             Reference::Gathers(gathers) => gathers.apply(before, &mut after)?,
             Reference::Images(images) => images.apply(before, &mut after, run, consts)?,
+            Reference::Inference(inference) => inference.apply(before, &mut after, run, consts)?,
             Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,
             Reference::RowMaximum => row_maximum(before, &mut after)?,

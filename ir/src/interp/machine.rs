@@ -89,6 +89,8 @@ pub(super) struct Machine<'k> {
     pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
+    /// What stores that are apart have stored.
+    pub(super) apart: super::apart::Stored,
     /// The statement being executed.
     pub(super) at: Span,
 }

@@ -362,6 +362,13 @@ impl Machine<'_> {
                     .into());
             }
         }
+        if !self.apart.note(self.globals[g].value, &plan) {
+            let message =
+                format!("an element of {} is stored twice, and a store to it says `apart`", self.root_name(w.root));
+            return Err(fail(codes::STORED_TWICE, self.at, message)
+                .with_note("`apart` promises that no other store of the launch is to these elements")
+                .into());
+        }
         let global = &mut self.globals[g];
         plan.scatter_numbers(&tile.data, &mut global.data, global.elem);
         let from = tile.errors();

@@ -12,6 +12,7 @@
 //!
 //! No input makes it panic, run for ever ([`Options::fuel`]) or take all memory ([`Options::memory`]).
 
+mod apart;
 mod arith;
 mod bounds;
 mod errors;
@@ -60,6 +61,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         check: None,
         fill: None,
         outside: false,
+        apart: apart::Stored::of(k),
         at: k.name_span,
     };
     let result = machine.bind(inputs).and_then(|()| machine.grid()).and_then(|()| machine.all_down());

@@ -46,7 +46,7 @@ impl Machine<'_> {
                     Some(cond) => !self.truth(cond)?,
                     None => false,
                 };
-                (self.check, self.fill) = (attrs.check.clone(), attrs.fill);
+                (self.check, self.fill, self.apart.now) = (attrs.check.clone(), attrs.fill, attrs.apart);
                 self.copy(*src, *dst, attrs)?;
                 (self.check, self.outside, self.fill) = (None, false, None);
                 Ok(())

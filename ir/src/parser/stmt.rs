@@ -458,12 +458,14 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add] [apart]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
         while let Tok::Word(word) = self.peek()
             && (matches!(word, "vec" | "threads" | "check" | "when" | "keep" | "fill" | "multicast")
+                // A variable of that name may be assigned to in the next statement.
+                || (word == "apart" && self.peek_at(1) != Tok::Sign("="))
                 || Mechanism::from_word(word).is_some()
                 || Op::from_combining_word(word).is_some())
         {
@@ -474,6 +476,7 @@ impl Parser<'_, '_> {
                 "threads" => attrs.threads = Some(self.reg_layout()?),
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
+                "apart" => attrs.apart = true,
                 "fill" => attrs.fill = Some(self.number("`fill -inf`: what is outside the bounds reads as this; of what is computed at run time, use `select`")?),
                 "unaligned" => {
                     let aligned = self.small_int("elements that are aligned")?;

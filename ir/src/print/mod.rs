@@ -433,5 +433,8 @@ impl Printer<'_> {
             self.put(" ");
             self.put(op.combining_word());
         }
+        if attrs.apart {
+            self.put(" apart");
+        }
     }
 }

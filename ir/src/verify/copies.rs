@@ -176,6 +176,12 @@ fn attributes(
             "combine register tiles by an assignment, such as `x = x + y`",
         );
     }
+    if attrs.apart && !to.has_bounds() {
+        bad(
+            "`apart` is for copies into global memory".to_owned(),
+            "it says that no other store of the launch is to these elements",
+        );
+    }
     let registers = to.in_registers() || sources.iter().any(|&(_, space)| space.in_registers());
     if attrs.threads.is_some() && registers && !attrs.is_prefetch() {
         bad(

@@ -2,8 +2,8 @@
 
 use crate::rewrite::same_expr;
 use std::collections::BTreeSet;
-use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Range, ValueDef};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::typing::let_init;
 use tilec_ir::values::is_constant;
 
@@ -11,7 +11,9 @@ use tilec_ir::values::is_constant;
 pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {
+            let init = let_init(k, *v);
             matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
+                || init.is_some_and(|init| is_fixed(k, init))
         }
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
         // Of elements of tensors that nobody writes.
@@ -20,6 +22,25 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
         _ => false,
     };
     own && k.children(e).into_iter().all(|c| is_fixed(k, c))
+}
+
+/// The block of what a kernel does: its body, or what stands under a condition around all of that but names and declarations, such as whether there is work for
+/// a block. The condition has one value throughout.
+pub(crate) fn guarded(k: &Kernel) -> Block {
+    let mut block = k.body;
+    loop {
+        let names = |s: &Stmt| {
+            matches!(k.stmts[*s], StmtData::Let { .. } | StmtData::Alloc { .. } | StmtData::Var { init: None, .. })
+        };
+        let work: Vec<Stmt> = k.blocks[block].iter().copied().filter(|s| !names(s)).collect();
+        match work[..] {
+            [only] => match k.stmts[only] {
+                StmtData::If { cond, then, otherwise: None, .. } if is_fixed(k, cond) => block = then,
+                _ => return block,
+            },
+            _ => return block,
+        }
+    }
 }
 
 /// The variables of loops with which the value of a condition changes, if it changes with nothing else, and the names in it.

@@ -24,8 +24,8 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{fixed_shape, resolve_view};
-pub(super) use ways::never_both;
 use ways::{Step, exclusive, loops};
+pub(super) use ways::{is_apart, never_both};
 use windows::{Window, Windows};
 
 /// Pairs of tensor stores that are compared.
@@ -132,6 +132,9 @@ fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
 /// Whether no element is stored twice by two statements, or by one.
 fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let k = all.k();
+    if is_apart(k, a) || is_apart(k, b) {
+        return Some(true);
+    }
     let (x, y) = (path_to(k, a), path_to(k, b));
     if a != b && exclusive(k, &x, &y) {
         return Some(true);

@@ -3,7 +3,8 @@
 //! A kernel has one number of threads, and each of its products a warp tile of its own. The `warp_tile` of the schedule is that of the
 //! products that it divides among so many warps; of the others the warps share out the accumulator as well as they can. A warp has
 //! whole rows of an accumulator that is reduced along them, and of one that becomes the left operand of another product: nothing
-//! goes from warp to warp then. Where an accumulator is too small for all warps, those that are left over compute what others do.
+//! goes from warp to warp then. Sums of an operand of so few rows that no two warps can have some each are shared out along these: all warps compute the operand.
+//! Where an accumulator is too small for all warps, those that are left over compute what others do.
 //!
 //! Without `threads` and `warp_tile` there are as many warps as it takes for a thread's registers to hold what the kernel
 //! declares. A tile that is not the schedule's stands in the text as the layout of its accumulator.
@@ -201,13 +202,20 @@ fn products(k: &Kernel) -> Vec<Product> {
             // The product's own rows (columns) are those of the operand, and its reduction goes through one warp.
             let sources = sources(k, e);
             for p in &mut found {
-                p.whole[along] |= p.acc == acc;
+                p.whole[along] |= p.acc == acc && !is_shared_out(p, along);
                 let transposed = resolve_view(k, e).is_some_and(|v| v.transposed);
                 p.whole[if transposed { 1 - along } else { along }] |= sources.contains(&p.acc);
             }
         }
     }
     found
+}
+
+/// Whether warps share out an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute: there is no other way to divide it, and
+/// it is too much for one.
+fn is_shared_out(p: &Product, along: usize) -> bool {
+    let (bm, bn) = p.shape;
+    [bm, bn][1 - along] <= LEAST && !is_room(bm * bn)
 }
 
 /// The extent of the tile of the reduction.

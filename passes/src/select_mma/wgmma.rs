@@ -25,6 +25,7 @@ use super::warpgroup::{self, Way};
 use super::{from_registers, lost, promoted};
 use crate::Cx;
 use crate::Options;
+use crate::analysis::conditions::guarded;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
@@ -168,12 +169,13 @@ fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<At
     }
 }
 
-/// Whether each product of a kernel stands in a loop of the kernel's body that does nothing but add it up.
+/// Whether each product of a kernel stands in a loop of the kernel's body, or of what one condition is around, that does nothing but add it up.
 pub(crate) fn stand_alone(k: &Kernel) -> bool {
+    let outer = guarded(k);
     all_stmts(k, k.body).into_iter().filter(|&s| product_of(k, s).is_some()).all(|s| {
-        let [(_, at), (body, _)] = path_to(k, s)[..] else { return false };
-        let looped = matches!(k.stmts[k.blocks[k.body][at]], StmtData::For { unroll: false, .. });
-        looped && reduction::of(k, body).is_ok()
+        let [.., (block, at), (body, _)] = path_to(k, s)[..] else { return false };
+        let looped = matches!(k.stmts[k.blocks[block][at]], StmtData::For { unroll: false, .. });
+        block == outer && looped && reduction::of(k, body).is_ok()
     })
 }
 

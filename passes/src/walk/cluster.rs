@@ -146,7 +146,15 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     }
     // Blocks that share slots fill and empty them equally often.
     let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
-    if k.statement_data().any(|s| matches!(s, StmtData::For { start, end, .. } if placed(*start) || placed(*end))) {
+    let unequal = |s: Stmt| match k.stmts[s] {
+        StmtData::For { start, end, .. } => placed(start) || placed(end),
+        StmtData::If { cond, .. } => {
+            placed(cond)
+                && k.sub_blocks(s).into_iter().any(|b| all_stmts(k, b).into_iter().any(|s| k.plans[s].producer))
+        }
+        _ => false,
+    };
+    if all_stmts(k, k.body).into_iter().any(unequal) {
         return [1, 1];
     }
     let Some((rows, cols)) = tile(k) else { return [1, 1] };

@@ -74,7 +74,8 @@ impl Lower<'_> {
             let one = Int::constant(1);
             let bias = self.int_op(Op::Sub, b, one)?;
             let sum = self.int_op(Op::Add, a, bias)?;
-            return self.int_op(Op::Div, sum, b);
+            // The sum is larger where the divisor may be.
+            return self.int_op(Op::Div, sum, b).map(|x| Int { lo, hi, ..x });
         }
         let narrow = fits32(lo, hi) && fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
         let shift = b.as_const().filter(|c| *c > 0 && c.count_ones() == 1).map(|c| i64::from(c.trailing_zeros()));

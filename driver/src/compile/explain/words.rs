@@ -119,6 +119,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "The dimensions whose bounds are tested; `check ()` promises that all of the window is inside.",
     ),
     (
+        "apart",
+        "copy c_tile -> C[first.., 0..] tma apart",
+        "No other store of the launch is to the elements that this one stores to, nor itself another time.",
+    ),
+    (
         "keep",
         "copy A[i.., k..] -> r check (0) keep",
         "Elements outside the bounds keep what the registers held instead of becoming zero.",

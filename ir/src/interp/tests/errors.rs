@@ -44,6 +44,20 @@ fn tested_dimension_hides_the_untested_one() {
 }
 
 #[test]
+fn what_is_apart_is_stored_once() {
+    // Both blocks store to the first rows.
+    let (d, text) = report("var x = reg f32[4, 8] = 1.0 copy x -> Y[0.., 0..] apart");
+    assert_eq!((d.code.0, text.as_str()), ("E0710", "copy x -> Y[0.., 0..] apart"));
+    let (d, text) = report("var x = reg f32[4, 8] = 1.0 copy x -> Y[b * 4.., 0..] apart copy x -> Y[b * 4.., 0..]");
+    assert_eq!((d.code.0, text.as_str()), ("E0710", "copy x -> Y[b * 4.., 0..]"));
+    let once = "var x = reg f32[4, 8] = 1.0 copy x -> Y[b * 4.., 0..] apart";
+    assert_eq!(
+        result(&kernel(&source(once)), inputs()).data("Y"),
+        result(&kernel(&source(&once.replace(" apart", ""))), inputs()).data("Y")
+    );
+}
+
+#[test]
 fn rows_stored_twice() {
     let rows = "var p = reg i32[4] = 0 p = iota(p, 0) / 2 var x = reg f32[4, 8] = 1.0";
     let (d, text) = report(&format!("{rows} copy x -> Y[p, 0..]"));

@@ -3,7 +3,7 @@
 //! They do not where windows have nothing in common, nor where they are dealt out to the threads in the same way and begin at a multiple of their extents
 //! from one another: then an element that is in both has one place in both tiles, and one thread has it.
 
-use super::ways::{exclusive, loops};
+use super::ways::{exclusive, is_apart, loops};
 use super::windows::{Window, Windows};
 use crate::analysis::uses::path_to;
 use crate::analysis::views::{accessed_views, memory_views, moved_shape, plain_var};
@@ -49,7 +49,8 @@ impl<'k> Pairs<'k> {
             return false;
         }
         let combined = commute(k, earlier, later);
-        if combined && kind == Kind::WriteAfterWrite {
+        let apart = [earlier, later].into_iter().any(|s| is_apart(k, s));
+        if (combined || apart) && kind == Kind::WriteAfterWrite {
             return false;
         }
         let windows = self.touched(earlier, tensor, kind != Kind::WriteAfterRead, combined).zip(self.touched(

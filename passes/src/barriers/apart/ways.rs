@@ -28,6 +28,11 @@ pub(in crate::barriers) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
     exclusive(k, &path_to(k, a), &path_to(k, b))
 }
 
+/// Whether a store says that no other store is to its elements.
+pub(in crate::barriers) fn is_apart(k: &Kernel, s: Stmt) -> bool {
+    matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.apart)
+}
+
 /// The loops on the way to a statement, outermost first.
 pub(super) fn loops(k: &Kernel, path: &[Step]) -> Vec<Stmt> {
     let stmts = path.iter().map(|&(block, index)| k.blocks[block][index]);

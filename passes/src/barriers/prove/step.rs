@@ -5,6 +5,7 @@ use super::ring::{Cell, Ring, Why};
 use super::uses::uses;
 use super::{Run, State};
 use crate::analysis::width::slots_of;
+use crate::barriers::apart::is_apart;
 use crate::barriers::kind::Kind;
 use crate::barriers::prove::report::Trace;
 use std::collections::BTreeMap;
@@ -149,14 +150,15 @@ impl Run<'_> {
             let touched = state.tensors.entry(value).or_default();
             let last = trace.last.entry((value, None)).or_default();
             let fault = |why, other| Fault { value, slot: None, why, other };
+            let apart = stores && is_apart(self.k, s);
             if stores && by_accelerator {
-                if touched.written {
+                if touched.written && !apart {
                     return Err(fault(Why::StoredTwice, last.0));
                 }
                 touched.stored = true;
-            } else if touched.stored {
+            } else if touched.stored && !apart {
                 return Err(fault(Why::UsedAfterStore, last.0));
-            } else if stores {
+            } else if stores && !apart {
                 touched.written = true;
             }
             if stores {

@@ -1,0 +1,63 @@
+//! Whether tiles that blocks walk over are stored to different elements, and who says so.
+//!
+//! A block that stays stores one tile after another, and of two tensor stores nothing tells which arrives last. Mostly windows show that they have nothing in
+//! common. Where a tile begins at a number from memory, the rows of an expert, they cannot. But the tiles of a grid are blocks', whose stores have no order
+//! either: which of two comes last was open, and stays so. That they are apart then stands in the text (`apart`), where blocks walk.
+
+use crate::analysis::uses::{all_stmts, path_to};
+use crate::barriers::{StoredTwice, stored_twice_by_tiles};
+use crate::walk::depends;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::typing::{ViewDim, resolve_view};
+use tilec_ir::values::is_of_value;
+
+/// The other stores to a tensor, which threads do.
+pub(super) fn others(k: &Kernel, tensor: Value, staged: &[Stmt]) -> Vec<Stmt> {
+    all_stmts(k, k.body).into_iter().filter(|&s| stores(k, s, tensor) && !staged.contains(&s)).collect()
+}
+
+fn stores(k: &Kernel, s: Stmt, tensor: Value) -> bool {
+    matches!(k.stmts[s], StmtData::Copy { dst, .. } if resolve_view(k, dst).is_some_and(|to| to.base == tensor))
+}
+
+/// Whether the text has to say that stores are apart; `Err`: which may not be.
+pub(super) fn of(k: &Kernel, staged: &[Stmt], by_threads: &[Stmt]) -> Result<bool, &'static str> {
+    let all = [staged, by_threads].concat();
+    match stored_twice_by_tiles(k, &all) {
+        None => Ok(by_threads.iter().any(|&s| depends_on_tile(k, s))),
+        Some(StoredTwice::InOneTile) => Err("two stores of a tile may be to the same elements"),
+        Some(StoredTwice::ByTwoTiles) if all.iter().all(|&s| placed_by_numbers(k, s)) => Ok(true),
+        Some(StoredTwice::ByTwoTiles) => Err("tiles of the grid that differ may store to the same elements"),
+    }
+}
+
+/// Whether a condition around a statement depends on the tile, so that a block may come by it behind a tensor store.
+fn depends_on_tile(k: &Kernel, s: Stmt) -> bool {
+    path_to(k, s).into_iter().any(|(block, index)| match k.stmts[k.blocks[block][index]] {
+        StmtData::If { cond, .. } => k.grid.iter().any(|axis| depends(k, cond, axis.index)),
+        _ => false,
+    })
+}
+
+/// Whether a statement, which a block executes once at most, stores to a window that begins at a number of the block's, and moves with every axis of the grid.
+fn placed_by_numbers(k: &Kernel, s: Stmt) -> bool {
+    let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a store is a copy") };
+    let Some(to) = resolve_view(k, dst).filter(|_| !path_to(k, s).iter().any(looped)) else { return false };
+    let starts: Vec<_> = to.dims.iter().flat_map(ViewDim::starts).copied().collect();
+    let several = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
+    starts.iter().any(|&e| is_of_value(k, e))
+        && several.into_iter().all(|axis| starts.iter().any(|&e| depends(k, e, axis.index)))
+}
+
+/// Writes down that all stores to a tensor are apart.
+pub(super) fn note(k: &mut Kernel, tensor: Value) {
+    for s in all_stmts(k, k.body) {
+        if stores(k, s, tensor)
+            && let StmtData::Copy { attrs, .. } = &mut k.stmts[s]
+        {
+            attrs.apart = true;
+        }
+    }
+}

@@ -134,6 +134,8 @@ class Bench:
         self.driver = host.Driver()
         self.dtype = getattr(torch, TORCH_TYPES[options.type])
         self.elems = {getattr(torch, name): elem for elem, name in TORCH_TYPES.items()}
+        # Launches have addresses alone: whose memory they are of must live as long.
+        self.kept: list[Program] = []
 
     def tensor(self, t: Any) -> host.Tensor:
         return host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.elems[t.dtype])
@@ -143,6 +145,7 @@ class Bench:
         if case.get("hello"):
             return machine(self.torch)
         torch, kind, options = self.torch, KINDS[self.options.kind], self.options
+        self.kept.clear()
         kernels, words = compile_case(options, case)
         torch.manual_seed(random.Random(f"{options.seed} {case['case']}").getrandbits(62))
         count = measure.input_sets(int(kind.bytes_of(case)), torch.cuda.get_device_properties(0).L2_cache_size)
@@ -193,6 +196,7 @@ class Bench:
         more = f"D={case['D']},G={case['G']},CAUSAL={case['causal']}"
         kernels, _ = compile_case(self.options, case, str(ROOT / "examples/attention.tile"), more)
         program, launches = Program(self.torch, self.driver, kernels, not self.options.no_overlap), []
+        self.kept.append(program)
         for job in jobs:
             out = self.torch.empty_like(job.tensors["Q"])
             program.memory.append(out)

@@ -212,8 +212,10 @@ class Bench:
     def bind(self, kernels: host.LaunchFile, x: list[Any], y: list[Any]) -> host.BoundLaunch:
         contract = next(iter(kernels.kernels.values()))
         params = contract.of_kind("tensor")
+        # A vector is a matrix of one row or column here, and a dimension in the program.
+        given = [t.flatten() if len(host.modes(param["shape"])) == 1 else t for param, t in zip(params, [*x, *y], strict=True)]
         tensors = {
-            param["name"]: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), param["type"]) for param, t in zip(params, [*x, *y], strict=True)
+            param["name"]: host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), param["type"]) for param, t in zip(params, given, strict=True)
         }
         return host.LoadedKernel(self.driver, kernels.ptx, contract).bind(tensors)
 

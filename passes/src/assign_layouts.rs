@@ -43,8 +43,8 @@ use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, wind
 use crate::rewrite::inherit_stages;
 use crate::{Cx, feeds, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
-use coalesced::blocked;
 pub(crate) use coalesced::coalesced;
+use coalesced::{blocked, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
@@ -258,7 +258,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                     Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                     Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
                     // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
-                    None => coalesced(&bits, contiguous, chunk, threads)
+                    None => coalesced_of(least.min(width).ilog2(), &bits, contiguous, chunk, threads)
                         .filter(|found| k.plans[s].producer || found.is_even(part))
                         .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
                 }

@@ -19,6 +19,7 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
+mod apart;
 pub(crate) mod atoms;
 mod from_registers;
 mod in_roles;
@@ -48,6 +49,7 @@ use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
 use atoms::{choose_atom, fits, transposed};
+pub(crate) use from_registers::keeps as keeps_in_registers;
 use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -128,11 +130,12 @@ fn check_written(
     (acc, src, mma, atom): (Value, Expr, &Mma, Atom),
     shares: &mut Shares,
 ) -> Result<(), Reported> {
+    let span = k.expr_spans[src];
+    written::exists(cx, span, atom)?;
     // What a warp computes says the accumulator's layout then.
     if k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some()) {
         return Ok(());
     }
-    let span = k.expr_spans[src];
     let (Some(shape), Some(depth)) = (acc_shape(k, acc), fixed_shape(k, mma.a).and_then(|s| s.get(1).copied())) else {
         return Err(cx.report(
             Diagnostic::error(codes::MMA_FORM, span, "the operands of this product have no fixed shape")
@@ -194,6 +197,7 @@ fn select(
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
     };
     from_registers::name(k, s, &mut mma);
+    apart::read(k, &mma);
     let mut a = operand(k, cx, mma.a, 1)?;
     let mut b = operand(k, cx, mma.b, 0)?;
     let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));

@@ -275,6 +275,9 @@ fn fits(
                 .to_owned(),
         );
     }
+    if elem.size().per_byte() > 1 {
+        return Err("its elements share bytes".to_owned());
+    }
     // Of elements smaller than a bank threads write several at a time.
     if elem.size().shares_registers() && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());

@@ -15,6 +15,7 @@ use crate::analysis::views::{copy_shape, memory_views};
 use crate::analysis::wgmma::read_by_warpgroups;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::log2_shape;
+use crate::feeds::{self, How};
 use crate::refused::Refused;
 use crate::vectorize::matrix_rows;
 use tilec_ir::diag::Reported;
@@ -44,7 +45,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         .collect();
     for v in buffers {
         let natural = natural_layout(k, v);
-        let layout = match of_hardware(k, v, &natural) {
+        let layout = match of_hardware(k, cx, v, &natural) {
             Some(layout) => {
                 let (elem, shape) = (known_elem(k, v).size(), tile_shape(k, v));
                 let rows = boxes(&layout, &shape, elem).map_or(0, |b| b.exchange.row_bytes());
@@ -72,12 +73,20 @@ fn natural_layout(k: &Kernel, v: Value) -> SmemLayout {
 }
 
 /// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
-fn of_hardware(k: &Kernel, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
-    if !read_by_warpgroups(k, v) && !k.fills_by_tensor_copies(v) && !is_stored(k, v) {
+fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
+    let by_tensor_copies = k.fills_by_tensor_copies(v) || will_be_tensor_copies(k, cx, v);
+    if !read_by_warpgroups(k, v) && !by_tensor_copies && !is_stored(k, v) {
         return None;
     }
     let contiguous = smem_contiguous(k, v).unwrap_or(Order::Row.contiguous_dim(natural.dim_bits().len()));
     panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.size(), is_stored(k, v))
+}
+
+/// Whether the producer fills a buffer by tensor copies: which copies are its, `select-mma` has said.
+fn will_be_tensor_copies(k: &Kernel, cx: &Cx<'_>, v: Value) -> bool {
+    let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if memory_views(k, dst).iter().any(|to| to.base == v));
+    let producers = all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer && into(s));
+    producers && feeds::plan(k, cx.options, &[v]).is_ok_and(|found| found.iter().all(|feed| feed.how == How::Tensor))
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

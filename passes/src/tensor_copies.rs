@@ -58,9 +58,6 @@ pub(crate) fn fits_unconverted(
     if attrs.vec.is_some() || attrs.unaligned().is_some() || attrs.threads.is_some() || attrs.is_matrix() {
         return Err(Refused::asked(format!("how threads copy `{name}` is written")));
     }
-    if known_elem(k, from.base).size().whole_bytes().is_none() {
-        return Err(shares_bytes(k, from.base).into());
-    }
     if tensor.pointers
         || tensor.shape.len() > MAX_TENSOR_RANK
         || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
@@ -108,23 +105,28 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 
-/// Why a tensor of small elements is copied by threads.
-fn shares_bytes(k: &Kernel, tensor: Value) -> String {
-    format!("elements of `{}` share bytes, and tensor maps are of whole bytes", k.values[tensor].name)
+/// Why a box of elements that share bytes would begin inside of one; `None`: it does not.
+pub(crate) fn begins_inside_byte(k: &Kernel, facts: &Facts, window: &ResolvedView) -> Option<String> {
+    let per_byte = u64::from(known_elem(k, window.base).size().per_byte());
+    let starts = contiguous_dim(k, window.base).map(|d| window.dims[d].starts())?;
+    let odd = starts.iter().any(|&e| !facts.divisor(k, e).is_multiple_of(per_byte));
+    odd.then(|| {
+        format!("the window of `{}`, whose elements share bytes, may begin inside of one", k.values[window.base].name)
+    })
 }
 
 /// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.
 pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
     let name = &k.values[tensor].name;
     let elem = elem_of(k, tensor)?;
-    if elem.size().whole_bytes().is_none() {
-        return Some((shares_bytes(k, tensor), String::new()));
-    }
     let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     let Some(contiguous) = contiguous_dim(k, tensor) else {
         return Some((format!("no dimension of `{name}` has stride 1"), String::new()));
     };
     let ty = k.tensor_ty(tensor)?;
+    if !facts.divisor(k, ty.shape[contiguous]).is_multiple_of(u64::from(elem.size().per_byte())) {
+        return Some((format!("rows of `{name}`, whose elements share bytes, may end inside of one"), String::new()));
+    }
     if let Some(align) = ty.align.filter(|&a| a < MAX_ACCESS_BYTES) {
         return Some((format!("`{name}` is declared with `align {align}`"), String::new()));
     }

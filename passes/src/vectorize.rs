@@ -81,7 +81,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
         };
-        if vec == 1 && attrs.reduce.is_none() && shares_bytes(k, dst) {
+        let by_threads = !k.plans[s].producer;
+        if by_threads && vec == 1 && attrs.reduce.is_none() && shares_bytes(k, dst) {
             result = result.and(half_stored(k, cx, (span, &what), dst, &provable));
             continue;
         }
@@ -206,7 +207,10 @@ fn width(
 fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, dst: Expr) -> Result<(), Reported> {
     let views = [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten();
     for view in views.filter(|v| k.tensor_ty(v.base).is_some()) {
-        let Some((why, missing)) = crate::tensor_copies::no_descriptor(k, facts, view.base) else { continue };
+        let inside = || Some((crate::tensor_copies::begins_inside_byte(k, facts, &view)?, String::new()));
+        let Some((why, missing)) = crate::tensor_copies::no_descriptor(k, facts, view.base).or_else(inside) else {
+            continue;
+        };
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
         let message = format!("{what} cannot be `tma`: {why}");
         let mut d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message);

@@ -81,9 +81,12 @@ impl Fusion {
             }
             Fusion::Weights => {
                 let (a, w, scale, zero) = (of("A")?, of("W")?, of("scale")?, of("zero").ok());
+                // A row of them for each group, of a power of two of weights, or for each weight.
+                let (n, rows) = (w.extent(0), scale.extent(0));
+                let group = (0..32).map(|i| 1 << i).find(|group| (n + group - 1) / group == rows).unwrap_or(1);
                 let weight = move |k: i64, j: i64| {
-                    let zero = zero.map_or(0.0, |zero| zero.data[zero.at(k, j)]);
-                    (w.data[w.at(k, j)] - zero) * scale.data[scale.at(k, j)]
+                    let zero = zero.map_or(0.0, |zero| zero.data[zero.at(k / group, j)]);
+                    (w.data[w.at(k, j)] - zero) * scale.data[scale.at(k / group, j)]
                 };
                 ("C", Box::new(move |i, j| (0..w.extent(0)).map(|k| a.data[a.at(i, k)] * weight(k, j)).sum()))
             }

@@ -62,6 +62,8 @@ pub mod mutants;
 pub mod number;
 pub mod options;
 pub mod oracle;
+#[cfg(test)]
+mod pairs;
 pub mod problem;
 pub mod programs;
 pub mod reference;

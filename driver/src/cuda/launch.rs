@@ -92,7 +92,8 @@ impl TensorMap {
     /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management".
     pub(super) fn data_type(&self) -> Option<u32> {
         Some(match self.elem {
-            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 => 0,
+            // Of elements that share bytes the map counts bytes.
+            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::I4 | Elem::U4 => 0,
             Elem::U16 | Elem::I16 => 1,
             Elem::U32 => 2,
             Elem::I32 => 3,
@@ -103,7 +104,7 @@ impl TensorMap {
             Elem::F32 | Elem::TF32 => 7,
             Elem::F64 => 8,
             Elem::BF16 => 9,
-            Elem::I4 | Elem::U4 | Elem::Bool => return None,
+            Elem::Bool => return None,
         })
     }
 

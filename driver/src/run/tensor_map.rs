@@ -16,11 +16,11 @@ const STRIDE_BYTES: u64 = 16;
 pub struct Description {
     /// Element type.
     pub elem: Elem,
-    /// Extents in elements.
+    /// Extents in units of the map: elements, or bytes where elements share them.
     pub extents: Vec<u64>,
     /// Strides in bytes of all dimensions but the first.
     pub strides: Vec<u64>,
-    /// Extents of a box in elements.
+    /// Extents of a box in units of the map.
     pub box_extents: Vec<u32>,
     /// The swizzling mode.
     pub swizzle: Exchange,
@@ -36,7 +36,7 @@ impl Description {
     fn at(&self, address: u64) -> TensorMap {
         TensorMap {
             element: match self.elem {
-                Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool => TensorElement::U8,
+                Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool | Elem::I4 | Elem::U4 => TensorElement::U8,
                 Elem::U16 | Elem::I16 => TensorElement::U16,
                 Elem::U32 => TensorElement::U32,
                 Elem::I32 => TensorElement::S32,
@@ -46,7 +46,6 @@ impl Description {
                 Elem::BF16 => TensorElement::Bf16,
                 Elem::F32 | Elem::TF32 => TensorElement::F32,
                 Elem::F64 => TensorElement::F64,
-                Elem::I4 | Elem::U4 => panic!("bug: a tensor map of elements that share bytes"),
             },
             address,
             dims: self.extents.clone(),
@@ -80,13 +79,19 @@ impl TensorMapParam {
 
     /// The map of a tensor with these extents and strides (in elements) along its dimensions.
     pub fn of_tensor(&self, elem: Elem, extent: impl Fn(usize) -> u64, stride: impl Fn(usize) -> u64) -> Description {
-        let extents: Vec<u64> = self.dims.iter().map(|&d| extent(d as usize)).collect();
+        let mut extents: Vec<u64> = self.dims.iter().map(|&d| extent(d as usize)).collect();
         let stride = |(&dim, &extent): (&u32, &u64)| {
             let stride = elem.bytes_of(stride(dim as usize));
             // A dimension of one element has no neighbours: any stride will do, but one there must be.
             if extent == 1 { stride.max(STRIDE_BYTES).next_multiple_of(STRIDE_BYTES) } else { stride }
         };
         let strides = self.dims.iter().zip(&extents).skip(1).map(stride).collect();
-        Description { elem, extents, strides, box_extents: self.extents.clone(), swizzle: self.swizzle }
+        let mut box_extents = self.extents.clone();
+        let per_byte = elem.size().per_byte();
+        if let Some(contiguous) = extents.first_mut().filter(|_| per_byte > 1) {
+            *contiguous = elem.bytes_of(*contiguous);
+            box_extents[0] /= per_byte;
+        }
+        Description { elem, extents, strides, box_extents, swizzle: self.swizzle }
     }
 }

@@ -31,7 +31,7 @@ impl Stored {
         let Some([apart, others]) = self.of.get_mut(&tensor) else { return true };
         let mut once = true;
         plan.scatter(|address, _| {
-            once &= !apart.contains(&address) && !(now && others.contains(&address));
+            once &= !(apart.contains(&address) || now && others.contains(&address));
             if now {
                 apart.insert(address)
             } else {

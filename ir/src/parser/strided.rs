@@ -40,7 +40,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &Notes) -> Vec<Diagnostic> {
                 if open.remove(&seen) {
                     match rows(k, notes, &loops, (src, dst), seen, at) {
                         Ok(front) => out.extend(front),
-                        Err(d) => wrong.push(d),
+                        Err(d) => wrong.push(*d),
                     }
                 }
             }
@@ -63,9 +63,9 @@ fn rows(
     (src, dst): (Expr, Expr),
     e: Expr,
     last: Option<usize>,
-) -> Result<Vec<Stmt>, Diagnostic> {
+) -> Result<Vec<Stmt>, Box<Diagnostic>> {
     let span = k.expr_spans[e];
-    let bad = |message: String, note: &str| Diagnostic::error(codes::BAD_VIEW, span, message).with_note(note);
+    let bad = |message: String, note: &str| Box::new(Diagnostic::error(codes::BAD_VIEW, span, message).with_note(note));
     let ExprData::View(view) = k.exprs[e].clone() else { unreachable!("notes are of windows") };
     let base = window(k, notes, e).map_or(view.base, |window| window.base);
     if !matches!(k.values[base].def, ValueDef::Tensor(_)) {

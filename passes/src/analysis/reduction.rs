@@ -5,12 +5,13 @@
 //! ```text
 //! for k in 0..K step 64 {
 //!     copy A[..] -> a; copy B[..] -> b                      // or slots of channels, with their operations
-//!     copy a -> a_frag                                      // an operand in registers
+//!     copy a -> a_read; copy f(a_read) -> a_frag            // an operand in registers, and what it is computed of
 //!     var part = reg f32[..] = 0; part = mma(a_frag, b, part)
 //!     acc = acc + part                                      // or the product adds to the sums itself
 //! }
 //! ```
 
+use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::graph::accesses::Accesses;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -26,15 +27,26 @@ pub(crate) struct Reduction {
     pub(crate) sums: Value,
     /// The sums of one trip, where these are added to the others by a statement of their own.
     pub(crate) part: Option<Value>,
-    /// The copy of an operand to registers, and the tile.
-    pub(crate) load: Option<(Stmt, Value)>,
+    /// An operand in registers.
+    pub(crate) load: Option<Load>,
+}
+
+/// An operand that an iteration loads into registers, or computes there.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// The first statement that does.
+    pub(crate) first: Stmt,
+    /// The operand.
+    pub(crate) tile: Value,
+    /// Other tiles of the iteration that it is computed of.
+    pub(crate) of: Vec<Value>,
 }
 
 /// What the loop whose body is `body` does; `Err`: it does something else, too.
 pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     let mut product: Option<(Stmt, Value, Mma)> = None;
     let mut added: Option<(Value, Value)> = None;
-    let mut load = None;
+    let mut loads: Vec<(Stmt, Value)> = Vec::new();
     let more = || Err("the loop does more than add up products".to_owned());
     for &s in &k.blocks[body] {
         match k.stmts[s] {
@@ -47,7 +59,9 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
                         return more();
                     }
                 }
-                Some(v) if matches!(k.values[v].def, ValueDef::Var(_)) && load.is_none() => load = Some((s, v)),
+                Some(v) if matches!(k.values[v].def, ValueDef::Var(_)) && matches!(k.exprs[dst], ExprData::Ref(_)) => {
+                    loads.push((s, v))
+                }
                 _ => return more(),
             },
             StmtData::Assign { dst, src } => match k.exprs[src] {
@@ -66,15 +80,47 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == own) {
         return more();
     }
-    let read = |v: Value| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
-    if load.is_some_and(|(_, v)| !read(v)) {
-        return more();
-    }
+    let load = match operand(k, body, &mma, &loads) {
+        Ok(load) => load,
+        Err(()) => return more(),
+    };
     match added {
         None => Ok(Reduction { product, sums: own, part: None, load }),
         Some((sums, part)) if part == own => Ok(Reduction { product, sums, part: Some(part), load }),
         Some(_) => more(),
     }
+}
+
+/// The operand in registers of a product, of the tiles that an iteration copies to; `Err`: some are for something else, or depend on what another iteration left.
+fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Result<Option<Load>, ()> {
+    let (Some(&(first, _)), Some(&(_, tile))) = (loads.first(), loads.last()) else { return Ok(None) };
+    let reads = |v: Value| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
+    let mut before: Vec<Value> = Vec::new();
+    for &(s, v) in loads {
+        let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("a tile is copied to") };
+        let mut known = true;
+        for_each_ref(k, src, &mut |read| {
+            let fixed =
+                || !k.blocks[body].iter().any(|&t| Accesses::of(k, t).get(read).is_some_and(|found| found.writes));
+            known &= !matches!(k.values[read].def, ValueDef::Var(_)) || before.contains(&read) || fixed();
+        });
+        let used = |&t: &Stmt| t != s && Accesses::of(k, t).get(v).is_some_and(|found| found.reads || found.writes);
+        let outside = all_stmts(k, k.body).into_iter().filter(used).any(|t| {
+            let declares = matches!(k.stmts[t], StmtData::Var { value, init: None } if value == v);
+            !declares
+                && !k.blocks[body].contains(&t)
+                && !k.sub_blocks(t).into_iter().any(|b| all_stmts(k, b).contains(&s))
+        });
+        if !known || outside || before.contains(&v) {
+            return Err(());
+        }
+        before.push(v);
+    }
+    before.pop();
+    if !reads(tile) || before.iter().any(|&v| reads(v)) {
+        return Err(());
+    }
+    Ok(Some(Load { first, tile, of: before }))
 }
 
 /// The loop of the kernel, if it has one and all products stand in it: a [`Reduction`] that stands in no other loop or branch.

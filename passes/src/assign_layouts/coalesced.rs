@@ -10,6 +10,22 @@ pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads
     coalesced_within(dim_bits, contiguous, chunk, threads, &[])
 }
 
+/// The same, with `2^least` neighbours at least: where there are too few for all threads, some have what others have.
+pub(crate) fn coalesced_of(
+    least: u32,
+    dim_bits: &[u32],
+    contiguous: usize,
+    chunk: u32,
+    threads: u32,
+) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let enough = threads.min(total.saturating_sub(least.min(*dim_bits.get(contiguous)?)));
+    let layout = coalesced(dim_bits, contiguous, chunk, enough)?;
+    let mut thread = layout.thread().cols().to_vec();
+    thread.resize(threads as usize, 0);
+    RegLayout::new(layout.value().cols().to_vec(), thread, total)
+}
+
 /// The same, with elements along each of the dimensions `within` in one warp.
 pub(crate) fn coalesced_within(
     dim_bits: &[u32],

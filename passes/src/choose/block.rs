@@ -7,6 +7,7 @@ use super::setting::Setting;
 use super::work::{Env, Move, Product};
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::roles::slots_limit;
+use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
 use crate::stage_stores::{ALIGNED, buffer_bytes};
@@ -51,6 +52,7 @@ impl Setting<'_> {
         let exchanged: u64 = self.products().zip(&shapes).map(sums).sum();
         parts[0].shared += 2.0 * exchanged as f64;
         let (fixed, slot) = self.buffers(env);
+        let fixed = fixed.saturating_add(self.computed(&shapes));
         let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
         let across = parts.iter().any(|p| p.across);
         let cluster = match shapes.first().filter(|_| self.warpgroups.is_some()) {
@@ -131,11 +133,26 @@ impl Setting<'_> {
             let filled = self.moves().find(|m| m.load && m.buffer == Some(tile.value));
             let elements =
                 filled.map_or_else(|| work.elements(env, &tile.shape).unwrap_or(0), |m| self.elements(env, m));
-            let bytes = tile.elem.bytes_of(elements).saturating_mul(slots);
+            let bytes = tile.elem.bytes_of(elements);
+            // Tensor copies fill slots that begin at multiples of this (`place-shared`).
+            let bytes = if self.warpgroups.is_some() && tile.filled { bytes.next_multiple_of(ALIGNED) } else { bytes };
+            let bytes = bytes.saturating_mul(slots);
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
             *of = of.saturating_add(bytes);
         }
         (fixed, slot)
+    }
+
+    /// Bytes of buffers that operands which are computed go through, where the instruction's lanes repeat each other's elements.
+    fn computed(&self, shapes: &[Shape]) -> u64 {
+        let buffers = self.products().zip(shapes).flat_map(|(product, shape)| {
+            let bytes = |extent: u64| product.inputs.size().bytes_of(extent * shape.depth);
+            let row = shape.atom.row();
+            let extents = [shape.rows, shape.cols].map(bytes);
+            let through = !row.asynchronous() && ![false, true].into_iter().all(|first| keeps_in_registers(row, first));
+            product.operands.into_iter().zip(extents).filter(move |(operand, _)| through && operand.computed)
+        });
+        buffers.map(|(_, bytes)| bytes).sum()
     }
 
     /// Bytes of a buffer out of which results are stored, if there is one.

@@ -15,7 +15,7 @@ pub(super) struct Part {
     pub(super) product: f64,
     /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
     pub(super) between: f64,
-    /// Of these, those of the additions.
+    /// Of these, those that the products of other warpgroups do not hide: of additions, and of operands that are computed.
     pub(super) added: f64,
     /// Blocks of 64 rows that a warpgroup multiplies one after the other.
     pub(super) blocks: f64,

@@ -2,16 +2,19 @@
 //!
 //! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it
 //! (and if windows that begin at the loop's variable have it as their extent, it is the step);
-//! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. Everything else
+//! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. The number of
+//! the group that a tile lies in, `k / G` of a loop by steps that divide `G`, is that of each of its elements, whatever the step is. Everything else
 //! is refused, for another choice could give another result. So is what a loop over tiles carries from one to the next (`carried`), unless it is a sum or an extreme.
 
 mod carried;
+mod groups;
 mod uniform;
 
 use super::parameters::Auto;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;
+use groups::{divides, group_of};
 use std::collections::BTreeSet;
 use tilec_ir::changes::changes;
 use tilec_ir::codes;
@@ -50,6 +53,8 @@ struct Depends<'k> {
     /// By how much variables of loops grow.
     steps: SecondaryMap<Value, Option<Expr>>,
     chosen: SecondaryMap<Value, Option<Chosen>>,
+    /// The window that the statement copies, and the extents of its tile.
+    copied: Option<(Expr, Vec<Extent>)>,
     /// Variables that do not move on by this parameter.
     refused: BTreeSet<(Value, Value)>,
     wrong: Vec<Diagnostic>,
@@ -95,9 +100,15 @@ fn parts(k: &Kernel, e: Expr) -> (Option<Expr>, i64) {
 
 /// Reports what depends on the value of a parameter to choose.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
-    let (loops, steps) = (LoopEnds::of(k), SecondaryMap::new());
-    let mut depends =
-        Depends { k, loops, steps, chosen: SecondaryMap::new(), refused: BTreeSet::new(), wrong: Vec::new() };
+    let mut depends = Depends {
+        k,
+        loops: LoopEnds::of(k),
+        steps: SecondaryMap::new(),
+        chosen: SecondaryMap::new(),
+        copied: None,
+        refused: BTreeSet::new(),
+        wrong: Vec::new(),
+    };
     for &p in &k.const_params {
         depends.chosen[p] = match k.values[p].def {
             ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. }) => {
@@ -174,16 +185,17 @@ impl Depends<'_> {
         Chosen { what, ..chosen }
     }
 
-    /// Whether a precondition says `extent % size == 0`.
+    /// Whether preconditions say `extent % size == 0`.
     fn divides(&self, size: Expr, extent: Expr) -> bool {
+        divides(self.k, size, extent)
+    }
+
+    /// Whether an index is the number of a group of elements of which a tile never has those of two: `k / G` where `k` counts from 0 by steps that divide `G`.
+    fn is_group(&self, e: Expr) -> bool {
         let k = self.k;
-        k.requires.iter().any(|&e| match &k.exprs[e] {
-            ExprData::Op { op: Op::Eq, args } if k.as_int(args[1]) == Some(0) => match &k.exprs[args[0]] {
-                ExprData::Op { op: Op::Rem, args } => same_expr(k, args[0], extent) && same_expr(k, args[1], size),
-                _ => false,
-            },
-            _ => false,
-        })
+        let Some((v, group)) = group_of(k, e) else { return false };
+        let position = matches!(self.chosen[v], Some(Chosen { what: What::Position, .. }));
+        position && self.of(group).is_none() && self.steps[v].is_some_and(|step| self.divides(step, group))
     }
 
     /// The choice that an expression depends on, if it does: rather one of which nothing is promised.
@@ -219,8 +231,14 @@ impl Depends<'_> {
                 if attrs.is_prefetch() {
                     return;
                 }
-                self.computed(src, false);
-                self.computed(dst, false);
+                for (e, tile) in [(src, dst), (dst, src)] {
+                    self.copied = match type_of(k, tile) {
+                        Ok(Type::Tile(tile)) => Some((e, tile.shape)),
+                        _ => None,
+                    };
+                    self.computed(e, false);
+                }
+                self.copied = None;
                 [(src, dst), (dst, src)].into_iter().for_each(|(e, tile)| self.moving(e, tile));
                 attrs.when.into_iter().for_each(|e| self.condition(e));
             }
@@ -341,7 +359,7 @@ impl Depends<'_> {
         for (d, range) in view.ranges.iter().enumerate() {
             match *range {
                 Range::At(index) => {
-                    if let Some(chosen) = self.of(index) {
+                    if let Some(chosen) = self.of(index).filter(|_| !self.is_group(index)) {
                         self.refuse(index, chosen, format!("which part of `{name}` this is"));
                     }
                 }
@@ -371,6 +389,15 @@ impl Depends<'_> {
                         self.refuse(e, chosen, format!("where this window of `{name}` ends"));
                     }
                     let Some(chosen) = self.of(start) else { continue };
+                    let fixed = |at: usize| match &self.copied {
+                        Some((copied, shape)) => *copied == e && matches!(shape.get(at), Some(Extent::Known(_))),
+                        None => false,
+                    };
+                    if self.is_group(start)
+                        && dim.and_then(|d| resolved.kept().iter().position(|&x| x == d)).is_some_and(fixed)
+                    {
+                        continue;
+                    }
                     let extent = dim.map(|dim| tensor.shape[dim]);
                     let by_itself = |range: &Covered| {
                         [end, extent].into_iter().flatten().any(|limit| self.reaches(range, limit))

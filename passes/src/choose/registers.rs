@@ -81,6 +81,7 @@ impl Setting<'_> {
             return Code {
                 products: Products::Warpgroups,
                 loaded: loaded.map(sums).max(),
+                computed: self.products().flat_map(|product| product.operands).any(|operand| operand.computed),
                 // Parts of sums that are promoted are added up before.
                 exchanged: self.products().zip(shapes).map(|p| sums(p) / p.1.sums).max().unwrap_or(0),
                 halves: self.products().any(|product| product.acc.size().shares_registers()),
@@ -167,6 +168,11 @@ impl Setting<'_> {
                 continue;
             }
             sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.size());
+            // What is computed is there as it is computed, of what it is computed of, and as the instruction reads it.
+            let extents = product.operands.iter().zip([shape.warp.0, shape.warp.1]);
+            let of_warp =
+                |extent: u64| product.inputs.size().bytes_of(extent * shape.depth).div_ceil(4 * u64::from(WARP));
+            sum += extents.filter(|(operand, _)| operand.computed).map(|(_, extent)| 3 * of_warp(extent)).sum::<u64>();
             let depth = slice(product, shape);
             // Slices are loaded ahead, into registers of their own, if there is an even number of them.
             let copies = if (shape.depth / shape.groups / depth).is_multiple_of(2) { 2 } else { 1 };

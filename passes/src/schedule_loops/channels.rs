@@ -109,7 +109,7 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
             unreachable!("what nobody reads is not fed")
         };
         // An operand goes to registers directly in front of the product: both slots are held from there to the product.
-        let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.load?.0, step.product)));
+        let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.load?.first, step.product)));
         let (first, last) = loaded.unwrap_or((first, last));
         let next_to = |g: &Group| {
             let Some(before) = g.feeds.last() else { return false };

@@ -21,7 +21,8 @@ use tilec_ir::target::WARP;
 /// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
 const IN_TURNS: u64 = 160;
 
-/// Whether products are to be pending: as the schedule says, else where additions would wait for them, or another warpgroup waits for the tensor cores.
+/// Whether products are to be pending: as the schedule says, else where additions or what computes an operand would wait for them, or another warpgroup waits for the
+/// tensor cores.
 pub(super) fn wanted(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -43,7 +44,8 @@ pub(super) fn wanted(
     };
     match (fits, asked) {
         (Ok(step), asked) => {
-            let gains = asked.is_some() || step.part.is_some() || ping_pong(k).is_some();
+            let computed = step.load.as_ref().is_some_and(|load| !load.of.is_empty());
+            let gains = asked.is_some() || step.part.is_some() || computed || ping_pong(k).is_some();
             if gains {
                 let message = format!(
                     "products of a step are pending while those of the next are issued, on two of the {slots} slots"
@@ -87,10 +89,13 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     }
     let words = |v: Value| known_elem(k, v).bytes_of(tile_shape(k, v).iter().product()) / 4;
     let warps = consumer_warps(k);
-    let (sums, fragment) = (words(step.sums), step.load.map_or(0, |(_, v)| words(v)));
+    let (sums, fragment) = (words(step.sums), step.load.as_ref().map_or(0, |load| words(load.tile)));
+    // What the operand is computed of is gone when products run.
+    let read: u64 = step.load.iter().flat_map(|load| &load.of).map(|&v| words(v)).sum();
     let parts = if step.part.is_some() { 3 } else { 1 };
-    let tiles = (parts * sums + 2 * fragment) / u64::from(warps.max(1) * WARP);
+    let threads = u64::from(warps.max(1) * WARP);
+    let tiles = (parts * sums + 2 * fragment) / threads;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
-    tiles <= most && tiles + ADDRESSES <= own
+    tiles <= most && tiles + read / threads + ADDRESSES <= own
 }

@@ -18,8 +18,9 @@
 
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
+use crate::analysis::views::memory_views;
 use crate::select_mma::operands::{known, operand_name};
-use crate::select_mma::slices::{declare, insert_at};
+use crate::select_mma::slices::{declare, declare_at, insert_at};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -44,7 +45,12 @@ fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
     }
     let elem = type_of(k, e).ok().and_then(|t| known(t.elem())).expect("an operand has an element type");
     let shape = fixed_shape(k, e).expect("an operand has extents");
-    let tile = declare(k, s, &format!("{}_{}", first_tile(k, e), elem.name()), elem, &shape, span);
+    let name = format!("{}_{}", first_tile(k, e), elem.name());
+    // What is computed of buffers is that of an iteration, which `expand` may do ahead in another tile.
+    let tile = match memory_views(k, e).is_empty() {
+        true => declare(k, s, &name, elem, &shape, span),
+        false => declare_at(k, place_of(k, s), &name, elem, &shape, span),
+    };
     // The copy rounds as the conversion does.
     let source = match k.exprs[e] {
         ExprData::Cast { arg, .. } => arg,
@@ -66,7 +72,7 @@ fn first_tile(k: &Kernel, e: Expr) -> String {
 
 /// Whether fragments of an operand of a product of warps, the instruction's first or second, come from registers of a tile: no lane repeats
 /// what another has.
-pub(super) fn keeps(row: &AtomRow, first: bool) -> bool {
+pub(crate) fn keeps(row: &AtomRow, first: bool) -> bool {
     let variants = if first { row.a } else { row.b };
     row.sums() && variants.iter().all(|f| !f.lane.contains(&Bit::Same))
 }

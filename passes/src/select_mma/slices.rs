@@ -43,6 +43,22 @@ pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &
     value
 }
 
+/// Declares a register tile at a place in a block, for what follows there.
+pub(crate) fn declare_at(
+    k: &mut Kernel,
+    at: (Block, usize),
+    name: &str,
+    elem: Elem,
+    shape: &[u64],
+    span: Span,
+) -> Value {
+    let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
+    let value = k.value(name, span, ValueDef::Var(TileTy::registers(ElemRef::Known(elem), shape, None)));
+    let decl = k.stmt(StmtData::Var { value, init: None }, span);
+    insert_at(k, at, vec![decl]);
+    value
+}
+
 /// Inserts statements at a place in a block.
 pub(crate) fn insert_at(k: &mut Kernel, (block, index): (Block, usize), new: Vec<Stmt>) {
     k.blocks[block].splice(index..index, new);

@@ -18,6 +18,7 @@
 mod gathered;
 mod share;
 
+use super::apart;
 use super::in_roles;
 use super::settle::{Decided, settle};
 use super::sources::{self, Loads, Product, product_of};
@@ -84,10 +85,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
     if let Some(refused) = by_hand(k, &stmts, &products) {
         return none(k, cx, refused, &products).map(Some);
     }
-    for p in &mut products {
-        from_registers::name(k, p.s, &mut p.mma);
-        k.exprs[p.src] = ExprData::Mma(p.mma);
-    }
+    products.iter_mut().for_each(|p| computed_operands(k, p));
     let before = k.clone();
     let mut first = None;
     for converting in [true, false] {
@@ -182,7 +180,10 @@ pub(crate) fn stand_alone(k: &Kernel) -> bool {
 /// Whether all products of a specialised kernel are wgmma, in whatever tile, each in a loop that does nothing but add it up on what producer warps bring; and how
 /// they are computed.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
-    let mut products: Vec<Product> = all_stmts(k, k.body).into_iter().filter_map(|s| product_of(k, s)).collect();
+    let mut k = k.clone();
+    let mut products: Vec<Product> = all_stmts(&k, k.body).into_iter().filter_map(|s| product_of(&k, s)).collect();
+    products.iter_mut().for_each(|p| computed_operands(&mut k, p));
+    let k = &k;
     if !stand_alone(k) {
         return None;
     }
@@ -193,7 +194,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     }
     allowed(k, options).ok()?;
     let loads = sources::plan(k, options, &products, true).ok()?;
-    let last = products.last()?;
+    let last = *products.last()?;
     let preferred = last.mma.swap || stored_column_major(k, last.acc);
     let (mut loaded, buffers) = (k.clone(), sources::buffers(k, &products));
     sources::load(&mut loaded, &mut products, &loads);
@@ -204,8 +205,17 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     if feeds.iter().any(|f| written(&loaded, f.fill)) {
         return None;
     }
-    let load = loads.of.last().copied().flatten();
-    Some(Way { swap: load.map_or(preferred, |l| l.second), registers: load.is_some() })
+    let load = loads.of.last().copied().flatten().map(|load| load.second);
+    let computed = [last.mma.a, last.mma.b].iter().position(|&e| plain_var(k, e).is_some()).map(|i| i == 1);
+    let second = load.or(computed);
+    Some(Way { swap: second.unwrap_or(preferred), registers: second.is_some() })
+}
+
+/// Has the operands of a product that are expressions computed into register tiles, and what they read loaded into others.
+fn computed_operands(k: &mut Kernel, p: &mut Product) {
+    from_registers::name(k, p.s, &mut p.mma);
+    k.exprs[p.src] = ExprData::Mma(p.mma);
+    apart::read(k, &p.mma);
 }
 
 /// A product whose sums the instruction would keep in fewer bits than its accumulator has.
@@ -295,7 +305,13 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
             Ok(feeds) if feeds.iter().all(|f| f.how == feeds::How::Tensor && !written(k, f.fill)) => {
                 found.extend(feeds)
             }
-            Ok(_) => {}
+            Ok(feeds) => {
+                let why = feeds.iter().find_map(|f| f.refused.clone());
+                if let Some(refused) = why.filter(|_| !feeds.iter().any(|f| written(k, f.fill))) {
+                    let what = format!("the threads that multiply fill `{}`", k.values[buffer].name);
+                    refused.say(k, cx, &what, (FastPath::Producer, sources::fills(k, buffer)));
+                }
+            }
             Err(refused) => {
                 let name = &k.values[buffer].name;
                 let what = format!("the threads that multiply fill `{name}`");

@@ -22,15 +22,24 @@ pub(super) fn check(
 ) -> Result<Atom, Reported> {
     let (row, target) = (atom.row(), cx.options.target);
     let (m, n, kk) = row.log2_shape;
-    let why = if !target.at_least(row.first) {
-        format!("`{}` came with {}, the target is {}", row.name, row.first.name(), target.name())
-    } else if row.types_for(inputs, acc).is_none() {
+    exists(cx, span, atom)?;
+    let why = if row.types_for(inputs, acc).is_none() {
         format!("`{}` has no {inputs} inputs with {} accumulation", row.name, acc.name())
     } else if wm < 1 << m || wn < 1 << n || k_extent < 1 << kk {
         format!("`{}` does not fit a {wm}x{wn} warp tile and a reduction of {k_extent}", row.name)
     } else {
         return Ok(atom);
     };
+    Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, why).with_note(available(target))))
+}
+
+/// Refuses a written instruction that the target does not have.
+pub(super) fn exists(cx: &mut Cx<'_>, span: Span, atom: Atom) -> Result<(), Reported> {
+    let (row, target) = (atom.row(), cx.options.target);
+    if target.at_least(row.first) {
+        return Ok(());
+    }
+    let why = format!("`{}` came with {}, the target is {}", row.name, row.first.name(), target.name());
     Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, why).with_note(available(target))))
 }
 

@@ -6,7 +6,7 @@
 
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::uses::{all_stmts, for_each_ref};
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, tile_shape};
 use crate::choose::Card;
 use crate::{Cx, thread_fills};
 use tilec_ir::cluster::{self, Uniform};
@@ -14,7 +14,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
-use tilec_ir::layout::hardware::{Exchange, PERIOD};
+use tilec_ir::layout::hardware::{Exchange, PERIOD, boxes};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ViewDim, let_init, resolve_view, same_product};
 
@@ -289,6 +289,15 @@ pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     index::int(&OfKernel::new(k, size), e)
 }
 
+/// Whether the tile of a tensor copy has as many whole parts as blocks share it: each asks for a part of the rows of its boxes.
+fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tensor copy") };
+    let to = resolve_view(k, dst).expect("a tensor copy fills a slot").base;
+    let layout = k.tile_ty(to).and_then(|tile| tile.smem_layout.clone());
+    let boxes = layout.zip(elem_of(k, to)).and_then(|(layout, elem)| boxes(&layout, &tile_shape(k, to), elem.size()));
+    boxes.is_some_and(|boxes| boxes.extents.get(1).is_some_and(|&rows| rows.is_multiple_of(PERIOD * blocks)))
+}
+
 /// Lets the blocks of a cluster share the copies under `block` whose windows are the same in all of them.
 pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     if cluster::blocks(k) == 1 {
@@ -301,6 +310,14 @@ pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
         let Some(from) = resolve_view(k, src).filter(|_| attrs.is_tensor()) else { continue };
         let apart = same.window(&from);
         if apart != same.all() {
+            if !has_parts(k, s, cluster::blocks(k).unsigned_abs() >> apart.count_ones()) {
+                let name = &k.values[from.base].name;
+                let message = format!(
+                    "each block of a cluster loads `{name}` for itself: a share of the tile would have fewer than {PERIOD} rows"
+                );
+                cx.remark(k.stmt_spans[s], message);
+                continue;
+            }
             shared.push(s);
             let (all, name) = (cluster::blocks(k), &k.values[from.base].name);
             let message = match all >> apart.count_ones() {

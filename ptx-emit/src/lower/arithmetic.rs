@@ -4,6 +4,7 @@ use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::ops::Op;
+use tilec_ir::types::Elem;
 
 /// The instruction that an operator on numbers is, where it is one on every target; words without signs differ from those with in some.
 pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
@@ -111,6 +112,30 @@ pub(super) fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> 
 }
 
 impl Lower<'_> {
+    /// An operation on pairs, rounded to nearest and never fused with another.
+    pub(super) fn operation(&mut self, op: Op, elem: Elem, a: Reg, b: Reg) -> Reg {
+        if elem == Elem::F16 {
+            let op = match op {
+                Op::Add => P::AddRnF16x2,
+                Op::Sub => P::SubRnF16x2,
+                Op::Mul => P::MulRnF16x2,
+                _ => unreachable!("an operation on pairs"),
+            };
+            return self.emit.def(Class::B32, op, [a.into(), b.into()]);
+        }
+        // `a + b` is `1 a + b`, `a - b` is `-1 b + a`, and `a b` is `a b - 0`, which keeps the sign of a zero.
+        let (x, factor, y) = match op {
+            Op::Add => (a, Some(0x3f80_3f80), Some(b)),
+            Op::Sub => (b, Some(0xbf80_bf80), Some(a)),
+            Op::Mul => (a, None, None),
+            _ => unreachable!("an operation on pairs"),
+        };
+        let literal = |lower: &mut Self, bits: i64| lower.emit.pure(Class::B32, P::MovB32, [Operand::Imm(bits)]);
+        let factor = factor.map_or(b, |bits| literal(self, bits));
+        let y = y.unwrap_or_else(|| literal(self, 0x8000_8000));
+        self.emit.def(Class::B32, P::FmaRnBf16x2, [x.into(), factor.into(), y.into()])
+    }
+
     pub(super) fn arithmetic(&mut self, op: Op, (class, unsigned): (Class, bool), xs: &[Reg]) -> Option<Reg> {
         let srcs: Vec<Operand> = xs.iter().map(|&r| r.into()).collect();
         let instr = match (op, class) {

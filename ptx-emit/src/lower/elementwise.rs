@@ -184,6 +184,9 @@ impl Lower<'_> {
         {
             return Ok(());
         }
+        if self.in_pairs(tile, e)? {
+            return Ok(());
+        }
         let scope = Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() };
         let mut operands = self.operands(e, &scope, attrs, None)?;
         let mut values = Vec::new();

@@ -10,10 +10,13 @@ use super::tile::Tile;
 use super::windows::Access;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::changes::changes;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, StmtData};
 use tilec_ir::space::Space;
 use tilec_ir::types::Elem;
+use tilec_ir::typing::resolve_view;
 
 /// Elements of a register.
 const PER_REGISTER: usize = 8;
@@ -21,6 +24,22 @@ const PER_REGISTER: usize = 8;
 const PER_HALF: usize = 4;
 
 impl Lower<'_> {
+    /// Whether loads of single bytes are all that changes a register tile: then a register holds one, and nothing puts them together.
+    pub(super) fn loaded_by_bytes(&self, value: Value) -> bool {
+        let k = self.k;
+        let by_bytes = |s: Stmt| match &k.stmts[s] {
+            StmtData::Var { value: own, init } => *own == value && init.is_none(),
+            StmtData::Copy { src, dst, attrs } => {
+                let from = resolve_view(k, *src).is_some_and(|view| view.space(k).is_memory());
+                let whole = matches!(k.exprs[*dst], ExprData::Ref(v) if v == value);
+                from && whole && attrs.vec == Some(2) && !attrs.keep && attrs.is_by_threads()
+            }
+            _ => false,
+        };
+        let mut changing = k.statements().into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, value));
+        changing.all(by_bytes)
+    }
+
     /// Loads windows of 4-bit elements into a tile.
     pub(super) fn load_nibbles(
         &mut self,

@@ -34,7 +34,7 @@ impl Lower<'_> {
             return self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
         };
         let all = [b0, b1, b2, b3];
-        if all.iter().enumerate().all(|(i, &(r, b))| r == b0.0 && b == i) {
+        if bytes.iter().take(4).enumerate().all(|(i, &(r, b))| r == b0.0 && b == i) {
             return b0.0;
         }
         let second = all.iter().map(|b| b.0).find(|&r| r != b0.0).unwrap_or(b0.0);

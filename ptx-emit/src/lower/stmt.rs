@@ -144,7 +144,12 @@ impl Lower<'_> {
                     .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`"),
             ));
         }
-        let Some(tile) = self.new_tile(elem, layout, bits, true) else {
+        let by_bytes = elem.bits() == 4 && layout.value_bits() > 0 && self.loaded_by_bytes(value);
+        let tile = match by_bytes {
+            true => self.new_tile_of_bytes(elem, layout, bits),
+            false => self.new_tile(elem, layout, bits, true),
+        };
+        let Some(tile) = tile else {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };
         self.tiles[value] = Some(tile.clone());

@@ -196,12 +196,18 @@ impl Lower<'_> {
     /// A box of the tensor that begins `start` elements into the window.
     pub(super) fn tensor_box(&mut self, map: &Map, window: &ResolvedView, starts: &[Int], start: &[u64]) -> Operand {
         let kept = window.kept();
+        let per_byte = self.elem(window.base).expect("specialised").size().per_byte();
         let mut at = Vec::new();
-        for &d in &map.dims {
+        for (i, &d) in map.dims.iter().enumerate() {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
             let more = Int::constant(more as i64);
             let x = self.int_op(Op::Add, starts[d], more);
-            let x = x.expect("a coordinate of 31 bits and a box fit 63");
+            let mut x = x.expect("a coordinate of 31 bits and a box fit 63");
+            if i == 0 && per_byte > 1 {
+                // Windows of such tensors begin at multiples of 16 bytes (`tensor_copies`).
+                let unit = Int::constant(i64::from(per_byte));
+                x = self.int_op(Op::Div, x, unit).expect("a quotient is no larger");
+            }
             at.push(self.in32(x));
         }
         let map = self.map_address(map.param);

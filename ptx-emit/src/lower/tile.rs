@@ -15,7 +15,8 @@ pub(super) struct Tile {
     pub(super) regs: Vec<Reg>,
     pub(super) held: Held,
     /// Elements per register: two of 16 bits, four of 8 bits or eight of 4, which value bit 0 (and 1, and 2) tell apart, lowest first. 1 if
-    /// elements are wider, or a thread owns one. A thread that owns fewer has a part of a register of them.
+    /// elements are wider, or a thread owns one. A thread that owns fewer has a part of a register of them. Of elements of four bits that are loaded byte by byte
+    /// there are two.
     pub(super) per_register: usize,
 }
 

@@ -15,10 +15,26 @@ use tilec_ir::types::Elem;
 impl Lower<'_> {
     /// Fresh registers for a tile. `None` if the element type has no register form yet.
     pub(super) fn new_tile(&mut self, elem: Elem, layout: RegLayout, dim_bits: Dims, mutable: bool) -> Option<Tile> {
+        let n = 1usize << layout.value_bits();
+        let per_register = if n > 1 { (32 / elem.bits() as usize).max(1) } else { 1 };
+        self.new_tile_in(elem, layout, dim_bits, (mutable, per_register))
+    }
+
+    /// The same of elements of four bits, with a register for each byte.
+    pub(super) fn new_tile_of_bytes(&mut self, elem: Elem, layout: RegLayout, dim_bits: Dims) -> Option<Tile> {
+        self.new_tile_in(elem, layout, dim_bits, (true, 2))
+    }
+
+    fn new_tile_in(
+        &mut self,
+        elem: Elem,
+        layout: RegLayout,
+        dim_bits: Dims,
+        (mutable, per_register): (bool, usize),
+    ) -> Option<Tile> {
         let class = class_of(elem)?;
         let held = Held::of(&layout, dim_bits.extents())?;
         let n = 1usize << layout.value_bits();
-        let per_register = if n > 1 { (32 / elem.bits() as usize).max(1) } else { 1 };
         let class = if per_register > 1 { Class::B32 } else { class };
         let count = n.div_ceil(per_register);
         let regs = (0..count).map(|_| if mutable { self.emit.mutable(class) } else { self.emit.reg(class) }).collect();

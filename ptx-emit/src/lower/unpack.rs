@@ -1,4 +1,4 @@
-//! Elements of four bits as 16-bit floats, two in three instructions.
+//! Elements of four bits as 16-bit floats, two in three instructions, and bytes, two in two to six.
 //!
 //! Bits that are put below the exponent of a power of two are added to it: `0x6400 | n` is 1024 + n in f16, `0x4300 | n` is 128 + n in bf16. What is too much is
 //! subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al., "MARLIN", 2024). In f16 the upper half of a byte is taken where it
@@ -9,14 +9,27 @@ use super::state::Lower;
 use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::ops::Op;
 use tilec_ir::types::Elem;
 
-/// `a & b | c` as a truth table of `lop3`.
+/// `a & b | c` and `a & b ^ c` as truth tables of `lop3`.
 const AND_OR: i64 = 0xea;
+const AND_XOR: i64 = 0x6a;
+
+/// What the bits of a number of four bits are more than the number, twice and negative: 1024 in f16, 128 in bf16, and 8 if the number has a sign, whose
+/// highest bit was turned over.
+fn back(of: Elem, to: Elem) -> Operand {
+    let half = if to == Elem::F16 { 0xe400 } else { 0xc300 };
+    let half = if of == Elem::I4 { half | 8 } else { half };
+    Operand::Imm(half << 16 | half)
+}
 
 impl Lower<'_> {
     /// Fills `to` with the elements of `from`, which has the same layout, if they are of four bits and whole registers become whole registers of 16-bit floats.
     pub(super) fn unpacked(&mut self, from: &Tile, to: &Tile) -> bool {
+        if self.bytes_unpacked(from, to) {
+            return true;
+        }
         let small = matches!(from.elem, Elem::I4 | Elem::U4) && from.packed() && to.per_register == 2;
         let halves = match to.elem {
             Elem::F16 => true,
@@ -27,6 +40,14 @@ impl Lower<'_> {
             return false;
         }
         let pairs: Vec<usize> = to.registers().collect();
+        if from.per_register == 2 {
+            let less = self.emit.pure(Class::B32, P::MovB32, [back(from.elem, to.elem)]);
+            for pair in pairs {
+                let numbers = self.byte_less(from, pair, (to.elem, less));
+                self.mov(to.regs[pair], numbers);
+            }
+            return true;
+        }
         for pairs in pairs.chunk_by(|a, b| 2 * a / from.per_register == 2 * b / from.per_register) {
             let (mut word, offset) = (from.regs[2 * pairs[0] / from.per_register], from.elem == Elem::I4);
             if offset {
@@ -46,6 +67,79 @@ impl Lower<'_> {
             }
         }
         true
+    }
+
+    /// What is added to the bits of two numbers of a tile of bytes of 4-bit elements ([`byte_less`](Lower::byte_less)), to have them less `numbers`.
+    pub(super) fn less(&mut self, from: &Tile, numbers: Reg, to: Elem) -> Reg {
+        let negative = self.emit.pure(Class::B32, P::MovB32, [back(from.elem, to)]);
+        self.operation(Op::Sub, to, negative, numbers)
+    }
+
+    /// The two numbers of a byte, whose bits stand below an exponent, and `less`, which takes that away.
+    pub(super) fn byte_less(&mut self, from: &Tile, pair: usize, (to, less): (Elem, Reg)) -> Reg {
+        // The upper half goes to the upper half of the word.
+        let spread = self.emit.def(Class::B32, P::MulLoS32, [from.regs[pair].into(), Operand::Imm(0x1001)]);
+        let above = if to == Elem::F16 { 0x6400_6400 } else { 0x4300_4300 };
+        let (above, how) = if from.elem == Elem::I4 { (above ^ 0x0008_0008, AND_XOR) } else { (above, AND_OR) };
+        let operands = vec![spread.into(), Operand::Imm(0x000f_000f), Operand::Imm(above), Operand::Imm(how)];
+        let bits = self.emit.def(Class::B32, P::Lop3B32, operands);
+        self.operation(Op::Add, to, bits, less)
+    }
+
+    /// The same of whole numbers of eight bits: `0x6400 | n` is 1024 + n in f16. In bf16 the lower seven bits are put below the exponent of 128, and the highest one
+    /// makes -256 of the -128 that takes that away.
+    fn bytes_unpacked(&mut self, from: &Tile, to: &Tile) -> bool {
+        let bytes = matches!(from.elem, Elem::I8 | Elem::U8) && from.packed();
+        let halves = match to.elem {
+            Elem::F16 => true,
+            Elem::BF16 => self.target.has_bf16_conversions(),
+            _ => false,
+        };
+        if !bytes || !halves || to.per_register != 2 || from.layout != to.layout {
+            return false;
+        }
+        let signed = from.elem == Elem::I8;
+        let pairs: Vec<usize> = to.registers().collect();
+        for pairs in pairs.chunk_by(|a, b| 2 * a / from.per_register == 2 * b / from.per_register) {
+            let mut word = from.regs[2 * pairs[0] / from.per_register];
+            if signed && to.elem == Elem::F16 {
+                word = self.emit.def(Class::B32, P::XorB32, [word.into(), Operand::Imm(0x8080_8080)]);
+            }
+            for &pair in pairs {
+                let low = 2 * pair % from.per_register;
+                let both = selector([low, 4, low + 1, 4]);
+                let above = if to.elem == Elem::F16 { 0x64 } else { 0 };
+                let moved = self.emit.def(Class::B32, P::PrmtB32, [word.into(), Operand::Imm(above), both]);
+                let number = match to.elem {
+                    // 1; -1024, or -1152.
+                    Elem::F16 => {
+                        self.fused(P::FmaRnF16x2, moved, 0x3c00_3c00, if signed { 0xe480_e480 } else { 0xe400_e400 })
+                    }
+                    _ => self.seven_bits_and_one(moved, signed),
+                };
+                self.mov(to.regs[pair], number);
+            }
+        }
+        true
+    }
+
+    /// Two bytes in halves of a word as bf16.
+    fn seven_bits_and_one(&mut self, halves: Reg, signed: bool) -> Reg {
+        let part = |lower: &mut Self, bits: i64, or: i64| {
+            let operands = vec![halves.into(), Operand::Imm(bits), Operand::Imm(or), Operand::Imm(AND_OR)];
+            lower.emit.def(Class::B32, P::Lop3B32, operands)
+        };
+        let lower = part(self, 0x007f_007f, 0x4300_4300);
+        if signed {
+            let less = part(self, 0x0080_0080, 0xc300_c300);
+            return self.operation(Op::Add, Elem::BF16, lower, less);
+        }
+        // 0x80 times 0x86 is 128.
+        let highest = self.emit.def(Class::B32, P::AndB32, [halves.into(), Operand::Imm(0x0080_0080)]);
+        let highest = self.emit.def(Class::B32, P::MulLoS32, [highest.into(), Operand::Imm(0x86)]);
+        let back = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0xc300_c300)]);
+        let lower = self.operation(Op::Add, Elem::BF16, lower, back);
+        self.operation(Op::Add, Elem::BF16, lower, highest)
     }
 
     /// The two numbers of a byte in f16, less 8 if `offset`.

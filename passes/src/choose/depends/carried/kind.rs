@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Begin {
         negative: bool,
     },
+    /// A number for each group of positions, which has that of the tile's group: `scale[k / G]`.
+    Group,
     /// The numbers of the tile's elements along a dimension, and a number that does not change.
     Number {
         axis: u32,
@@ -124,7 +126,7 @@ impl Kind {
             Kind::Each { axes, pad } => Kind::Each { axes: (axes & 1) << 1 | axes >> 1 & 1, pad },
             Kind::Share { axes, pad, scale } => Kind::Share { axes: (axes & 1) << 1 | axes >> 1 & 1, pad, scale },
             Kind::Number { axis, negative } => Kind::Number { axis: 1 - axis.min(1), negative },
-            Kind::Zero | Kind::Fixed | Kind::Part(_) => self,
+            Kind::Zero | Kind::Fixed | Kind::Group | Kind::Part(_) => self,
             _ => mixed(&[self]),
         }
     }
@@ -140,18 +142,19 @@ pub(super) fn elementwise(kinds: &[Kind], pad: Pad) -> Kind {
     let mut all = None;
     for &kind in kinds {
         match kind {
-            Kind::Zero | Kind::Fixed => {}
+            Kind::Zero | Kind::Fixed | Kind::Group => {}
             Kind::Each { axes, .. } if all.is_none_or(|all| all == axes) => all = Some(axes),
             _ => return mixed(kinds),
         }
     }
-    all.map_or(Kind::Fixed, |axes| Kind::Each { axes, pad })
+    let alone = if kinds.contains(&Kind::Group) { Kind::Group } else { Kind::Fixed };
+    all.map_or(alone, |axes| Kind::Each { axes, pad })
 }
 
 pub(super) fn negated(a: Kind) -> Kind {
     let pad = a.pad().negated();
     match a {
-        Kind::Zero | Kind::Fixed | Kind::Part(ReduceOp::Sum) => a,
+        Kind::Zero | Kind::Fixed | Kind::Group | Kind::Part(ReduceOp::Sum) => a,
         Kind::Part(ReduceOp::Maximum) => Kind::Part(ReduceOp::Minimum),
         Kind::Part(ReduceOp::Minimum) => Kind::Part(ReduceOp::Maximum),
         Kind::Begin { negative } => Kind::Begin { negative: !negative },

@@ -1,5 +1,6 @@
 //! What expressions are to a loop over tiles.
 
+use super::super::groups::{divides, group_of};
 use super::super::uniform::is_uniform;
 use super::kind::{Kind, elementwise, extreme, matrix_product, mixed};
 use super::pad::Pad;
@@ -33,6 +34,7 @@ impl Tiles<'_> {
                 }
             }
             ExprData::Ref(v) => self.kinds.get(v).copied().unwrap_or(Kind::Fixed),
+            ExprData::Op { .. } if self.is_group(e) => Kind::Group,
             ExprData::Op { op, args } => {
                 let kind = self.operator(e, *op, args);
                 self.beside(kind, args)
@@ -85,6 +87,12 @@ impl Tiles<'_> {
             },
             ExprData::View(_) => mixed(&k.children(e).into_iter().map(|child| self.of(child)).collect::<Vec<_>>()),
         }
+    }
+
+    /// Whether an index is the number of the group that the tile lies in.
+    fn is_group(&self, e: Expr) -> bool {
+        let of_loop = group_of(self.k, e).filter(|&(v, _)| v == self.var && !self.numbers);
+        of_loop.is_some_and(|(_, group)| divides(self.k, self.size, group))
     }
 
     /// What an operand is that has another shape.
@@ -239,7 +247,7 @@ impl Tiles<'_> {
                 _ => Kind::Zero,
             };
             match (self.start(dim), kept.iter().position(|&at| at == d)) {
-                (Kind::Zero | Kind::Fixed, _) if end.is_fixed() => {}
+                (Kind::Zero | Kind::Fixed | Kind::Group, _) if end.is_fixed() => {}
                 (Kind::Begin { negative: false }, Some(at)) if end.is_fixed() => {
                     let extent = shape.as_ref().and_then(|shape| shape.get(at));
                     if view.space(self.k).has_bounds()
@@ -296,6 +304,7 @@ impl Tiles<'_> {
             Kind::Fixed if axes == 0 && self.stored.iter().any(|stored| stored.base == view.base) => {
                 Kind::Other { carried: true }
             }
+            Kind::Fixed if axes == 0 && view.dims.iter().any(|dim| self.start(dim) == Kind::Group) => Kind::Group,
             Kind::Fixed if axes == 0 => base,
             Kind::Fixed => Kind::Each { axes, pad: Pad::ZERO },
             Kind::Each { axes: own, .. } if axes == 0 && kept.len() == view.dims.len() => {
@@ -360,7 +369,7 @@ pub(super) fn converted(kind: Kind, from: ElemRef, to: ElemRef) -> Kind {
     match kind {
         _ if is_wider(from, to) => kind,
         Kind::Part(ReduceOp::Sum) | Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) => mixed(&[kind]),
-        Kind::Zero | Kind::Fixed | Kind::Part(_) => kind,
+        Kind::Zero | Kind::Fixed | Kind::Group | Kind::Part(_) => kind,
         Kind::Each { axes, pad } if to_integer => Kind::Each { axes, pad: pad.growing(f64::round_ties_even) },
         _ if to_integer => mixed(&[kind]),
         _ => kind,

@@ -1,0 +1,96 @@
+//! What a computed operand reads, in register tiles of its own.
+//!
+//! An operand that is computed in registers may read several windows of shared memory, each with its own order and its own width: weights beside a row of
+//! scales. Each of them is copied to a register tile in front:
+//!
+//! ```text
+//! copy w -> w_read
+//! copy s -> s_read
+//! copy cast<f32>(w_read) * s_read -> b
+//! ```
+//!
+//! So each is read as wide as it lies, what repeats is read once, and layouts are inferred for each.
+
+use crate::analysis::uses::{all_stmts, place_of};
+use crate::analysis::views::plain_var;
+use crate::analysis::width::known_elem;
+use crate::select_mma::slices::{declare_at, insert_at};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Reads what the operands of a product are computed of into tiles of their own, in front of the statements that compute them.
+pub(super) fn read(k: &mut Kernel, mma: &Mma) {
+    for e in [mma.a, mma.b] {
+        let inner = match k.exprs[e] {
+            ExprData::Transpose(inner) => inner,
+            _ => e,
+        };
+        let Some(tile) = plain_var(k, inner) else { continue };
+        for s in all_stmts(k, k.body) {
+            if let Some(src) = computes(k, s, tile) {
+                split(k, s, src);
+            }
+        }
+    }
+}
+
+/// The expression that a statement computes a register tile of.
+fn computes(k: &Kernel, s: Stmt, tile: Value) -> Option<Expr> {
+    match k.stmts[s] {
+        StmtData::Copy { src, dst, ref attrs } => {
+            let plain = attrs.is_by_threads() && !attrs.keep && attrs.when.is_none() && attrs.fill.is_none();
+            (plain && plain_var(k, dst) == Some(tile)).then_some(src)
+        }
+        StmtData::Assign { dst, src } => (dst == tile).then_some(src),
+        StmtData::Var { value, init } => init.filter(|_| value == tile),
+        _ => None,
+    }
+}
+
+/// Copies the windows of shared memory in `e`, if it is more than one of them and conversions, to tiles in front of `s`.
+fn split(k: &mut Kernel, s: Stmt, e: Expr) {
+    if window(k, converted(k, e)).is_some() {
+        return;
+    }
+    let mut windows = Vec::new();
+    find(k, e, &mut windows);
+    for at in windows {
+        let span = k.expr_spans[at];
+        let view = resolve_view(k, at).expect("a window was found");
+        let Some(shape) = fixed_shape(k, at) else { continue };
+        let (elem, name) = (known_elem(k, view.base), format!("{}_read", k.values[view.base].name));
+        let place = place_of(k, s);
+        let tile = declare_at(k, place, &name, elem, &shape, span);
+        let src = k.expr(k.exprs[at].clone(), span);
+        let dst = k.value_ref(tile, span);
+        let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+        let place = place_of(k, s);
+        insert_at(k, place, vec![copy]);
+        k.exprs[at] = ExprData::Ref(tile);
+    }
+}
+
+/// What is converted.
+fn converted(k: &Kernel, e: Expr) -> Expr {
+    match k.exprs[e] {
+        ExprData::Cast { arg, .. } => converted(k, arg),
+        _ => e,
+    }
+}
+
+/// A window of shared memory that an expression is.
+fn window(k: &Kernel, e: Expr) -> Option<Expr> {
+    let view = resolve_view(k, e)?;
+    matches!(k.values[view.base].def, ValueDef::Smem(_)).then_some(e)
+}
+
+fn find(k: &Kernel, e: Expr, out: &mut Vec<Expr>) {
+    if let Some(e) = window(k, e) {
+        out.push(e);
+    } else if resolve_view(k, e).is_none() {
+        for child in k.children(e) {
+            find(k, child, out);
+        }
+    }
+}

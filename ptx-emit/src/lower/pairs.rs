@@ -1,0 +1,208 @@
+//! Expressions of 16-bit floats two elements at a time, where that changes no result.
+//!
+//! Elements are computed in f32 and rounded where they are stored (`docs/numerics.md`). An instruction on pairs rounds to 16 bits after each operation. That is the
+//! same where all operands are numbers of the 16-bit type, and every result but the last is one, too:
+//!
+//! * sums and products of whole numbers that the type holds exactly: 4-bit weights less their zero points;
+//! * a last product of such a whole number and a number of the type, or of two numbers of f16: f32 holds it exactly, so it is rounded once either way.
+//!
+//! f16 has whole numbers up to 2^11, bf16 up to 2^8. A product of two bf16 may have an exponent that f32 does not have.
+
+use super::operands::{Operands, repeated_elements};
+use super::scope::Scope;
+use super::state::Lower;
+use super::tile::Tile;
+use crate::inst::{Class, Operand, Reg};
+use crate::ops::Op as P;
+use std::collections::BTreeMap;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::type_of;
+
+/// What is known of numbers that a 16-bit type holds exactly.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Exact {
+    /// Whole numbers from one to the other.
+    Whole(i64, i64),
+    /// Any numbers of the type.
+    Numbers,
+}
+
+/// The whole numbers that a type has without gaps.
+fn limit(elem: Elem) -> i64 {
+    if elem == Elem::F16 { 1 << 11 } else { 1 << 8 }
+}
+
+/// What is known of an expression, if all its values are numbers of `elem`.
+fn exact(k: &Kernel, e: Expr, elem: Elem) -> Option<Exact> {
+    let whole = |lo: i64, hi: i64| (lo >= -limit(elem) && hi <= limit(elem)).then_some(Exact::Whole(lo, hi));
+    match &k.exprs[e] {
+        ExprData::Int(x) => whole(*x, *x),
+        ExprData::Float(bits) if f64::from_bits(*bits).fract() == 0.0 => {
+            let x = f64::from_bits(*bits);
+            if x == 0.0 && x.is_sign_negative() { Some(Exact::Numbers) } else { whole(x as i64, x as i64) }
+        }
+        ExprData::Cast { elem: ElemRef::Known(to), arg } if *to == Elem::F32 || *to == elem => exact(k, *arg, elem),
+        ExprData::Op { op, args } if type_of(k, e).ok()?.elem()? == ElemRef::Known(Elem::F32) => {
+            let &[a, b] = &args[..] else { return None };
+            let (Exact::Whole(a, b), Exact::Whole(c, d)) = (exact(k, a, elem)?, exact(k, b, elem)?) else {
+                return None;
+            };
+            match op {
+                Op::Add => whole(a + c, b + d),
+                Op::Sub => whole(a - d, b - c),
+                Op::Mul => {
+                    let ends = [a * c, a * d, b * c, b * d];
+                    whole(*ends.iter().min()?, *ends.iter().max()?)
+                }
+                _ => None,
+            }
+        }
+        ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Var(_)) => match type_of(k, e).ok()?.elem()? {
+            ElemRef::Known(Elem::U4) => whole(0, 15),
+            ElemRef::Known(Elem::I4) => whole(-8, 7),
+            ElemRef::Known(Elem::U8) => whole(0, 255),
+            ElemRef::Known(Elem::I8) => whole(-128, 127),
+            ElemRef::Known(own) if own == elem || matches!(own, Elem::E4M3 | Elem::E5M2) => Some(Exact::Numbers),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether an expression that is stored as `elem` may be computed in pairs.
+fn computable(k: &Kernel, e: Expr, elem: Elem) -> bool {
+    let ExprData::Op { op, args } = &k.exprs[e] else { return false };
+    match (op, &args[..]) {
+        (Op::Mul, &[a, b]) => match (exact(k, a, elem), exact(k, b, elem)) {
+            (Some(Exact::Numbers), Some(Exact::Numbers)) => elem == Elem::F16,
+            (Some(_), Some(_)) => true,
+            _ => false,
+        },
+        _ => exact(k, e, elem).is_some(),
+    }
+}
+
+/// The pairs that a statement has computed.
+struct Pairs<'a> {
+    elem: Elem,
+    operands: &'a Operands,
+    /// Tiles of other types, as tiles of this one.
+    converted: BTreeMap<Value, Tile>,
+    /// Numbers that are subtracted from elements of four bits, and what is added to the bits of these.
+    less: BTreeMap<Reg, Reg>,
+    /// What is the same for several pairs, by the elements of its tile.
+    repeated: BTreeMap<(Value, [usize; 2]), Reg>,
+}
+
+impl Lower<'_> {
+    /// Computes a tile of packed 16-bit floats in pairs; whether it could be.
+    pub(super) fn in_pairs(&mut self, tile: &Tile, e: Expr) -> Result<bool, Reported> {
+        let able = match tile.elem {
+            Elem::F16 => true,
+            Elem::BF16 => self.target.has_bf16_conversions(),
+            _ => false,
+        };
+        let whole = tile.packed() && tile.registers().all(|r| tile.held.has(2 * r) && tile.held.has(2 * r + 1));
+        if !able || !whole || !computable(self.k, e, tile.elem) {
+            return Ok(false);
+        }
+        let operands = Operands::new(Scope { layout: tile.layout.clone(), dim_bits: tile.dim_bits.clone() });
+        let mut pairs = Pairs {
+            elem: tile.elem,
+            operands: &operands,
+            converted: BTreeMap::new(),
+            less: BTreeMap::new(),
+            repeated: BTreeMap::new(),
+        };
+        let mut found = Vec::new();
+        for r in tile.registers() {
+            found.push((r, self.two_of(e, [2 * r, 2 * r + 1], &mut pairs)?));
+        }
+        for (r, pair) in found {
+            self.mov(tile.regs[r], pair);
+        }
+        Ok(true)
+    }
+
+    /// Two elements of an expression.
+    fn two_of(&mut self, e: Expr, at: [usize; 2], pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
+        match self.k.exprs[e].clone() {
+            ExprData::Cast { arg, .. } => self.two_of(arg, at, pairs),
+            ExprData::Op { op: Op::Sub, args } if let Some(tile) = self.tile_of_bytes(args[0], pairs) => {
+                let numbers = self.two_of(args[1], at, pairs)?;
+                let less = match pairs.less.get(&numbers) {
+                    Some(&less) => less,
+                    None => self.less(&tile, numbers, pairs.elem),
+                };
+                pairs.less.insert(numbers, less);
+                Ok(self.byte_less(&tile, at[0] / 2, (pairs.elem, less)))
+            }
+            ExprData::Op { op, args } if matches!(op, Op::Add | Op::Sub | Op::Mul) => {
+                let [a, b] = [self.two_of(args[0], at, pairs)?, self.two_of(args[1], at, pairs)?];
+                Ok(self.operation(op, pairs.elem, a, b))
+            }
+            ExprData::Ref(v) => self.two_of_tile(e, v, at, pairs),
+            _ => self.two_numbers(e, at, pairs),
+        }
+    }
+
+    /// A tile of 4-bit elements that an expression is, in bytes and in the layout of the result.
+    fn tile_of_bytes(&self, e: Expr, pairs: &Pairs<'_>) -> Option<Tile> {
+        match self.k.exprs[e] {
+            ExprData::Cast { arg, .. } => self.tile_of_bytes(arg, pairs),
+            _ => {
+                let tile = self.tile_of(e)?;
+                (tile.elem.bits() == 4 && tile.per_register == 2 && tile.layout == pairs.operands.scope.layout)
+                    .then_some(tile)
+            }
+        }
+    }
+
+    /// Two elements of a register tile.
+    fn two_of_tile(&mut self, e: Expr, v: Value, at: [usize; 2], pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
+        let Some(tile) = self.tiles[v].clone() else { return self.two_numbers(e, at, pairs) };
+        if tile.layout == pairs.operands.scope.layout {
+            if tile.elem == pairs.elem {
+                return Ok(tile.regs[at[0] / 2]);
+            }
+            if let Some(converted) = pairs.converted.get(&v) {
+                return Ok(converted.regs[at[0] / 2]);
+            }
+            let to = self.new_tile(pairs.elem, tile.layout.clone(), tile.dim_bits.clone(), true);
+            if let Some(to) = to.filter(|to| self.unpacked(&tile, to)) {
+                let pair = to.regs[at[0] / 2];
+                pairs.converted.insert(v, to);
+                return Ok(pair);
+            }
+            return self.two_numbers(e, at, pairs);
+        }
+        let same = repeated_elements((&tile.layout, &tile.dim_bits), &pairs.operands.scope, &at);
+        let Some([low, high]) = same.and_then(|found| <[usize; 2]>::try_from(found).ok()) else {
+            return self.two_numbers(e, at, pairs);
+        };
+        if let Some(&pair) = pairs.repeated.get(&(v, [low, high])) {
+            return Ok(pair);
+        }
+        let pair = self.two_numbers(e, at, pairs)?;
+        pairs.repeated.insert((v, [low, high]), pair);
+        Ok(pair)
+    }
+
+    /// Two elements, computed one by one.
+    fn two_numbers(&mut self, e: Expr, at: [usize; 2], pairs: &Pairs<'_>) -> Result<Reg, Reported> {
+        let class = self.class_of_expr(e)?;
+        let from = self.elem_of_expr(e);
+        let numbers = self.eval(e, pairs.operands, &at, class)?;
+        let [low, high] = [numbers[0], numbers[1]].map(|x| self.wide_enough(x, from, pairs.elem));
+        if let Some(pair) = self.narrow_pair(low, high, pairs.elem) {
+            return Ok(pair);
+        }
+        let halves = [low, high].map(|x| self.narrow(x, pairs.elem));
+        let [Some(low), Some(high)] = halves else { return Err(self.unsupported(e, "this conversion")) };
+        Ok(self.emit.def(Class::B32, P::PackB32B16, [Operand::Vec(vec![low, high])]))
+    }
+}

@@ -85,6 +85,9 @@ fn types_follow_the_rules() {
         ("w", "a rank-2 window of f16"),
         ("tw[0.., 1..]", "a rank-2 window of f16"),
         ("D * acc", "reg f64[64, 128]"),
+        // A vector repeats along the rows.
+        ("acc + V", "reg f32[64, 128]"),
+        ("D + V", "a rank-2 window of f64"),
         ("alpha * w", "a rank-2 window of f32"),
         ("alpha * p", "reg f32[BM, 128]"),
         ("t * 2.0", "reg T[BM, 128]"),
@@ -102,8 +105,6 @@ fn errors_name_the_rule() {
         ("acc + i", "E0220"),
         ("i + 1.5", "E0220"),
         ("acc + transpose(acc)", "E0221"),
-        ("acc + V", "E0221"),
-        ("D + V", "E0221"),
         ("acc % 2", "E0222"),
         ("sqrt(i)", "E0222"),
         ("exp2(g)", "E0222"),

@@ -270,6 +270,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "cast<f16>(x)",
         "Converts elements, rounded to nearest even; 8-bit types saturate, i32 and u32 keep the bits of each other.",
     ),
+    ("bitcast", "bitcast<u32>(x)", "The same bits as another type of as many: of tiles and scalars."),
     (
         "mma",
         "acc = mma(a, b, acc)",

@@ -8,6 +8,13 @@ use tilec_ir::types::Elem;
 /// `e` of `x`, all numbers of the type, `z`, the same in another order, and `w`, whole numbers of `whole`.
 fn program(elem: Elem, whole: &str, e: &str) -> String {
     let t = elem.name();
+    // All numbers of the type.
+    let (count, least) = match whole {
+        "i4" => (16, -8),
+        "u4" => (16, 0),
+        "i8" => (256, -128),
+        _ => (256, 0),
+    };
     format!(
         "kernel f(X: gmem {t}[N], Y: gmem {t}[N]) where N % {TILE} == 0 grid (b: N / {TILE}) {{
             var x = reg {t}[{TILE}]
@@ -15,7 +22,7 @@ fn program(elem: Elem, whole: &str, e: &str) -> String {
             var y = reg {t}[{TILE}]
             copy X[b * {TILE}..] -> x
             copy X[(b * {TILE} * 37 + {TILE} * 11) % N..] -> z
-            let w = cast<{whole}>(iota(x, 0) % 16 - select(iota(x, 0) % 3 == 0, 8, 0))
+            let w = cast<{whole}>(iota(x, 0) * 7 % {count} + {least})
             var v = reg {whole}[{TILE}] = w
             copy {e} -> y
             copy y -> Y[b * {TILE}..]
@@ -31,8 +38,14 @@ fn same(a: &Number, b: &Number) -> bool {
 #[test]
 fn pairs_are_rounded_as_numbers_are() {
     let input: Vec<u64> = (0..1 << 16).collect();
-    let of_all =
-        ["(cast<f32>(v) - 3.0) * x", "x * cast<f32>(v)", "x * (2.0 - cast<f32>(v) * 3.0)", "cast<f32>(v) + 5.0"];
+    let of_all = [
+        "(cast<f32>(v) - 3.0) * x",
+        "x * cast<f32>(v)",
+        "x * (2.0 - cast<f32>(v) * 3.0)",
+        "cast<f32>(v) + 5.0",
+        "cast<f32>(v) - 201.0",
+        "(cast<f32>(v) - 129.0) * x",
+    ];
     for elem in [Elem::F16, Elem::BF16] {
         let products = if elem == Elem::F16 { &["x * z", "z * x"][..] } else { &[] };
         for (whole, e) in

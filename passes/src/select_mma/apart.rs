@@ -9,7 +9,8 @@
 //! copy cast<f32>(w_read) * s_read -> b
 //! ```
 //!
-//! So each is read as wide as it lies, what repeats is read once, and layouts are inferred for each.
+//! So each is read as wide as it lies, what repeats is read once, and layouts are inferred for each. Operands of which no element comes from shared memory but those that
+//! repeat stay as they are.
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
@@ -55,6 +56,11 @@ fn split(k: &mut Kernel, s: Stmt, e: Expr) {
     }
     let mut windows = Vec::new();
     find(k, e, &mut windows);
+    // Rows of numbers beside tiles in registers are read where they are needed: they would take registers.
+    let shape = fixed_shape(k, e);
+    if shape.is_none() || !windows.iter().any(|&at| fixed_shape(k, at) == shape) {
+        return;
+    }
     for at in windows {
         let span = k.expr_spans[at];
         let view = resolve_view(k, at).expect("a window was found");

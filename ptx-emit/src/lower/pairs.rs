@@ -12,6 +12,7 @@ use super::operands::{Operands, repeated_elements};
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::Tile;
+use super::unpack::more;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
@@ -132,7 +133,11 @@ impl Lower<'_> {
     fn two_of(&mut self, e: Expr, at: [usize; 2], pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
         match self.k.exprs[e].clone() {
             ExprData::Cast { arg, .. } => self.two_of(arg, at, pairs),
-            ExprData::Op { op: Op::Sub, args } if let Some(tile) = self.tile_of_bytes(args[0], pairs) => {
+            ExprData::Op { op: Op::Sub, args }
+                if let Some(tile) = self.tile_of_bytes(args[0], pairs)
+                    && let Some(Exact::Whole(least, most)) = exact(self.k, args[1], pairs.elem)
+                    && [least, most].iter().all(|z| (z + more(tile.elem, pairs.elem)).abs() <= limit(pairs.elem)) =>
+            {
                 let numbers = self.two_of(args[1], at, pairs)?;
                 let less = match pairs.less.get(&numbers) {
                     Some(&less) => less,

@@ -16,8 +16,13 @@ use tilec_ir::types::Elem;
 const AND_OR: i64 = 0xea;
 const AND_XOR: i64 = 0x6a;
 
-/// What the bits of a number of four bits are more than the number, twice and negative: 1024 in f16, 128 in bf16, and 8 if the number has a sign, whose
-/// highest bit was turned over.
+/// What the bits of a number of four bits, below the exponent of a power of two, are more than the number: 1024 in f16, 128 in bf16, and 8 if the number has a
+/// sign, whose highest bit was turned over.
+pub(super) fn more(of: Elem, to: Elem) -> i64 {
+    (if to == Elem::F16 { 1024 } else { 128 }) + (if of == Elem::I4 { 8 } else { 0 })
+}
+
+/// That, twice and negative.
 fn back(of: Elem, to: Elem) -> Operand {
     let half = if to == Elem::F16 { 0xe400 } else { 0xc300 };
     let half = if of == Elem::I4 { half | 8 } else { half };
@@ -69,7 +74,8 @@ impl Lower<'_> {
         true
     }
 
-    /// What is added to the bits of two numbers of a tile of bytes of 4-bit elements ([`byte_less`](Lower::byte_less)), to have them less `numbers`.
+    /// What is added to the bits of two numbers of a tile of bytes of 4-bit elements ([`byte_less`](Lower::byte_less)), to have them less `numbers`: these and [`more`] add up
+    /// to a number of the type.
     pub(super) fn less(&mut self, from: &Tile, numbers: Reg, to: Elem) -> Reg {
         let negative = self.emit.pure(Class::B32, P::MovB32, [back(from.elem, to)]);
         self.operation(Op::Sub, to, negative, numbers)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
 from gpu import measure, suite, supervise  # noqa: E402
-from gpu.assemble import assemble, find_ptxas  # noqa: E402
+from gpu.assemble import dry  # noqa: E402
 from gpu.inference_programs import KINDS, Case, Job, work_of_varlen  # noqa: E402
 from gpu.report import machine, text_table  # noqa: E402
 
@@ -77,21 +77,6 @@ def compile_case(options: argparse.Namespace, case: Case, file: str | None = Non
     defined = ",".join(part for part in (f"T={options.type}", more or KINDS[options.kind].define(case), "" if more else options.define) if part)
     words = ["--target", options.target, *(word for part in defined.split(",") for word in ("-D", part)), *options.option]
     return host.compile_file(options.tilec, file or options.file, words), " ".join(words)
-
-
-def dry(options: argparse.Namespace) -> int:
-    """Everything but the launch."""
-    ptxas, failed, done = find_ptxas(), 0, dict[str, str]()
-    for case in cases(options):
-        try:
-            kernels, words = compile_case(options, case)
-            if ptxas and words not in done:
-                done[words] = assemble(ptxas, kernels)
-            print(f"{case['case']}: {words}; {done.get(words, 'no ptxas')}")
-        except (host.CompileError, host.ContractError, ValueError, RuntimeError) as error:
-            failed += 1
-            print(f"{case['case']}: {type(error).__name__}: {str(error)[:400]}")
-    return int(failed > 0)
 
 
 class Program:
@@ -248,7 +233,7 @@ def short(rows: list[Case]) -> str:
 def main() -> int:
     options = arguments()
     if options.dry:
-        return dry(options)
+        return dry(cases(options), lambda case: compile_case(options, case))
     if options.child:
         return supervise.answer_cases(Bench(options).work)
     rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))

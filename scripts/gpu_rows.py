@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
 from gpu import measure, suite, supervise  # noqa: E402
-from gpu.assemble import assemble, find_ptxas  # noqa: E402
+from gpu.assemble import dry  # noqa: E402
 from gpu.report import machine, text_table  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -127,20 +127,6 @@ def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFi
     places = {"T": options.type, "BN": columns, "BM": max(1, 2048 // columns), "ALIGN": align}
     words = ["--target", options.target, "-D", options.define.format(**places)]
     return host.compile_file(options.tilec, options.file, words), " ".join(words)
-
-
-def dry(options: argparse.Namespace) -> int:
-    """Everything but the launch."""
-    ptxas, failed = find_ptxas(), 0
-    for case in cases(options):
-        try:
-            kernels, words = compile_case(options, case)
-            said = assemble(ptxas, kernels) if ptxas else "no ptxas"
-            print(f"{case['case']}: {words}; {said}")
-        except (host.CompileError, host.ContractError, ValueError, RuntimeError) as error:
-            failed += 1
-            print(f"{case['case']}: {type(error).__name__}: {str(error)[:400]}")
-    return int(failed > 0)
 
 
 class Bench:
@@ -273,7 +259,7 @@ def short(rows: list[Case]) -> str:
 def main() -> int:
     options = arguments()
     if options.dry:
-        return dry(options)
+        return dry(cases(options), lambda case: compile_case(options, case))
     if options.child:
         return supervise.answer_cases(Bench(options).work)
     rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))

@@ -40,11 +40,6 @@ impl Bits {
         if elements == 0 { 1 } else { elements }
     }
 
-    /// Elements that share a byte; 1 of those that take whole bytes. Tensor maps count bytes where elements share them.
-    pub const fn per_byte(self) -> u32 {
-        if self.0 < 8 { 8 / self.0 } else { 1 }
-    }
-
     /// Whether `count` elements take a multiple of `bytes`.
     pub const fn makes_up(self, count: u64, bytes: u64) -> bool {
         (count as u128 * self.0 as u128).is_multiple_of(bytes as u128 * 8)

@@ -19,11 +19,11 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
-mod apart;
 pub(crate) mod atoms;
 mod from_registers;
 mod in_roles;
 mod lost;
+mod operand_loads;
 mod operands;
 mod promoted;
 mod scalar;
@@ -197,7 +197,7 @@ fn select(
         return Err(cx.report(Diagnostic::error(codes::MMA_FORM, span, "the accumulator has no fixed shape")));
     };
     from_registers::name(k, s, &mut mma);
-    apart::read(k, &mma);
+    operand_loads::write_out(k, &mma);
     let mut a = operand(k, cx, mma.a, 1)?;
     let mut b = operand(k, cx, mma.b, 0)?;
     let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));

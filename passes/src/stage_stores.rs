@@ -275,7 +275,7 @@ fn fits(
                 .to_owned(),
         );
     }
-    if elem.size().per_byte() > 1 {
+    if elem.per(1) > 1 {
         return Err("its elements share bytes".to_owned());
     }
     // Of elements smaller than a bank threads write several at a time.

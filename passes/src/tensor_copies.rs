@@ -107,7 +107,7 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
 
 /// Why a box of elements that share bytes would begin inside of one; `None`: it does not.
 pub(crate) fn begins_inside_byte(k: &Kernel, facts: &Facts, window: &ResolvedView) -> Option<String> {
-    let per_byte = u64::from(known_elem(k, window.base).size().per_byte());
+    let per_byte = u64::from(known_elem(k, window.base).per(1));
     let starts = contiguous_dim(k, window.base).map(|d| window.dims[d].starts())?;
     let odd = starts.iter().any(|&e| !facts.divisor(k, e).is_multiple_of(per_byte));
     odd.then(|| {
@@ -124,7 +124,7 @@ pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<
         return Some((format!("no dimension of `{name}` has stride 1"), String::new()));
     };
     let ty = k.tensor_ty(tensor)?;
-    if !facts.divisor(k, ty.shape[contiguous]).is_multiple_of(u64::from(elem.size().per_byte())) {
+    if !facts.divisor(k, ty.shape[contiguous]).is_multiple_of(u64::from(elem.per(1))) {
         return Some((format!("rows of `{name}`, whose elements share bytes, may end inside of one"), String::new()));
     }
     if let Some(align) = ty.align.filter(|&a| a < MAX_ACCESS_BYTES) {

@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from .contract_host import LaunchFile
+from .contract_host import CompileError, ContractError, LaunchFile
 
 
 def find_ptxas() -> str | None:
@@ -35,3 +37,18 @@ def assemble(ptxas: str, kernels: LaunchFile) -> str:
     spills = "/".join(re.findall(r"(\d+) bytes spill stores", said))
     warnings = [line for line in said.splitlines() if "warning" in line.lower()]
     return f"{registers} registers, {spills} bytes spilled" + "".join(f"; {line}" for line in warnings)
+
+
+def dry(cases: Iterable[Mapping[str, Any]], compile_case: Callable[[Any], tuple[LaunchFile, str]]) -> int:
+    """Everything but the launch: compiles each case and assembles what is new. The exit status says whether all went well."""
+    ptxas, failed, done = find_ptxas(), 0, dict[str, str]()
+    for case in cases:
+        try:
+            kernels, words = compile_case(case)
+            if ptxas and words not in done:
+                done[words] = assemble(ptxas, kernels)
+            print(f"{case['case']}: {words}; {done.get(words, 'no ptxas')}")
+        except (CompileError, ContractError, ValueError, RuntimeError) as error:
+            failed += 1
+            print(f"{case['case']}: {type(error).__name__}: {str(error)[:400]}")
+    return int(failed > 0)

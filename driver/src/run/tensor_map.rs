@@ -87,7 +87,7 @@ impl TensorMapParam {
         };
         let strides = self.dims.iter().zip(&extents).skip(1).map(stride).collect();
         let mut box_extents = self.extents.clone();
-        let per_byte = elem.size().per_byte();
+        let per_byte = elem.per(1);
         if let Some(contiguous) = extents.first_mut().filter(|_| per_byte > 1) {
             *contiguous = elem.bytes_of(*contiguous);
             box_extents[0] /= per_byte;

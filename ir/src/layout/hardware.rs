@@ -291,6 +291,11 @@ pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem: Bits) -> u64
 }
 
 impl Boxes {
+    /// Rows of every box that one of so many blocks asks for, where they share the tile; `None`: their parts are no whole periods of an exchange.
+    pub fn shared_rows(&self, blocks: u64) -> Option<u64> {
+        self.extents.get(1).filter(|rows| rows.is_multiple_of(PERIOD * blocks)).map(|rows| rows / blocks)
+    }
+
     /// Bytes that all of them bring, which is what they take in memory.
     pub fn bytes(&self, elem: Bits) -> u64 {
         elem.bytes_of(self.places.len() as u64 * self.extents.iter().product::<u64>())

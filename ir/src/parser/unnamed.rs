@@ -219,8 +219,7 @@ impl Writer<'_> {
     fn tile_of(&mut self, k: &mut Kernel, e: Expr, extents: &[Extent], attrs: CopyAttrs, span: Span) -> [Stmt; 2] {
         let elem = type_of_window(k, e);
         let shape = shape(k, extents, span);
-        let name = k.fresh_name("tile");
-        let value = k.value(&name, span, ValueDef::Var(TileTy::registers(elem, shape, None)));
+        let value = k.value("tile", span, ValueDef::Var(TileTy::registers(elem, shape, None)));
         let at = k.expr_spans[e];
         let src = k.exprs[e].clone();
         let src = k.expr(src, at);

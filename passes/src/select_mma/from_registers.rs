@@ -20,7 +20,7 @@ use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
 use crate::analysis::views::memory_views;
 use crate::select_mma::operands::{known, operand_name};
-use crate::select_mma::slices::{declare, declare_at, insert_at};
+use crate::select_mma::slices::{declare, declare_beside, insert_at};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -49,7 +49,7 @@ fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
     // What is computed of buffers is that of an iteration, which `expand` may do ahead in another tile.
     let tile = match memory_views(k, e).is_empty() {
         true => declare(k, s, &name, elem, &shape, span),
-        false => declare_at(k, place_of(k, s), &name, elem, &shape, span),
+        false => declare_beside(k, s, &name, elem, &shape, span),
     };
     // The copy rounds as the conversion does.
     let source = match k.exprs[e] {

@@ -1,6 +1,6 @@
 //! Tiles that are declared beside a product, and the loop over slices of its reduction.
 
-use crate::analysis::uses::path_to;
+use crate::analysis::uses::{path_to, place_of};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
@@ -35,28 +35,23 @@ pub(crate) fn in_slices(
 
 /// Declares a register tile before the outermost statement around `at`.
 pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
-    let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
-    let ty = TileTy::registers(ElemRef::Known(elem), shape, None);
-    let value = k.value(name, span, ValueDef::Var(ty));
-    let decl = k.stmt(StmtData::Var { value, init: None }, span);
+    let (value, decl) = tile(k, name, elem, shape, span);
     insert_before_outermost(k, at, decl);
     value
 }
 
-/// Declares a register tile at a place in a block, for what follows there.
-pub(crate) fn declare_at(
-    k: &mut Kernel,
-    at: (Block, usize),
-    name: &str,
-    elem: Elem,
-    shape: &[u64],
-    span: Span,
-) -> Value {
+/// Declares a register tile directly before `at`.
+pub(crate) fn declare_beside(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
+    let (value, decl) = tile(k, name, elem, shape, span);
+    let place = place_of(k, at);
+    insert_at(k, place, vec![decl]);
+    value
+}
+
+fn tile(k: &mut Kernel, name: &str, elem: Elem, shape: &[u64], span: Span) -> (Value, Stmt) {
     let shape = shape.iter().map(|&x| k.int(x as i64, span)).collect();
     let value = k.value(name, span, ValueDef::Var(TileTy::registers(ElemRef::Known(elem), shape, None)));
-    let decl = k.stmt(StmtData::Var { value, init: None }, span);
-    insert_at(k, at, vec![decl]);
-    value
+    (value, k.stmt(StmtData::Var { value, init: None }, span))
 }
 
 /// Inserts statements at a place in a block.

@@ -18,8 +18,8 @@
 mod gathered;
 mod share;
 
-use super::apart;
 use super::in_roles;
+use super::operand_loads;
 use super::settle::{Decided, settle};
 use super::sources::{self, Loads, Product, product_of};
 use super::warpgroup::{self, Way};
@@ -215,7 +215,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
 fn computed_operands(k: &mut Kernel, p: &mut Product) {
     from_registers::name(k, p.s, &mut p.mma);
     k.exprs[p.src] = ExprData::Mma(p.mma);
-    apart::read(k, &p.mma);
+    operand_loads::write_out(k, &p.mma);
 }
 
 /// A product whose sums the instruction would keep in fewer bits than its accumulator has.

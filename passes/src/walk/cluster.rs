@@ -295,7 +295,7 @@ fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
     let to = resolve_view(k, dst).expect("a tensor copy fills a slot").base;
     let layout = k.tile_ty(to).and_then(|tile| tile.smem_layout.clone());
     let boxes = layout.zip(elem_of(k, to)).and_then(|(layout, elem)| boxes(&layout, &tile_shape(k, to), elem.size()));
-    boxes.is_some_and(|boxes| boxes.extents.get(1).is_some_and(|&rows| rows.is_multiple_of(PERIOD * blocks)))
+    boxes.is_some_and(|boxes| boxes.shared_rows(blocks).is_some())
 }
 
 /// Lets the blocks of a cluster share the copies under `block` whose windows are the same in all of them.

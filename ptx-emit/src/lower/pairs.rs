@@ -19,8 +19,9 @@ use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::numerics::float_format;
 use tilec_ir::ops::Op;
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::{Elem, ElemClass, ElemRef};
 use tilec_ir::typing::type_of;
 
 /// What is known of numbers that a 16-bit type holds exactly.
@@ -34,7 +35,14 @@ enum Exact {
 
 /// The whole numbers that a type has without gaps.
 fn limit(elem: Elem) -> i64 {
-    if elem == Elem::F16 { 1 << 11 } else { 1 << 8 }
+    1 << (float_format(elem).expect("a type of floats").mantissa_bits + 1)
+}
+
+/// The numbers of an integer type of less than 64 bits.
+fn whole_numbers(elem: Elem) -> (i64, i64) {
+    let all = 1i64 << elem.bits();
+    let unsigned = matches!(elem, Elem::U4 | Elem::U8 | Elem::U16 | Elem::U32);
+    if unsigned { (0, all - 1) } else { (-all / 2, all / 2 - 1) }
 }
 
 /// What is known of an expression, if all its values are numbers of `elem`.
@@ -63,10 +71,10 @@ fn exact(k: &Kernel, e: Expr, elem: Elem) -> Option<Exact> {
             }
         }
         ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Var(_)) => match type_of(k, e).ok()?.elem()? {
-            ElemRef::Known(Elem::U4) => whole(0, 15),
-            ElemRef::Known(Elem::I4) => whole(-8, 7),
-            ElemRef::Known(Elem::U8) => whole(0, 255),
-            ElemRef::Known(Elem::I8) => whole(-128, 127),
+            ElemRef::Known(own) if own.class() == ElemClass::Int && own.bits() < 64 => {
+                let (least, most) = whole_numbers(own);
+                whole(least, most)
+            }
             ElemRef::Known(own) if own == elem || matches!(own, Elem::E4M3 | Elem::E5M2) => Some(Exact::Numbers),
             _ => None,
         },

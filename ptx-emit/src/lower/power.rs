@@ -11,23 +11,18 @@ use crate::ops::Op as P;
 
 /// `2/ln 2`, in two parts.
 const FIRST: [f32; 2] = [f32::from_bits(0x4038_aa3b), f32::from_bits(0x3325_7060)];
-/// `2/ln 2` divided by 3, 5, 7, 9 and 11.
-const OTHERS: [f64; 5] = [
-    0.961_796_693_925_975_6,
-    0.577_078_016_355_585_3,
-    0.412_198_583_111_132_4,
-    0.320_598_897_975_325_2,
-    0.262_308_189_252_538_8,
-];
-/// `ln(2)^n / n!`, from 1 to 7.
-const POWERS: [f64; 7] = [
-    std::f64::consts::LN_2,
-    0.240_226_506_959_100_7,
-    0.055_504_108_664_821_576,
-    0.009_618_129_107_628_477,
-    0.001_333_355_814_642_844_1,
-    0.000_154_035_303_933_816_1,
-    0.000_015_252_733_804_059_838,
+/// `2/ln 2` divided by 11, 9, 7, 5 and 3.
+const OTHERS: [f32; 5] = [0.262_308_19, 0.320_598_9, 0.412_198_58, 0.577_078_04, 0.961_796_7];
+/// `ln(2)^n / n!`, from 7 to 0.
+const POWERS: [f32; 8] = [
+    0.000_015_252_734,
+    0.000_154_035_3,
+    0.001_333_355_8,
+    0.009_618_129,
+    0.055_504_11,
+    0.240_226_5,
+    std::f32::consts::LN_2,
+    1.0,
 ];
 /// Exponents beyond which results are infinite, or zero.
 const FAR: f64 = 160.0;
@@ -110,6 +105,13 @@ impl Lower<'_> {
         self.choose(plain, one, power)
     }
 
+    /// The sum of two, of which the first is zero or the larger, and what rounding took of it (Dekker, 1971).
+    fn sum_in_two(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
+        let sum = self.f(P::AddF32, &[a, b]);
+        let added = self.f(P::SubF32, &[sum, a]);
+        [sum, self.f(P::SubF32, &[b, added])]
+    }
+
     /// The logarithm to base two of a number that is not below zero, as the sum of two; those of zero and of infinity are infinite.
     fn log2_in_two(&mut self, x: Reg) -> [Reg; 2] {
         let [zero, one, infinity] = [0.0, 1.0, f64::INFINITY].map(|c| self.constant(c));
@@ -146,16 +148,10 @@ impl Lower<'_> {
 
         // The series: the first coefficient in two parts, and the others added to it.
         let square = self.f(P::MulF32, &[s, s]);
-        let mut series = self.constant(OTHERS[4]);
-        for &c in OTHERS[..4].iter().rev() {
-            let c = self.constant(c);
-            series = self.f(P::FmaRnF32, &[series, square, c]);
-        }
+        let series = self.polynomial(&OTHERS, square);
         let others = self.f(P::MulF32, &[series, square]);
         let [first, first_rest] = FIRST.map(|c| self.constant(c.into()));
-        let factor = self.f(P::AddF32, &[first, others]);
-        let added = self.f(P::SubF32, &[factor, first]);
-        let lost = self.f(P::SubF32, &[others, added]);
+        let [factor, lost] = self.sum_in_two(first, others);
         let factor_rest = self.f(P::AddF32, &[lost, first_rest]);
         let log = self.f(P::MulF32, &[s, factor]);
         let negative = self.f(P::NegF32, &[log]);
@@ -163,9 +159,7 @@ impl Lower<'_> {
         let log_rest = self.f(P::FmaRnF32, &[s, factor_rest, log_rest]);
         let log_rest = self.f(P::FmaRnF32, &[s_rest, factor, log_rest]);
 
-        let high = self.f(P::AddF32, &[exponent, log]);
-        let added = self.f(P::SubF32, &[high, exponent]);
-        let lost = self.f(P::SubF32, &[log, added]);
+        let [high, lost] = self.sum_in_two(exponent, log);
         let low = self.f(P::AddF32, &[lost, log_rest]);
         let minus_infinity = self.constant(f64::NEG_INFINITY);
         let nothing = self.holds(P::SetpEqF32, x, zero);
@@ -180,13 +174,7 @@ impl Lower<'_> {
         let whole = self.f(P::CvtRniF32F32, &[t]);
         let part = self.f(P::SubF32, &[t, whole]);
         let part = self.f(P::AddF32, &[part, rest]);
-        let mut power = self.constant(POWERS[6]);
-        for &c in POWERS[..6].iter().rev() {
-            let c = self.constant(c);
-            power = self.f(P::FmaRnF32, &[power, part, c]);
-        }
-        let one = self.constant(1.0);
-        let power = self.f(P::FmaRnF32, &[power, part, one]);
+        let power = self.polynomial(&POWERS, part);
         // In two factors, each a number that is normal: the last multiplication alone rounds.
         let n = self.emit.pure(Class::B32, P::CvtRniS32F32, [whole.into()]);
         let first = self.bits_of(P::ShrS32, n, 1);

@@ -74,9 +74,10 @@ impl Lower<'_> {
     fn narrow_share(&self, s: Stmt, to: &ResolvedView) -> Option<(u64, u64)> {
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
-        let lines = *boxes(layout, &shape, self.elem(to.base)?.size())?.extents.get(1)?;
+        let boxes = boxes(layout, &shape, self.elem(to.base)?.size())?;
         let blocks = self.sharing(self.multicasts(s)?);
-        (!lines.is_multiple_of(PERIOD * blocks)).then_some((lines, blocks))
+        let lines = *boxes.extents.get(1)?;
+        boxes.shared_rows(blocks).is_none().then_some((lines, blocks))
     }
 
     /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
@@ -96,10 +97,7 @@ impl Lower<'_> {
         let mut dims: Vec<usize> = boxes.dims.iter().map(|&d| kept[d]).collect();
         let mut extents = boxes.extents.clone();
         if let Some(apart) = self.multicasts(s) {
-            let rows = extents.get_mut(1)?;
-            let blocks = self.sharing(apart);
-            let parts = rows.is_multiple_of(PERIOD * blocks).then(|| *rows / blocks);
-            *rows = parts?;
+            extents[1] = boxes.shared_rows(self.sharing(apart))?;
         }
         for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {
             dims.push(d);
@@ -196,7 +194,7 @@ impl Lower<'_> {
     /// A box of the tensor that begins `start` elements into the window.
     pub(super) fn tensor_box(&mut self, map: &Map, window: &ResolvedView, starts: &[Int], start: &[u64]) -> Operand {
         let kept = window.kept();
-        let per_byte = self.elem(window.base).expect("specialised").size().per_byte();
+        let per_byte = self.elem(window.base).expect("specialised").per(1);
         let mut at = Vec::new();
         for (i, &d) in map.dims.iter().enumerate() {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);

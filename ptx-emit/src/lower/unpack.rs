@@ -9,6 +9,7 @@ use super::state::Lower;
 use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::numerics::float_format;
 use tilec_ir::ops::Op;
 use tilec_ir::types::Elem;
 
@@ -16,16 +17,16 @@ use tilec_ir::types::Elem;
 const AND_OR: i64 = 0xea;
 const AND_XOR: i64 = 0x6a;
 
-/// What the bits of a number of four bits, below the exponent of a power of two, are more than the number: 1024 in f16, 128 in bf16, and 8 if the number has a
-/// sign, whose highest bit was turned over.
+/// What the bits of a number of four bits, below the exponent of a power of two, are more than the number: the least power that leaves no bit of the number
+/// a fraction, and 8 if the number has a sign, whose highest bit was turned over.
 pub(super) fn more(of: Elem, to: Elem) -> i64 {
-    (if to == Elem::F16 { 1024 } else { 128 }) + (if of == Elem::I4 { 8 } else { 0 })
+    let format = float_format(to).expect("a type of floats");
+    (1 << format.mantissa_bits) + if of == Elem::I4 { 8 } else { 0 }
 }
 
 /// That, twice and negative.
 fn back(of: Elem, to: Elem) -> Operand {
-    let half = if to == Elem::F16 { 0xe400 } else { 0xc300 };
-    let half = if of == Elem::I4 { half | 8 } else { half };
+    let half = float_format(to).expect("a type of floats").encode(-(more(of, to) as f64)).cast_signed();
     Operand::Imm(half << 16 | half)
 }
 

@@ -1,4 +1,4 @@
-//! What a computed operand reads, in register tiles of its own.
+//! Loads of what an operand is computed of: each buffer into a register tile of its own.
 //!
 //! An operand that is computed in registers may read several windows of shared memory, each with its own order and its own width: weights beside a row of
 //! scales. Each of them is copied to a register tile in front:
@@ -15,13 +15,13 @@
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
-use crate::select_mma::slices::{declare_at, insert_at};
+use crate::select_mma::slices::{declare_beside, insert_at};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Reads what the operands of a product are computed of into tiles of their own, in front of the statements that compute them.
-pub(super) fn read(k: &mut Kernel, mma: &Mma) {
+pub(super) fn write_out(k: &mut Kernel, mma: &Mma) {
     for e in [mma.a, mma.b] {
         let inner = match k.exprs[e] {
             ExprData::Transpose(inner) => inner,
@@ -66,8 +66,7 @@ fn split(k: &mut Kernel, s: Stmt, e: Expr) {
         let view = resolve_view(k, at).expect("a window was found");
         let Some(shape) = fixed_shape(k, at) else { continue };
         let (elem, name) = (known_elem(k, view.base), format!("{}_read", k.values[view.base].name));
-        let place = place_of(k, s);
-        let tile = declare_at(k, place, &name, elem, &shape, span);
+        let tile = declare_beside(k, s, &name, elem, &shape, span);
         let src = k.expr(k.exprs[at].clone(), span);
         let dst = k.value_ref(tile, span);
         let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);

@@ -542,10 +542,15 @@ impl Depends<'_> {
         let k = self.k;
         let name = &k.values[chosen.parameter].name;
         let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
+        // The number of a group, and nothing says that a tile lies in one.
+        let group = group_of(k, e).and_then(|(v, group)| Some((print_expr(k, group), print_expr(k, self.steps[v]?))));
+        let in_group = group.map_or_else(String::new, |(group, step)| {
+            format!("declare `where {group} % {step} == 0`, if a tile of `{step}` lies in one group; or ")
+        });
         let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message)
             .with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here"))
             .with_note(format!(
-                "give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
+                "{in_group}give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
             ));
         self.wrong.push(if what.ends_with("condition") || what.ends_with("of this loop") {
             d.with_note(format!("where it only skips what has no effect, promise that: `{name} = auto promised`"))

@@ -277,6 +277,10 @@ pub(crate) struct Sim {
     /// Host threads that share the blocks [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) sim_threads: Option<u16>,
+    /// Tensors begin at odd multiples of this many bytes, where their declarations promise less; 256 is what an allocation on a GPU has
+    /// [default: 1]
+    #[arg(long, value_name = "BYTES", value_parser = alignment)]
+    pub(crate) sim_align: Option<u32>,
     /// Whose matrix arithmetic to imitate [default: that of the target's generation]
     #[arg(long, value_name = "GENERATION")]
     pub(crate) imitate: Option<Imitate>,
@@ -513,6 +517,12 @@ fn sizes(text: &str) -> Result<Sizes, String> {
 fn seconds(text: &str) -> Result<f64, String> {
     let ok = |x: &f64| (0.01..=3600.0).contains(x);
     text.parse().ok().filter(ok).ok_or_else(|| "expected seconds from 0.01 to 3600".to_owned())
+}
+
+/// What a tensor may be aligned to.
+fn alignment(text: &str) -> Result<u32, String> {
+    let ok = |x: &u32| x.is_power_of_two() && *x <= 4096;
+    text.parse().ok().filter(ok).ok_or_else(|| "expected a power of two up to 4096".to_owned())
 }
 
 /// `NAME=VALUE`.

@@ -281,13 +281,14 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
 
 /// Where to run: what was asked for, or what the other options need.
 fn device(args: &Run) -> Result<On, Failure> {
-    let Sim { fuel, sim_order, sim_landing, sim_threads, imitate } = &args.sim;
+    let Sim { fuel, sim_order, sim_landing, sim_threads, sim_align, imitate } = &args.sim;
     let given = [
         ("--counters", args.counters.is_some()),
         ("--fuel", fuel.is_some()),
         ("--sim-order", sim_order.is_some()),
         ("--sim-landing", sim_landing.is_some()),
         ("--sim-threads", sim_threads.is_some()),
+        ("--sim-align", sim_align.is_some()),
         ("--imitate", imitate.is_some()),
     ];
     let needs_sim = given.iter().find(|(_, given)| *given).map(|(name, _)| *name);
@@ -330,6 +331,7 @@ fn sim_options(args: &Run) -> SimOptions {
             Imitate::Hopper => Generation::Hopper,
         }),
         threads: sim.sim_threads.map_or(default.threads, usize::from),
+        align: sim.sim_align.unwrap_or(default.align),
         fuel: sim.fuel.unwrap_or(default.fuel),
         seed: args.seed,
         progress: std::io::stderr().is_terminal(),

@@ -61,6 +61,8 @@ pub struct SimOptions {
     pub imitate: Option<Generation>,
     /// Host threads that share the blocks; at least 1.
     pub threads: usize,
+    /// Bytes, a power of two: tensors begin at odd multiples of it where their contract asks for less.
+    pub align: u32,
     /// Instructions, counted by warp, that each block may execute.
     pub fuel: u64,
     /// Seed of the order of warps, and of blocks if that is seeded.
@@ -76,6 +78,7 @@ impl Default for SimOptions {
             landings: Landings::All,
             imitate: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            align: 1,
             fuel: DEFAULT_FUEL,
             seed: 0,
             progress: false,
@@ -196,7 +199,7 @@ impl<'a> Session<'a> {
 
     /// Executes all launches once.
     fn once(&self, landing: Landing, tensors: &[Vec<u8>], clock: &mut Clock) -> Result<Done, Box<Diagnostic>> {
-        let mut memory = Memory::new(self.contracts, self.bound, tensors, &self.job.aliases, clock)
+        let mut memory = Memory::new(self.contracts, self.bound, tensors, &self.job.aliases, self.options.align, clock)
             .map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
         clock.check()?;
         let mut executed = Vec::new();

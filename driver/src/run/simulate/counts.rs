@@ -187,15 +187,15 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str) -> String {
     out + &sectors(&total) + &conflicts(&lines, &total, &name)
 }
 
-/// Where tensors begin, if that may be why more is moved than asked for.
+/// Why more is moved than asked for, if it is.
 fn sectors(total: &Line) -> String {
     let Counts { sectors, ideal_sectors, .. } = total.counts;
     if sectors <= ideal_sectors {
         return String::new();
     }
     format!(
-        "{} sectors more than the ideal {}: tensors begin at odd multiples of what their declarations promise (`multiple`, `align`) here, \
-         not at the 256 bytes of an allocation on a GPU\n",
+        "{} sectors more than the ideal {}: accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations \
+         promise (`multiple`, `align`); `--sim-align 256` has them begin where allocations of a GPU do\n",
         grouped(sectors - ideal_sectors),
         grouped(ideal_sectors)
     )

@@ -62,18 +62,19 @@ fn room(device: &mut Device, bytes: usize, align: u64) -> Result<u64, Box<Report
 }
 
 impl Memory {
-    /// Places `tensors` (with their guards) as the contract wants them.
+    /// Places `tensors` (with their guards) as the contract wants them, and aligned to `least` bytes.
     pub(super) fn new(
         launches: &[&Contract],
         bound: &BoundProgram,
         tensors: &[Vec<u8>],
         aliases: &Aliases,
+        least: u32,
         clock: &mut Clock,
     ) -> Result<Memory, Box<Report>> {
         let mut memory = Memory { device: Device::new(), tensors: Vec::new() };
         for (plan, before) in bound.tensors.iter().zip(tensors) {
             let aligns = launches.iter().filter_map(|c| c.param(&plan.name)?.kind.tensor()).map(|t| u64::from(t.align));
-            let align = aligns.max().unwrap_or(1);
+            let align = aligns.max().unwrap_or(1).max(u64::from(least));
             let bytes = usize::try_from(plan.elem.bytes_of(plan.part_span())).unwrap_or(usize::MAX);
             let under = aliases.get(&plan.name).cloned();
             let mut placed = Placed { parts: Vec::new(), table: None, under, bytes, before: before.clone() };
@@ -291,7 +292,7 @@ mod tests {
             assert_eq!(bound.tensors[0].access, Access::Read);
             let mut clock = Clock::new(std::time::Duration::from_secs(3600), false);
             let tensors = [data::poisoned(&bound.tensors[0], &mut clock)];
-            let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), &mut clock);
+            let memory = Memory::new(&[&contract], &bound, &tensors, &Aliases::new(), 1, &mut clock);
             let memory = memory.expect("small");
             let base = memory.tensors[0].argument();
             assert_eq!((base % align, base / align % 2), (0, 1), "{align}: {base:#x}");

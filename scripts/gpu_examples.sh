@@ -70,6 +70,23 @@ for T in f16 bf16 f32; do
     check stencil -D T=$T --target sm_90a M=1 N=1 rate=0.25
 done
 
+for T in f16 f32; do
+    check stencil -D T=$T,POINTS=9 M=1000 N=517 rate=0.25
+    check stencil_rows -D T=$T,POINTS=5 M=1000 N=517 rate=0.25
+    check stencil_rows -D T=$T,POINTS=9 --target sm_90a M=67 N=1 rate=0.25
+    for points in 7 27; do
+        check stencil3d -D T=$T,POINTS=$points D=37 M=40 N=133 rate=0.25
+        check stencil3d -D T=$T,POINTS=$points --target sm_90a D=1 M=1 N=1 rate=0.25
+    done
+done
+for target in sm_80 sm_90a; do
+    check syrk --target $target M=520 K=136 alpha=2
+    check syrk --target $target -D FULL=0 M=264 K=72
+    check trmm --target $target M=520 N=136 alpha=2
+    check gemm_complex --target $target M=264 N=136 K=72
+    check gemm_complex --target $target -D CONJ=1,LB=col M=264 N=136 K=72
+done
+
 for LA in row col; do
     for LB in row col; do
         for LC in row col; do

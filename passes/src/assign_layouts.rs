@@ -34,6 +34,7 @@ mod own;
 mod scattered;
 mod spent;
 pub(crate) mod threads;
+mod windows;
 
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
@@ -49,7 +50,7 @@ pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
@@ -60,6 +61,7 @@ use tilec_ir::typing::resolve_view;
 pub(crate) const NAME: &str = "assign-layouts";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    windows::of_their_own(k, cx);
     orders(k, cx);
     fragments::assign(k, cx)?;
     let threads = Threads::of(k);
@@ -75,6 +77,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         broadcast::load_once(k, cx);
     }
     exchange::insert(k, cx, threads)?;
+    windows::settle(k, cx);
     inherit_stages(k);
     everything_has_a_layout(k, cx)?;
     say_repeated(k, cx, &open);
@@ -214,6 +217,17 @@ fn numbers_of_producer(k: &mut Kernel) {
     }
 }
 
+/// Whether a part of an expression is reduced or scanned, for which it gets a register tile, whatever it reads.
+fn is_put_together(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Reduce { .. } | ExprData::Scan { .. } => true,
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Let) => {
+            k.let_init(v).is_some_and(|init| is_put_together(k, init))
+        }
+        _ => k.children(e).into_iter().any(|child| is_put_together(k, child)),
+    }
+}
+
 /// Thread layouts of copies that move between two memories, of those that `which` names.
 fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn Fn(&Kernel, Stmt) -> bool) {
     let which: Vec<Stmt> = all_stmts(k, k.body).into_iter().filter(|&s| which(k, s)).collect();
@@ -224,7 +238,12 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
     let unaligned = unaligned_copies(k, cx, &facts, threads, &which);
     for s in which {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        if attrs.threads.is_some() || !attrs.is_by_threads() || has_registers(k, src) || goes_to_registers(k, dst) {
+        if attrs.threads.is_some()
+            || !attrs.is_by_threads()
+            || has_registers(k, src)
+            || is_put_together(k, src)
+            || goes_to_registers(k, dst)
+        {
             continue;
         }
         let shape = moved_shape(k, src, dst);

@@ -358,7 +358,7 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     // Of what warpgroups may multiply `select-mma` sees whether they do.
-    let stay = if cx.options.target.has_tensor_copies() { None } else { pad::extents(k, cx) };
+    let stay = if may_be_columns(k, cx.options.target) { None } else { pad::extents(k, cx, pad::Windows::Any) };
     for d in bad_extents(k, cx.options.target) {
         result = Err(cx.report(match &stay {
             Some(why) => d.with_note(format!("it is not made larger by the compiler: {why}")),
@@ -373,6 +373,15 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Whether extents may be those of products of warpgroups.
+pub(crate) fn may_be_columns(k: &Kernel, target: Target) -> bool {
+    fn multiplies(k: &Kernel, e: Expr) -> bool {
+        matches!(k.exprs[e], ExprData::Mma(_)) || k.children(e).into_iter().any(|child| multiplies(k, child))
+    }
+    let products = || all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).any(|e| multiplies(k, e));
+    target.has_tensor_copies() && products()
 }
 
 /// Extents of tiles that are known and that no tile can have.

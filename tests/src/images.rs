@@ -11,8 +11,10 @@ pub enum Images {
     Padded,
     /// The same of each channel by itself: `X`, `F` and `Y` have a dimension for each of theirs.
     Depthwise,
-    /// `Y = X + rate * (the four neighbours - 4 * X)`.
+    /// `Y = X + rate * (the four neighbours - 4 * X)`; with `POINTS` 9, `X + rate * (4 * these + the four corners - 20 * X) / 6`.
     Stencil,
+    /// `Y = X + rate * (the six neighbours - 6 * X)` in three dimensions; with `POINTS` 27, 14 times faces, 3 times edges, corners, and -128 times `X`.
+    Planes,
 }
 
 impl Images {
@@ -21,6 +23,7 @@ impl Images {
         match name {
             "conv_padded" => Some(Images::Padded),
             "depthwise" => Some(Images::Depthwise),
+            "stencil3d" => Some(Images::Planes),
             "stencil" => Some(Images::Stencil),
             _ => None,
         }
@@ -52,7 +55,26 @@ impl Images {
             for (index, at) in elements(&after[y]) {
                 let (i, j) = (index[0], index[1]);
                 let around = own(i - 1, j) + own(i + 1, j) + own(i, j - 1) + own(i, j + 1);
-                after[y].data[at] = own(i, j) + rate * (around - 4.0 * own(i, j));
+                let corners = own(i - 1, j - 1) + own(i - 1, j + 1) + own(i + 1, j - 1) + own(i + 1, j + 1);
+                let change = match constant("POINTS", 5) {
+                    9 => (4.0 * around + corners - 20.0 * own(i, j)) / 6.0,
+                    _ => around - 4.0 * own(i, j),
+                };
+                after[y].data[at] = own(i, j) + rate * change;
+            }
+            return Ok(());
+        }
+        if self == Images::Planes {
+            let (rate, of) = (run.value("rate").unwrap_or(0.1), constant("POINTS", 27) as usize);
+            // By the number of dimensions along which a neighbour lies elsewhere.
+            let weights = if of == 27 { [-128.0, 14.0, 3.0, 1.0] } else { [-6.0, 1.0, 0.0, 0.0] };
+            let steps = (0..27).map(|n: i64| [n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1]);
+            for (index, at) in elements(&after[y]) {
+                let term = |step: [i64; 3]| {
+                    let place: Vec<i64> = index.iter().zip(step).map(|(i, s)| i + s).collect();
+                    weights[step.iter().filter(|&&s| s != 0).count()] * read(x, &place)
+                };
+                after[y].data[at] = read(x, &index) + rate * steps.clone().map(term).sum::<f64>();
             }
             return Ok(());
         }

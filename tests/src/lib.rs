@@ -57,6 +57,7 @@ pub mod inference;
 #[cfg(test)]
 mod integers;
 pub mod kinds;
+pub mod linear;
 mod loops;
 pub mod mutants;
 pub mod number;

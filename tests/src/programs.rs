@@ -5,6 +5,7 @@ use crate::gathers::Gathers;
 use crate::images::Images;
 use crate::inference::Inference;
 use crate::kinds::{assembled, text};
+use crate::linear::Linear;
 use crate::oracle::{self, Share, Variants};
 use crate::problem::Run;
 use crate::reference::Reference;
@@ -27,9 +28,13 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm_gathered", Reference::Gathers(Gathers::Product)),
     ("embedding_backward", Reference::Gathers(Gathers::EmbeddingBackward)),
     ("embedding", Reference::Gathers(Gathers::Embedding)),
+    ("gemm_complex", Reference::Linear(Linear::Complex)),
+    ("syrk", Reference::Linear(Linear::Symmetric)),
+    ("trmm", Reference::Linear(Linear::Triangular)),
     ("gemm", Reference::Gemm),
     ("conv_padded", Reference::Images(Images::Padded)),
     ("depthwise", Reference::Images(Images::Depthwise)),
+    ("stencil3d", Reference::Images(Images::Planes)),
     ("stencil", Reference::Images(Images::Stencil)),
     ("conv", Reference::Conv),
     ("softmax_backward", Reference::Rows(Rows::SoftmaxBackward)),

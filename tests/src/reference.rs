@@ -5,6 +5,7 @@ use crate::fusions::Fusion;
 use crate::gathers::Gathers;
 use crate::images::Images;
 use crate::inference::Inference;
+use crate::linear::Linear;
 use crate::loops::{activation, convolution, gemm, matrix, put, sums};
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
@@ -32,6 +33,8 @@ pub enum Reference {
     Gathers(Gathers),
     /// Elements that are computed of neighbours.
     Images(Images),
+    /// Products of symmetric results, triangles and complex numbers.
+    Linear(Linear),
     /// Sizes that are numbers in tensors.
     Inference(Inference),
     /// `O = softmax(scale * Q·Kᵀ)·V` of the heads of `Q`, `K` and `V`, of powers of two and `scale_log2`; `LSE`, if there is one, the logarithms of
@@ -65,8 +68,8 @@ impl Reference {
             "row_maximum" => Ok(Reference::RowMaximum),
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
-            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).or_else(|| Inference::from_name(name).map(Reference::Inference)).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, conv_padded, depthwise, stencil, moe_grouped, moe_masked, attention_varlen, paged_decode and mla_decode"
+            _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).or_else(|| Linear::from_name(name).map(Reference::Linear)).or_else(|| Inference::from_name(name).map(Reference::Inference)).ok_or_else(|| format!(
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, conv_padded, depthwise, stencil, stencil3d, syrk, trmm, gemm_complex, moe_grouped, moe_masked, attention_varlen, paged_decode and mla_decode"
             )),
         }
     }
@@ -81,6 +84,7 @@ impl Reference {
             Reference::Conv
             | Reference::Rows(_)
             | Reference::Images(_)
+            | Reference::Linear(_)
             | Reference::Inference(_)
             | Reference::Attention
             | Reference::AttentionBackward
@@ -109,6 +113,7 @@ impl Reference {
             Reference::Rows(rows) => rows.apply(before, &mut after, run)?,
             Reference::Gathers(gathers) => gathers.apply(before, &mut after)?,
             Reference::Images(images) => images.apply(before, &mut after, run, consts)?,
+            Reference::Linear(linear) => linear.apply(before, &mut after, run, consts)?,
             Reference::Inference(inference) => inference.apply(before, &mut after, run, consts)?,
             Reference::Attention => attention_forward(before, &mut after, run, consts)?,
             Reference::AttentionBackward => attention::backward(&mut after, run, consts)?,

@@ -69,6 +69,15 @@ impl ResolvedView {
         kept
     }
 
+    /// What a window of these extents has of each dimension of its base: of those that it does not keep 1. `None` if they are extents of another rank.
+    #[must_use]
+    pub fn extents_of_base(&self, shape: &[u64]) -> Option<Vec<u64>> {
+        let kept = self.kept();
+        let mut extents = vec![1; self.dims.len()];
+        kept.iter().zip(shape).for_each(|(&d, &n)| extents[d] = n);
+        (kept.len() == shape.len()).then_some(extents)
+    }
+
     /// The memory the base lives in.
     pub fn space(&self, k: &Kernel) -> Space {
         k.values[self.base].def.space()
@@ -175,15 +184,24 @@ fn whole(k: &Kernel, inits: Inits<'_>, v: Value, slot: Option<Slot>, fuel: usize
 /// The layout of a window of these extents of a register tile, and which registers it has; `None` where its place is not known, or
 /// threads have no whole part of it.
 pub fn window_of_registers(k: &Kernel, view: &ResolvedView, shape: &[u64]) -> Option<(RegLayout, Vec<usize>)> {
-    let tile = k.tile_ty(view.base).filter(|_| view.space(k).in_registers() && !view.transposed)?;
     let start = |d: &ViewDim| match d {
-        ViewDim::From { starts, end: None } => {
-            starts.iter().try_fold(0, |sum: u64, &e| sum.checked_add(u64::try_from(const_int(k, e)?).ok()?))
-        }
-        _ => None,
+        ViewDim::From { end: Some(_), .. } | ViewDim::Gather(_) => None,
+        _ => d.starts().iter().try_fold(0, |sum: u64, &e| sum.checked_add(u64::try_from(const_int(k, e)?).ok()?)),
     };
     let starts = view.dims.iter().map(start).collect::<Option<Vec<u64>>>()?;
-    tile.reg_layout.as_ref()?.window(&shape_bits(&k.const_shape(&tile.shape)?), &starts, &shape_bits(shape))
+    window_of_registers_at(k, view, &starts, shape)
+}
+
+/// The same of a window that begins at `starts`, a number for each dimension of the tile.
+pub fn window_of_registers_at(
+    k: &Kernel,
+    view: &ResolvedView,
+    starts: &[u64],
+    shape: &[u64],
+) -> Option<(RegLayout, Vec<usize>)> {
+    let tile = k.tile_ty(view.base).filter(|_| view.space(k).in_registers() && !view.transposed)?;
+    let extents = view.extents_of_base(shape)?;
+    tile.reg_layout.as_ref()?.window(&shape_bits(&k.const_shape(&tile.shape)?), starts, &shape_bits(&extents))
 }
 
 /// The extents that `copy src -> dst` moves: those of the side that has some, empty for a single element. `None` if

@@ -98,12 +98,18 @@ pub(super) fn through_memory(from: &RegLayout, to: &RegLayout) -> bool {
     from.swaps(to).is_none() && from.gather(to).is_none_or(|g| g.choices() > MOST_CHOICES)
 }
 
+/// Of an exchange by way of shared memory.
+pub(super) fn by_memory(to: &RegLayout, elem: Bits) -> u64 {
+    let words = elem.words(1 << to.value_bits());
+    (3 * words + BARRIERS) << to.thread_bits().saturating_sub(WARP.ilog2())
+}
+
 /// Of an exchange of elements of this size.
 pub(super) fn exchange(from: &RegLayout, to: &RegLayout, elem: Bits) -> u64 {
     let words = elem.words(1 << to.value_bits());
     let warps = to.thread_bits().saturating_sub(WARP.ilog2());
     let gather = from.gather(to).filter(|_| !through_memory(from, to));
-    let Some(gather) = gather else { return (3 * words + BARRIERS) << warps };
+    let Some(gather) = gather else { return by_memory(to, elem) };
     let each = match (from.reach(to), from.swaps(to)) {
         (Reach::Thread, _) => gather.choices() - 1,
         // A shuffle and three selections for two registers.

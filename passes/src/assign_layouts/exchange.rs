@@ -69,7 +69,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
 }
 
 /// Gives a buffer the order in which threads own neighbours of what goes through it, if it has a name.
-fn order(k: &mut Kernel, buffer: Value) {
+pub(super) fn order(k: &mut Kernel, buffer: Value) {
     let rank = k.tile_ty(buffer).expect("a buffer is a tile").shape.len();
     let dim = smem_contiguous(k, buffer).unwrap_or(rank.saturating_sub(1));
     let found = [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == dim);
@@ -77,10 +77,10 @@ fn order(k: &mut Kernel, buffer: Value) {
 }
 
 /// A statement, by its place.
-type Place = (Block, usize);
+pub(super) type Place = (Block, usize);
 
 /// In front of the statement `at`, and of the loops around it that do not change `v`.
-fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
+pub(super) fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
     let path = path_to(k, at);
     let mut steps = path.iter().rev().copied();
     let mut place = steps.next().expect("a path ends at its statement");
@@ -166,7 +166,7 @@ impl Work<'_> {
                 let source = self.source(k, leaf, b.shape.clone(), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }
-            (Relation::Extents, Some(leaf)) => match self.another_whole(k, edge) {
+            (Relation::Extents, Some(leaf)) => match self.another_whole(k, edge).filter(|_| a.shape == b.shape) {
                 Some(v) => k.exprs[leaf] = ExprData::Ref(v),
                 None => {
                     let source = self.source(k, leaf, b.shape.clone(), from);
@@ -184,6 +184,7 @@ impl Work<'_> {
             }
             (Relation::Result, _) => self.result(k, cx, edge, (to, from)),
             (Relation::Copy | Relation::Transposed, _) => self.copy(k, cx, edge, (&to, &from)),
+            (Relation::Window(_), _) => unreachable!("windows are settled behind all others"),
             (_, None) => unreachable!("an operand has an expression"),
         }
         Ok(())
@@ -452,7 +453,7 @@ fn goes_to_tile(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// Whether the copy `filled` stands in front of `place`, in its block, and nothing changes `v` in between.
-fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> bool {
+pub(super) fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> bool {
     let stmts = &k.blocks[block];
     let Some(from) = stmts.iter().position(|&s| s == filled) else { return false };
     from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))

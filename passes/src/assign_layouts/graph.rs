@@ -8,6 +8,7 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
 
+use super::windows;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views};
@@ -100,6 +101,8 @@ pub(super) enum Relation {
     Copy,
     /// The same, transposed.
     Transposed,
+    /// `b` is a window of the tile `a`, which it is copied to or from, with the dimensions of `a` in this mask.
+    Window(u32),
     /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
     Rows(usize),
 }
@@ -156,7 +159,7 @@ impl Graph {
         self.edges.iter().filter(|e| e.a == context).any(|e| match e.relation {
             Relation::Operand | Relation::Extents => self.nodes[e.b].shape == *shape,
             Relation::Reduction => reduced_shape(&self.nodes[e.b]) == *shape,
-            Relation::Result | Relation::Copy | Relation::Transposed | Relation::Rows(_) => false,
+            Relation::Result | Relation::Copy | Relation::Transposed | Relation::Window(_) | Relation::Rows(_) => false,
         })
     }
 }
@@ -259,7 +262,9 @@ impl Builder<'_> {
         let from = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory());
         if let Some(to) = crate::analysis::views::plain_var(self.k, dst) {
             let Some(to) = self.of_tile(to) else { return };
-            if let Some(view) = from {
+            if let Some(view) = windows::window(self.k, src).filter(|view| !view.transposed) {
+                self.window(s, &view, to);
+            } else if let Some(view) = from {
                 let shape = self.graph.nodes[to].shape.clone();
                 self.access(to, &view, &shape, true, true);
             } else if let Some((from, relation)) = self.copied(src) {
@@ -274,6 +279,12 @@ impl Builder<'_> {
         let Some(to) = resolve_view(self.k, dst) else { return };
         if to.space(self.k).is_memory() && (from.is_some() || !self.has_operands(src)) {
             return self.between_memories(s, src, dst);
+        }
+        if let (Some(view), Some(v)) = (windows::window(self.k, dst), crate::analysis::views::plain_var(self.k, src)) {
+            if let Some(part) = self.of_tile(v) {
+                self.window(s, &view, part);
+            }
+            return;
         }
         let Some(shape) = copy_shape(self.k, src, dst).filter(|_| from.is_none() && self.has_operands(src)) else {
             return;
@@ -300,6 +311,14 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
+    }
+
+    /// The edge from a tile to one that is copied to or from a window of it.
+    fn window(&mut self, s: Stmt, view: &ResolvedView, part: NodeId) {
+        let Some(whole) = self.of_tile(view.base) else { return };
+        let kept = view.kept().into_iter().fold(0, |mask, d| mask | 1u32 << d);
+        let (relation, weight) = (Relation::Window(kept), self.weight());
+        self.graph.edges.push(Edge { a: whole, b: part, relation, weight, at: s, leaf: None });
     }
 
     /// A copy between memories is in a layout of its own, in which threads hold the indices of elements that it gathers or scatters.

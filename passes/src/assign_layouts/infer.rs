@@ -64,8 +64,21 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
         Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
         Relation::Result | Relation::Copy => Some(of_a.clone()),
         Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
+        Relation::Window(kept) => {
+            let (bits, first) = (extents_in(kept, a, b)?, vec![0; a.shape.len()]);
+            of_a.window(&log2_shape(&a.shape), &first, &bits).map(|(layout, _)| layout)
+        }
         Relation::Rows(dim) => of_a.alone(&log2_shape(&a.shape), dim),
     }
+}
+
+/// Log2 extents along the dimensions of `a` of a window `b` of it, which has the dimensions in `kept`.
+fn extents_in(kept: u32, a: &Node, b: &Node) -> Option<Vec<u32>> {
+    let own = log2_shape(&b.shape);
+    let mut own = own.iter().copied();
+    let bits: Vec<u32> =
+        (0..a.shape.len()).map(|d| if kept >> d & 1 == 1 { own.next() } else { Some(0) }).collect::<Option<_>>()?;
+    own.next().is_none().then_some(bits)
 }
 
 /// The layout that an edge's operand has, which is compared with the one that is wanted.
@@ -322,6 +335,7 @@ impl<'a> Search<'a> {
             (Relation::Reduction, true) => (b.scanned && a.shape == b.shape).then(|| layout.clone()),
             (_, true) => wanted(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
+            (Relation::Window(kept), false) => layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape)),
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
             (_, false) => (a.shape == b.shape).then(|| layout.clone()),
         }
@@ -354,9 +368,16 @@ impl<'a> Search<'a> {
             // Another operand says what the extents are, if there is one.
             Some(_) if edge.relation == Relation::Extents => 1,
             Some((wanted, given)) => {
-                let forth = matches!(edge.relation, Relation::Result | Relation::Copy | Relation::Transposed);
+                let forth = matches!(
+                    edge.relation,
+                    Relation::Result | Relation::Copy | Relation::Transposed | Relation::Window(_)
+                );
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
                 1 + across + edge.weight * cost::exchange(from, to, b.elem)
+            }
+            // The tile goes through memory.
+            None if matches!(edge.relation, Relation::Window(_)) => {
+                1 + edge.weight * cost::by_memory(&self.labels[edge.a][x], a.elem)
             }
             None => NEVER,
         };

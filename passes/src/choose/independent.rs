@@ -4,7 +4,7 @@
 use super::parameters::{Auto, set};
 use crate::Cx;
 use crate::select_mma::{available, best_atom};
-use crate::specialize::{bad_extents, fold, pad, substitute};
+use crate::specialize::{bad_extents, fold, may_be_columns, pad, substitute};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
@@ -58,14 +58,14 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
 
 /// Whether extents that no tile can have become larger ones, whatever is chosen.
 fn made_larger(k: &Kernel, cx: &Cx<'_>, autos: &[Auto]) -> bool {
-    if cx.options.target.has_tensor_copies() {
+    if may_be_columns(k, cx.options.target) {
         return false;
     }
     let mut whole = k.clone();
     for auto in autos {
         set(&mut whole, auto.value, ConstValue::Int(auto.role.plain()));
     }
-    pad::enlarge(&mut bound(&whole)).is_ok()
+    pad::enlarge(&mut bound(&whole), pad::Windows::Any).is_ok()
 }
 
 /// Products that no instruction of the target computes.

@@ -1,24 +1,36 @@
-//! Extents that no instruction of warps has: tiles of 80 columns, say, become tiles of 128.
+//! Extents that are no powers of two: tiles of 80 columns, say, become tiles of 128.
 //!
-//! Warps share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile where all of
-//! its windows begin at the first element of a dimension of just that extent: what is beyond reads as zero, adds nothing to a product, and is not written.
+//! Threads share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile: windows of tensors end where the tile did
+//! (`X[i * 80..i * 80 + 80]`, unless it has all of a dimension of just that extent), so that what is beyond reads as zero, adds nothing to a product, and is not written; and what is reduced is,
+//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`).
 //!
 //! Needs: literal extents. Decides: extents of tiles. Where a tile means something else when it is larger, it stays, and the reason is part of the error.
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
+use crate::analysis::views::copy_shape;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
+
+/// Which tiles become larger.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Windows {
+    /// Those whose windows are of whole dimensions.
+    Whole,
+    /// All: windows get ends.
+    Any,
+}
 
 /// Makes extents that are no powers of two larger, where there is no wgmma, and says so. Gives back why they stay, if they do.
-pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Option<String> {
-    match enlarge(k) {
+pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows) -> Option<String> {
+    match enlarge(k, windows) {
         Ok(larger) => {
             for (v, from, to) in larger {
                 let (span, name) = (k.values[v].span, &k.values[v].name);
-                cx.remark(span, format!("`{name}` has {to} elements for {from}: warps share out powers of two"));
+                cx.remark(span, format!("`{name}` has {to} elements for {from}: threads share out powers of two"));
             }
             None
         }
@@ -27,7 +39,7 @@ pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Option<String> {
 }
 
 /// The same without a word: which tiles have become larger, from what to what.
-pub(crate) fn enlarge(k: &mut Kernel) -> Result<Vec<(Value, u64, u64)>, String> {
+pub(crate) fn enlarge(k: &mut Kernel, windows: Windows) -> Result<Vec<(Value, u64, u64)>, String> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
@@ -35,8 +47,11 @@ pub(crate) fn enlarge(k: &mut Kernel) -> Result<Vec<(Value, u64, u64)>, String> 
     }
     odd.sort_unstable();
     odd.dedup();
-    if let Some(why) = odd.iter().find_map(|&n| in_the_way(k, n)) {
+    if let Some(why) = odd.iter().find_map(|&n| in_the_way(k, n, windows)) {
         return Err(why);
+    }
+    if windows == Windows::Any {
+        odd.iter().for_each(|&n| cut_off(k, n));
     }
     let mut larger = Vec::new();
     for v in k.values.keys().collect::<Vec<_>>() {
@@ -52,7 +67,7 @@ pub(crate) fn enlarge(k: &mut Kernel) -> Result<Vec<(Value, u64, u64)>, String> 
 }
 
 /// Why tiles of extent `n` cannot be larger.
-fn in_the_way(k: &Kernel, n: u64) -> Option<String> {
+fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<String> {
     for (_, data) in k.values.iter() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
         let own = k.const_shape(&t.shape).is_some_and(|shape| shape.contains(&n));
@@ -62,12 +77,12 @@ fn in_the_way(k: &Kernel, n: u64) -> Option<String> {
     }
     for s in all_stmts(k, k.body) {
         if let StmtData::Copy { src, dst, attrs } = &k.stmts[s]
-            && let Some(why) = copied(k, n, (*src, *dst), attrs)
+            && let Some(why) = copied(k, n, (*src, *dst), attrs, windows)
         {
             return Some(why);
         }
         for e in stmt_exprs(k, s) {
-            if let Some(why) = computed(k, n, e) {
+            if let Some(why) = computed(k, n, e, windows) {
                 return Some(why);
             }
         }
@@ -75,16 +90,20 @@ fn in_the_way(k: &Kernel, n: u64) -> Option<String> {
     None
 }
 
-/// The same of a copy: its windows are of whole dimensions.
-fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs) -> Option<String> {
-    let shape = fixed_shape(k, dst).or_else(|| fixed_shape(k, src)).filter(|shape| shape.contains(&n))?;
-    if attrs.fill.is_some() || attrs.threads.is_some() {
+/// The same of a copy.
+fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs, windows: Windows) -> Option<String> {
+    let shape = copy_shape(k, src, dst).filter(|shape| shape.contains(&n))?;
+    if attrs.threads.is_some() || windows == Windows::Whole && attrs.fill.is_some() {
         return Some("how a tile is copied is written (`fill`, `threads`)".to_owned());
     }
-    for view in [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten() {
+    let mut found = Vec::new();
+    in_context(k, src, &shape, &mut |e, shape| found.push((e, shape.to_vec())));
+    in_context(k, dst, &shape, &mut |e, shape| found.push((e, shape.to_vec())));
+    for (e, shape) in found {
+        let Some(view) = resolve_view(k, e) else { continue };
         let kept = view.kept();
         let own = kept.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n));
-        if let Some(why) = own.map(|(_, &d)| d).find_map(|d| window(k, n, &view, d)) {
+        if let Some(why) = own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows)) {
             return Some(why);
         }
     }
@@ -92,22 +111,193 @@ fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs) -> Op
 }
 
 /// The same of a window along a dimension in which the tile has `n` elements.
-fn window(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> Option<String> {
+fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, windows: Windows) -> Option<String> {
     let name = &k.values[view.base].name;
+    if is_whole(k, n, view, d) {
+        return None;
+    }
+    if windows == Windows::Whole {
+        return Some(format!("a window of `{name}` is not all {n} elements of a dimension that has so many"));
+    }
+    let can_end = k.tensor_ty(view.base).is_some()
+        && matches!(view.dims[d], ViewDim::From { .. })
+        && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
+    (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end behind them"))
+}
+
+/// Whether a window begins at the first element of a dimension, and has all of them.
+fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
     let first = |e: &Expr| k.as_int(*e) == Some(0);
     let begins = matches!(&view.dims[d], ViewDim::From { starts, end: None } if starts.iter().all(first));
-    let extent = k.tensor_ty(view.base).map(|tensor| tensor.shape.get(d).and_then(|&e| k.as_int(e)));
-    let all = extent.is_none_or(|extent| extent.and_then(|x| u64::try_from(x).ok()) == Some(n));
-    let why = || format!("a window of `{name}` is not all {n} elements of a dimension that has so many");
-    (!(begins && all)).then(why)
+    let Some(tensor) = k.tensor_ty(view.base) else { return begins };
+    // Along what repeats there are all that are asked for.
+    let extent = tensor.shape.get(d).and_then(|&e| k.as_int(e)).and_then(|x| u64::try_from(x).ok());
+    tensor.repeats.contains(&d) || begins && extent == Some(n)
+}
+
+/// The expression whose ranges are those of the window `e` of a tensor: itself, what is transposed, or what a name stands for; `None` of a window of another.
+fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
+    match &k.exprs[e] {
+        ExprData::Transpose(arg) => direct(k, *arg),
+        ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => direct(k, let_init(k, *v)?),
+        ExprData::View(view) => matches!(k.values[view.base].def, ValueDef::Tensor(_)).then_some(e),
+        ExprData::Ref(_) => Some(e),
+        _ => None,
+    }
+}
+
+/// Calls `f` for the windows among what is combined element by element in tiles of these extents, and in what is reduced of them.
+fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
+    match k.exprs[e] {
+        _ if resolve_view(k, e).is_some_and(|view| view.kept().len() == shape.len()) => f(e, shape),
+        ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
+            fixed_shape(k, arg).iter().for_each(|shape| in_context(k, arg, shape, f));
+        }
+        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Lookup { .. } => {
+            k.children(e).into_iter().for_each(|child| in_context(k, child, shape, f));
+        }
+        _ => {}
+    }
+}
+
+/// Has windows of `n` elements end behind them, and what is reduced along `n` be what changes nothing beyond.
+fn cut_off(k: &mut Kernel, n: u64) {
+    let (mut windows, mut reduced) = (Vec::new(), Vec::new());
+    for s in all_stmts(k, k.body) {
+        let mut add = |k: &Kernel, e: Expr, shape: &[u64]| {
+            in_context(k, e, shape, &mut |e, shape| windows.push((e, shape.to_vec())));
+        };
+        match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                if let Some(shape) = copy_shape(k, src, dst) {
+                    add(k, src, &shape);
+                    add(k, dst, &shape);
+                }
+            }
+            StmtData::Assign { dst: value, src } | StmtData::Var { value, init: Some(src) } => {
+                if let Some(shape) = k.tile_ty(value).and_then(|ty| k.const_shape(&ty.shape)) {
+                    add(k, src, &shape);
+                }
+            }
+            StmtData::Let { init, .. } => {
+                if let Some(shape) = fixed_shape(k, init) {
+                    add(k, init, &shape);
+                }
+            }
+            _ => {}
+        }
+        for e in stmt_exprs(k, s) {
+            reductions(k, e, &mut reduced);
+        }
+    }
+    for (e, shape) in windows {
+        end(k, n, e, &shape);
+    }
+    for e in reduced {
+        neutral(k, n, e);
+    }
+}
+
+/// The reductions in an expression, the inner ones first.
+fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
+    k.children(e).into_iter().for_each(|child| reductions(k, child, found));
+    if matches!(k.exprs[e], ExprData::Reduce { .. }) {
+        found.push(e);
+    }
+}
+
+/// Has the window `e` of a tensor end behind `n` elements along the dimensions in which it has so many.
+fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
+    let Some(view) = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_some()) else { return };
+    let kept = view.kept();
+    let dims: Vec<usize> = kept
+        .iter()
+        .enumerate()
+        .filter(|&(w, &d)| shape.get(w) == Some(&n) && !is_whole(k, n, &view, d))
+        .map(|(_, &d)| d)
+        .collect();
+    if dims.is_empty() {
+        return;
+    }
+    // A name stands for windows of other tiles, too.
+    if let (ExprData::Ref(_), Some(named)) = (&k.exprs[e], direct(k, e)) {
+        let own = k.copy_expr(named);
+        k.exprs[e] = k.exprs[own].clone();
+    }
+    let at = direct(k, e).expect("bug: a window that cannot end is in the way");
+    let span = k.expr_spans[at];
+    let ExprData::View(mut of) = k.exprs[at].clone() else { panic!("bug: all of a tensor is in the way") };
+    for d in dims {
+        let Range::From { start, end } = of.ranges[d] else { panic!("bug: gathered elements are in the way") };
+        let first = k.copy_expr(start);
+        let count = k.int(n as i64, span);
+        let behind = k.binary(Op::Add, first, count, span);
+        let end = match end {
+            Some(end) => k.binary(Op::Min, end, behind, span),
+            None => behind,
+        };
+        of.ranges[d] = Range::From { start, end: Some(end) };
+    }
+    k.exprs[at] = ExprData::View(of);
+}
+
+/// Has what the reduction `e` runs over be what changes no result beyond `n` elements.
+fn neutral(k: &mut Kernel, n: u64, e: Expr) {
+    let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
+    let along = |k: &Kernel| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
+    if !along(k) || op == ReduceOp::Sum && zero(k, arg) {
+        return;
+    }
+    let span = k.expr_spans[arg];
+    let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
+    let own = k.expr(k.exprs[arg].clone(), span);
+    let like = k.copy_expr(own);
+    let place = k.expr(ExprData::Iota { axis, like }, span);
+    let count = k.int(n as i64, span);
+    let operator = |k: &mut Kernel, op: Op, args: Vec<Expr>| k.expr(ExprData::Op { op, args }, span);
+    let whole = match (op, neutral_of(op, elem)) {
+        (ReduceOp::All, _) => {
+            let beyond = operator(k, Op::Ge, vec![place, count]);
+            operator(k, Op::Or, vec![own, beyond])
+        }
+        (ReduceOp::Any, _) => {
+            let within = operator(k, Op::Lt, vec![place, count]);
+            operator(k, Op::And, vec![own, within])
+        }
+        (_, Some(number)) => {
+            let within = operator(k, Op::Lt, vec![place, count]);
+            let number = k.expr(number, span);
+            operator(k, Op::Select, vec![within, own, number])
+        }
+        (_, None) => panic!("bug: what no number leaves as it is is in the way"),
+    };
+    k.exprs[arg] = k.exprs[whole].clone();
+}
+
+/// The number that changes nothing in a reduction of such elements; `None`: there is none that can be written.
+fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData> {
+    let Some(ElemRef::Known(elem)) = elem else { return None };
+    let float = |x: f64| ExprData::Float(x.to_bits());
+    let greatest = matches!(op, ReduceOp::Minimum | ReduceOp::ArgMin);
+    match op {
+        ReduceOp::Sum => Some(if elem.is_float() { float(0.0) } else { ExprData::Int(0) }),
+        ReduceOp::Product => Some(if elem.is_float() { float(1.0) } else { ExprData::Int(1) }),
+        ReduceOp::Any | ReduceOp::All => Some(ExprData::Int(0)),
+        _ if elem.is_float() => Some(float(if greatest { f64::INFINITY } else { f64::NEG_INFINITY })),
+        _ if matches!(elem, Elem::I64 | Elem::U64) => None,
+        _ if elem == Elem::U32 => Some(ExprData::Int(if greatest { i64::from(u32::MAX) } else { 0 })),
+        _ => Some(ExprData::Int(i64::from(if greatest { i32::MAX } else { i32::MIN }))),
+    }
 }
 
 /// The same of an expression.
-fn computed(k: &Kernel, n: u64, e: Expr) -> Option<String> {
+fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
     match &k.exprs[e] {
         ExprData::Reduce { arg, axis, op, .. } => {
             let over = fixed_shape(k, *arg).is_some_and(|shape| shape.get(*axis as usize) == Some(&n));
-            if over && !(*op == ReduceOp::Sum && zero(k, *arg)) {
+            let elem = type_of(k, *arg).ok().and_then(|ty| ty.elem());
+            let counts = windows == Windows::Whole || neutral_of(*op, elem).is_none();
+            if over && counts && !(*op == ReduceOp::Sum && zero(k, *arg)) {
                 return Some(format!("a reduction runs over {n} elements, and what is beyond them would count"));
             }
         }
@@ -119,7 +309,7 @@ fn computed(k: &Kernel, n: u64, e: Expr) -> Option<String> {
         }
         _ => {}
     }
-    k.children(e).into_iter().find_map(|e| computed(k, n, e))
+    k.children(e).into_iter().find_map(|e| computed(k, n, e, windows))
 }
 
 /// Magnitudes that every type of elements has, so that zero times such a number is zero.
@@ -162,8 +352,8 @@ fn filled(k: &Kernel, v: Value, asked: &mut Vec<Value>) -> bool {
     }
     asked.push(v);
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
-        StmtData::Copy { src, dst, .. } => {
-            resolve_view(k, dst).is_none_or(|to| to.base != v) || zero_within(k, src, asked)
+        StmtData::Copy { src, dst, ref attrs } => {
+            resolve_view(k, dst).is_none_or(|to| to.base != v) || attrs.fill.is_none() && zero_within(k, src, asked)
         }
         StmtData::Assign { dst, .. } => dst != v,
         StmtData::Var { value, init } => value != v || init.is_none(),

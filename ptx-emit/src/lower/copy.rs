@@ -24,7 +24,7 @@ impl Lower<'_> {
             };
         }
         // Registers to registers: a different layout of the same elements.
-        if let Some(to) = self.tile_of(dst)
+        if let Some(to) = self.target_registers(src, dst)?
             && let Some(mut from) = self.named_registers(src, to.dim_bits.extents())?
         {
             if let ExprData::Ref(v) = self.k.exprs[src]
@@ -36,11 +36,7 @@ impl Lower<'_> {
         }
         let Some(to) = resolve_view(self.k, dst) else { return Err(self.unsupported(dst, "this destination")) };
         if to.space(self.k).in_registers() {
-            let window = match (self.tile_of(dst), self.copy_shape(src, dst)) {
-                (None, Some(shape)) => self.window_of_tile(&to, &shape)?,
-                (tile, _) => tile,
-            };
-            let Some(tile) = window else {
+            let Some(tile) = self.target_registers(src, dst)? else {
                 return Err(self.unsupported(dst, "this window of a register tile as a destination"));
             };
             if let Some(from) = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory()) {
@@ -117,6 +113,18 @@ impl Lower<'_> {
         tile.or_else(|| scalar_shape(self.k, dst))
     }
 
+    /// The registers that a copy goes to: of a whole tile, or of a window of one.
+    fn target_registers(&mut self, src: Expr, dst: Expr) -> Result<Option<Tile>, Reported> {
+        if let Some(tile) = self.tile_of(dst) {
+            return Ok(Some(tile));
+        }
+        let view = resolve_view(self.k, dst).filter(|v| v.space(self.k).in_registers());
+        match view.zip(self.copy_shape(src, dst)) {
+            Some((view, shape)) => self.window_of_tile(&view, &shape),
+            None => Ok(None),
+        }
+    }
+
     /// The registers that `e` names: of a whole tile, or of a window of these extents of one, as it is or transposed.
     fn named_registers(&mut self, e: Expr, shape: &[u64]) -> Result<Option<Tile>, Reported> {
         if let Some(tile) = self.tile_of(e) {
@@ -125,7 +133,8 @@ impl Lower<'_> {
         let view = resolve_view(self.k, e).filter(|v| v.space(self.k).in_registers());
         match (view, shape) {
             (Some(view), &[rows, columns]) if view.transposed => {
-                Ok(self.window_of_tile(&view, &[columns, rows])?.and_then(Tile::transposed))
+                let lying = ResolvedView { transposed: false, ..view };
+                Ok(self.window_of_tile(&lying, &[columns, rows])?.and_then(Tile::transposed))
             }
             (Some(view), _) => self.window_of_tile(&view, shape),
             (None, _) => Ok(None),
@@ -136,15 +145,20 @@ impl Lower<'_> {
     fn window_of_tile(&mut self, view: &ResolvedView, shape: &[u64]) -> Result<Option<Tile>, Reported> {
         let mut starts = Vec::new();
         for dim in &view.dims {
-            let ViewDim::From { starts: parts, end: None } = dim else { return Ok(None) };
+            if matches!(dim, ViewDim::Gather(_) | ViewDim::From { end: Some(_), .. }) {
+                return Ok(None);
+            }
             let mut start = Some(0u64);
-            for &part in parts {
+            for &part in dim.starts() {
                 let at = self.index(part)?.as_const().and_then(|at| u64::try_from(at).ok());
                 start = start.zip(at).and_then(|(sum, at)| sum.checked_add(at));
             }
             starts.extend(start);
         }
+        let Some(extents) = view.extents_of_base(shape) else { return Ok(None) };
         // A place that is not known leaves fewer of them than there are dimensions.
-        Ok(self.tiles[view.base].as_ref().and_then(|tile| tile.window(&starts, shape)))
+        let window = self.tiles[view.base].as_ref().and_then(|tile| tile.window(&starts, &extents));
+        // Dimensions that the window has not are of extent 1, which takes no bit of an index.
+        Ok(window.map(|window| Tile { dim_bits: Dims::of(shape), ..window }))
     }
 }

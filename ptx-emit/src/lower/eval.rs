@@ -99,7 +99,10 @@ impl Lower<'_> {
             ExprData::Iota { axis, .. } => {
                 let mut out = Vec::new();
                 for &v in group {
-                    let index = self.coordinate(&operands.scope, axis as usize, v);
+                    let index = match self.counts_one(e) {
+                        true => Int::constant(0),
+                        false => self.coordinate(&operands.scope, axis as usize, v),
+                    };
                     let r = self.in32(index);
                     out.push(self.convert(r, class));
                 }
@@ -315,6 +318,16 @@ impl Lower<'_> {
         }
     }
 
+    /// Whether `e` counts along a dimension of extent 1: it is zero, however many elements there are of what it stands beside.
+    fn counts_one(&self, e: Expr) -> bool {
+        match self.k.exprs[e] {
+            ExprData::Iota { axis, like } => {
+                fixed_shape(self.k, like).and_then(|shape| shape.get(axis as usize).copied()) == Some(1)
+            }
+            _ => false,
+        }
+    }
+
     fn eval_ref(
         &mut self,
         e: Expr,
@@ -365,10 +378,8 @@ impl Lower<'_> {
         if let Some(c) = x.as_const().filter(|_| class == Class::B32) {
             return Ok(vec![self.int_literal(i64::from(c as i32), class); group.len()]);
         }
-        let narrow = super::ints::fits32(x.lo, x.hi);
-        if class == Class::B32 && !narrow {
-            return Err(self.unsupported(e, "an index beyond 31 bits beside 32-bit elements"));
-        }
+        // Of a larger one beside integers of 32 bits the low bits count, as of a literal.
+        let narrow = class == Class::B32 || super::ints::fits32(x.lo, x.hi);
         if let Some(c) = x.as_const() {
             return Ok(vec![self.int_literal(c, class); group.len()]);
         }
@@ -637,6 +648,9 @@ impl Lower<'_> {
             return Ok(None);
         }
         match self.k.exprs[e].clone() {
+            ExprData::Iota { .. } if self.counts_one(e) => {
+                Ok(Some(Counted { own: vec![Int::constant(0); group.len()], known: vec![0; group.len()] }))
+            }
             ExprData::Iota { axis, .. } => Ok(self.coordinates(scope, axis as usize, group)),
             ExprData::Op { op: op @ (Op::Add | Op::Sub), args } => {
                 let &[x, y] = &args[..] else { return Ok(None) };

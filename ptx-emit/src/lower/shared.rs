@@ -9,9 +9,10 @@
 use super::ints::Int;
 use super::rings::{Position, Ring, Turn};
 use super::state::Lower;
-use super::windows::{Half, Panels, SharedWindow, place_of};
+use super::windows::{Carried, Half, Panels, SharedWindow, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
@@ -22,6 +23,17 @@ use tilec_ir::ops::Op as IrOp;
 use tilec_ir::placement::ROW_ALIGN;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// What threads, and where a window starts, make of addresses in a buffer.
+struct Parts {
+    thread: Int,
+    panel: Int,
+    /// Address bits that these set.
+    reach: u64,
+    base: u64,
+    half: Half,
+    carried: Vec<Carried>,
+}
 
 impl Lower<'_> {
     /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
@@ -170,50 +182,66 @@ impl Lower<'_> {
         let total: u32 = window.iter().sum();
         let kept = view.kept();
         let panels = Panels::of(&smem, elem.size());
-        let place = |index: u64| place_of(&smem, index, window, &kept);
+        let bits_along = |d: usize| kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
+        let mut aligned = Vec::new();
+        for (d, dim) in view.dims.iter().enumerate() {
+            aligned.push(self.starts_aligned(dim, bits_along(d))?);
+        }
+        let is_carried = |d: usize| !aligned[d];
+        let coordinate = |index: u64, w: usize| {
+            let shift: u32 = window[..w].iter().sum();
+            index >> shift & ((1u64 << window[w]) - 1)
+        };
+        // Along dimensions whose coordinates are added up the window's bits have no places of their own.
+        let fixed = (0..window.len()).filter(|&w| !is_carried(kept[w])).fold(0u64, |mask, w| {
+            let shift: u32 = window[..w].iter().sum();
+            mask | ((1u64 << window[w]) - 1) << shift
+        });
+        let place = |index: u64| place_of(&smem, index & fixed, window, &kept);
         let thread_places: Vec<u64> = (0..layout.thread_bits()).map(|i| place(layout.thread_col(i))).collect();
         let value_places: Vec<u64> = (0..layout.value_bits()).map(|i| place(layout.value_col(i))).collect();
         let to_bytes = |places: &[u64]| places.iter().map(|&p| size.byte_with(p)).collect::<Vec<u64>>();
         let (thread_cols, value_cols) = (to_bytes(&thread_places), to_bytes(&value_places));
         debug_assert!(total < 64);
         let tid = self.tid();
-        let mut thread = self.linear_map(tid, &panels.inside(&thread_cols));
-        let mut panel = self.linear_map(tid, &panels.numbers(&thread_cols));
-        let mut reach = thread_cols.iter().fold(0u64, |a, c| a | c);
-        let mut base = 0u64;
         let shared = u64::from(size.whole_bytes().is_none());
         let odd = |places: &[u64]| places.iter().map(|p| p & shared).collect::<Vec<u64>>();
-        let thread_half = self.linear_map(tid, &odd(&thread_places));
-        let mut half = Half { thread: thread_half, base: 0, value_cols: odd(&value_places) };
+        let mut parts = Parts {
+            thread: self.linear_map(tid, &panels.inside(&thread_cols)),
+            panel: self.linear_map(tid, &panels.numbers(&thread_cols)),
+            reach: thread_cols.iter().fold(0u64, |a, c| a | c),
+            base: 0,
+            half: Half { thread: self.linear_map(tid, &odd(&thread_places)), base: 0, value_cols: odd(&value_places) },
+            carried: Vec::new(),
+        };
         for (d, dim) in view.dims.iter().enumerate() {
-            let bits = kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
-            let start = self.shared_start(view, dim, d, bits)?;
+            let (bits, start) = (bits_along(d), self.shared_start(view, dim, d, bits_along(d))?);
             let at = |start: u64| {
                 let mut coords = vec![0u64; view.dims.len()];
                 coords[d] = start;
                 smem.place(&coords)
             };
+            let places = |from: u32| -> Vec<u64> {
+                (0..smem.dim_bits()[d]).map(|bit| if bit < from { 0 } else { at(1 << bit) }).collect()
+            };
             match start.as_const() {
+                _ if is_carried(d) => {
+                    let w = kept.iter().position(|&k| k == d).expect("a single index is a multiple of one");
+                    let along = |columns: &[u64]| columns.iter().map(|&c| coordinate(c, w)).collect::<Vec<u64>>();
+                    let (places, thread) = (places(0), self.linear_map(tid, &along(layout.thread().cols())));
+                    parts.reach |= to_bytes(&places).iter().fold(0, |a, c| a | c);
+                    let value_cols = along(layout.value().cols());
+                    parts.carried.push(Carried { start, thread, value_cols, places });
+                }
                 Some(start) => {
-                    base ^= size.byte_with(at(start as u64));
-                    half.base ^= at(start as u64) & shared;
+                    parts.base ^= size.byte_with(at(start as u64));
+                    parts.half.base ^= at(start as u64) & shared;
                 }
                 // A part of the address like that of the thread, of the bits that the window itself has not.
-                None => {
-                    let column = |bit: u32| if bit < bits { 0 } else { at(1 << bit) };
-                    let places: Vec<u64> = (0..smem.dim_bits()[d]).map(column).collect();
-                    let columns = to_bytes(&places);
-                    let index = self.in32(start);
-                    let odd_part = self.linear_map(index, &odd(&places));
-                    half.thread = self.xor(half.thread, odd_part);
-                    let part = self.linear_map(index, &panels.inside(&columns));
-                    let number = self.linear_map(index, &panels.numbers(&columns));
-                    reach |= columns.iter().fold(0, |a, c| a | c);
-                    thread = self.xor(thread, part);
-                    panel = self.xor(panel, number);
-                }
+                None => self.add_start(&mut parts, start, &places(bits), size, &panels),
             }
         }
+        let Parts { thread, panel, reach, base, half, carried } = parts;
         let (slot, constant) = self.slot_of(view, placed.ring);
         // Numbers of panels are added: threads and their registers must tell them apart by different bits.
         if (base | value_cols.iter().fold(0, |a, c| a | c)) & reach & panels.counted != 0 {
@@ -244,7 +272,25 @@ impl Lower<'_> {
             panels,
             xored: Vec::new(),
             bits: window.to_vec(),
+            size,
+            carried,
+            added: Vec::new(),
         })
+    }
+
+    /// Adds what the start of a window contributes, whose bits have these places.
+    fn add_start(&mut self, parts: &mut Parts, start: Int, places: &[u64], size: Bits, panels: &Panels) {
+        let shared = u64::from(size.whole_bytes().is_none());
+        let columns: Vec<u64> = places.iter().map(|&p| size.byte_with(p)).collect();
+        let odd: Vec<u64> = places.iter().map(|p| p & shared).collect();
+        let index = self.in32(start);
+        let odd_part = self.linear_map(index, &odd);
+        parts.half.thread = self.xor(parts.half.thread, odd_part);
+        let part = self.linear_map(index, &panels.inside(&columns));
+        let number = self.linear_map(index, &panels.numbers(&columns));
+        parts.reach |= columns.iter().fold(0, |a, c| a | c);
+        parts.thread = self.xor(parts.thread, part);
+        parts.panel = self.xor(parts.panel, number);
     }
 
     /// The offset of the slot that a window of a ring's channel is in: a register, or a number.
@@ -271,6 +317,19 @@ impl Lower<'_> {
         })
     }
 
+    /// Whether a window starts at a multiple of its extent, so that start and window have no bit of the index in common.
+    fn starts_aligned(&mut self, dim: &ViewDim, bits: u32) -> Result<bool, Reported> {
+        let extent = 1u64 << bits;
+        for &e in dim.starts() {
+            let known = self.facts.divisor(self.k, e).is_multiple_of(extent)
+                || self.index(e)?.as_const().is_some_and(|x| x.unsigned_abs().is_multiple_of(extent));
+            if !known {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Where a window starts along dimension `d`, of whose index it takes the lowest `bits`.
     fn shared_start(&mut self, view: &ResolvedView, dim: &ViewDim, d: usize, bits: u32) -> Result<Int, Reported> {
         if let ViewDim::From { end: Some(end), .. } = dim {
@@ -279,9 +338,9 @@ impl Lower<'_> {
         let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
         let tile = i128::from(tile.expect("specialised")[d]);
         let extent = 1u64 << bits;
-        let mut start = Int::constant(0);
+        let (mut start, mut aligned) = (Int::constant(0), true);
         for &e in dim.starts() {
-            let known = match self.index(e)?.as_const() {
+            aligned &= match self.index(e)?.as_const() {
                 Some(x) => x.unsigned_abs().is_multiple_of(extent),
                 None => self.facts.divisor(self.k, e).is_multiple_of(extent),
             };
@@ -291,7 +350,7 @@ impl Lower<'_> {
             };
             // The first and the last multiple of the extent that the start may be.
             let n = i128::from(extent);
-            let Interval { lo: first, hi: last } = match known {
+            let Interval { lo: first, hi: last } = match aligned {
                 true => start.interval().multiples_of(extent),
                 false => start.interval(),
             };
@@ -307,10 +366,6 @@ impl Lower<'_> {
                 return Err(self
                     .sink
                     .report(d.with_note("shared memory has no bounds checks: the window must lie inside")));
-            }
-            // The address is a linear map of the coordinate's bits, so start and window must not share one.
-            if !known {
-                return Err(self.unsupported(e, "a window of shared memory that starts at no multiple of its extent"));
             }
         }
         Ok(start)
@@ -347,6 +402,9 @@ impl Lower<'_> {
                 c ^= col;
             }
         }
+        if !w.carried.is_empty() {
+            return self.added_address(w, c, v);
+        }
         let (c, panel) = (c & !w.panels.counted, c & w.panels.counted);
         let mixed = c & w.reach;
         let plain = (c & !w.reach) + w.panels.bytes(panel) + w.offset;
@@ -374,11 +432,74 @@ impl Lower<'_> {
         Operand::at(reg, plain as i64)
     }
 
+    /// The coordinate in the buffer of the element at value index `v`, along a dimension along which the window starts anywhere.
+    fn carried_coordinate(&mut self, carried: &Carried, v: usize) -> Reg {
+        let own = carried.own(v);
+        let within = match carried.thread.as_const() {
+            Some(thread) => Int::constant(thread ^ own as i64),
+            None => {
+                let thread = self.in32(carried.thread);
+                let x = self.emit.pure(Class::B32, P::XorB32, [thread.into(), Operand::Imm(own as i64)]);
+                Int::r32(x, 0, i128::from(u32::MAX >> 1))
+            }
+        };
+        let (start, within) = (self.in32(carried.start), self.in32(within));
+        self.emit.pure(Class::B32, P::AddS32, [start.into(), within.into()])
+    }
+
+    /// The address of an element of a window that starts anywhere along some dimensions; `c` is what the others and the register make of it.
+    fn added_address(&mut self, w: &mut SharedWindow, c: u64, v: usize) -> Operand {
+        let (mixed, plain) = (c & w.reach, (c & !w.reach & !w.panels.counted) + w.offset);
+        let panels = w.panels.bytes(c & !w.reach & w.panels.counted);
+        let own: Vec<u64> = w.carried.iter().map(|carried| carried.own(v)).collect();
+        if let Some((.., reg)) = w.added.iter().find(|(at, m, _)| *at == own && *m == mixed) {
+            return Operand::at(*reg, (plain + panels) as i64);
+        }
+        let (size, panels_of) = (w.size, w.panels);
+        let mut place = w.thread.unwrap_or_else(|| self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]));
+        if mixed != 0 {
+            place = self.emit.pure(Class::B32, P::XorB32, [place.into(), Operand::Imm(mixed as i64)]);
+        }
+        for i in 0..w.carried.len() {
+            let at = self.carried_coordinate(&w.carried[i], v);
+            let columns: Vec<u64> = w.carried[i].places.iter().map(|&p| size.byte_with(p)).collect();
+            let part = self.linear_map(at, &panels_of.inside(&columns));
+            let part = self.in32(part);
+            place = self.emit.pure(Class::B32, P::XorB32, [place.into(), part.into()]);
+            // Panels are counted along one dimension at most.
+            let number = self.linear_map(at, &panels_of.numbers(&columns));
+            if let Some(skip) = self.beside_panels(None, number, &panels_of) {
+                place = self.emit.pure(Class::B32, P::AddS32, [place.into(), skip.into()]);
+            }
+        }
+        if let Some(slot) = w.slot {
+            place = self.emit.def(Class::B32, P::AddS32, [place.into(), slot.into()]);
+        }
+        let reg = self.with_block_base(place);
+        w.added.push((own, mixed, reg));
+        Operand::at(reg, (plain + panels) as i64)
+    }
+
     /// Of elements that share a byte, the bit of it with which the one at value index `v` begins.
     pub(super) fn shared_half(&mut self, w: &SharedWindow, v: usize) -> Operand {
         let half = &w.half;
         let own = |i: usize| half.value_cols[i] & (v >> i & 1) as u64;
         let odd = (0..half.value_cols.len()).fold(half.base, |odd, i| odd ^ own(i));
+        if !w.carried.is_empty() {
+            let shared = u64::from(w.size.whole_bytes().is_none());
+            let mut number = self.in32(half.thread);
+            for carried in &w.carried {
+                let at = self.carried_coordinate(carried, v);
+                let places: Vec<u64> = carried.places.iter().map(|p| p & shared).collect();
+                let part = self.linear_map(at, &places);
+                let part = self.in32(part);
+                number = self.emit.pure(Class::B32, P::XorB32, [number.into(), part.into()]);
+            }
+            if odd != 0 {
+                number = self.emit.pure(Class::B32, P::XorB32, [number.into(), Operand::Imm(1)]);
+            }
+            return self.bit_of_half(number).into();
+        }
         match half.thread.as_const() {
             Some(thread) => Operand::Imm(4 * i64::from((thread as u64 ^ odd) & 1 == 1)),
             None => {

@@ -94,6 +94,31 @@ pub(super) struct SharedWindow {
     pub(super) xored: Vec<(u64, Reg)>,
     /// Log2 extents of the window.
     pub(super) bits: Vec<u32>,
+    /// The size of an element.
+    pub(super) size: Bits,
+    /// Dimensions along which the window starts at no multiple of its extent: coordinates are added up, with carries, and no linear map of the window's own bits.
+    pub(super) carried: Vec<Carried>,
+    /// Addresses so far of windows with such dimensions, by the coordinates of registers along these and what is mixed in.
+    pub(super) added: Vec<(Vec<u64>, u64, Reg)>,
+}
+
+/// A dimension of a buffer along which a window starts at no multiple of its extent.
+pub(super) struct Carried {
+    /// Where the window starts.
+    pub(super) start: Int,
+    /// What the thread has of the coordinate in the window.
+    pub(super) thread: Int,
+    /// What the value bits have of it.
+    pub(super) value_cols: Vec<u64>,
+    /// The places in the buffer of the bits of a coordinate in the buffer.
+    pub(super) places: Vec<u64>,
+}
+
+impl Carried {
+    /// The coordinate in the window that the register index `v` has by itself.
+    pub(super) fn own(&self, v: usize) -> u64 {
+        self.value_cols.iter().enumerate().filter(|(i, _)| v >> i & 1 == 1).fold(0, |own, (_, col)| own ^ col)
+    }
 }
 
 /// Which half of a byte elements have: the thread's part, and what the start of the window and the value bits change.

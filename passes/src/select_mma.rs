@@ -20,6 +20,7 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 pub(crate) mod atoms;
+mod factors;
 mod from_registers;
 mod in_roles;
 mod lost;

@@ -76,7 +76,12 @@ pub(crate) fn fits_unconverted(
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err(format!("the window of `{name}` has an end of its own").into());
     }
-    wide(k, facts, from, &shape)?;
+    if from.transposed {
+        return Err(format!("`{name}` is transposed").into());
+    }
+    if !boxed(k, facts, from) {
+        wide(k, facts, from, &shape)?;
+    }
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
     match contiguous.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
@@ -84,6 +89,15 @@ pub(crate) fn fits_unconverted(
             "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no multiple of 8"
         ).into()),
     }
+}
+
+/// Whether boxes of a tensor make up a window, wherever the tensor ends: the host can make its descriptor, and they begin at multiples of 16 bytes. The accelerator stops
+/// the kernel at one that does not (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
+pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
+    let (Some(elem), Some(d)) = (elem_of(k, from.base), contiguous_dim(k, from.base)) else { return false };
+    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
+    let begins = from.dims[d].starts().iter().all(|&e| facts.divisor(k, e).is_multiple_of(full));
+    elem.bits() >= 8 && begins && no_descriptor(k, facts, from.base).is_none()
 }
 
 /// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.

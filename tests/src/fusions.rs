@@ -21,6 +21,16 @@ pub enum Fusion {
     Lora,
     /// `C = A·B`, `B = (W - zero) * scale`; without a tensor `zero` that is 0.
     Weights,
+    /// `C = A·B`, whose factors have a scale for each row and 128 elements of A, and for each 128 x 128 of B.
+    Scaled,
+    /// `D = q(H·C)`, `H = q(A·B)`: in bytes, each with its bias, factors and zero point.
+    Requantised,
+}
+
+/// A sum of products of bytes as a byte: with a bias, times the factor of its channel in f32, rounded to even, and saturated.
+fn requantised(sum: f64, (bias, scale): (f64, f64), zero: f64) -> f64 {
+    let scaled = (sum + bias) as f32 * scale as f32;
+    f64::from(scaled.round_ties_even() + zero as f32).clamp(-128.0, 127.0)
 }
 
 impl Fusion {
@@ -33,6 +43,8 @@ impl Fusion {
             "gemm_rmsnorm" => Fusion::RmsNorm,
             "lora" => Fusion::Lora,
             "weights" => Fusion::Weights,
+            "scaled" => Fusion::Scaled,
+            "requantised" => Fusion::Requantised,
             _ => return None,
         })
     }
@@ -89,6 +101,30 @@ impl Fusion {
                     (w.data[w.at(k, j)] - zero) * scale.data[scale.at(k / group, j)]
                 };
                 ("C", Box::new(move |i, j| (0..w.extent(0)).map(|k| a.data[a.at(i, k)] * weight(k, j)).sum()))
+            }
+            Fusion::Scaled => {
+                let (a, b, of_a, of_b) = (of("A")?, of("B")?, of("scale_a")?, of("scale_b")?);
+                let term = move |i, k, j| {
+                    let scale = of_a.data[of_a.at(i, k / 128)] * of_b.data[of_b.at(k / 128, j / 128)];
+                    scale * a.data[a.at(i, k)] * b.data[b.at(k, j)]
+                };
+                ("C", Box::new(move |i, j| (0..b.extent(0)).map(|k| term(i, k, j)).sum()))
+            }
+            Fusion::Requantised => {
+                let (first, c, n) = (sums(of("A")?, of("B")?), of("C")?, of("B")?.extent(1));
+                let channel = |bias: &str, scale: &str| {
+                    let vector = |name: &str| {
+                        let found = before.iter().find(|t| t.name == name && t.modes.len() == 1);
+                        found.ok_or_else(|| format!("the reference needs the vector {name}"))
+                    };
+                    let (bias, scale) = (vector(bias)?, vector(scale)?);
+                    Ok::<_, String>(move |j: i64| (bias.data[j as usize], scale.data[j as usize]))
+                };
+                let (of_h, of_d) = (channel("bias_h", "scale_h")?, channel("bias_d", "scale_d")?);
+                let (zero_h, zero_d) = (scalar("zero_h", 0.0), scalar("zero_d", 0.0));
+                let hidden = move |i: i64, k: i64| requantised(first(i, k), of_h(k), zero_h);
+                let sum = move |i: i64, j: i64| (0..n).map(|k| hidden(i, k) * c.data[c.at(k, j)]).sum();
+                ("D", Box::new(move |i, j| requantised(sum(i, j), of_d(j), zero_d)))
             }
         };
         let result = &mut after[find(result)?];

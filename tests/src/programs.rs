@@ -24,6 +24,8 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("lora", Reference::Fusion(Fusion::Lora)),
     ("gemm_w4a16", Reference::Fusion(Fusion::Weights)),
     ("gemm_w8a16", Reference::Fusion(Fusion::Weights)),
+    ("gemm_fp8_scaled", Reference::Fusion(Fusion::Scaled)),
+    ("gemm_int8_requant", Reference::Fusion(Fusion::Requantised)),
     ("gemm_fused", Reference::Fused),
     ("gemm_gathered", Reference::Gathers(Gathers::Product)),
     ("embedding_backward", Reference::Gathers(Gathers::EmbeddingBackward)),
@@ -80,10 +82,12 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("gemm_rmsnorm", 1e-3),
     ("gemm_w4a16", 1e-3),
     ("gemm_w8a16", 1e-3),
+    ("gemm_fp8_scaled", 1e-2),
 ];
 
 /// Examples that are for other targets than the first.
-const TARGETS: &[(&str, Target)] = &[("flash_attention", Target::Sm90a), ("attention_fp8", Target::Sm90a)];
+const TARGETS: &[(&str, Target)] =
+    &[("flash_attention", Target::Sm90a), ("attention_fp8", Target::Sm90a), ("gemm_fp8_scaled", Target::Sm90a)];
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[

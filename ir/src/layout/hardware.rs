@@ -115,12 +115,13 @@ pub fn panels(shape: &[u64], contiguous: usize, elem: Bits, exact: bool) -> Opti
     whole.or_else(|| panels_of(shape, contiguous, elem, exact, if exact { Odd::Cut } else { Odd::Pitch }))
 }
 
-/// The layout of few rows one after the other.
+/// The layout of few rows one after the other, or of one that ends anywhere.
 fn plain_rows(shape: &[u64], contiguous: usize, elem: Bits) -> Option<SmemLayout> {
     let others = shape.iter().enumerate().filter(|&(d, _)| d != contiguous);
-    let few = others.map(|(_, &n)| n).product::<u64>() < 1 << ROW_BITS;
+    let rows = others.map(|(_, &n)| n).product::<u64>();
+    let few = rows < 1 << ROW_BITS;
     let row = shape.get(contiguous)?;
-    let whole = is_whole(shape) && elem.makes_up(*row, 16) && *row <= 1 << BOX_BITS;
+    let whole = (is_whole(shape) || rows == 1) && elem.makes_up(*row, 16) && *row <= 1 << BOX_BITS;
     let mut order = vec![contiguous];
     order.extend((0..shape.len()).rev().filter(|&d| d != contiguous));
     let layout = SmemLayout::natural(&shape_bits(shape), &order)?;

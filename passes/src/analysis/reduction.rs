@@ -10,6 +10,9 @@
 //!     acc = acc + part                                      // or the product adds to the sums itself
 //! }
 //! ```
+//!
+//! A part may be multiplied by factors before it is added, `acc = acc + part * (rows * f)`: by what does not change in the loop, or by what the iteration itself
+//! brings, out of slots or by copies to register tiles (`copy scale[k / 128, j] -> f`).
 
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::graph::accesses::Accesses;
@@ -26,9 +29,28 @@ pub(crate) struct Reduction {
     /// The sums of all trips.
     pub(crate) sums: Value,
     /// The sums of one trip, where these are added to the others by a statement of their own.
-    pub(crate) part: Option<Value>,
+    pub(crate) part: Option<Part>,
     /// An operand in registers.
     pub(crate) load: Option<Load>,
+}
+
+/// The sums of one trip.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) value: Value,
+    /// What adds them to the others.
+    pub(crate) sum: Stmt,
+    /// Register tiles of the iteration by which they are multiplied before.
+    pub(crate) factors: Vec<Value>,
+    /// The first statement in front of the product that copies one of these out of shared memory.
+    pub(crate) first: Option<Stmt>,
+}
+
+impl Reduction {
+    /// The first statement that reads slots for the product, or for what its sums are multiplied by.
+    pub(crate) fn first_read(&self) -> Option<Stmt> {
+        self.part.as_ref().and_then(|part| part.first).or_else(|| self.load.as_ref().map(|load| load.first))
+    }
 }
 
 /// An operand that an iteration loads into registers, or computes there.
@@ -45,13 +67,14 @@ pub(crate) struct Load {
 /// What the loop whose body is `body` does; `Err`: it does something else, too.
 pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     let mut product: Option<(Stmt, Value, Mma)> = None;
-    let mut added: Option<(Value, Value)> = None;
+    let mut added: Option<(Stmt, Value, Vec<Expr>)> = None;
+    let mut lets: Vec<(Value, Expr)> = Vec::new();
     let mut loads: Vec<(Stmt, Value)> = Vec::new();
     let more = || Err("the loop does more than add up products".to_owned());
     for &s in &k.blocks[body] {
         match k.stmts[s] {
             StmtData::Channel { .. } | StmtData::Alloc { .. } | StmtData::Await { .. } => {}
-            StmtData::Let { init, .. } if fixed_shape(k, init).is_none_or(|s| s.is_empty()) => {}
+            StmtData::Let { value, init } => lets.push((value, init)),
             StmtData::Var { init, .. } if init.is_none_or(|e| is_zero(k, e)) => {}
             StmtData::Copy { src, dst, .. } => match base(k, dst) {
                 Some(v) if is_shared(k, v) => {
@@ -68,8 +91,8 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
                 ExprData::Mma(mma) if product.is_none() => product = Some((s, dst, mma)),
                 // A part that is set to zero by itself.
                 _ if is_zero(k, src) && product.is_none() => {}
-                _ => match sum(k, dst, src) {
-                    Some(part) if added.is_none() => added = Some((dst, part)),
+                _ => match product.and_then(|(_, part, _)| sum(k, dst, src, part)) {
+                    Some(factors) if added.is_none() => added = Some((s, dst, factors)),
                     _ => return more(),
                 },
             },
@@ -80,15 +103,79 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     if !matches!(k.exprs[mma.c], ExprData::Ref(v) if v == own) {
         return more();
     }
-    let load = match operand(k, body, &mma, &loads) {
-        Ok(load) => load,
-        Err(()) => return more(),
+    let computes = |&(_, init): &(Value, Expr)| fixed_shape(k, init).is_some_and(|shape| !shape.is_empty());
+    let Some((sum, sums, factors)) = added else {
+        return match operand(k, body, &mma, &loads) {
+            Ok(load) if !lets.iter().any(computes) => Ok(Reduction { product, sums: own, part: None, load }),
+            _ => more(),
+        };
     };
-    match added {
-        None => Ok(Reduction { product, sums: own, part: None, load }),
-        Some((sums, part)) if part == own => Ok(Reduction { product, sums, part: Some(part), load }),
-        Some(_) => more(),
+    let Some(factors) = own_factors(k, body, &factors, &lets, [sums, own]) else { return more() };
+    let (brought, loads): (Vec<_>, Vec<_>) = loads.into_iter().partition(|(_, v)| factors.contains(v));
+    let named = lets.iter().all(|l| !computes(l) || factors.contains(&l.0));
+    let at = |s: Stmt| k.blocks[body].iter().position(|&t| t == s);
+    let first = brought.iter().map(|&(s, _)| s).find(|&s| reads_shared(k, s) && at(s) < at(product));
+    let part = Part { value: own, sum, factors, first };
+    match operand(k, body, &mma, &loads) {
+        // Slots are read in one place: in front of the product.
+        Ok(load) if named && (first.is_none() || load.is_none()) && brought.iter().all(|&(s, _)| is_window(k, s)) => {
+            Ok(Reduction { product, sums, part: Some(part), load })
+        }
+        _ => more(),
     }
+}
+
+/// The register tiles of an iteration, and its names, that factors read; `None`: they read the sums, or what another iteration left.
+fn own_factors(
+    k: &Kernel,
+    body: Block,
+    factors: &[Expr],
+    lets: &[(Value, Expr)],
+    sums: [Value; 2],
+) -> Option<Vec<Value>> {
+    let mut found: Vec<Value> = Vec::new();
+    let mut queue: Vec<Expr> = factors.to_vec();
+    while let Some(e) = queue.pop() {
+        let mut read = Vec::new();
+        for_each_ref(k, e, &mut |v| read.push(v));
+        for v in read.into_iter().filter(|v| !found.contains(v)).collect::<Vec<_>>() {
+            let init = lets.iter().find(|(name, _)| *name == v).map(|(_, init)| *init);
+            let varies = matches!(k.values[v].def, ValueDef::Var(_)) && changes(k, body, v);
+            if sums.contains(&v) || varies && !begins_anew(k, body, v) {
+                return None;
+            }
+            if init.is_some() || varies {
+                found.push(v);
+            }
+            queue.extend(init);
+        }
+    }
+    Some(found)
+}
+
+/// Whether a statement of a loop writes a value.
+fn changes(k: &Kernel, body: Block, v: Value) -> bool {
+    k.blocks[body].iter().any(|&s| Accesses::of(k, s).get(v).is_some_and(|found| found.writes))
+}
+
+/// Whether the first statement of an iteration that touches a tile copies all of it there.
+fn begins_anew(k: &Kernel, body: Block, v: Value) -> bool {
+    let touches = |s: Stmt| Accesses::of(k, s).get(v).is_some_and(|found| found.writes || found.reads);
+    let first = k.blocks[body].iter().copied().find(|&s| touches(s) && !matches!(k.stmts[s], StmtData::Var { .. }));
+    first.is_some_and(
+        |s| matches!(k.stmts[s], StmtData::Copy { dst, .. } if matches!(k.exprs[dst], ExprData::Ref(w) if w == v)),
+    )
+}
+
+/// Whether a copy is of a window of a tensor, or of a buffer.
+fn is_window(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
+    reads_tensor(k, src) || reads_shared(k, s)
+}
+
+/// Whether a copy is of a window of a buffer.
+fn reads_shared(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Copy { src, .. } if base(k, src).is_some_and(|v| is_shared(k, v)))
 }
 
 /// The operand in registers of a product, of the tiles that an iteration copies to; `Err`: some are for something else, or depend on what another iteration left.
@@ -161,6 +248,8 @@ fn is_product(k: &Kernel, s: Stmt) -> bool {
 fn base(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
         ExprData::Ref(v) => Some(v),
+        // Of a buffer that became a channel the slot is not said yet.
+        ExprData::View(ref view) if is_shared(k, view.base) => Some(view.base),
         _ => resolve_view(k, e).map(|v| v.base),
     }
 }
@@ -185,14 +274,30 @@ fn is_zero(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// What is added to `dst`.
-fn sum(k: &Kernel, dst: Value, src: Expr) -> Option<Value> {
-    let ExprData::Op { op: Op::Add, ref args } = k.exprs[src] else { return None };
-    match args[..] {
-        [a, b] => match (&k.exprs[a], &k.exprs[b]) {
-            (ExprData::Ref(whole), ExprData::Ref(part)) if *whole == dst => Some(*part),
-            _ => None,
-        },
+/// What the part is multiplied by that is added to `dst`; `None`: something else is assigned.
+fn sum(k: &Kernel, dst: Value, src: Expr, part: Value) -> Option<Vec<Expr>> {
+    let ExprData::Op { op, ref args } = k.exprs[src] else { return None };
+    let is_sum = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if v == dst);
+    match (op, &args[..]) {
+        (Op::Add, &[whole, more]) if is_sum(whole) => scaled(k, more, part),
+        (Op::Add, &[more, whole]) if is_sum(whole) => scaled(k, more, part),
+        (Op::Fma, &[a, b, whole]) if is_sum(whole) => times(k, [a, b], part),
         _ => None,
     }
+}
+
+/// The factors of a part, in an expression that is nothing but their product.
+fn scaled(k: &Kernel, e: Expr, part: Value) -> Option<Vec<Expr>> {
+    match k.exprs[e] {
+        ExprData::Ref(v) if v == part => Some(Vec::new()),
+        ExprData::Cast { arg, .. } => scaled(k, arg, part),
+        ExprData::Op { op: Op::Mul, ref args } => times(k, [args[0], args[1]], part),
+        _ => None,
+    }
+}
+
+fn times(k: &Kernel, [a, b]: [Expr; 2], part: Value) -> Option<Vec<Expr>> {
+    let (mut found, factor) = scaled(k, a, part).map(|found| (found, b)).or_else(|| Some((scaled(k, b, part)?, a)))?;
+    found.push(factor);
+    Some(found)
 }

@@ -14,7 +14,7 @@ use super::parameters::Auto;
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;
-use groups::{divides, group_of};
+use groups::{divides, group_of, group_of_tile};
 use std::collections::BTreeSet;
 use tilec_ir::changes::changes;
 use tilec_ir::codes;
@@ -190,12 +190,24 @@ impl Depends<'_> {
         divides(self.k, size, extent)
     }
 
-    /// Whether an index is the number of a group of elements of which a tile never has those of two: `k / G` where `k` counts from 0 by steps that divide `G`.
+    /// Whether an index is the number of a group of elements of which a tile never has those of two: `k / G` where `k` counts from 0 by steps that divide `G`, or
+    /// `j * BN / G` of a tile of the grid.
     fn is_group(&self, e: Expr) -> bool {
+        self.group(e).is_some_and(|(group, size)| self.of(group).is_none() && self.divides(size, group))
+    }
+
+    /// How many elements a group has of which an index is the number, and how many a tile.
+    fn group(&self, e: Expr) -> Option<(Expr, Expr)> {
         let k = self.k;
-        let Some((v, group)) = group_of(k, e) else { return false };
-        let position = matches!(self.chosen[v], Some(Chosen { what: What::Position, .. }));
-        position && self.of(group).is_none() && self.steps[v].is_some_and(|step| self.divides(step, group))
+        if let Some((v, group)) = group_of(k, e) {
+            let position = matches!(self.chosen[v], Some(Chosen { what: What::Position, .. }));
+            return Some((group, self.steps[v].filter(|_| position)?));
+        }
+        let (v, size, group) = group_of_tile(k, e)?;
+        match self.chosen[v]?.what {
+            What::Tile { size: own, .. } if same_expr(k, own, size) => Some((group, size)),
+            _ => None,
+        }
     }
 
     /// The choice that an expression depends on, if it does: rather one of which nothing is promised.
@@ -543,7 +555,7 @@ impl Depends<'_> {
         let name = &k.values[chosen.parameter].name;
         let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
         // The number of a group, and nothing says that a tile lies in one.
-        let group = group_of(k, e).and_then(|(v, group)| Some((print_expr(k, group), print_expr(k, self.steps[v]?))));
+        let group = self.group(e).map(|(group, size)| (print_expr(k, group), print_expr(k, size)));
         let in_group = group.map_or_else(String::new, |(group, step)| {
             format!("declare `where {group} % {step} == 0`, if a tile of `{step}` lies in one group; or ")
         });

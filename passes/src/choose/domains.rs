@@ -79,7 +79,7 @@ impl Space<'_> {
                     // What is promoted is as deep at most.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
-                    let most = product.and_then(|p| {
+                    let most = product.filter(|p| p.whole.is_none()).and_then(|p| {
                         let atom = warpgroup::atom(self.options.target, (p.inputs, p.acc))?;
                         warpgroup::promoted(atom, p.acc, promote)
                     });

@@ -23,7 +23,8 @@ impl Setting<'_> {
 
     /// Elements of an access that are known to lie together.
     fn width(&self, m: &Move) -> u64 {
-        let wide = self.supposed.wide.contains(&m.at);
+        let boxed = self.warpgroups.is_some() && m.load && m.plain && m.boxed;
+        let wide = self.supposed.wide.contains(&m.at) || boxed;
         if wide { m.elem.per(MAX_ACCESS_BYTES).into() } else { m.width }
     }
 

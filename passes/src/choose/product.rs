@@ -113,7 +113,11 @@ impl Setting<'_> {
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
         let atom = warpgroup::atom(self.target, (product.inputs, product.acc)).ok_or(Illegal::Atom)?;
-        let promoted = self.promoted(env, atom, product.acc)?;
+        // Parts that the program itself adds up are as deep as its tiles.
+        let promoted = match product.whole {
+            Some(_) => Some(depth),
+            None => self.promoted(env, atom, product.acc)?,
+        };
         // Who takes tiles in turns computes each by itself.
         let whole = self.ping_pong(env).then_some((rows, cols));
         let scheduled = self.scheduled(env)?.or(whole);
@@ -154,7 +158,9 @@ impl Setting<'_> {
         // Results of a product that is turned round are exchanged before they are stored, in registers of their own.
         let three = Owners::Warpgroups.threads((rows, cols), tiled.tile) == u64::from(3 * WARPGROUP * WARP);
         let has_room = tiled.has_room(self.work.k, (rows, cols));
-        if !has_room || turned && tiled.tile.0 * tiled.tile.1 > TURNED || three && tiled.registers > THREE {
+        // Parts of sums are gone where results are stored.
+        let stored = tiled.registers / tiled.sums;
+        if !has_room || turned && tiled.tile.0 * tiled.tile.1 > TURNED || three && stored > THREE {
             return Err(Illegal::Registers);
         }
         Ok(())

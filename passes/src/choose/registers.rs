@@ -78,12 +78,14 @@ impl Setting<'_> {
                 warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums))
             };
             let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.way.registers);
+            // What a program's own parts took is free behind the loop.
+            let crowded = self.products().zip(shapes).filter(|(product, _)| product.whole.is_none());
             return Code {
                 products: Products::Warpgroups,
                 loaded: loaded.map(sums).max(),
                 computed: self.products().flat_map(|product| product.operands).any(|operand| operand.computed),
                 // Parts of sums that are promoted are added up before.
-                exchanged: self.products().zip(shapes).map(|p| sums(p) / p.1.sums).max().unwrap_or(0),
+                exchanged: crowded.map(|p| sums(p) / p.1.sums).max().unwrap_or(0),
                 halves: self.products().any(|product| product.acc.size().shares_registers()),
                 functions,
                 behind: true,
@@ -157,7 +159,10 @@ impl Setting<'_> {
     fn registers(&self, env: &Env, shapes: &[Shape], threads: u64, parts: &[Part]) -> u64 {
         let words = |bytes: u64| bytes.div_ceil(4 * threads);
         let bytes = |shape: &[Expr], elem: Bits| elem.bytes_of(self.work.elements(env, shape).unwrap_or(0));
-        let accumulator = |t: &Tile| self.products().any(|p| p.accumulator == t.value);
+        let counted = |p: &Product, shape: &Shape, t: &Tile| {
+            p.accumulator == t.value || p.whole == Some(t.value) && shape.sums > 1
+        };
+        let accumulator = |t: &Tile| self.products().zip(shapes).any(|(p, shape)| counted(p, shape, t));
         let tiles = self.work.tiles.iter().filter(|t| !t.shared && !accumulator(t));
         let mut sum: u64 = tiles.map(|t| words(bytes(&t.shape, t.elem))).sum();
         for (product, shape) in self.products().zip(shapes) {

@@ -8,9 +8,11 @@
 use crate::analysis::facts::{Facts, repeats};
 use crate::analysis::functions::function_registers;
 use crate::analysis::order::smem_contiguous;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::reduction;
+use crate::analysis::uses::{all_stmts, loop_body, path_to};
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
+use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
@@ -40,6 +42,8 @@ pub(super) struct Product {
     /// Rows, columns and depth.
     pub(super) shape: [Expr; 3],
     pub(super) accumulator: Value,
+    /// What these sums of one trip are added to, by a statement of the loop.
+    pub(super) whole: Option<Value>,
     /// The statement.
     pub(super) at: Stmt,
     pub(super) inputs: Inputs,
@@ -64,6 +68,8 @@ pub(super) struct Move {
     pub(super) elem: Bits,
     /// Elements of an access that the preconditions allow.
     pub(super) width: u64,
+    /// The accelerator has boxes for it, wherever the tensor ends.
+    pub(super) boxed: bool,
     /// The buffer that it fills.
     pub(super) buffer: Option<Value>,
     /// It fills one as it is, so that it need not pass through registers.
@@ -344,7 +350,18 @@ impl Reader<'_> {
         let (b, of_b) = operand(mma.b, 0).ok_or_else(unclear)?;
         let inputs = Inputs { a: of_a, b: of_b };
         let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
-        Ok(Product { shape: [rows, cols, depth], accumulator: dst, at, inputs, acc, atom: mma.atom, operands: [a, b] })
+        let (shape, operands) = ([rows, cols, depth], [a, b]);
+        Ok(Product { shape, accumulator: dst, whole: self.whole(at), at, inputs, acc, atom: mma.atom, operands })
+    }
+
+    /// What the loop around a product adds its sums to, where it does nothing else.
+    fn whole(&self, at: Stmt) -> Option<Value> {
+        let body = path_to(self.sketch, at).into_iter().rev().find_map(|(block, i)| {
+            let around = self.sketch.blocks[block][i];
+            loop_body(self.sketch, around)
+        })?;
+        let step = reduction::of(self.sketch, body).ok()?;
+        step.part.map(|_| step.sums)
     }
 
     fn copy(&self, s: Stmt, region: &mut Region) {
@@ -444,6 +461,7 @@ impl Reader<'_> {
             contiguous,
             elem,
             width,
+            boxed: tensor_copies::boxed(self.sketch, self.facts, &view),
             buffer: None,
             plain: false,
             modes,

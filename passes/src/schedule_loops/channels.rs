@@ -108,9 +108,11 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
         let (Some(&first), Some(&last)) = (feed.readers.first(), feed.readers.last()) else {
             unreachable!("what nobody reads is not fed")
         };
-        // An operand goes to registers directly in front of the product: both slots are held from there to the product.
-        let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.load?.first, step.product)));
-        let (first, last) = loaded.unwrap_or((first, last));
+        // What goes to registers does so directly in front of the product: all slots are held from there to the product.
+        let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.first_read()?, step.product)));
+        let at = |s: Stmt| k.blocks[feed.block].iter().position(|&t| t == s);
+        let within = |&(from, to): &(Stmt, Stmt)| at(from) <= at(first) && at(last) <= at(to);
+        let (first, last) = loaded.filter(within).unwrap_or((first, last));
         let next_to = |g: &Group| {
             let Some(before) = g.feeds.last() else { return false };
             let list = &k.blocks[feed.block];

@@ -93,8 +93,11 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     // What the operand is computed of is gone when products run.
     let read: u64 = step.load.iter().flat_map(|load| &load.of).map(|&v| words(v)).sum();
     let parts = if step.part.is_some() { 3 } else { 1 };
+    // Those of a row each take next to nothing.
+    let factors = step.part.iter().flat_map(|part| &part.factors).filter(|&&v| k.tile_ty(v).is_some());
+    let factors: u64 = factors.map(|&v| words(v)).sum();
     let threads = u64::from(warps.max(1) * WARP);
-    let tiles = (parts * sums + 2 * fragment) / threads;
+    let tiles = (parts * sums + 2 * fragment + factors) / threads;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
     tiles <= most && tiles + read / threads + ADDRESSES <= own

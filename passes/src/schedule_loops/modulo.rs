@@ -276,9 +276,8 @@ impl Loop<'_> {
 
     /// Whether a statement adds a part of the sums to the others.
     fn adds_part(&self, i: usize) -> bool {
-        let Some(step) = self.sole.as_ref().filter(|step| step.part.is_some()) else { return false };
-        self.kinds[i] == Kind::Other
-            && matches!(self.k.stmts[self.graph.stmts[i]], StmtData::Assign { dst, .. } if dst == step.sums)
+        let part = self.sole.as_ref().and_then(|step| step.part.as_ref());
+        part.is_some_and(|part| part.sum == self.graph.stmts[i])
     }
 
     /// The wait that follows the producer's statements at `i`.
@@ -325,7 +324,8 @@ impl Loop<'_> {
             for touch in access.touches.iter().filter(|t| t.reads && !t.declares) {
                 let Some(declared) = self.declared(touch.value) else { continue };
                 // Two parts of the sums take turns.
-                if self.sole.as_ref().is_some_and(|step| step.part == Some(touch.value)) {
+                let part = self.sole.as_ref().and_then(|step| step.part.as_ref());
+                if part.is_some_and(|part| part.value == touch.value) {
                     continue;
                 }
                 if self.kinds[at] == Kind::Free || self.kinds[declared] == Kind::Free && self.is_index(touch.value) {

@@ -23,7 +23,7 @@ use super::operand_loads;
 use super::settle::{Decided, settle};
 use super::sources::{self, Loads, Product, product_of};
 use super::warpgroup::{self, Way};
-use super::{from_registers, lost, promoted};
+use super::{factors, from_registers, lost, promoted};
 use crate::Cx;
 use crate::Options;
 use crate::analysis::conditions::guarded;
@@ -294,11 +294,10 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
         _ => None,
     };
     for buffer in all_stmts(k, k.body).into_iter().filter_map(allocated) {
-        // Boxes of other extents are those of operands.
-        let odd = k
-            .tile_ty(buffer)
-            .and_then(|tile| k.const_shape(&tile.shape))
-            .is_none_or(|s| !s.iter().all(|n| n.is_power_of_two()));
+        // Boxes of other extents are those of operands, or lines.
+        let shape = k.tile_ty(buffer).and_then(|tile| k.const_shape(&tile.shape));
+        let is_line = |s: &[u64]| s.iter().filter(|&&n| n > 1).count() <= 1;
+        let odd = shape.is_none_or(|s| !s.iter().all(|n| n.is_power_of_two()) && !is_line(&s));
         match feeds::plan(k, cx.options, &[buffer]) {
             // What threads compute is theirs.
             _ if odd || feeds::by_threads(k, buffer) => {}
@@ -351,6 +350,12 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
     if k.schedule.threads.is_none() {
         let threads = planned.groups * u64::from(WARPGROUP * WARP);
         k.schedule.threads = Some(k.int(threads as i64, k.stmt_spans[planned.decided[0].product.s]));
+    }
+    for decided in &planned.decided {
+        factors::read_in_front(k, decided);
+        for s in factors::bring(k, cx.options, decided) {
+            k.plans[s].producer = true;
+        }
     }
     settle(k, cx, planned.decided)?;
     for feed in planned.feeds {

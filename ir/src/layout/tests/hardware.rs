@@ -28,6 +28,7 @@ fn boxes_cover_the_tile_where_the_unit_writes() {
         (64, 176, 1, 16),
         (160, 64, 1, 16),
         (192, 32, 0, 32),
+        (192, 1, 0, 32),
         (72, 32, 1, 32),
         (64, 48, 1, 16),
         // Two elements share a byte.

@@ -36,3 +36,11 @@ pub(super) fn group_of(k: &Kernel, e: Expr) -> Option<(Value, Expr)> {
         |&s: &Stmt| matches!(k.stmts[s], StmtData::For { var, start, .. } if var == v && k.as_int(start) == Some(0));
     all_stmts(k, k.body).iter().any(counts).then_some((v, args[1]))
 }
+
+/// The number of a tile, its extent, and what an index divides the place by at which it begins: `j * BN / G`.
+pub(super) fn group_of_tile(k: &Kernel, e: Expr) -> Option<(Value, Expr, Expr)> {
+    let ExprData::Op { op: Op::Div, args } = &k.exprs[meaning(k, e)] else { return None };
+    let ExprData::Op { op: Op::Mul, args: of } = &k.exprs[meaning(k, args[0])] else { return None };
+    let ExprData::Ref(v) = k.exprs[meaning(k, of[0])] else { return None };
+    Some((v, of[1], args[1]))
+}

@@ -14,6 +14,9 @@ use crate::tensor_map::{BYTES, Outside, TensorMap};
 /// Bytes that the start of a box in shared memory is a multiple of (PTX 9.7.9.27.1.2).
 const BOX_ALIGN: u64 = 128;
 
+/// Bytes that the start of a box along the contiguous dimension of the tensor is a multiple of.
+const PIECE: i64 = 16;
+
 impl Cta<'_> {
     /// The map at an address of one lane.
     fn map(&self, w: &Warp, lane: usize, map: Addr) -> Result<TensorMap, Box<Fail>> {
@@ -82,6 +85,12 @@ impl Cta<'_> {
         }
         if !shared.is_multiple_of(BOX_ALIGN) {
             return Err(misaligned(lane, shared, BOX_ALIGN).in_shared(shared));
+        }
+        // An H100 ends the kernel with an illegal instruction.
+        let row = first[0] * map.element.bytes() as i64;
+        if row % PIECE != 0 {
+            let message = format!("a box begins {row} bytes into its row: it must be a multiple of {PIECE}");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane));
         }
         let bytes = map.box_bytes();
         if bytes > 1 << 20 {

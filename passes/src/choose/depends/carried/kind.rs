@@ -205,6 +205,8 @@ fn ordered_product(a: Kind, b: Kind, pad: Pad) -> Option<Kind> {
     Some(match (a, b) {
         (Kind::Zero, Kind::Zero | Kind::Fixed | Kind::Factor { .. }) => Kind::Zero,
         (Kind::Part(_) | Kind::Share { axes: 0, .. }, Kind::Zero | Kind::Fixed) => a,
+        // Each element of the tile is of one group.
+        (Kind::Part(SUM), Kind::Group) => a,
         (Kind::Old(_) | Kind::Scaled(..), Kind::Factor { extreme, up, down, by }) => {
             rescaled(a, extreme, [up, down], by)?
         }
@@ -236,6 +238,7 @@ fn rescaled(a: Kind, extreme: Value, [up, down]: [Option<Last>; 2], by: u32) -> 
 pub(super) fn quotient(a: Kind, b: Kind, pad: Pad) -> Kind {
     match (a, b) {
         (Kind::Part(_) | Kind::Share { axes: 0, .. }, Kind::Fixed) => a,
+        (Kind::Part(SUM), Kind::Group) => a,
         (Kind::Share { axes, scale, .. }, Kind::Fixed) => Kind::Share { axes, pad, scale },
         (Kind::Share { axes, scale, .. }, Kind::Each { axes: others, .. }) if axes == others => {
             Kind::Share { axes, pad, scale }

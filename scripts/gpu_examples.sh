@@ -141,6 +141,13 @@ for T in f16 bf16; do
     check gemm_mixed -D T=$T -D TA=$T -D TB=i8 M=72 N=136 K=264
 done
 
+for N in 128 272; do
+    check gemm_fp8_scaled --target sm_90a M=201 N=$N K=400 scale_a_ld=204 scale_b_ld=4
+    check gemm_fp8_scaled --target sm_90a -D BM=192 -D BN=128 -D WM=64 -D WN=128 -D STAGES=4 -D RASTER=4 M=200 N=$N K=1040 scale_b_ld=12
+    check gemm_fp8_scaled -D T=bf16 -D BK=64 -D ALIGN_S=1 M=67 N=$N K=400
+    check gemm_int8_requant M=100 N=$N K=96 P=64 zero_h=3 zero_d=-5
+done
+
 for S in 1 3 8 40; do
     check gemm_splitk S=$S M=264 N=136 K=1048 alpha=2 beta=-1
     check gemm_splitk -D LA=col -D LC=col -D ALIGN=1 S=$S M=67 N=45 K=333 beta=1

@@ -66,6 +66,8 @@ for more in "" "-D STRIDE=2" "-D DILATION=2,PAD=2" "-D T=f16,ALIGN=8" "-D T=bf16
     check depthwise $more --target sm_90a B=1 H=7 W=7 C=8 R=1 S=3 P=3 Q=3
 done
 for T in f16 bf16 f32; do
+    check max_pool -D T=$T B=3 H=15 W=37 C=72 P=8 Q=19
+    check max_pool -D T=$T,ALIGN=8 --target sm_90a B=1 H=7 W=7 C=8 P=3 Q=3
     check stencil -D T=$T M=1000 N=517 rate=0.25
     check stencil -D T=$T --target sm_90a M=1 N=1 rate=0.25
 done
@@ -263,6 +265,7 @@ for target in sm_80 sm_90a; do
     check rotary --target $target L=37 H=3
     for m in 1 17 1000; do
         check embedding --target $target -D ALIGN=1 M=$m V=7 N=263
+        check work_queue --target $target M=$m L=$((m * 300)) R=$((m + 1))
         check histogram --target $target -D ALIGN=1 N=$((m * 300)) K=$m
         check cross_entropy_backward --target $target -D ALIGN=1 M=$m N=2501
         check dropout --target $target -D ALIGN=1 M=$m N=263

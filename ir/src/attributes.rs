@@ -1,10 +1,10 @@
 //! What statements say about *how*: attributes of copies, plans of statements, operations on channels and signals.
 
+use crate::combining::Combining;
 use crate::entities::Expr;
 use crate::layout::RegLayout;
 use crate::literal::Literal;
 use crate::mechanism::Mechanism;
-use crate::ops::Op;
 
 impl CopyAttrs {
     /// The attributes of a copy by the tensor memory accelerator.
@@ -80,7 +80,9 @@ pub struct CopyAttrs {
     /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
-    pub reduce: Option<Op>,
+    pub reduce: Option<Combining>,
+    /// The buffer, or a window of it, that what was there goes to: `add old s`. Elements outside the bounds leave zero there.
+    pub old: Option<Expr>,
     /// No other store of the launch is to the elements that it stores to, nor itself another time: `apart`.
     pub apart: bool,
 }

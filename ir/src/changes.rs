@@ -9,7 +9,9 @@ pub fn changes(k: &Kernel, s: Stmt, v: Value) -> bool {
     let here = match k.stmts[s] {
         StmtData::Let { value, .. } | StmtData::Var { value, .. } => value == v,
         StmtData::Assign { dst, .. } => dst == v,
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
+        StmtData::Copy { dst, ref attrs, .. } => {
+            [Some(dst), attrs.old].into_iter().flatten().any(|e| resolve_view(k, e).is_some_and(|view| view.base == v))
+        }
         _ => false,
     };
     here || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| changes(k, s, v)))

@@ -172,7 +172,9 @@ impl<'a> Uniform<'a> {
         for &s in &self.k.blocks[block].clone() {
             let inside = self.k.sub_blocks(s);
             let own = match self.k.stmts[s] {
-                StmtData::For { start, end, step, .. } => [start, end, step].into_iter().all(|e| self.expr(e)),
+                StmtData::For { start, end, step, cond, .. } => {
+                    [start, end, step].into_iter().chain(cond).all(|e| self.expr(e))
+                }
                 StmtData::If { cond, .. } => self.expr(cond),
                 _ => true,
             };

@@ -1,7 +1,7 @@
 //! What memory combines by itself: `copy x -> C[i.., j..] add`, whoever else adds to the same elements meanwhile.
 //!
 //! Threads ask for it element by element (`red`, PTX ISA 9.7.13.6), the tensor memory accelerator by boxes (`cp.reduce.async.bulk.tensor`,
-//! 9.7.9.27). A row says who can; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
+//! 9.7.9.27). Where the old value is wanted threads ask by `atom` (9.7.13.5). A row says who can; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
 
 use crate::entities::Stmt;
 use crate::kernel::{CopyAttrs, Kernel, StmtData};
@@ -9,54 +9,119 @@ use crate::ops::Op;
 use crate::target::Target;
 use crate::types::Elem;
 
+/// How memory combines what a copy stores with what is there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Combining {
+    /// The sum of both: `add`.
+    Add,
+    /// The smaller of both: `min`.
+    Min,
+    /// The larger of both: `max`.
+    Max,
+    /// What is stored takes the place of what is there, which somebody wants: `exchange old x`.
+    Exchange,
+}
+
+impl Combining {
+    /// Every way, with its word.
+    const WORDS: [(&str, Combining); 4] =
+        [("add", Combining::Add), ("min", Combining::Min), ("max", Combining::Max), ("exchange", Combining::Exchange)];
+
+    /// The way that a word of the text names.
+    pub(crate) fn from_word(word: &str) -> Option<Combining> {
+        Combining::WORDS.iter().find(|(w, _)| *w == word).map(|&(_, how)| how)
+    }
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Combining::Add => "add",
+            Combining::Min => "min",
+            Combining::Max => "max",
+            Combining::Exchange => "exchange",
+        }
+    }
+
+    /// The operator that makes the new value of the old one and of what is stored; `None`: the latter is it.
+    pub fn op(self) -> Option<Op> {
+        match self {
+            Combining::Add => Some(Op::Add),
+            Combining::Min => Some(Op::Min),
+            Combining::Max => Some(Op::Max),
+            Combining::Exchange => None,
+        }
+    }
+}
+
 /// An operator that memory applies to elements of a type.
 #[derive(Copy, Clone, Debug)]
 pub struct Combination {
     /// The operator.
-    pub op: Op,
+    pub op: Combining,
     /// The type.
     pub elem: Elem,
-    /// Neighbours that an instruction of a thread combines at most, and the first target that has it; `None`: it is none for threads.
-    pub threads: Option<(u32, Target)>,
+    /// How many neighbours an instruction of a thread combines, ascending, and the first target that has it; empty: it is none for threads.
+    pub threads: &'static [(u32, Target)],
     /// Whether the tensor memory accelerator does it.
     pub accelerator: bool,
 }
 
-const fn row(op: Op, elem: Elem, threads: Option<(u32, Target)>, accelerator: bool) -> Combination {
+const fn row(op: Combining, elem: Elem, threads: &'static [(u32, Target)], accelerator: bool) -> Combination {
     Combination { op, elem, threads, accelerator }
 }
 
+/// One element at a time, on every target.
+const ONE: &[(u32, Target)] = &[(1, Target::Sm70)];
+
 /// Every combination.
-pub const COMBINATIONS: [Combination; 20] = [
-    row(Op::Add, Elem::F16, Some((2, Target::Sm70)), true),
-    row(Op::Add, Elem::BF16, Some((2, Target::Sm90)), true),
-    row(Op::Add, Elem::F32, Some((1, Target::Sm70)), true),
-    row(Op::Add, Elem::F64, Some((1, Target::Sm70)), true),
-    row(Op::Add, Elem::I32, Some((1, Target::Sm70)), true),
-    row(Op::Add, Elem::U32, Some((1, Target::Sm70)), true),
-    row(Op::Add, Elem::I64, Some((1, Target::Sm70)), false),
-    row(Op::Add, Elem::U64, Some((1, Target::Sm70)), false),
-    row(Op::Min, Elem::F16, None, true),
-    row(Op::Min, Elem::BF16, None, true),
-    row(Op::Min, Elem::I32, Some((1, Target::Sm70)), true),
-    row(Op::Min, Elem::U32, Some((1, Target::Sm70)), true),
-    row(Op::Min, Elem::I64, Some((1, Target::Sm70)), true),
-    row(Op::Min, Elem::U64, Some((1, Target::Sm70)), false),
-    row(Op::Max, Elem::F16, None, true),
-    row(Op::Max, Elem::BF16, None, true),
-    row(Op::Max, Elem::I32, Some((1, Target::Sm70)), true),
-    row(Op::Max, Elem::U32, Some((1, Target::Sm70)), true),
-    row(Op::Max, Elem::I64, Some((1, Target::Sm70)), true),
-    row(Op::Max, Elem::U64, Some((1, Target::Sm70)), false),
+pub const COMBINATIONS: [Combination; 26] = [
+    row(Combining::Add, Elem::F16, &[(1, Target::Sm70), (2, Target::Sm70), (4, Target::Sm90), (8, Target::Sm90)], true),
+    row(
+        Combining::Add,
+        Elem::BF16,
+        &[(1, Target::Sm90), (2, Target::Sm90), (4, Target::Sm90), (8, Target::Sm90)],
+        true,
+    ),
+    row(Combining::Add, Elem::F32, &[(1, Target::Sm70), (2, Target::Sm90), (4, Target::Sm90)], true),
+    row(Combining::Add, Elem::F64, ONE, true),
+    row(Combining::Add, Elem::I32, ONE, true),
+    row(Combining::Add, Elem::U32, ONE, true),
+    row(Combining::Add, Elem::I64, ONE, false),
+    row(Combining::Add, Elem::U64, ONE, false),
+    row(Combining::Min, Elem::F16, &[], true),
+    row(Combining::Min, Elem::BF16, &[], true),
+    row(Combining::Min, Elem::I32, ONE, true),
+    row(Combining::Min, Elem::U32, ONE, true),
+    row(Combining::Min, Elem::I64, ONE, true),
+    row(Combining::Min, Elem::U64, ONE, false),
+    row(Combining::Max, Elem::F16, &[], true),
+    row(Combining::Max, Elem::BF16, &[], true),
+    row(Combining::Max, Elem::I32, ONE, true),
+    row(Combining::Max, Elem::U32, ONE, true),
+    row(Combining::Max, Elem::I64, ONE, true),
+    row(Combining::Max, Elem::U64, ONE, false),
+    row(Combining::Exchange, Elem::F32, ONE, false),
+    row(Combining::Exchange, Elem::F64, ONE, false),
+    row(Combining::Exchange, Elem::I32, ONE, false),
+    row(Combining::Exchange, Elem::U32, ONE, false),
+    row(Combining::Exchange, Elem::I64, ONE, false),
+    row(Combining::Exchange, Elem::U64, ONE, false),
 ];
 
+impl Combination {
+    /// Neighbours that an instruction of a thread combines at most; `None`: threads of the target do not combine them.
+    pub fn widest(&self, target: Target) -> Option<u32> {
+        self.threads.iter().rev().find(|(_, first)| target.at_least(*first)).map(|&(elems, _)| elems)
+    }
+}
+
 /// The row of an operator and a type.
-pub fn combination(op: Op, elem: Elem) -> Option<&'static Combination> {
+pub fn combination(op: Combining, elem: Elem) -> Option<&'static Combination> {
     COMBINATIONS.iter().find(|c| c.op == op && c.elem == elem)
 }
 
 /// The types that memory combines by `op` in a way that `by` accepts, for people.
-pub fn combined_types(op: Op, by: impl Fn(&Combination) -> bool) -> String {
+pub fn combined_types(op: Combining, by: impl Fn(&Combination) -> bool) -> String {
     let names: Vec<&str> = COMBINATIONS.iter().filter(|c| c.op == op && by(c)).map(|c| c.elem.name()).collect();
     names.join(", ")
 }
@@ -74,5 +139,6 @@ pub fn commute(k: &Kernel, a: Stmt, b: Stmt) -> bool {
         StmtData::Copy { attrs, .. } => attrs.reduce,
         _ => None,
     };
-    op(a).is_some() && op(a) == op(b)
+    // Of what takes the place of the other the last one stays.
+    op(a).is_some_and(|op| op != Combining::Exchange) && op(a) == op(b)
 }

@@ -273,6 +273,9 @@ pub struct Schedule {
     pub span: Span,
 }
 
+/// The end of a loop that has none but its condition: `for turn in 0..inf while c`. It is as far as an index can count.
+pub const ENDLESS: i64 = i64::MAX - 1;
+
 /// Which slot of a channel a view means.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Slot {
@@ -442,7 +445,7 @@ pub enum StmtData {
         /// How.
         attrs: CopyAttrs,
     },
-    /// `for k in start..end step s { .. }`: ascending, `step` at least 1.
+    /// `for k in start..end step s while c { .. }`: ascending, `step` at least 1.
     For {
         /// The loop variable.
         var: Value,
@@ -452,6 +455,8 @@ pub enum StmtData {
         end: Expr,
         /// Step.
         step: Expr,
+        /// It goes on while this holds, which is asked in front of each iteration; the same in all threads of the block: `while c`.
+        cond: Option<Expr>,
         /// Copies of the body are laid out one after the other; bounds must be compile-time.
         unroll: bool,
         /// The body.

@@ -63,6 +63,7 @@ const WORDS: &[&str] = &[
     "var",
     "copy",
     "for",
+    "while",
     "in",
     "if",
     "else",

@@ -183,25 +183,7 @@ impl Op {
     pub fn from_call(name: &str) -> Option<Op> {
         Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name)
     }
-
-    /// The operator by which a copy combines what it stores with what is there.
-    pub(crate) fn from_combining_word(word: &str) -> Option<Op> {
-        COMBINING.iter().find(|(w, _)| *w == word).map(|&(_, op)| op)
-    }
-
-    /// Whether copies combine by it.
-    pub(crate) fn combines(self) -> bool {
-        COMBINING.iter().any(|&(_, op)| op == self)
-    }
-
-    /// The word for it; that of any other operator is its token, which does not parse here.
-    pub fn combining_word(self) -> &'static str {
-        COMBINING.iter().find(|(_, op)| *op == self).map_or(self.token(), |(word, _)| word)
-    }
 }
-
-/// Operators by which copies combine, with their words.
-const COMBINING: [(&str, Op); 3] = [("add", Op::Add), ("min", Op::Min), ("max", Op::Max)];
 
 macro_rules! reductions {
     ($($(#[doc = $doc:literal])+ $variant:ident $token:literal;)+) => {

@@ -189,16 +189,18 @@ impl Pair<'_> {
             (StmtData::Copy { src: x, dst: v, attrs: p }, StmtData::Copy { src: y, dst: w, attrs: q }) => {
                 self.exprs(*x, *y)?;
                 self.exprs(*v, *w)?;
-                let plain = |attrs: &CopyAttrs| CopyAttrs { when: None, ..attrs.clone() };
+                let plain = |attrs: &CopyAttrs| CopyAttrs { when: None, old: None, ..attrs.clone() };
                 check("attributes of a copy", &plain(p), &plain(q))?;
-                self.options(p.when, q.when)
+                self.options(p.when, q.when)?;
+                self.options(p.old, q.old)
             }
             (
-                StmtData::For { var: v, start: s, end: e, step: t, unroll: u, body: x },
-                StmtData::For { var: w, start: s2, end: e2, step: t2, unroll: u2, body: y },
+                StmtData::For { var: v, start: s, end: e, step: t, cond: c, unroll: u, body: x },
+                StmtData::For { var: w, start: s2, end: e2, step: t2, cond: c2, unroll: u2, body: y },
             ) => {
                 self.declarations(*v, *w)?;
                 self.each("loop", &[*s, *e, *t], &[*s2, *e2, *t2], Self::exprs)?;
+                self.options(*c, *c2)?;
                 check("unroll", u, u2)?;
                 self.blocks(*x, *y)
             }

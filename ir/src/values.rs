@@ -108,7 +108,10 @@ impl Writer<'_> {
             self.ranges(e);
         }
         match self.k.stmts[s].clone() {
-            StmtData::For { start, end, step, .. } => [start, end, step].into_iter().for_each(|e| self.index(e)),
+            StmtData::For { start, end, step, cond, .. } => {
+                [start, end, step].into_iter().for_each(|e| self.index(e));
+                cond.into_iter().for_each(|cond| self.loop_condition(cond));
+            }
             StmtData::Signal { index, .. } => self.index(index),
             // What is computed of elements has no type of their own.
             StmtData::Let { init, .. } if self.is_number(init) && self.is_of_elements(init) => self.index(init),
@@ -202,6 +205,32 @@ impl Writer<'_> {
                     [a, b].into_iter().for_each(|e| self.index(e));
                 } else {
                     [a, b].into_iter().for_each(|e| self.element(e));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The same of what is asked in front of each iteration: what may change in between stays as it is, a number beside which an index is one, too.
+    fn loop_condition(&mut self, e: Expr) {
+        let ExprData::Op { op, args } = self.k.exprs[e].clone() else { return };
+        match (op.domain(), &args[..]) {
+            (Domain::Logic, _) => args.into_iter().for_each(|arg| self.loop_condition(arg)),
+            (Domain::Compare, &[a, b]) => {
+                let index = |this: &Self, e| type_of(this.k, e) == Ok(Type::Index) && this.k.as_int(e).is_none();
+                let fixed = |this: &Self, e: Expr| match this.k.exprs[e] {
+                    ExprData::Ref(v) if this.held.iter().any(|(held, _)| *held == v) => true,
+                    _ => is_constant(this.k, e),
+                };
+                if [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b) && fixed(self, b)) {
+                    [a, b].into_iter().for_each(|e| self.index(e));
+                } else {
+                    [a, b]
+                        .into_iter()
+                        .filter(|&e| is_constant(self.k, e))
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .for_each(|e| self.element(e));
                 }
             }
             _ => {}

@@ -248,6 +248,10 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
                 let gathered = gathered_by(k, *src).filter(|&rows| numbers(k, fill, rows).is_some());
                 k.children(*src).into_iter().filter(|&e| !is_name(k, e, gathered)).collect()
             }
+            StmtData::For { cond: Some(_), .. } => {
+                let why = "whether the loop around it goes on is known only to the threads that compute (`while`)";
+                return Err(refused(k, s, why.to_owned()));
+            }
             StmtData::For { .. } | StmtData::If { .. } => stmt_exprs(k, s),
             _ => return Err(refused(k, s, "the copy stands in an `ordered` block or a role".to_owned())),
         };

@@ -77,7 +77,7 @@ pub(crate) struct Residue {
 impl Residue {
     /// `Ok(None)`: not a reduction over a ragged extent.
     pub(crate) fn of(k: &Kernel, at: Stmt) -> Result<Option<Residue>, String> {
-        let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { return Ok(None) };
+        let StmtData::For { var, start, end, step, cond: None, body, .. } = k.stmts[at] else { return Ok(None) };
         let Some(bound) = End::of(k, end) else { return Ok(None) };
         let Some(step) = k.as_int(step).filter(|&s| s > 1 && s.count_ones() == 1) else { return Ok(None) };
         let start = match k.as_int(start) {

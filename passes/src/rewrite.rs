@@ -99,13 +99,16 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
         }
         StmtData::Assign { dst, src } => StmtData::Assign { dst: map.value(dst), src: clone_expr(k, src, map) },
         StmtData::Copy { src, dst, attrs } => {
-            let attrs = CopyAttrs { when: attrs.when.map(|e| clone_expr(k, e, map)), ..attrs };
+            let when = attrs.when.map(|e| clone_expr(k, e, map));
+            let old = attrs.old.map(|e| clone_expr(k, e, map));
+            let attrs = CopyAttrs { when, old, ..attrs };
             StmtData::Copy { src: clone_expr(k, src, map), dst: clone_expr(k, dst, map), attrs }
         }
-        StmtData::For { var, start, end, step, unroll, body } => {
+        StmtData::For { var, start, end, step, cond, unroll, body } => {
             let (start, end, step) = (clone_expr(k, start, map), clone_expr(k, end, map), clone_expr(k, step, map));
+            let cond = cond.map(|e| clone_expr(k, e, map));
             let var = redeclare(k, var, map);
-            StmtData::For { var, start, end, step, unroll, body: clone_block(k, body, map) }
+            StmtData::For { var, start, end, step, cond, unroll, body: clone_block(k, body, map) }
         }
         StmtData::If { cond, then, otherwise } => {
             let cond = clone_expr(k, cond, map);

@@ -245,10 +245,13 @@ fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         match k.stmts[s] {
             StmtData::Var { value, init: Some(_) } => _ = written.insert(value),
             StmtData::Assign { dst, .. } => _ = written.insert(dst),
-            StmtData::Copy { src, dst, .. } => {
+            StmtData::Copy { src, dst, ref attrs } => {
                 if let Some(view) = resolve_view(k, dst) {
                     written.insert(view.base);
                     reads = [src].into_iter().collect();
+                }
+                if let Some(old) = attrs.old.and_then(|old| resolve_view(k, old)) {
+                    written.insert(old.base);
                 }
             }
             _ => {}

@@ -55,7 +55,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let (Some(layout), Some(shape)) = (copy_layout(k, src, dst, &attrs), copy_shape(k, src, dst)) else {
             panic!("bug: `{}` is copied in no layout", print_expr(k, src))
         };
-        let provable = combined(k, &attrs, dst, narrowest(k, &facts, &views, Some(&layout), &shape));
+        let provable = combined(k, cx, &attrs, dst, narrowest(k, &facts, &views, Some(&layout), &shape));
         let span = k.stmt_spans[s];
         let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
         if let Some(aligned) = attrs.unaligned() {
@@ -156,10 +156,12 @@ fn half_stored(
 }
 
 /// Of what threads combine with memory, as many elements at once as an instruction does.
-fn combined(k: &Kernel, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
+fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
     let elem = resolve_view(k, dst).and_then(|to| elem_of(k, to.base));
     let Some((op, elem)) = attrs.reduce.zip(elem) else { return width };
-    let most = combination(op, elem).and_then(|c| c.threads).map_or(1, |(most, _)| most);
+    let most = combination(op, elem).and_then(|c| c.widest(cx.options.target)).unwrap_or(1);
+    // Old values come back one by one.
+    let most = if attrs.old.is_some() { 1 } else { most };
     if width.elems <= most {
         return width;
     }

@@ -439,3 +439,41 @@ fn dependent_launches() {
         bad(overlapping(early), ReportKind::Race, "griddepcontrol.wait");
     }
 }
+
+/// Elements of a vector are updated one by one, in every lane.
+#[test]
+fn atomics_on_vectors_update_each_element() {
+    let words =
+        |out: &Output| -> Vec<f32> { out.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect() };
+    let zero = "setp.eq.u32 %p0, %t, 0; mov.f32 %f0, 0f00000000; @%p0 st.global.v4.f32 [%out], {%f0, %f0, %f0, %f0};\n\
+                @%p0 st.global.v4.f32 [%out+16], {%f0, %f0, %f0, %f0}; bar.sync 0; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f40000000;\n";
+    let sums = good(plain(
+        &format!(
+            "{zero} red.global.add.v4.f32 [%out], {{%f1, %f2, %f1, %f0}}; red.global.v2.f32.add [%out+16], {{%f2, %f1}};"
+        ),
+        32,
+    ));
+    assert_eq!(words(&sums)[..8], [32.0, 64.0, 32.0, 0.0, 64.0, 32.0, 0.0, 0.0]);
+    // Each lane gets what was there before its own addition.
+    let old = good(plain(
+        &format!(
+            "{zero} atom.global.add.v2.f32 {{%f3, %f4}}, [%out], {{%f1, %f2}}; mul.wide.u32 %rd0, %t, 8; add.s64 %rd0, %rd0, %out;\n\
+         bar.sync 0; st.global.v2.f32 [%rd0+64], {{%f3, %f4}};"
+        ),
+        32,
+    ));
+    let mut first: Vec<f32> = words(&old)[16..80].chunks(2).map(|pair| pair[0]).collect();
+    first.sort_by(f32::total_cmp);
+    assert_eq!(first, (0..32).map(|i| i as f32).collect::<Vec<_>>());
+    // 1.0 and 2.0 in f16; pairs, and halves by themselves.
+    let pairs = format!("{zero} mov.b32 %r0, 0x40003C00; red.global.add.noftz.v2.f16x2 [%out], {{%r0, %r0}};");
+    assert_eq!(good(plain(&pairs, 32))[..8], [0x00, 0x50, 0x00, 0x54, 0x00, 0x50, 0x00, 0x54]);
+    let halves =
+        format!("{zero} mov.b16 %h0, 0x3C00; mov.b16 %h1, 0xBC00; red.global.max.noftz.v2.f16 [%out], {{%h0, %h1}};");
+    assert_eq!(good(plain(&halves, 32))[..4], [0x00, 0x3C, 0x00, 0x00]);
+    bad(
+        plain(&format!("{zero} red.global.add.v4.f32 [%out+8], {{%f1, %f1, %f1, %f1}};"), 32),
+        ReportKind::Misaligned,
+        "16 bytes",
+    );
+}

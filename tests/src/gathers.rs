@@ -1,6 +1,9 @@
 //! What programs mean whose rows are where numbers say.
 
+use crate::attention::integer;
 use crate::problem::Tensor;
+use std::collections::BTreeMap;
+use tilec_ir::kernel::ConstValue;
 
 /// Programs with rows that integers of a vector name. A number that names no row reads as zeros, and nothing is stored to it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -13,6 +16,8 @@ pub enum Gathers {
     Product,
     /// `Counts[x]` is how often `X` has `x`.
     Histogram,
+    /// `Y[i]` is the sum of `X` from `offsets[i]` to in front of `offsets[i + 1]`; `next` ends behind the last row, with one more for each block.
+    WorkQueue,
 }
 
 impl Gathers {
@@ -22,6 +27,7 @@ impl Gathers {
             "embedding" => Some(Gathers::Embedding),
             "embedding_backward" => Some(Gathers::EmbeddingBackward),
             "histogram" => Some(Gathers::Histogram),
+            "work_queue" => Some(Gathers::WorkQueue),
             "gemm_gathered" => Some(Gathers::Product),
             _ => None,
         }
@@ -36,12 +42,18 @@ impl Gathers {
     ///
     /// # Errors
     /// A tensor is missing.
-    pub fn apply(self, before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
+    pub fn apply(
+        self,
+        before: &[Tensor],
+        after: &mut [Tensor],
+        consts: &BTreeMap<String, ConstValue>,
+    ) -> Result<(), String> {
         let [from, numbers, to] = match self {
             Gathers::Embedding => ["W", "tokens", "Y"],
             Gathers::EmbeddingBackward => ["dY", "tokens", "dW"],
             Gathers::Product => ["X", "perm", "C"],
             Gathers::Histogram => return histogram(before, after),
+            Gathers::WorkQueue => return work_queue(before, after, consts),
         };
         let find = |name: &str| {
             before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
@@ -86,5 +98,21 @@ fn histogram(before: &[Tensor], after: &mut [Tensor]) -> Result<(), String> {
     for (value, place) in places.into_iter().enumerate() {
         after[counts].data[place] = numbers.iter().filter(|&&x| x == value as f64).count() as f64;
     }
+    Ok(())
+}
+
+fn work_queue(before: &[Tensor], after: &mut [Tensor], consts: &BTreeMap<String, ConstValue>) -> Result<(), String> {
+    let find = |name: &str| {
+        before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
+    };
+    let (x, offsets, y, next) = (&before[find("X")?], &before[find("offsets")?], find("Y")?, find("next")?);
+    let numbers: Vec<f64> = x.offsets(0).into_iter().map(|at| x.data[at as usize]).collect();
+    let starts: Vec<usize> = offsets.offsets(0).into_iter().map(|at| offsets.data[at as usize] as usize).collect();
+    let places: Vec<usize> = after[y].offsets(0).into_iter().map(|at| at as usize).collect();
+    for (ends, &place) in starts.windows(2).zip(&places) {
+        after[y].data[place] = numbers[ends[0]..ends[1]].iter().sum();
+    }
+    let counter = after[next].offsets(0)[0] as usize;
+    after[next].data[counter] = (places.len() + integer(consts, "P")) as f64;
     Ok(())
 }

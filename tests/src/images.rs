@@ -11,6 +11,8 @@ pub enum Images {
     Padded,
     /// The same of each channel by itself: `X`, `F` and `Y` have a dimension for each of theirs.
     Depthwise,
+    /// The largest element of each channel in a window of `X`.
+    MaxPool,
     /// `Y = X + rate * (the four neighbours - 4 * X)`; with `POINTS` 9, `X + rate * (4 * these + the four corners - 20 * X) / 6`.
     Stencil,
     /// `Y = X + rate * (the six neighbours - 6 * X)` in three dimensions; with `POINTS` 27, 14 times faces, 3 times edges, corners, and -128 times `X`.
@@ -24,6 +26,7 @@ impl Images {
             "conv_padded" => Some(Images::Padded),
             "depthwise" => Some(Images::Depthwise),
             "stencil3d" => Some(Images::Planes),
+            "max_pool" => Some(Images::MaxPool),
             "stencil" => Some(Images::Stencil),
             _ => None,
         }
@@ -75,6 +78,18 @@ impl Images {
                     weights[step.iter().filter(|&&s| s != 0).count()] * read(x, &place)
                 };
                 after[y].data[at] = read(x, &index) + rate * steps.clone().map(term).sum::<f64>();
+            }
+            return Ok(());
+        }
+        if self == Images::MaxPool {
+            let (rows, columns, stride) = (constant("R", 3), constant("S", 3), constant("STRIDE", 2));
+            for (index, at) in elements(&after[y]) {
+                let places = (0..rows).flat_map(|r| (0..columns).map(move |s| (r, s)));
+                let inside = places.filter_map(|(r, s)| {
+                    let place = [index[0], index[1] * stride + r - pad, index[2] * stride + s - pad, index[3]];
+                    place.iter().zip(&x.shape).all(|(i, n)| (0..*n).contains(i)).then(|| read(x, &place))
+                });
+                after[y].data[at] = inside.fold(f64::NEG_INFINITY, f64::max);
             }
             return Ok(());
         }

@@ -95,7 +95,7 @@ fn list(names: &[String]) -> String {
 /// A launch worked out.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bound {
-    /// Blocks per axis.
+    /// Blocks per axis; where one is 0 there is nothing to launch.
     pub grid: [u32; 3],
     /// The value of every size, stride and scalar.
     pub values: Args,
@@ -114,7 +114,7 @@ pub struct TensorPlan {
     pub elem: Elem,
     /// How the kernel uses it.
     pub access: Access,
-    /// Extents, each at least 1: of the modes of all dimensions.
+    /// Extents of the modes of all dimensions; 0 where there is nothing to launch.
     pub shape: Vec<u64>,
     /// Strides in elements, one per extent. On the host the parts of an array of pointers lie one behind the other, and the
     /// first stride is [`TensorPlan::part_span`].
@@ -128,6 +128,13 @@ pub struct TensorPlan {
     pub pointers: bool,
     /// The kernel also reads what lies between the elements.
     pub reads_gaps: bool,
+}
+
+impl Bound {
+    /// Whether there is something to launch.
+    pub fn has_blocks(&self) -> bool {
+        !self.grid.contains(&0)
+    }
 }
 
 impl TensorPlan {
@@ -221,6 +228,9 @@ impl TensorPlan {
 
     /// The same until the function says that it is enough: where strides overlap there may be far more elements than memory.
     pub fn while_each(&self, mut f: impl FnMut(&[u64], usize) -> bool) {
+        if self.count() == 0 {
+            return;
+        }
         let mut index = vec![0u64; self.shape.len()];
         let mut offset = 0u64;
         loop {
@@ -256,7 +266,18 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
         return Err(errors);
     }
     let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64());
-    for condition in &contract.requires {
+    let nothing_to_do = empty(contract, &lookup);
+    if !nothing_to_do {
+        for param in contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. })) {
+            if let Some(&value) = values.get(&param.name).filter(|value| value.to_i64() == Some(0)) {
+                errors.push(BindError::Value { name: param.name.clone(), value, expected: SIZES });
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+    }
+    for condition in contract.requires.iter().filter(|_| !nothing_to_do) {
         match expr::condition(condition, &lookup) {
             Ok(true) => {}
             Ok(false) => {
@@ -285,7 +306,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let mut bound = Bound { grid: [0; 3], values, tensors: Vec::new(), scratch: Vec::new() };
     for (axis, extent) in grid.into_iter().enumerate() {
         match extent {
-            Some(extent) if (1..=MAX_GRID[axis]).contains(&extent) => {
+            Some(extent) if (i64::from(!nothing_to_do)..=MAX_GRID[axis]).contains(&extent) => {
                 bound.grid[axis] = u32::try_from(extent).expect("the limits fit 32 bits");
             }
             Some(extent) => errors.push(BindError::Grid { axis, extent }),
@@ -300,12 +321,18 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
         match plan(&param.name, tensor, pointers, extents, steps) {
             Some(plan) => match tensor.scratch {
                 None => bound.tensors.push(plan),
-                Some(scratch) => bound.scratch.push((scratch, plan)),
+                Some(scratch) if !nothing_to_do => bound.scratch.push((scratch, plan)),
+                Some(_) => {}
             },
             None => errors.push(BindError::Extent { name: param.name.clone() }),
         }
     }
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
+}
+
+/// Whether the grid has no block, so that nothing is launched, whatever the kernel takes for granted.
+fn empty(contract: &Contract, lookup: &dyn Fn(&str) -> Option<i64>) -> bool {
+    contract.grid.iter().any(|text| expr::integer(text, lookup) == Ok(0))
 }
 
 /// The value of every size, stride and scalar.
@@ -366,11 +393,15 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
     values
 }
 
+/// What a size may be.
+const SIZES: &str = "1 to 2^31 - 1";
+
 /// Why the parameter cannot have this value.
 fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
     let whole = value.to_i64();
     let expected = match kind {
-        ParamKind::Size { .. } if !whole.is_some_and(|i| (1..1 << 31).contains(&i)) => "1 to 2^31 - 1",
+        // Of none there may be nothing to do: `bind` knows.
+        ParamKind::Size { .. } if !whole.is_some_and(|i| (0..1 << 31).contains(&i)) => SIZES,
         ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
         ParamKind::Scalar { elem, .. } if !elem.is_float() => {
             let format = int_format(*elem);
@@ -417,10 +448,14 @@ fn plan(
     if modes.get(front..)? != strided.as_slice() || modes[..front].iter().any(|&n| n != 1) {
         return None;
     }
-    if shape.len() != strides.len() + front || shape.iter().any(|&n| n < 1) {
+    if shape.len() != strides.len() + front || shape.iter().any(|&n| n < 0) {
         return None;
     }
+    // Of a tensor without elements there is room for one, which nobody asks for.
     let last = |shape: &[i128], strides: &[i128]| {
+        if shape.contains(&0) {
+            return Some(0);
+        }
         let reach = |(&n, &s): (&i128, &i128)| if s < 0 { None } else { (n - 1).checked_mul(s) };
         shape.iter().zip(strides).map(reach).try_fold(0i128, |sum, x| sum.checked_add(x?))
     };

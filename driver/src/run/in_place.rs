@@ -68,6 +68,20 @@ mod tests {
         contract(body, ")").param("D").and_then(|p| p.kind.tensor()).map_or_else(Vec::new, |t| t.may_alias.clone())
     }
 
+    #[test]
+    fn elements_read_ahead_by_the_thread_that_writes_them_may_share_memory() {
+        for body in [
+            format!("var c = reg f32[32, 32]\ncopy C{AT} -> c\nc = c / sum(c, 1)\ncopy x + c -> D{AT}"),
+            // A row is read as a whole, and again where it is written.
+            "var c = reg f32[32, 32]\nvar m = reg f32[32, 1] = 0.0
+             for k in 0..128 step 32 {\ncopy C[i * 32.., j * 128 + k..] -> c\nm = max(m, maximum(c, 1))\n}
+             for k in 0..128 step 32 {\ncopy C[i * 32.., j * 128 + k..] -> c\ncopy c * m -> D[i * 32.., j * 128 + k..]\n}"
+                .to_owned(),
+        ] {
+            assert_eq!(allowed(&body), ["C"], "{body}");
+        }
+    }
+
     const AT: &str = "[i * 32.., j * 32..]";
 
     #[test]
@@ -92,8 +106,15 @@ mod tests {
             // Neighbours, transposed elements, and another tensor's shape.
             "copy x + C[i * 32 + 1.., j * 32..] -> D[i * 32.., j * 32..]".to_owned(),
             format!("copy x + E[i * 32.., j * 32..] -> D{AT}"),
-            // Read before, in whatever distribution, and read again.
-            format!("var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + c -> D{AT}"),
+            // Read again, in another distribution, by several threads, and in part.
+            format!(
+                "var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + c -> D{AT}\ncopy C{AT} -> c\ncopy c -> E[j * 32.., i * 32..]"
+            ),
+            format!("var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + transpose(c) -> D{AT}"),
+            "var c = reg f32[1, 32]\ncopy C[i.., j * 32..] -> c\ncopy c + 1.0 -> D[i.., j * 32..]".to_owned(),
+            format!(
+                "var c = reg f32[32, 32]\nfor t in 0..2 {{\ncopy C[i * 32.., j * 32 + t..] -> c\n}}\ncopy x + c -> D{AT}"
+            ),
             format!("copy x + C{AT} -> D{AT}\ncopy x + C{AT} -> D{AT}"),
             // The same elements in every iteration, and by every block of a column.
             format!("for t in 0..4 {{\ncopy x + C{AT} -> D{AT}\n}}"),

@@ -113,6 +113,9 @@ impl<'d> LoadedKernel<'d> {
     /// # Errors
     /// The driver refuses.
     pub fn launch_bound(&self, stream: &Stream, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
+        if !bound.has_blocks() {
+            return Ok(());
+        }
         let mut own = self.scratch.borrow_mut();
         for (scratch, plan) in &bound.scratch {
             if own.get(&plan.name).map_or(0, |b| b.bytes() as u64) >= plan.bytes() {

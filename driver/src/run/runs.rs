@@ -28,7 +28,7 @@ impl TensorPlan {
         while let Some((extent, stride)) = steps.pop_if(|(_, stride)| *stride <= len) {
             len = len.saturating_add(stride.saturating_mul(extent - 1));
         }
-        Runs { len, index: vec![0; steps.len()], steps, done: false }
+        Runs { len, index: vec![0; steps.len()], steps, done: self.count() == 0 }
     }
 }
 

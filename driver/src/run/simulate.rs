@@ -203,7 +203,8 @@ impl<'a> Session<'a> {
             .map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
         clock.check()?;
         let mut executed = Vec::new();
-        for (at, (contract, own)) in self.job.launches.iter().zip(&self.bound.launches).enumerate() {
+        let launches = self.job.launches.iter().zip(&self.bound.launches).enumerate();
+        for (at, (contract, own)) in launches.filter(|(_, (_, own))| own.has_blocks()) {
             let refused = |r: Box<tilec_sim::Report>| report::diagnostic(&self.scene(at), None, &r);
             memory.permit(contract, &self.bound.tensors).map_err(refused)?;
             let scratch = memory.scratch(&own.scratch).map_err(refused)?;

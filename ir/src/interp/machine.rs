@@ -218,7 +218,7 @@ impl Machine<'_> {
         }
         for &v in &k.sizes {
             let size = self.named(&inputs.sizes, v, "size")?;
-            if !(1..1 << 31).contains(&size) {
+            if !(0..1 << 31).contains(&size) {
                 return Err(self.unfit(v, format!("is {size}, not at least 1 and less than 2^31")));
             }
             self.set(v, Binding::Index(size));
@@ -244,6 +244,13 @@ impl Machine<'_> {
                 tile.convert(elem);
                 self.set(v, Binding::Tile(Rc::new(tile)));
             }
+        }
+        // Without blocks there is nothing to do, whatever the kernel takes for granted.
+        if self.is_empty()? {
+            return Ok(());
+        }
+        if let Some(&v) = k.sizes.iter().find(|&&v| matches!(self.env[v], Binding::Index(0))) {
+            return Err(self.unfit(v, "is 0, not at least 1 and less than 2^31".to_owned()));
         }
         self.bind_tensors(inputs)?;
         for &e in &k.requires {
@@ -457,6 +464,13 @@ impl Machine<'_> {
     pub(super) fn unfit(&self, v: Value, what: String) -> Fail {
         let data = &self.k.values[v];
         fail(codes::UNFIT_INPUT, data.span, format!("`{}` {what}", data.name))
+    }
+
+    /// Whether an axis of the grid has no block.
+    fn is_empty(&mut self) -> Result<bool, Fail> {
+        let k = self.k;
+        let zero = k.sizes.iter().any(|&v| matches!(self.env[v], Binding::Index(0)));
+        Ok(zero && k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<Vec<_>, _>>()?.contains(&0))
     }
 
     pub(super) fn grid(&mut self) -> Result<(), Fail> {

@@ -4,11 +4,11 @@ use super::eval::Val;
 use super::tile::{Tile, rounds_in_registers};
 use super::{Numbers, arith, roles};
 use crate::codes;
+use crate::combining::Combining;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
-use crate::ops::Op;
 use crate::types::{Elem, ElemClass, TileTy};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -51,7 +51,9 @@ impl Machine<'_> {
                 (self.check, self.outside, self.fill) = (None, false, None);
                 Ok(())
             }
-            StmtData::For { var, start, end, step, body, .. } => self.repeat(*var, [*start, *end, *step], *body),
+            StmtData::For { var, start, end, step, cond, body, .. } => {
+                self.repeat(*var, [*start, *end, *step], *cond, *body)
+            }
             StmtData::If { cond, then, otherwise } => {
                 if self.truth(*cond)? {
                     self.block(*then)
@@ -242,13 +244,24 @@ impl Machine<'_> {
             root => self.place(root, span)?.elem,
         };
         if let Some(op) = attrs.reduce {
+            let mut old = attrs.old.map(|_| Tile::new(elem, shape.clone(), Numbers::zeros(elem, value.data.len())));
             for to in to.rounds() {
+                if let Some(old) = &mut old {
+                    let check = self.check.clone();
+                    self.load_over(&to, check.as_deref(), old)?;
+                }
                 let mut value = self.combined(op, &to, &value)?;
                 if !(value.exact && value.elem == elem) {
                     value.convert(elem);
                 }
                 let check = self.check.clone();
                 self.store_global(&to, &value, check.as_deref())?;
+            }
+            if let Some((place, old)) = attrs.old.zip(old) {
+                let Some(place) = self.window(place)? else {
+                    return Err(fail(codes::ILL_FORMED, self.span(place), "old values go to shared memory"));
+                };
+                self.store_place(&place, Rc::new(old))?;
             }
             return Ok(());
         }
@@ -280,18 +293,22 @@ impl Machine<'_> {
     }
 
     /// What is at `to`, combined with `value` by `op`.
-    fn combined(&mut self, op: Op, to: &Window, value: &Rc<Tile>) -> Result<Tile, Fail> {
+    fn combined(&mut self, how: Combining, to: &Window, value: &Rc<Tile>) -> Result<Tile, Fail> {
+        let Some(op) = how.op() else { return Ok(Tile::clone(value)) };
         let check = self.check.clone();
         let old = Rc::new(self.load(to, &value.shape, check.as_deref())?);
         let elem = arith::common_elem(&[old.clone(), value.clone()]);
-        if !op.combines() {
-            return Err(fail(codes::ILL_FORMED, self.at, "this operation cannot be done in memory"));
-        }
         let sum = arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some());
         sum.map_err(|why| fail(codes::INDEX_ARITHMETIC, self.at, why.to_string()))
     }
 
-    fn repeat(&mut self, var: Value, [start, end, step]: [Expr; 3], body: Block) -> Result<(), Fail> {
+    fn repeat(
+        &mut self,
+        var: Value,
+        [start, end, step]: [Expr; 3],
+        cond: Option<Expr>,
+        body: Block,
+    ) -> Result<(), Fail> {
         let span = self.at;
         let (start, end, step_span) = (self.index(start)?, self.index(end)?, self.span(step));
         let step = self.index(step)?;
@@ -301,6 +318,12 @@ impl Machine<'_> {
         let mut i = start;
         while i < end {
             self.work(0, span)?;
+            self.at = span;
+            if let Some(cond) = cond
+                && !self.truth(cond)?
+            {
+                break;
+            }
             self.set(var, Binding::Index(i));
             let name = &self.k.values[var].name;
             self.block(body).map_err(|d| Box::new(d.with_note(format!("at {name} = {i}"))))?;

@@ -8,7 +8,8 @@ use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Sched
 use crate::lexer::{Tok, clip};
 use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
-use crate::parser::{strided, unnamed, vectors};
+use crate::parser::walks::Walk;
+use crate::parser::{filled, old_values, strided, unnamed, vectors, walks};
 use crate::target::Target;
 use crate::types::{Elem, TableTy};
 use crate::values;
@@ -55,13 +56,17 @@ impl<'s> Parser<'s, '_> {
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
         let mut said = std::mem::take(&mut self.said);
+        let walks = std::mem::take(&mut self.walks);
         if self.sink.error_count() == before {
+            walks::write_out(&mut self.kernel, walks);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
             wrong.extend(unnamed::write_out(&mut self.kernel, &mut said));
             wrong.extend(strided::write_out(&mut self.kernel, &said));
             wrong.into_iter().for_each(|d| {
                 self.error(d);
             });
+            filled::write_out(&mut self.kernel);
+            old_values::write_out(&mut self.kernel);
             values::write_out(&mut self.kernel);
             loop_ends::write_out(&mut self.kernel);
             accumulators::write_out(&mut self.kernel);
@@ -269,9 +274,17 @@ impl<'s> Parser<'s, '_> {
                 if !self.at_sign("{") {
                     return Err(self.expected("`where`, `grid`, `schedule` or `{`"));
                 }
-                for (name, span, extent) in axes {
-                    let index = self.declare(name, span, ValueDef::Grid);
-                    self.kernel.grid.push(GridAxis { index, extent });
+                for (at, (name, span, extent, blocks)) in axes.into_iter().enumerate() {
+                    match blocks {
+                        None => {
+                            let index = self.declare(name, span, ValueDef::Grid);
+                            self.kernel.grid.push(GridAxis { index, extent });
+                        }
+                        Some(blocks) => {
+                            let index = self.declare(name, span, ValueDef::Loop);
+                            self.walks.push((at, Walk { index, end: extent, blocks }));
+                        }
+                    }
                 }
                 return Ok(());
             };
@@ -307,12 +320,16 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// `(i: e, ..)`.
-    fn grid(&mut self) -> Parsed<Vec<(&'s str, Span, Expr)>> {
+    /// `(i: ceildiv(M, 64), t: tiles[0] over 132)`.
+    #[expect(clippy::type_complexity, reason = "an axis as it is written")]
+    fn grid(&mut self) -> Parsed<Vec<(&'s str, Span, Expr, Option<Expr>)>> {
         self.expect_sign("(")?;
         let axes = self.comma_list(|p| {
             let (name, span) = p.name("the name of a grid index")?;
             p.expect_sign(":")?;
-            Ok((name, span, p.expr()?))
+            let extent = p.expr()?;
+            let blocks = if p.eat_word("over") { Some(p.expr()?) } else { None };
+            Ok((name, span, extent, blocks))
         })?;
         self.list_end(")")?;
         Ok(axes)

@@ -9,9 +9,11 @@
 //! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
 
 mod expr;
+mod filled;
 mod header;
 mod layout;
 mod names;
+mod old_values;
 mod reader;
 mod said;
 mod scope;
@@ -21,6 +23,7 @@ mod strided;
 mod types;
 mod unnamed;
 mod vectors;
+mod walks;
 
 #[cfg(test)]
 mod tests;
@@ -57,6 +60,7 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
         kernel: Kernel::new(""),
         heights: SecondaryMap::new(),
         said: Default::default(),
+        walks: Vec::new(),
         names: Names::new(words),
         n_stmts: 0,
         suggestions: 0,

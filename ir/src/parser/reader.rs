@@ -7,6 +7,7 @@ use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, reserved_words};
 use crate::parser::said::{Notes, REPEATS};
 use crate::parser::scope::Names;
+use crate::parser::walks::Walk;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 
@@ -50,6 +51,8 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) heights: SecondaryMap<Expr, u8>,
     /// What its windows say.
     pub(super) said: Notes,
+    /// The axes of its grid that blocks walk along, and which axes they are.
+    pub(super) walks: Vec<(usize, Walk)>,
     pub(super) names: Names<'s>,
     pub(super) n_stmts: usize,
     /// Suggestions made for unknown names.
@@ -215,7 +218,13 @@ impl<'s> Parser<'s, '_> {
     }
 
     pub(super) fn expected(&mut self, what: &str) -> Reported {
-        let diagnostic = self.expected_here(what);
+        let mut diagnostic = self.expected_here(what);
+        if let Tok::Word(word) = self.peek()
+            && is_reserved(word)
+            && what.contains("an expression")
+        {
+            diagnostic = diagnostic.with_note(format!("`{word}` is a word of the language, and cannot be a name"));
+        }
         self.error(diagnostic)
     }
 

@@ -1,18 +1,18 @@
 //! Statements and blocks.
 
 use crate::codes;
+use crate::combining::Combining;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Mechanism, SignalOp, StmtData, StmtPlan, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
-use crate::ops::Op;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
 use crate::types::{Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
 const BEGINNINGS: &[&str] = &[
-    "let", "var", "copy", "for", "if", "role", "ordered", "barrier", "await", "signal", "acquire", "publish", "wait",
-    "release",
+    "let", "var", "copy", "for", "while", "if", "role", "ordered", "barrier", "await", "signal", "acquire", "publish",
+    "wait", "release",
 ];
 
 impl Parser<'_, '_> {
@@ -147,6 +147,7 @@ impl Parser<'_, '_> {
                 data
             }
             "for" => return self.for_stmt(stmts),
+            "while" => return self.while_stmt(stmts),
             "if" => return self.if_stmt(stmts),
             "role" => return self.role(stmts),
             "ordered" => return self.ordered(stmts),
@@ -458,7 +459,7 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add] [apart]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add] [old x] [apart]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
@@ -467,7 +468,9 @@ impl Parser<'_, '_> {
                 // A variable of that name may be assigned to in the next statement.
                 || (word == "apart" && self.peek_at(1) != Tok::Sign("="))
                 || Mechanism::from_word(word).is_some()
-                || Op::from_combining_word(word).is_some())
+                // So may one of these.
+                || (matches!(word, "old" | "exchange") && matches!(self.peek_at(1), Tok::Word(_)))
+                || (word != "exchange" && Combining::from_word(word).is_some()))
         {
             let span = self.bump().span;
             self.once(&mut seen, word, span);
@@ -488,9 +491,10 @@ impl Parser<'_, '_> {
                     return Err(self.error(d.with_note("write `tma multicast`")));
                 }
                 "when" => attrs.when = Some(self.expr()?),
+                "old" => attrs.old = Some(self.expr()?),
                 _ => match Mechanism::from_word(word) {
                     Some(mechanism) => self.mechanism(&mut attrs, mechanism, span)?,
-                    None => attrs.reduce = Op::from_combining_word(word),
+                    None => attrs.reduce = Combining::from_word(word),
                 },
             }
         }
@@ -535,17 +539,31 @@ impl Parser<'_, '_> {
         let header = self.for_header();
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
-            let ((range, unroll, recomputed, lanes), body) = p.body_after(header)?;
+            let ((range, cond, unroll, recomputed, lanes), body) = p.body_after(header)?;
             let [start, end, step] = range;
-            let s = p.push(stmts, StmtData::For { var, start, end, step, unroll, body }, begin);
+            let s = p.push(stmts, StmtData::For { var, start, end, step, cond, unroll, body }, begin);
             p.kernel.lanes[s] = lanes;
             p.kernel.recomputed[s] = recomputed;
             Ok(())
         })
     }
 
-    /// The range with its step, and what is said of the loop: `unroll`, `recompute`, by which threads.
-    fn for_header(&mut self) -> Parsed<([Expr; 3], bool, bool, Option<Lanes>)> {
+    /// `while c { .. }`: short for a loop without end that goes on while `c` holds.
+    fn while_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let begin = self.bump().span;
+        let header = self.expr();
+        let (cond, body) = self.body_after(header)?;
+        let var = self.kernel.value("turn", begin, ValueDef::Loop);
+        let at = Span { start: begin.end, end: begin.end };
+        let mut int = |x| self.node(ExprData::Int(x), at);
+        let (start, end, step) = (int(0)?, int(ENDLESS)?, int(1)?);
+        let data = StmtData::For { var, start, end, step, cond: Some(cond), unroll: false, body };
+        self.push(stmts, data, begin);
+        Ok(())
+    }
+
+    /// The range with its step, and what is said of the loop: `while`, `unroll`, `recompute`, by which threads.
+    fn for_header(&mut self) -> Parsed<([Expr; 3], Option<Expr>, bool, bool, Option<Lanes>)> {
         self.expect_word("in")?;
         let start = self.expr()?;
         if !self.eat_sign("..") {
@@ -553,23 +571,30 @@ impl Parser<'_, '_> {
                 self.expected_with_note("`..`", "a loop runs over a range, the end excluded: `for k in 0..K step 32`")
             );
         }
-        let end = self.expr()?;
+        let end = match self.at_word("inf") {
+            true => {
+                let at = self.bump().span;
+                self.node(ExprData::Int(ENDLESS), at)?
+            }
+            false => self.expr()?,
+        };
         let step = if self.eat_word("step") {
             self.expr()?
         } else {
             let at = self.last_span().end;
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
+        let cond = if self.eat_word("while") { Some(self.expr()?) } else { None };
         let unroll = self.eat_word("unroll");
         let recomputed = self.eat_word("recompute");
         let lanes = self.lanes();
         if !self.at_sign("{") {
             return Err(self.expected_with_note(
-                "`step`, `unroll` or `{`",
+                "`step`, `while`, `unroll` or `{`",
                 "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
-        Ok(([start, end, step], unroll, recomputed, lanes))
+        Ok(([start, end, step], cond, unroll, recomputed, lanes))
     }
 
     fn if_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {

@@ -8,7 +8,9 @@ mod expr;
 mod header;
 
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{CopyAttrs, Kernel, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View};
+use crate::kernel::{
+    CopyAttrs, ENDLESS, ExprData, Kernel, Module, Range, Sequence, StmtData, StmtPlan, ValueDef, View,
+};
 use crate::literal::Literal;
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
 use crate::types::{ElemRef, Handover, Lanes, Place, TileTy, Turns};
@@ -303,16 +305,23 @@ impl Printer<'_> {
     fn around_blocks(&mut self, stmt: Stmt) {
         let k = self.k;
         match &k.stmts[stmt] {
-            StmtData::For { var, start, end, step, unroll, body } => {
+            StmtData::For { var, start, end, step, cond, unroll, body } => {
                 self.put("for ");
                 self.value(*var);
                 self.put(" in ");
                 self.expr(*start);
                 self.put("..");
-                self.expr(*end);
-                if !matches!(k.exprs[*step], crate::kernel::ExprData::Int(1)) {
+                match k.exprs[*end] {
+                    ExprData::Int(ENDLESS) => self.put("inf"),
+                    _ => self.expr(*end),
+                }
+                if !matches!(k.exprs[*step], ExprData::Int(1)) {
                     self.put(" step ");
                     self.expr(*step);
+                }
+                if let Some(cond) = cond {
+                    self.put(" while ");
+                    self.expr(*cond);
                 }
                 self.put(if *unroll { " unroll" } else { "" });
                 self.put(if k.recomputed[stmt] { " recompute" } else { "" });
@@ -431,7 +440,11 @@ impl Printer<'_> {
         }
         if let Some(op) = attrs.reduce {
             self.put(" ");
-            self.put(op.combining_word());
+            self.put(op.word());
+        }
+        if let Some(old) = attrs.old {
+            self.put(" old ");
+            self.expr(old);
         }
         if attrs.apart {
             self.put(" apart");

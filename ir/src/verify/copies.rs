@@ -1,7 +1,7 @@
 //! Copies: rules 12 and 13.
 
 use super::structure::mentions;
-use super::{gathers, matrices};
+use super::{atomics, gathers, matrices};
 use crate::bits::Bits;
 use crate::cluster::Uniform;
 use crate::codes;
@@ -46,6 +46,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
     shapes(cx, s, &from, &to);
     once(cx, s, &from, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
+    atomics::check(cx, s, (src, dst), attrs, &target);
 }
 
 /// Reports a window that typing accepts and [`crate::typing::resolve_view`] does not.
@@ -167,15 +168,6 @@ fn attributes(
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
     };
-    if let Some(op) = attrs.reduce
-        && !to.has_bounds()
-    {
-        let word = op.combining_word();
-        bad(
-            format!("`{word}` is for copies into global memory"),
-            "combine register tiles by an assignment, such as `x = x + y`",
-        );
-    }
     if attrs.apart && !to.has_bounds() {
         bad(
             "`apart` is for copies into global memory".to_owned(),
@@ -349,7 +341,7 @@ fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Lite
     let Some(tensor) = from.and_then(|view| k.tensor_ty(view.base)).filter(|_| !to.has_bounds()) else {
         return bad(
             "`fill` is for copies of a window of a tensor into a tile".to_owned(),
-            "copy the window into registers first (`var x = reg f32[64, 64]`, `copy X[i.., j..] -> x fill -inf`), and compute with them",
+            "copy into a register tile, which may be of an expression (`copy max(m, X[i.., j..]) -> m fill -inf`), and store that",
         );
     };
     if attrs.keep || attrs.reduce.is_some() || attrs.is_fragment() {
@@ -533,8 +525,8 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         && let Some(ElemRef::Known(elem)) = elems[1]
         && !combination(op, elem).is_some_and(|c| c.accelerator)
     {
-        let (word, types) = (op.combining_word(), combined_types(op, |c| c.accelerator));
-        let note = match combination(op, elem).is_some_and(|c| c.threads.is_some()) {
+        let (word, types) = (op.word(), combined_types(op, |c| c.accelerator));
+        let note = match combination(op, elem).is_some_and(|c| !c.threads.is_empty()) {
             true => "without `tma` threads combine the elements".to_owned(),
             false => format!("`{word}` by the accelerator is for elements of {types}"),
         };

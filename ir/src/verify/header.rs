@@ -6,6 +6,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
 use crate::kernel::{ExprData, ValueDef};
+use crate::numerics::cast::int_format;
 use crate::ops::Op;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
@@ -198,6 +199,16 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     if fraction && matches!(elem, ElemRef::Known(known) if !known.is_float()) {
         let message = format!("a scalar of type {} cannot have this default", elem_name(k, elem));
         cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, "write an integer");
+        return;
+    }
+    if let (ElemRef::Known(elem), Some(x)) = (elem, const_int(k, e))
+        && let Some(format) = int_format(elem)
+    {
+        if !(format.min()..=format.max()).contains(&x.into()) {
+            let message = format!("a scalar of type {} cannot have this default", elem.name());
+            let note = format!("its numbers are those from {} to {}", format.min(), format.max());
+            cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, &note);
+        }
     }
 }
 

@@ -65,6 +65,7 @@
 //! Contents (`written.rs`)
 //! 24. No register variable is read that nothing can have written before.
 
+mod atomics;
 mod copies;
 mod ctas;
 mod cx;

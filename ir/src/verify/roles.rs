@@ -3,7 +3,7 @@
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
-use crate::kernel::StmtData;
+use crate::kernel::{Kernel, StmtData};
 use crate::roles::{all_warps, dealt_out};
 use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::typing::const_int;
@@ -123,6 +123,10 @@ fn ordered(cx: &mut Cx<'_, '_>) {
             allowed.extend(k.blocks[body].iter().copied());
         }
     }
+    for &role in k.blocks[k.body].iter().filter(|&&s| matches!(k.stmts[s], StmtData::Role { .. })) {
+        let inside = k.sub_blocks(role);
+        inside.into_iter().for_each(|b| k.walk(b, &mut |k, _, s| counted(cx, k, s)));
+    }
     k.walk(k.body, &mut |k, _, s| {
         if matches!(k.stmts[s], StmtData::Ordered { .. }) && !allowed.contains(&s) {
             cx.report(
@@ -168,4 +172,26 @@ fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
         "a thread of {threads}, {blocks} block(s) on a multiprocessor, starts with {share}: what one role takes beyond, another must give"
     );
     cx.error_at(codes::BAD_ROLE, last, message, &note);
+}
+
+/// Roles fill and empty the same slots: how often they do, loops say that all of them run alike.
+fn counted(cx: &mut Cx<'_, '_>, k: &Kernel, s: Stmt) {
+    let StmtData::For { cond: Some(_), body, .. } = k.stmts[s] else { return };
+    let mut hands_over = None;
+    k.walk(body, &mut |k, _, s| {
+        if matches!(k.stmts[s], StmtData::Channel { .. } | StmtData::Ordered { .. }) {
+            hands_over.get_or_insert(s);
+        }
+    });
+    if let Some(at) = hands_over {
+        let d = Diagnostic::error(
+            codes::BAD_ROLE,
+            k.stmt_spans[s],
+            "a role hands over slots in a loop that goes on by a condition (`while`)",
+        );
+        cx.report(
+            d.with_place(k.stmt_spans[at], "here")
+                .with_note("the other role has to run as often: give both loops the same bounds"),
+        );
+    }
 }

@@ -5,10 +5,10 @@ use super::structure::mentions;
 use super::{copies, roles};
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{StmtData, ValueDef};
+use crate::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use crate::overlay::Overlays;
 use crate::types::{Elem, ElemRef, MAX_ELEMENTS, Scratch, TileTy};
-use crate::typing::{Extent, Type, const_int, shape_text};
+use crate::typing::{Extent, Type, const_int, resolve_view, shape_text};
 use crate::verify::cx::{Cx, condition, is_const};
 use crate::{codes, index};
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
             }
         }
         StmtData::Copy { src, dst, attrs } => copies::check(cx, s, *src, *dst, attrs),
-        StmtData::For { start, end, step, unroll, .. } => {
+        StmtData::For { start, end, step, cond, unroll, .. } => {
             for &e in [start, end, step] {
                 let typed = cx.types.index(e);
                 cx.ok(typed);
@@ -78,7 +78,8 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 let message = format!("a step must be at least 1, found {x}");
                 cx.error_at(codes::BAD_LOOP, *step, message, "loops count upward");
             }
-            if *unroll {
+            goes_on(cx, s, *end, *cond, *unroll);
+            if *unroll && cond.is_none() {
                 return unrolled(cx, s, [*start, *end, *step], copies);
             }
         }
@@ -250,6 +251,37 @@ fn assigned(cx: &mut Cx<'_, '_>, dst: Value, src: Expr) {
             .with_place(k.values[dst].span, "declared here");
         cx.report(d);
     }
+}
+
+/// Rule 14 for loops that go on while a condition holds.
+fn goes_on(cx: &mut Cx<'_, '_>, s: Stmt, end: Expr, cond: Option<Expr>, unroll: bool) {
+    let k = cx.k;
+    let Some(cond) = cond else {
+        if k.exprs[end] == ExprData::Int(ENDLESS) {
+            let d = Diagnostic::error(codes::BAD_LOOP, k.stmt_spans[s], "this loop does not end");
+            cx.report(d.with_note("say how long it goes on: `while c { .. }`, or `for i in 0..inf while c`"));
+        }
+        return;
+    };
+    condition(cx, cond);
+    if unroll || k.lanes[s].is_some() {
+        let d =
+            Diagnostic::error(codes::BAD_LOOP, k.stmt_spans[s], "a loop with `while` is neither `unroll` nor `spread`");
+        cx.report(d.with_note("how often it runs, and by whom, is known only while it does"));
+    }
+    if let Some(e) = read_in_memory(k, cond) {
+        let note = "it is asked in front of each iteration: copy the element into a variable, `var go = reg i32[] = 1`, and in the loop `copy G[0] -> go`";
+        cx.error_at(codes::BAD_CONDITION, e, "the condition of a loop reads memory that may change".to_owned(), note);
+    }
+}
+
+/// A window of memory that is read other than as an index, which is made of what does not change.
+fn read_in_memory(k: &Kernel, e: Expr) -> Option<Expr> {
+    if matches!(k.exprs[e], ExprData::Index(_)) {
+        return None;
+    }
+    let own = resolve_view(k, e).is_some_and(|view| view.space(k).is_memory());
+    if own { Some(e) } else { k.children(e).into_iter().find_map(|child| read_in_memory(k, child)) }
 }
 
 /// Rule 14 for unrolled loops; the number of copies of the body.

@@ -83,7 +83,7 @@ fn statement(k: &Kernel, s: Stmt, path: &Path, uses: &mut BTreeMap<Value, Uses>)
             let reads = [*src].into_iter().chain(attrs.when).chain(k.children(*dst));
             (reads.collect(), written.filter(|_| !attrs.is_prefetch()))
         }
-        StmtData::If { cond, .. } => (vec![*cond], None),
+        StmtData::If { cond, .. } | StmtData::For { cond: Some(cond), .. } => (vec![*cond], None),
         _ => (Vec::new(), None),
     };
     for e in reads {

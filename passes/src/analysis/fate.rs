@@ -24,6 +24,7 @@ pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
 pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
     match &k.stmts[s] {
         // There may be no iteration.
+        StmtData::For { cond: Some(cond), .. } if mentions(k, *cond, v) => Fate::Read,
         StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
             Fate::Read => Fate::Read,
             _ => Fate::Left,

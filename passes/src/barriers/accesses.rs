@@ -54,6 +54,9 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         if attrs.combined_by_threads() {
             reads(k, place, &mut out);
         }
+        if let Some(old) = attrs.old.and_then(|e| resolve_view(k, e)) {
+            push(k, old.base, None, true, &mut out);
+        }
         let base = match &k.exprs[place] {
             ExprData::Ref(v) => Some((*v, None)),
             ExprData::View(view) => Some((view.base, view.slot)),

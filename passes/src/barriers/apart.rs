@@ -101,8 +101,11 @@ pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<Store
 /// The variables of two loops, if they run alike.
 fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> {
     let k = forms.k;
-    let (&StmtData::For { var, start, end, step, .. }, &StmtData::For { var: other, start: s, end: e, step: t, .. }) =
-        (&k.stmts[a], &k.stmts[b])
+    // How often loops with conditions run depends on more than their bounds.
+    let (
+        &StmtData::For { var, start, end, step, cond: None, .. },
+        &StmtData::For { var: other, start: s, end: e, step: t, cond: None, .. },
+    ) = (&k.stmts[a], &k.stmts[b])
     else {
         return None;
     };

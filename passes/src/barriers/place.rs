@@ -553,13 +553,13 @@ const MAX_COPIES: u64 = 16;
 
 /// How often a loop between literals runs.
 fn literal_trips(k: &Kernel, s: Stmt) -> Option<u64> {
-    let StmtData::For { start, end, step, .. } = k.stmts[s] else { unreachable!("it is a loop") };
+    let StmtData::For { start, end, step, cond: None, .. } = k.stmts[s] else { return None };
     index::trips(k.as_int(start)?, k.as_int(end)?, k.as_int(step)?)
 }
 
 /// Whether a loop certainly runs: between literals, or from 0 to a size.
 fn runs(k: &Kernel, s: Stmt) -> bool {
-    let StmtData::For { start, end, .. } = k.stmts[s] else { unreachable!("it is a loop") };
+    let StmtData::For { start, end, cond: None, .. } = k.stmts[s] else { return false };
     let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));
     literal_trips(k, s).is_some_and(|n| n > 0) || (sized && k.as_int(start).is_some_and(|x| x <= 0))
 }

@@ -388,7 +388,10 @@ enum Trips {
 }
 
 fn trips(k: &Kernel, s: Stmt) -> Trips {
-    let StmtData::For { start, end, step, .. } = k.stmts[s] else { unreachable!("it is a loop") };
+    let StmtData::For { start, end, step, cond, .. } = k.stmts[s] else { unreachable!("it is a loop") };
+    if cond.is_some() {
+        return Trips::AtLeast(0);
+    }
     if let (Some(from), Some(to), Some(by)) = (k.as_int(start), k.as_int(end), k.as_int(step))
         && let Some(trips) = index::trips(from, to, by)
     {

@@ -146,7 +146,7 @@ impl Depends<'_> {
 
     fn over_tiles(&self, s: Stmt) -> Option<carried::Loop> {
         let k = self.k;
-        let StmtData::For { var, start, end, step, .. } = k.stmts[s] else { return None };
+        let StmtData::For { var, start, end, step, cond: None, .. } = k.stmts[s] else { return None };
         let chosen = self.chosen[var].filter(|chosen| !chosen.promised)?;
         let (size, end, numbers) = match chosen.what {
             What::Tile { extent, size } => (size, extent, true),
@@ -254,7 +254,16 @@ impl Depends<'_> {
                 [(src, dst), (dst, src)].into_iter().for_each(|(e, tile)| self.moving(e, tile));
                 attrs.when.into_iter().for_each(|e| self.condition(e));
             }
-            StmtData::For { var, start, end, step, .. } => self.repeated(var, [start, end, step]),
+            StmtData::For { var, start, end, step, cond, .. } => {
+                self.repeated(var, [start, end, step]);
+                if let Some(cond) = cond {
+                    self.condition(cond);
+                    // Which tiles there are depends on what those before them have computed.
+                    if let Some(chosen) = self.chosen[var].filter(|chosen| !chosen.promised) {
+                        self.refuse(cond, chosen, "whether this loop goes on".to_owned());
+                    }
+                }
+            }
             StmtData::If { cond, .. } => self.condition(cond),
             StmtData::Alloc { .. }
             | StmtData::Channel { .. }

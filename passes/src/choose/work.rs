@@ -18,7 +18,7 @@ use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
-use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{let_init, resolve_view, type_of};
 
@@ -282,7 +282,10 @@ impl Reader<'_> {
             match self.sketch.stmts[s] {
                 StmtData::For { start, end, step, body, .. } => {
                     let mut loops = work.regions[region].loops.clone();
-                    loops.push([start, end, step]);
+                    // How long one goes on that its condition alone ends is not known.
+                    if self.sketch.as_int(end) != Some(ENDLESS) {
+                        loops.push([start, end, step]);
+                    }
                     work.regions.push(Region { at: Some(s), loops, ..Region::default() });
                     self.block(body, work.regions.len() - 1, work)?;
                 }

@@ -88,9 +88,12 @@ impl Accesses {
                 if !attrs.is_prefetch() {
                     self.destination(k, *dst, certain && !conditional);
                 }
+                if let Some(old) = attrs.old {
+                    self.destination(k, old, false);
+                }
             }
-            StmtData::For { start, end, step, .. } => {
-                [*start, *end, *step].into_iter().for_each(|e| self.expr(k, e));
+            StmtData::For { start, end, step, cond, .. } => {
+                [*start, *end, *step].into_iter().chain(*cond).for_each(|e| self.expr(k, e));
                 self.inside(k, s);
             }
             StmtData::If { cond, .. } => {

@@ -60,7 +60,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
 type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 
 fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
-    let StmtData::For { var, body, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
+    let StmtData::For { var, body, cond, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
     let (mut fills, others) = split(k, cx, &stmts);
     for fill in &mut fills {
@@ -90,6 +90,10 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
                 None => Ok(None),
             },
         };
+    }
+    if cond.is_some() {
+        let why = "whether it goes on is known only behind an iteration (`while`)".to_owned();
+        return Err(Refused::at(k.stmt_spans[at], why).into());
     }
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
@@ -277,7 +281,7 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
         }
     };
     let [only] = rest else { return Ok(vec![split(k, rest.to_vec())?]) };
-    let StmtData::For { var, start, end, step, unroll: true, body } = k.stmts[*only] else {
+    let StmtData::For { var, start, end, step, cond: None, unroll: true, body } = k.stmts[*only] else {
         return Ok(vec![split(k, rest.to_vec())?]);
     };
     let (Some(start), Some(end), Some(step)) = (k.as_int(start), k.as_int(end), k.as_int(step)) else {

@@ -8,7 +8,7 @@
 
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::let_init;
@@ -20,7 +20,9 @@ const LONGEST: i64 = 1 << 30;
 pub(super) fn bound(k: &mut Kernel) {
     let mut ends = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
-        if let StmtData::For { end, step, .. } = k.stmts[s] {
+        if let StmtData::For { end, step, .. } = k.stmts[s]
+            && k.as_int(end) != Some(ENDLESS)
+        {
             // Loops with longer steps count in 64 bits.
             let step = k.as_int(step).filter(|&step| step <= LONGEST).unwrap_or(1);
             ends.push((end, i64::try_from(MAX_SIZE).map_or(i64::MAX, |most| most.min(i64::from(i32::MAX) - step))));

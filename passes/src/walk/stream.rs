@@ -195,7 +195,7 @@ impl Stream {
             let s = body(k, peer);
             let body = k.block(vec![s]);
             let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
-            k.stmt(StmtData::For { var: peer, start, end, step, unroll: false, body }, span)
+            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, unroll: false, body }, span)
         };
         let wait = groups(k, &mut |k, peer| {
             let peer = k.value_ref(peer, span);
@@ -331,7 +331,7 @@ impl Stream {
         body.extend(tiles.tile(k, tile, stmts, map));
         let body = k.block(body);
         let (start, step) = (k.int(0, span), k.int(1, span));
-        out.push(k.stmt(StmtData::For { var: unit, start, end, step, unroll: false, body }, span));
+        out.push(k.stmt(StmtData::For { var: unit, start, end, step, cond: None, unroll: false, body }, span));
         out
     }
 
@@ -421,7 +421,10 @@ struct Found {
 
 /// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
 fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
-    let StmtData::For { start, end, step, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
+    let StmtData::For { start, end, step, cond, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
+    if cond.is_some() {
+        return Err("how often it runs is known only while it does".to_owned());
+    }
     if k.as_int(start) != Some(0) || !launch_known(k, end) {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }

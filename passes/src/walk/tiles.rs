@@ -200,7 +200,7 @@ impl Tiles {
         let start = self.group(k);
         let end = self.bounded_tiles(k);
         let step = k.int(self.groups, span);
-        vec![k.stmt(StmtData::For { var: tile, start, end, step, unroll: false, body }, span)]
+        vec![k.stmt(StmtData::For { var: tile, start, end, step, cond: None, unroll: false, body }, span)]
     }
 
     /// Tiles of the output, as far as indices reach.

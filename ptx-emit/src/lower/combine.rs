@@ -1,77 +1,174 @@
-//! Copies that combine: threads have memory add to an element, or take the smaller or the larger (`red`, PTX ISA 9.7.13.6).
+//! Copies that combine: threads have memory add to an element, or take the smaller or the larger (`red`, PTX ISA 9.7.13.6), from sm_90 on to several neighbours
+//! at once: each of them by itself.
 
+use super::accesses::{guard, store_op};
+use super::dims::Dims;
 use super::state::Lower;
+use super::windows::Access;
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::combining::{combination, combined_types};
+use tilec_ir::combining::{Combining, combination, combined_types};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
-use tilec_ir::ops::Op as IrOp;
+use tilec_ir::kernel::CopyAttrs;
+use tilec_ir::layout::RegLayout;
 use tilec_ir::types::Elem;
+use tilec_ir::typing::resolve_view;
 
-/// What combines one element, and what two neighbours.
-const INSTRUCTIONS: &[(IrOp, Elem, P, Option<P>)] = &[
-    (IrOp::Add, Elem::F16, P::RedGlobalAddNoftzF16, Some(P::RedGlobalAddNoftzF16x2)),
-    (IrOp::Add, Elem::BF16, P::RedGlobalAddNoftzBf16, Some(P::RedGlobalAddNoftzBf16x2)),
-    (IrOp::Add, Elem::F32, P::RedGlobalAddF32, None),
-    (IrOp::Add, Elem::F64, P::RedGlobalAddF64, None),
-    (IrOp::Add, Elem::I32, P::RedGlobalAddU32, None),
-    (IrOp::Add, Elem::U32, P::RedGlobalAddU32, None),
-    (IrOp::Add, Elem::I64, P::RedGlobalAddU64, None),
-    (IrOp::Add, Elem::U64, P::RedGlobalAddU64, None),
-    (IrOp::Min, Elem::I32, P::RedGlobalMinS32, None),
-    (IrOp::Min, Elem::U32, P::RedGlobalMinU32, None),
-    (IrOp::Min, Elem::I64, P::RedGlobalMinS64, None),
-    (IrOp::Min, Elem::U64, P::RedGlobalMinU64, None),
-    (IrOp::Max, Elem::I32, P::RedGlobalMaxS32, None),
-    (IrOp::Max, Elem::U32, P::RedGlobalMaxU32, None),
-    (IrOp::Max, Elem::I64, P::RedGlobalMaxS64, None),
-    (IrOp::Max, Elem::U64, P::RedGlobalMaxU64, None),
+/// What combines one element, two neighbours, four, and so on.
+const INSTRUCTIONS: &[(Combining, Elem, &[P])] = &[
+    (
+        Combining::Add,
+        Elem::F16,
+        &[P::RedGlobalAddNoftzF16, P::RedGlobalAddNoftzF16x2, P::RedGlobalAddNoftzV2F16x2, P::RedGlobalAddNoftzV4F16x2],
+    ),
+    (
+        Combining::Add,
+        Elem::BF16,
+        &[
+            P::RedGlobalAddNoftzBf16,
+            P::RedGlobalAddNoftzBf16x2,
+            P::RedGlobalAddNoftzV2Bf16x2,
+            P::RedGlobalAddNoftzV4Bf16x2,
+        ],
+    ),
+    (Combining::Add, Elem::F32, &[P::RedGlobalAddF32, P::RedGlobalAddV2F32, P::RedGlobalAddV4F32]),
+    (Combining::Add, Elem::F64, &[P::RedGlobalAddF64]),
+    (Combining::Add, Elem::I32, &[P::RedGlobalAddU32]),
+    (Combining::Add, Elem::U32, &[P::RedGlobalAddU32]),
+    (Combining::Add, Elem::I64, &[P::RedGlobalAddU64]),
+    (Combining::Add, Elem::U64, &[P::RedGlobalAddU64]),
+    (Combining::Min, Elem::I32, &[P::RedGlobalMinS32]),
+    (Combining::Min, Elem::U32, &[P::RedGlobalMinU32]),
+    (Combining::Min, Elem::I64, &[P::RedGlobalMinS64]),
+    (Combining::Min, Elem::U64, &[P::RedGlobalMinU64]),
+    (Combining::Max, Elem::I32, &[P::RedGlobalMaxS32]),
+    (Combining::Max, Elem::U32, &[P::RedGlobalMaxU32]),
+    (Combining::Max, Elem::I64, &[P::RedGlobalMaxS64]),
+    (Combining::Max, Elem::U64, &[P::RedGlobalMaxU64]),
+    (Combining::Exchange, Elem::F32, &[P::AtomGlobalExchB32]),
+    (Combining::Exchange, Elem::F64, &[P::AtomGlobalExchB64]),
+    (Combining::Exchange, Elem::I32, &[P::AtomGlobalExchB32]),
+    (Combining::Exchange, Elem::U32, &[P::AtomGlobalExchB32]),
+    (Combining::Exchange, Elem::I64, &[P::AtomGlobalExchB64]),
+    (Combining::Exchange, Elem::U64, &[P::AtomGlobalExchB64]),
+];
+
+/// What does the same and has the old value come back.
+const WITH_OLD: &[(P, P)] = &[
+    (P::RedGlobalAddNoftzF16, P::AtomGlobalAddNoftzF16),
+    (P::RedGlobalAddNoftzBf16, P::AtomGlobalAddNoftzBf16),
+    (P::RedGlobalAddF32, P::AtomGlobalAddF32),
+    (P::RedGlobalAddF64, P::AtomGlobalAddF64),
+    (P::RedGlobalAddU32, P::AtomGlobalAddU32),
+    (P::RedGlobalAddU64, P::AtomGlobalAddU64),
+    (P::RedGlobalMinS32, P::AtomGlobalMinS32),
+    (P::RedGlobalMinU32, P::AtomGlobalMinU32),
+    (P::RedGlobalMinS64, P::AtomGlobalMinS64),
+    (P::RedGlobalMinU64, P::AtomGlobalMinU64),
+    (P::RedGlobalMaxS32, P::AtomGlobalMaxS32),
+    (P::RedGlobalMaxU32, P::AtomGlobalMaxU32),
+    (P::RedGlobalMaxS64, P::AtomGlobalMaxS64),
+    (P::RedGlobalMaxU64, P::AtomGlobalMaxU64),
+    (P::AtomGlobalExchB32, P::AtomGlobalExchB32),
+    (P::AtomGlobalExchB64, P::AtomGlobalExchB64),
 ];
 
 /// How elements of a copy are combined.
-pub(super) struct Combine {
-    one: P,
-    two: Option<P>,
-}
+pub(super) struct Combine(&'static [P]);
 
 impl Combine {
     /// The instruction for so many neighbours.
     pub(super) fn op(&self, elems: usize) -> Option<P> {
-        match elems {
-            1 => Some(self.one),
-            2 => self.two,
-            _ => None,
-        }
+        self.0.get(elems.ilog2() as usize).filter(|_| elems.is_power_of_two()).copied()
     }
 }
 
+/// Where the old values of a copy go: a buffer of the block.
+pub(super) struct OldValues {
+    access: Access,
+    /// Of several threads that hold an element the one that has it combined.
+    only: Option<Reg>,
+}
+
 impl Lower<'_> {
+    /// Where old values go.
+    pub(super) fn old_values(
+        &mut self,
+        old: Expr,
+        layout: &RegLayout,
+        dim_bits: &Dims,
+        only: Option<Reg>,
+    ) -> Result<OldValues, Reported> {
+        let view = resolve_view(self.k, old).expect("bug: old values go to a buffer");
+        let attrs = CopyAttrs { vec: Some(1), ..CopyAttrs::default() };
+        let access = self.access(old, &view, layout, dim_bits, &attrs, None)?;
+        Ok(OldValues { access, only })
+    }
+
+    /// Combines one element, number `v` of the thread, where `pred` holds; its old value, or zero, goes to the buffer.
+    pub(super) fn combine_with_old(
+        &mut self,
+        to: &mut OldValues,
+        v: usize,
+        op: P,
+        (address, value): (Operand, Reg),
+        pred: Option<Reg>,
+    ) -> Result<(), Reported> {
+        let &(_, op) = WITH_OLD.iter().find(|(plain, _)| *plain == op).expect("bug: no instruction with the old value");
+        let class = self.emit.func.regs[value];
+        // An exchange moves bits.
+        let (moved, value) = match (op, class) {
+            (P::AtomGlobalExchB32, Class::F32) => (Class::B32, self.emit.def(Class::B32, P::MovB32F32, [value.into()])),
+            (P::AtomGlobalExchB64, Class::F64) => (Class::B64, self.emit.def(Class::B64, P::MovB64F64, [value.into()])),
+            _ => (class, value),
+        };
+        let old = self.emit.mutable(moved);
+        if pred.is_some() {
+            let (mov, zero) = match moved {
+                Class::B16 => (P::MovB16, Operand::Imm(0)),
+                Class::B32 => (P::MovB32, Operand::Imm(0)),
+                Class::B64 => (P::MovB64, Operand::Imm(0)),
+                Class::F32 => (P::MovF32, Operand::F32(0.0)),
+                Class::F64 => (P::MovF64, Operand::F64(0.0)),
+                Class::Pred => panic!("bug: memory holds no predicates"),
+            };
+            self.emit.push(mov, [old.into(), zero]);
+        }
+        self.emit.push_if(guard(pred), op, [old.into(), address, value.into()]);
+        let place = self.address(&mut to.access, v)?;
+        let store = store_op(to.access.space, moved, 1).expect("bug: a register is stored");
+        self.put(to.only, store, place, old.into())
+    }
+
     /// How threads combine elements of a type in global memory, or what the target lacks.
-    pub(super) fn combining(&mut self, dst: Expr, op: IrOp, elem: Elem) -> Result<Combine, Reported> {
+    pub(super) fn combining(&mut self, dst: Expr, op: Combining, elem: Elem) -> Result<Combine, Reported> {
         let target = self.target;
-        let can = |first| target.at_least(first);
-        if combination(op, elem).and_then(|c| c.threads).is_none_or(|(_, first)| !can(first)) {
-            let types = combined_types(op, |c| c.threads.is_some_and(|(_, first)| can(first)));
-            let (word, name) = (op.combining_word(), elem.name());
+        if combination(op, elem).and_then(|c| c.widest(target)).is_none() {
+            let types = combined_types(op, |c| c.widest(target).is_some());
+            let (word, name) = (op.word(), elem.name());
             let what = format!("`{word}` to elements of {name}, which threads cannot; they can to {types}");
             return Err(self.unsupported(dst, &what));
         }
         let row = INSTRUCTIONS.iter().find(|&&(o, e, ..)| (o, e) == (op, elem));
-        let &(.., one, two) = row.expect("bug: no instruction for a combination that threads do");
-        Ok(Combine { one, two })
+        let &(.., ops) = row.expect("bug: no instruction for a combination that threads do");
+        Ok(Combine(ops))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::INSTRUCTIONS;
-    use tilec_ir::combining::COMBINATIONS;
+    use crate::ops::Op as P;
+    use tilec_ir::combining::{COMBINATIONS, Combination};
 
     #[test]
     fn every_combination_of_threads_has_its_instruction() {
-        let wanted: Vec<_> = COMBINATIONS.iter().filter_map(|c| Some((c.op, c.elem, c.threads?.0))).collect();
-        let found: Vec<_> =
-            INSTRUCTIONS.iter().map(|&(op, elem, _, two)| (op, elem, 1 + u32::from(two.is_some()))).collect();
+        let widths = |c: &Combination| c.threads.iter().map(|&(elems, _)| elems).collect::<Vec<_>>();
+        let by_threads = COMBINATIONS.iter().filter(|c| !c.threads.is_empty());
+        let wanted: Vec<_> = by_threads.map(|c| (c.op, c.elem, widths(c))).collect();
+        let powers = |ops: &[P]| (0..ops.len()).map(|i| 1u32 << i).collect::<Vec<_>>();
+        let found: Vec<_> = INSTRUCTIONS.iter().map(|&(op, elem, ops)| (op, elem, powers(ops))).collect();
         assert_eq!(found, wanted);
     }
 }

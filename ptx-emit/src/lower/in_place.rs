@@ -3,7 +3,8 @@
 //! A kernel that reads `C` and writes `D` may be launched with both at one address if every element that two accesses could
 //! meet at belongs to one thread, which reads it before it writes it, and never again:
 //!
-//! * both tensors are read and written by copies to `D` alone, through the very window that is written;
+//! * both tensors are read and written by copies to `D` alone, through the very window that is written; or read in front of all of these into
+//!   register tiles ([`reads_ahead`](Lower::reads_ahead)), each element by the thread that writes it;
 //! * the copy's distribution gives each element to one thread, and once (replicas of an element in other threads neither
 //!   read nor write it: see [`Lower::store`](super::Lower));
 //! * no two executions of these copies meet: every grid axis and every loop around them moves the window along one dimension,
@@ -15,7 +16,7 @@ use super::state::Lower;
 use super::uses::{Uses, uses};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index;
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::F2Map;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
@@ -170,11 +171,40 @@ impl Lower<'_> {
                 }
             }
             ok &= match store {
-                Some(store) => windows.iter().all(|w| same_window(k, w, &store.to)),
-                None => windows.is_empty(),
+                Some(store) => windows.iter().all(|w| same_window(k, w, &store.to, &[])),
+                None => windows.is_empty() || self.reads_ahead(path, s, &windows, stores),
             };
         });
         ok
+    }
+
+    /// Whether a statement reads windows into a register tile in front of all stores, so that each element is read by the thread that stores it.
+    ///
+    /// Both are in one layout, that of the tile that is loaded and of what is stored, and an element belongs to one thread. The windows are
+    /// those that are written, in loops of their own that run alike: a whole row is read before, as often as it takes.
+    fn reads_ahead(&self, path: &[Step], s: Stmt, windows: &[ResolvedView], stores: &[Store]) -> bool {
+        let k = self.k;
+        let variable = match &k.stmts[s] {
+            StmtData::Copy { dst, attrs, .. } if attrs.mechanism == Mechanism::Registers => match k.exprs[*dst] {
+                ExprData::Ref(v) => Some(v),
+                _ => None,
+            },
+            StmtData::Assign { dst, .. } => Some(*dst),
+            _ => None,
+        };
+        let Some(tile) = variable.and_then(|v| k.tile_ty(v)) else { return false };
+        let (Some(layout), Some(shape)) = (&tile.reg_layout, k.const_shape(&tile.shape)) else { return false };
+        let each_by_one = (0..layout.thread_bits()).all(|i| layout.thread_col(i) != 0);
+        each_by_one
+            && stores.iter().all(|store| {
+                let Some(at) = statement(k, &store.path) else { return false };
+                let StmtData::Copy { src, dst, attrs } = &k.stmts[at] else { return false };
+                let stored = attrs.threads.clone().or_else(|| layout_of(k, *src));
+                let alike = stored.as_ref() == Some(layout) && self.copy_shape(*src, *dst).as_ref() == Some(&shape);
+                let loops =
+                    in_front(path, &store.path).and_then(|from| run_alike(k, &path[from..], &store.path[from..]));
+                alike && loops.is_some_and(|same| windows.iter().all(|w| same_window(k, w, &store.to, &same)))
+            })
     }
 
     /// The windows of `tensor` in an expression, and in the deferred `let`s that it names.
@@ -242,13 +272,54 @@ fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     branches && a.get(common).zip(b.get(common)).is_some_and(|(x, y)| x.0 != y.0)
 }
 
-/// Whether two windows are the same elements of tensors of one shape.
-fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView) -> bool {
-    let text = |e: &Expr| print_expr(k, *e);
+/// Where two ways part, if the first statement comes before the second one in the block in which they do.
+fn in_front(first: &[Step], second: &[Step]) -> Option<usize> {
+    let common = first.iter().zip(second).take_while(|(x, y)| x == y).count();
+    let (&(a, i), &(b, j)) = first.get(common).zip(second.get(common))?;
+    (a == b && i < j).then_some(common)
+}
+
+/// The variables of the loops on two ways, pair by pair, if the loops run alike.
+fn run_alike(k: &Kernel, a: &[Step], b: &[Step]) -> Option<Vec<(Value, Value)>> {
+    let loops = |path: &[Step]| -> Vec<StmtData> {
+        let stmts = path.iter().map(|&(block, index)| &k.stmts[k.blocks[block][index]]);
+        stmts.filter(|s| matches!(s, StmtData::For { .. })).cloned().collect()
+    };
+    let (a, b) = (loops(a), loops(b));
+    let mut pairs = Vec::new();
+    for (x, y) in a.iter().zip(&b) {
+        let StmtData::For { var, start, end, step, cond: None, .. } = *x else { return None };
+        let StmtData::For { var: other, start: s, end: e, step: t, cond: None, .. } = *y else { return None };
+        if ![(start, s), (end, e), (step, t)].into_iter().all(|(x, y)| same_index(k, x, y, &pairs)) {
+            return None;
+        }
+        pairs.push((var, other));
+    }
+    (a.len() == b.len()).then_some(pairs)
+}
+
+/// Whether two indices are the same, where variables of loops that run alike are.
+fn same_index(k: &Kernel, a: Expr, b: Expr, pairs: &[(Value, Value)]) -> bool {
+    match (&k.exprs[a], &k.exprs[b]) {
+        (ExprData::Ref(v), ExprData::Ref(w)) => v == w || pairs.contains(&(*v, *w)),
+        (ExprData::Op { op: p, args: x }, ExprData::Op { op: q, args: y }) => {
+            p == q && x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_index(k, x, y, pairs))
+        }
+        _ => print_expr(k, a) == print_expr(k, b),
+    }
+}
+
+/// Whether two windows are the same elements of tensors of one shape, where variables of loops that run alike are the same.
+fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView, pairs: &[(Value, Value)]) -> bool {
+    let same = |a: Expr, b: Expr| same_index(k, a, b, pairs);
     let same_dim = |(a, b): (&ViewDim, &ViewDim)| match (a, b) {
-        (ViewDim::Fixed(a), ViewDim::Fixed(b)) => text(a) == text(b),
+        (ViewDim::Fixed(a), ViewDim::Fixed(b)) => same(*a, *b),
         (ViewDim::From { starts: a, end: p }, ViewDim::From { starts: b, end: q }) => {
-            a.iter().map(text).eq(b.iter().map(text)) && p.as_ref().map(text) == q.as_ref().map(text)
+            let ends = match (p, q) {
+                (Some(p), Some(q)) => same(*p, *q),
+                _ => p.is_none() && q.is_none(),
+            };
+            ends && a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(a, b))
         }
         _ => false,
     };

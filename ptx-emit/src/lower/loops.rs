@@ -6,6 +6,7 @@ use super::windows::LoopState;
 use crate::inst::{Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
+use tilec_ir::kernel::ENDLESS;
 use tilec_ir::ops::Op;
 
 /// How wide the counter of a loop is.
@@ -34,6 +35,8 @@ pub(super) struct Trips {
     pub(super) skip: Label,
     /// Whether all threads make the same trips.
     pub(super) uniform: bool,
+    /// What holds where the loop is entered at all, and where it goes on; `None`: its index alone says it.
+    pub(super) while_: Option<(Reg, Reg)>,
 }
 
 impl Lower<'_> {
@@ -61,26 +64,37 @@ impl Lower<'_> {
 
     /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
-        let Trips { counter, index, width, start, end, every, head, skip, uniform } = trips;
+        let Trips { counter, index, width, start, end, every, head, skip, uniform, while_ } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);
         }
+        let endless = end.as_const() == Some(ENDLESS);
         let more = match width {
+            // Its condition alone ends it.
+            Width::Exact | Width::Wide if endless => {
+                let add = if width == Width::Wide { P::AddS64 } else { P::AddS32 };
+                self.emit.push(add, [counter.into(), counter.into(), Operand::Imm(every)]);
+                None
+            }
             Width::Narrow => {
                 self.emit.push(P::AddS32, [counter.into(), counter.into(), Operand::Imm(every)]);
                 let limit = self.as32(end);
                 let more = self.emit.reg(Class::Pred);
                 self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
-                more
+                Some(more)
             }
             Width::Exact | Width::Wide => {
                 let last = self.int_op(Op::Sub, end, Int::constant(every)).expect("the step of a loop fits its index");
                 let more = self.int_compare(Op::Lt, index, last);
                 let add = if width == Width::Wide { P::AddS64 } else { P::AddS32 };
                 self.emit.push(add, [counter.into(), counter.into(), Operand::Imm(every)]);
-                more
+                Some(more)
             }
+        };
+        let more = match (more, while_) {
+            (Some(more), Some((_, goes_on))) => self.emit.def(Class::Pred, P::AndPred, [more.into(), goes_on.into()]),
+            (more, while_) => more.or(while_.map(|w| w.1)).unwrap_or_else(|| panic!("bug: a loop that does not end")),
         };
         self.emit.push_if(Some(Guard { reg: more, negated: false }), branch, [head.into()]);
         let inner = self.emit.pop_frame();
@@ -92,6 +106,9 @@ impl Lower<'_> {
         if start.lo >= end.hi || start.hi >= end.lo {
             let none = self.int_compare(Op::Ge, start, end);
             self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, [skip.into()]);
+        }
+        if let Some((enters, _)) = while_ {
+            self.emit.push_if(Some(Guard { reg: enters, negated: true }), branch, [skip.into()]);
         }
         self.emit.items(whole);
         self.emit.item(Item::Label(skip));

@@ -106,7 +106,7 @@ use state::{Lines, Lower};
 use tile::Tile;
 use tilec_ir::diag::{Reported, Sink};
 use tilec_ir::entities::Value;
-use tilec_ir::extents::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE};
+use tilec_ir::extents::{Extent, MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, least};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::ops::Op;
@@ -195,10 +195,7 @@ impl Lower<'_> {
             let data = &self.k.values[v];
             let name = format!("{}_{}", self.k.name, data.name);
             match &data.def {
-                ValueDef::Tensor(t) => {
-                    if t.pointers && self.elem(v).is_some_and(|elem| elem.size().whole_bytes().is_none()) {
-                        return Err(self.unsupported_at(data.span, "arrays of pointers to elements that share bytes"));
-                    }
+                ValueDef::Tensor(_) => {
                     let align = self.pointer_align(v);
                     let index = self.param(name, ParamTy::GlobalPtr, Some(align));
                     let generic = self.emit.pure(Class::B64, P::LdParamU64, [Operand::param(index, 0)]);
@@ -213,6 +210,10 @@ impl Lower<'_> {
                         Some(Elem::F16 | Elem::BF16 | Elem::I16 | Elem::U16) => {
                             (ParamTy::B16, Class::B16, P::LdParamB16)
                         }
+                        Some(Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::E4M3 | Elem::E5M2) => {
+                            (ParamTy::B8, Class::B32, P::LdParamU8)
+                        }
+                        Some(Elem::TF32) => (ParamTy::F32, Class::B32, P::LdParamB32),
                         Some(Elem::I32) => (ParamTy::S32, Class::B32, P::LdParamB32),
                         Some(Elem::U32) => (ParamTy::U32, Class::B32, P::LdParamU32),
                         Some(Elem::I64) => (ParamTy::S64, Class::B64, P::LdParamB64),
@@ -229,11 +230,14 @@ impl Lower<'_> {
                 _ => {}
             }
         }
+        let bounds = Extent::promised(self.k);
         for &v in &self.k.sizes {
+            // Preconditions may bound it further.
+            let most = least(&bounds, (1, std::slice::from_ref(&self.k.values[v].name))).unwrap_or(MAX_SIZE);
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);
             let index = self.param(name, ParamTy::U32, None);
             let reg = self.emit.pure(Class::B32, P::LdParamU32, [Operand::param(index, 0)]);
-            self.ints[v] = Some(Int::r32(reg, 1, MAX_SIZE));
+            self.ints[v] = Some(Int::r32(reg, 1, most.clamp(1, MAX_SIZE)));
         }
         for &v in &self.k.strides {
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);

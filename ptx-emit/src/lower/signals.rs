@@ -113,8 +113,18 @@ impl Lower<'_> {
         self.ints[var] = None;
         let state = self.loops.pop();
         self.look(address?);
-        let turns =
-            Trips { counter, index: at, width: Width::Narrow, start: own, end, every, head, skip, uniform: false };
+        let turns = Trips {
+            counter,
+            index: at,
+            width: Width::Narrow,
+            start: own,
+            end,
+            every,
+            head,
+            skip,
+            uniform: false,
+            while_: None,
+        };
         self.close_loop(state, turns);
         self.barrier(s)
     }

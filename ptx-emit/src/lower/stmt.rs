@@ -84,13 +84,13 @@ impl Lower<'_> {
                 assigned
             }
             StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
-            StmtData::For { var, start, end, step, unroll, body } => {
+            StmtData::For { var, start, end, step, cond, unroll, body } => {
                 if self.k.lanes[s] == Some(Lanes::Spread) {
                     self.await_all(s, var, (start, end, step), body)
                 } else if unroll {
                     self.unrolled(s, var, start, end, step, body)
                 } else {
-                    self.run_loop(s, var, start, end, step, body)
+                    self.run_loop(s, var, (start, end, step, cond), body)
                 }
             }
             StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
@@ -262,12 +262,11 @@ impl Lower<'_> {
         &mut self,
         s: Stmt,
         var: Value,
-        start: Expr,
-        end: Expr,
-        step: Expr,
+        (start, end, step, cond): (Expr, Expr, Expr, Option<Expr>),
         body: Block,
     ) -> Result<(), Reported> {
         let name = self.k.values[var].name.clone();
+        let enters = cond.map(|cond| self.condition(cond)).transpose()?;
         let (start, end, step_int) = (self.index(start)?, self.index(end)?, self.index(step)?);
         let Some(step) = step_int.as_const().filter(|x| *x > 0) else {
             return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
@@ -311,6 +310,7 @@ impl Lower<'_> {
         for (ring, before) in self.rings.iter_mut().zip(before) {
             ring.read |= before;
         }
+        let goes_on = cond.filter(|_| result.is_ok()).map(|cond| self.condition(cond)).transpose()?;
         self.ints[var] = None;
         let state = self.loops.pop();
         result?;
@@ -318,7 +318,19 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "a loop that fills part of a slot"));
         }
         self.mark(s);
-        self.close_loop(state, Trips { counter, index, width, start, end, every: step, head, skip, uniform: true });
+        let trips = Trips {
+            counter,
+            index,
+            width,
+            start,
+            end,
+            every: step,
+            head,
+            skip,
+            uniform: true,
+            while_: enters.zip(goes_on),
+        };
+        self.close_loop(state, trips);
         if self.k.recomputed[s] {
             self.emit.forget();
         }

@@ -62,6 +62,7 @@ impl Lower<'_> {
         let replicas = self.replica_predicate(&layout);
         // An operand may be what is written: threads that do not write an element must not read it while another does.
         let only = if access.space.has_bounds() { replicas } else { None };
+        let mut old = attrs.old.map(|old| self.old_values(old, &layout, &dim_bits, replicas)).transpose()?;
         let mut values = match source {
             Source::Tile(tile) => Values::Held(tile),
             Source::Elementwise(e, scope) => {
@@ -126,6 +127,10 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
+            if let Some(old) = &mut old {
+                self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?;
+                continue;
+            }
             self.put(pred, op, address, vector(regs))?;
         }
         Ok(())

@@ -7,13 +7,13 @@ use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
+use tilec_ir::combining::Combining;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::ops::Op as IrOp;
 use tilec_ir::target::MAX_TENSOR_RANK;
 
 /// Instructions for boxes of one to five dimensions: those that store, and those that combine.
-const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
+const STORES: [(Option<Combining>, [P; MAX_TENSOR_RANK]); 4] = [
     (
         None,
         [
@@ -25,7 +25,7 @@ const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
         ],
     ),
     (
-        Some(IrOp::Add),
+        Some(Combining::Add),
         [
             P::CpReduceAsyncBulkTensorAdd1d,
             P::CpReduceAsyncBulkTensorAdd2d,
@@ -35,7 +35,7 @@ const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
         ],
     ),
     (
-        Some(IrOp::Min),
+        Some(Combining::Min),
         [
             P::CpReduceAsyncBulkTensorMin1d,
             P::CpReduceAsyncBulkTensorMin2d,
@@ -45,7 +45,7 @@ const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
         ],
     ),
     (
-        Some(IrOp::Max),
+        Some(Combining::Max),
         [
             P::CpReduceAsyncBulkTensorMax1d,
             P::CpReduceAsyncBulkTensorMax2d,
@@ -58,7 +58,7 @@ const STORES: [(Option<IrOp>, [P; MAX_TENSOR_RANK]); 4] = [
 
 impl Lower<'_> {
     /// Asks for the boxes of a buffer, which are stored or combined with what is there.
-    pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<IrOp>) -> Result<(), Reported> {
+    pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<Combining>) -> Result<(), Reported> {
         let (window, tile, map) = self.mapped_sides(s, src)?;
         assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {

@@ -161,9 +161,11 @@ macro_rules! memory_rows {
         "9.7.13.5" V6_0 ReadWrite [B32] [global(4), B32I] "atomic update, old value returned" {
             AtomGlobalAddU32 "atom.global.add.u32", AtomGlobalMaxS32 "atom.global.max.s32",
             AtomGlobalMinS32 "atom.global.min.s32", AtomGlobalExchB32 "atom.global.exch.b32",
+            AtomGlobalMaxU32 "atom.global.max.u32", AtomGlobalMinU32 "atom.global.min.u32",
         }
         "9.7.13.5" V6_0 ReadWrite [B64] [global(8), B64I] "atomic update, old value returned" {
-            AtomGlobalAddU64 "atom.global.add.u64",
+            AtomGlobalAddU64 "atom.global.add.u64", AtomGlobalMinS64 "atom.global.min.s64", AtomGlobalMaxS64 "atom.global.max.s64",
+            AtomGlobalMinU64 "atom.global.min.u64", AtomGlobalMaxU64 "atom.global.max.u64", AtomGlobalExchB64 "atom.global.exch.b64",
         }
         "9.7.13.5" V6_0 ReadWrite [B32] [global(4), B32I, B32I] "compare with `b`, if equal store `c`; old value returned" {
             AtomGlobalCasB32 "atom.global.cas.b32",
@@ -179,6 +181,9 @@ macro_rules! memory_rows {
         }
         "9.7.13.5" V6_3 ReadWrite [B16] [global(2), B16] "atomic sum of f16, old value returned" {
             AtomGlobalAddNoftzF16 "atom.global.add.noftz.f16",
+        }
+        "9.7.13.5" V7_8_SM90 ReadWrite [B16] [global(2), B16] "atomic sum of bf16, old value returned" {
+            AtomGlobalAddNoftzBf16 "atom.global.add.noftz.bf16",
         }
         "9.7.13.5" V6_0 ReadWrite [B32] [shared(4), B32I] "atomic sum in shared memory, old value returned" {
             AtomSharedAddU32 "atom.shared.add.u32",
@@ -211,6 +216,15 @@ macro_rules! memory_rows {
         }
         "9.7.13.6" V8_1_SM90 ReadWrite [] [global(16), vec(4, F32)] "atomic sums of four f32" {
             RedGlobalAddV4F32 "red.global.add.v4.f32",
+        }
+        "9.7.13.6" V8_1_SM90 ReadWrite [] [global(8), vec(2, F32)] "atomic sums of two f32" {
+            RedGlobalAddV2F32 "red.global.add.v2.f32",
+        }
+        "9.7.13.6" V8_1_SM90 ReadWrite [] [global(8), vec(2, B32)] "atomic sums of two pairs of halves" {
+            RedGlobalAddNoftzV2F16x2 "red.global.add.noftz.v2.f16x2", RedGlobalAddNoftzV2Bf16x2 "red.global.add.noftz.v2.bf16x2",
+        }
+        "9.7.13.6" V8_1_SM90 ReadWrite [] [global(16), vec(4, B32)] "atomic sums of four pairs of halves" {
+            RedGlobalAddNoftzV4F16x2 "red.global.add.noftz.v4.f16x2", RedGlobalAddNoftzV4Bf16x2 "red.global.add.noftz.v4.bf16x2",
         }
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), B32I] "atomic sum in shared memory" { RedSharedAddU32 "red.shared.add.u32" }
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), F32] "atomic sum in shared memory" { RedSharedAddF32 "red.shared.add.f32" }

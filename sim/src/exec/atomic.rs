@@ -6,9 +6,10 @@ use crate::counters::Kind;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
 use crate::numerics::half::{self, Half};
+use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed2, single};
-use crate::program::types::{SINK, Space};
-use crate::program::{Atom, AtomOp};
+use crate::program::types::{L64, SINK, Space};
+use crate::program::{Atom, AtomOp, VECTOR};
 use crate::race::{Touch, Who};
 use crate::report::ReportKind;
 
@@ -19,14 +20,16 @@ impl Cta<'_> {
             return Ok(());
         }
         let mut at = addresses(warp, atom.addr, mask)?;
-        let wide = atom.size == 8;
-        let ((a, a_ok), (b, b_ok)) = (warp.any(atom.src, wide), warp.any(atom.src2, wide));
-        let ok = if atom.src2 == SINK { a_ok } else { a_ok & b_ok };
+        let (wide, n) = (atom.size == 8, usize::from(atom.n));
+        let values: Vec<(L64, u32)> = atom.src[..n].iter().map(|&src| warp.any(src, wide)).collect();
+        let (b, b_ok) = warp.any(atom.src2, wide);
+        let ok = values.iter().fold(u32::MAX, |ok, value| ok & value.1);
+        let ok = if atom.src2 == SINK { ok } else { ok & b_ok };
         if ok & mask != mask {
             let lane = (mask & !ok).trailing_zeros() as usize;
             return Err(Fail::new(ReportKind::Undefined, "the operand of an atomic is undefined").at(lane));
         }
-        let mut old = [0u64; 32];
+        let mut old = [[0u64; 32]; VECTOR];
         let bytes = u64::from(atom.size);
         let seq = self.next_seq();
         let (index, live) = (warp.index, warp.live);
@@ -34,47 +37,38 @@ impl Cta<'_> {
         self.strong_begins(&atom.order, (index, mask, live));
         self.by_space(atom.area, mask, &mut at, |cta, space, mask, at| {
             match space {
+                Space::Shared | Space::Cluster if n > 1 => {
+                    let lane = mask.trailing_zeros() as usize;
+                    return Err(outside(
+                        lane,
+                        at[lane],
+                        bytes * n as u64,
+                        "global memory, where atomics on vectors work",
+                    ));
+                }
                 Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;
-                        old[lane] = u64::from(was[0]) | u64::from(was[1]) << 32;
-                        let new = combine(atom, Space::Shared, old[lane], a[lane], b[lane]);
+                        let was = u64::from(was[0]) | u64::from(was[1]) << 32;
+                        old[0][lane] = was;
+                        let new = combine(atom, Space::Shared, was, values[0].0[lane], b[lane]);
                         cta.write_shared(who, at[lane], bytes, [new as u32, (new >> 32) as u32, 0, 0])?;
                     });
                     cta.strong_done(&atom.order, (index, mask, live), at, Touch::Update);
                 }
                 Space::Global => {
-                    cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&atom.order, index, atom.dst != SINK);
+                    cta.count_global(pc, mask, at, bytes * n as u64);
+                    let meeting = cta.meeting(&atom.order, index, atom.returns());
                     cta.races.look_ahead((0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| at[lane]));
                     for_lanes!(lane in mask => {
                         let who = Who { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
-                        cta.writable(lane, at[lane], bytes)?;
-                        cta.read_global(who, at[lane], bytes, true)?;
-                        if let Err(conflict) = cta.races.write_global(who, at[lane], bytes as usize, false) {
-                            return Err(cta.global_race(conflict, lane, at[lane], true));
-                        }
-                        let alloc = cta.global(lane, at[lane], bytes)?;
-                        let start = (at[lane] - alloc.base) as usize;
-                        if bytes == 8 {
-                            // The host has no atomic pair of words here: one lock for all of them.
-                            let _guard = cta.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                            let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
-                            let new = combine(atom, Space::Global, was, a[lane], b[lane]);
-                            alloc.put(start, 4, new as u32);
-                            alloc.put(start + 4, 4, (new >> 32) as u32);
-                            old[lane] = was;
-                        } else {
-                            let shift = start % 4 * 8;
-                            let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
-                            let was = alloc.update(start, |w| {
-                                let part = u64::from((w & keep) >> shift);
-                                let new = combine(atom, Space::Global, part, a[lane], b[lane]) as u32;
-                                (w & !keep) | ((new << shift) & keep)
-                            });
-                            old[lane] = u64::from((was & keep) >> shift);
+                        // The whole vector is aligned; its elements are updated one by one.
+                        cta.writable(lane, at[lane], bytes * n as u64)?;
+                        for (i, (a, _)) in values.iter().enumerate() {
+                            let at = at[lane] + bytes * i as u64;
+                            old[i][lane] = cta.update_global(atom, who, at, (a[lane], b[lane]))?;
                         }
                     });
                     cta.met(meeting, &atom.order, (index, mask, live), at, Touch::Update);
@@ -87,10 +81,38 @@ impl Cta<'_> {
             }
             Ok(())
         })?;
-        if atom.dst != SINK {
-            warp.put_any(atom.dst, wide, mask, &old, u32::MAX);
+        for (&dst, old) in atom.dst.iter().zip(&old).filter(|(dst, _)| **dst != SINK) {
+            warp.put_any(dst, wide, mask, old, u32::MAX);
         }
         Ok(())
+    }
+
+    /// Updates an element of global memory; its old value.
+    fn update_global(&mut self, atom: &Atom, who: Who, at: u64, (a, b): (u64, u64)) -> Result<u64, Box<Fail>> {
+        let (lane, bytes) = (who.lane, u64::from(atom.size));
+        self.read_global(who, at, bytes, true)?;
+        if let Err(conflict) = self.races.write_global(who, at, bytes as usize, false) {
+            return Err(self.global_race(conflict, lane, at, true));
+        }
+        let alloc = self.global(lane, at, bytes)?;
+        let start = (at - alloc.base) as usize;
+        if bytes == 8 {
+            // The host has no atomic pair of words here: one lock for all of them.
+            let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
+            let new = combine(atom, Space::Global, was, a, b);
+            alloc.put(start, 4, new as u32);
+            alloc.put(start + 4, 4, (new >> 32) as u32);
+            return Ok(was);
+        }
+        let shift = start % 4 * 8;
+        let keep = if bytes == 4 { u32::MAX } else { 0xFFFF << shift };
+        let was = alloc.update(start, |w| {
+            let part = u64::from((w & keep) >> shift);
+            let new = combine(atom, Space::Global, part, a, b) as u32;
+            (w & !keep) | ((new << shift) & keep)
+        });
+        Ok(u64::from((was & keep) >> shift))
     }
 }
 
@@ -141,8 +163,27 @@ pub(super) fn combine(atom: &Atom, space: Space, old: u64, a: u64, b: u64) -> u6
         AtomOp::AddBF16 => u64::from(half::add(Half::Bf16, Mode::RN, old as u16, a as u16)),
         AtomOp::AddF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::F16, Mode::RN, x, y))),
         AtomOp::AddBF16x2 => u64::from(packed2(old as u32, a as u32, |x, y| half::add(Half::Bf16, Mode::RN, x, y))),
+        AtomOp::MinF16 => half_extreme(Half::F16, half::min, old as u32, a as u32),
+        AtomOp::MaxF16 => half_extreme(Half::F16, half::max, old as u32, a as u32),
+        AtomOp::MinBF16 => half_extreme(Half::Bf16, half::min, old as u32, a as u32),
+        AtomOp::MaxBF16 => half_extreme(Half::Bf16, half::max, old as u32, a as u32),
+        AtomOp::MinF16x2 => half_extremes(Half::F16, half::min, old as u32, a as u32),
+        AtomOp::MaxF16x2 => half_extremes(Half::F16, half::max, old as u32, a as u32),
+        AtomOp::MinBF16x2 => half_extremes(Half::Bf16, half::min, old as u32, a as u32),
+        AtomOp::MaxBF16x2 => half_extremes(Half::Bf16, half::max, old as u32, a as u32),
     };
     if bits == 64 { new } else { new & ((1 << bits) - 1) }
+}
+
+/// The smaller or the larger of two halves.
+type HalfExtreme = fn(Half, Extremum, u16, u16) -> u16;
+
+fn half_extreme(ty: Half, f: HalfExtreme, old: u32, a: u32) -> u64 {
+    u64::from(f(ty, Extremum::default(), old as u16, a as u16))
+}
+
+fn half_extremes(ty: Half, f: HalfExtreme, old: u32, a: u32) -> u64 {
+    u64::from(packed2(old, a, |x, y| f(ty, Extremum::default(), x, y)))
 }
 
 /// The combination of `redux.sync`.

@@ -172,7 +172,7 @@ impl Cta<'_> {
     fn look_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<Look> {
         let (addr, area, bytes): (Addr, Area, u64) = match op {
             Op::Ld(access) => (access.addr, access.area, u64::from(access.size) * u64::from(access.n)),
-            Op::Atom(atom) => (atom.addr, atom.area, u64::from(atom.size)),
+            Op::Atom(atom) => (atom.addr, atom.area, u64::from(atom.size) * u64::from(atom.n)),
             _ => return None,
         };
         let shared = match area {

@@ -122,7 +122,19 @@ pub(crate) enum AtomOp {
     AddF16,
     AddBF16,
     AddBF16x2,
+    /// The smaller, or the larger, of halves: one or two to a register.
+    MinF16,
+    MaxF16,
+    MinF16x2,
+    MaxF16x2,
+    MinBF16,
+    MaxBF16,
+    MinBF16x2,
+    MaxBF16x2,
 }
+
+/// Elements that an atomic on a vector has at most.
+pub(crate) const VECTOR: usize = 8;
 
 /// `atom` or `red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,12 +143,23 @@ pub(crate) struct Atom {
     pub(crate) signed: bool,
     pub(crate) area: Area,
     pub(crate) addr: Addr,
+    /// Bytes of an element.
     pub(crate) size: u8,
-    pub(crate) dst: R,
-    pub(crate) src: R,
+    /// Elements, each of which is updated by itself; more than one in global memory alone.
+    pub(crate) n: u8,
+    /// Where the old values go, element by element; `SINK`: nowhere.
+    pub(crate) dst: [R; VECTOR],
+    pub(crate) src: [R; VECTOR],
     /// The new value of `cas`, whose `src` is the expected one.
     pub(crate) src2: R,
     pub(crate) order: Semantics,
+}
+
+impl Atom {
+    /// Whether the old value goes anywhere.
+    pub(crate) fn returns(&self) -> bool {
+        self.dst.iter().any(|&d| d != SINK)
+    }
 }
 
 /// How `shfl` finds the lane to read.

@@ -30,6 +30,9 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
             if attrs.combined_by_threads() {
                 reads(k, *dst, true, &mut out);
             }
+            if let Some(old) = attrs.old.and_then(|e| resolve_view(k, e)) {
+                out.push(Use { value: old.base, slot: None, write: true, flying: false, own: false });
+            }
             let mut whole = Vec::new();
             reads(k, *dst, true, &mut whole);
             out.extend(whole.into_iter().take(1).map(|u| Use {

@@ -11,7 +11,7 @@ use crate::exec::warp::Warp;
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
 use crate::program::types::{SINK, Space, Ty};
-use crate::program::{Addr, Area, Atom, AtomOp, Base};
+use crate::program::{Addr, Area, Atom, AtomOp, Base, VECTOR};
 use crate::race::{Known, Strength, Who};
 use crate::report::ReportKind;
 use crate::tensor_map::TensorElement;
@@ -53,8 +53,9 @@ impl Reduce {
             area: Area::In(Space::Global),
             addr: Addr { base: Base::None, offset: 0 },
             size: ty.bytes() as u8,
-            dst: SINK,
-            src: SINK,
+            n: 1,
+            dst: [SINK; VECTOR],
+            src: [SINK; VECTOR],
             src2: SINK,
             order: crate::program::Semantics::default(),
         };

@@ -3,7 +3,7 @@
 //!
 //! And whether blocks may wait for each other: a superset of what does is marked, for [`crate::exec::watch`] to look at.
 
-use crate::program::types::{SINK, Space};
+use crate::program::types::Space;
 use crate::program::{Area, Atom, AtomOp, Entry, Inst, Op};
 
 /// Plain loads are looked at in loops of so many instructions.
@@ -54,8 +54,8 @@ fn count(entry: &Entry, is: impl Fn(&Op) -> bool) -> Vec<u32> {
 /// Whether an atomic may leave the word as it was: compare and swap, an exchange, and what is applied to a neutral constant.
 fn may_leave(entry: &Entry, atom: &Atom) -> bool {
     let constant = match atom.size {
-        8 => entry.const64.iter().find(|c| c.0 == atom.src).map(|c| c.1),
-        _ => entry.const32.iter().find(|c| c.0 == atom.src).map(|c| u64::from(c.1)),
+        8 => entry.const64.iter().find(|c| c.0 == atom.src[0]).map(|c| c.1),
+        _ => entry.const32.iter().find(|c| c.0 == atom.src[0]).map(|c| u64::from(c.1)),
     };
     let ones = if atom.size == 8 { u64::MAX } else { u64::from(u32::MAX) };
     match atom.op {
@@ -80,7 +80,7 @@ fn is_ordered(op: &Op) -> bool {
         Op::Atom(atom) => {
             let sums =
                 matches!(atom.op, AtomOp::Add | AtomOp::Min | AtomOp::Max | AtomOp::And | AtomOp::Or | AtomOp::Xor);
-            beyond(atom.area) && (atom.dst != SINK || !sums)
+            beyond(atom.area) && (atom.returns() || !sums)
         }
         _ => false,
     }
@@ -91,7 +91,7 @@ pub(super) fn mark(entry: &mut Entry, retried: &[usize]) {
     entry.ordered = entry.code.iter().any(|i| is_ordered(&i.op));
     let strong = |op: &Op| match op {
         Op::Ld(access) | Op::St(access) => access.order.strength.is_strong() && !access.order.guess,
-        Op::Atom(atom) => atom.dst != SINK || atom.order.acquire || atom.order.release,
+        Op::Atom(atom) => atom.returns() || atom.order.acquire || atom.order.release,
         _ => false,
     };
     if !entry.code.iter().any(|i| strong(&i.op)) {
@@ -110,7 +110,7 @@ pub(super) fn mark(entry: &mut Entry, retried: &[usize]) {
         Op::Ld(access) => beyond(access.area) && strong(op) && all.has(at),
         Op::Atom(atom) => {
             beyond(atom.area)
-                && atom.dst != SINK
+                && atom.returns()
                 && quiet.has(at)
                 && retried.binary_search(&at).is_err()
                 && (may_leave(entry, atom) || atom.order.acquire)

@@ -8,7 +8,7 @@ use crate::parse::mods::Mods;
 use crate::program::Semantics;
 use crate::program::convert::{self, Map};
 use crate::program::types::{L32, L64, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
-use crate::program::{Access, Area, Atom, AtomOp, CpAsync, Op};
+use crate::program::{Access, Area, Atom, AtomOp, CpAsync, Op, VECTOR};
 use crate::race::Strength;
 
 /// `mov`: copies, packs, unpacks, takes addresses.
@@ -106,7 +106,7 @@ pub(crate) fn store(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
 
 pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
     let ty = m.ty()?;
-    let skip = |w: &str| Ty::from_word(w).is_some() || w == "noftz" || w == "L2::cache_hint";
+    let skip = |w: &str| Ty::from_word(w).is_some() || matches!(w, "noftz" | "L2::cache_hint" | "v2" | "v4" | "v8");
     let op = match (m.words.iter().rev().find(|w| !skip(w)), ty) {
         (Some(&"add"), Ty::F32) => AtomOp::AddF32,
         (Some(&"add"), Ty::F64) => AtomOp::AddF64,
@@ -115,6 +115,14 @@ pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
         (Some(&"add"), Ty::BF16) => AtomOp::AddBF16,
         (Some(&"add"), Ty::BF16x2) => AtomOp::AddBF16x2,
         (Some(&"add"), _) => AtomOp::Add,
+        (Some(&"min"), Ty::F16) => AtomOp::MinF16,
+        (Some(&"max"), Ty::F16) => AtomOp::MaxF16,
+        (Some(&"min"), Ty::F16x2) => AtomOp::MinF16x2,
+        (Some(&"max"), Ty::F16x2) => AtomOp::MaxF16x2,
+        (Some(&"min"), Ty::BF16) => AtomOp::MinBF16,
+        (Some(&"max"), Ty::BF16) => AtomOp::MaxBF16,
+        (Some(&"min"), Ty::BF16x2) => AtomOp::MinBF16x2,
+        (Some(&"max"), Ty::BF16x2) => AtomOp::MaxBF16x2,
         (Some(&"min"), _) => AtomOp::Min,
         (Some(&"max"), _) => AtomOp::Max,
         (Some(&"inc"), _) => AtomOp::Inc,
@@ -149,13 +157,14 @@ pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
 /// `atom`.
 pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
-    let (dst, src, src2) = (slot(args, 0), slot(args, 2), slot(args, 3));
+    let ((dst, _), (src, n), src2) = (elements(args, 0), elements(args, 2), slot(args, 3));
     Ok(Op::Atom(Box::new(Atom {
         op,
         signed,
         area: m.area(),
         addr: addr(args, 1),
         size,
+        n,
         dst,
         src,
         src2,
@@ -163,12 +172,21 @@ pub(crate) fn atom(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     })))
 }
 
+/// The registers of an atomic's operand, element by element, and how many there are.
+fn elements(args: &[Arg], i: usize) -> ([R; VECTOR], u8) {
+    let (slots, _) = many(args, i);
+    match slots.len() {
+        0 => (std::array::from_fn(|e| if e == 0 { slot(args, i) } else { SINK }), 1),
+        n => (std::array::from_fn(|e| slots.get(e).copied().unwrap_or(SINK)), n as u8),
+    }
+}
+
 /// `red`.
 pub(crate) fn red(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (op, size, signed) = atomic(m)?;
-    let (area, addr, src) = (m.area(), addr(args, 0), slot(args, 1));
-    let order = order(m, true);
-    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, dst: SINK, src, src2: SINK, order })))
+    let (area, addr, (src, n)) = (m.area(), addr(args, 0), elements(args, 1));
+    let (dst, order) = ([SINK; VECTOR], order(m, true));
+    Ok(Op::Atom(Box::new(Atom { op, signed, area, addr, size, n, dst, src, src2: SINK, order })))
 }
 
 /// Does nothing that can be observed.

@@ -35,9 +35,6 @@ pub(crate) fn of(op: &str, words: &[&str]) -> Option<&'static str> {
     if words.contains(&"b128") && matches!(op, "mov" | "ld" | "st" | "atom") {
         return Some("128-bit registers are not executed");
     }
-    if matches!(op, "atom" | "red") && words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8")) {
-        return Some("atomics on vectors are not executed: use one for each element");
-    }
     let fits = |row: &&(&str, Option<&str>, &str)| row.0 == op && row.1.is_none_or(|word| words.contains(&word));
     INSTRUCTIONS.iter().find(fits).map(|row| row.2)
 }

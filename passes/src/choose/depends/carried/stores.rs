@@ -3,18 +3,19 @@
 use super::super::uniform::is_uniform;
 use super::kind::Kind;
 use super::tiles::Tiles;
+use tilec_ir::combining::Combining;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
-use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::resolve_view;
 
 /// How a copy combines what it stores with what is there, as a reduction does.
-pub(super) fn reduction(op: Op) -> Option<ReduceOp> {
+pub(super) fn reduction(op: Combining) -> Option<ReduceOp> {
     match op {
-        Op::Add => Some(ReduceOp::Sum),
-        Op::Max => Some(ReduceOp::Maximum),
-        Op::Min => Some(ReduceOp::Minimum),
-        _ => None,
+        Combining::Add => Some(ReduceOp::Sum),
+        Combining::Max => Some(ReduceOp::Maximum),
+        Combining::Min => Some(ReduceOp::Minimum),
+        Combining::Exchange => None,
     }
 }
 
@@ -26,17 +27,19 @@ impl Tiles<'_> {
         let axes = self.moves(dst, &view);
         self.shape = None;
         let combines = attrs.reduce.map(reduction);
-        let fine = axes.is_some_and(|axes| match (combines, kind) {
-            (None | Some(Some(_)), Kind::Each { axes: own, .. }) => own == axes,
-            (None | Some(Some(ReduceOp::Sum)), Kind::Zero) => true,
-            // At one place, each tile would add it; extremes are the same however often.
-            (Some(Some(ReduceOp::Sum)), Kind::Fixed) if axes == 0 => false,
-            (None | Some(Some(_)), Kind::Zero | Kind::Fixed) => {
-                (0..32).filter(|d| axes >> d & 1 == 1).all(|d| is_uniform(self.k, src, d))
-            }
-            (Some(Some(op)), Kind::Part(own)) => axes == 0 && own == op,
-            _ => false,
-        });
+        // What was there when a tile came depends on the tiles before it.
+        let fine = attrs.old.is_none()
+            && axes.is_some_and(|axes| match (combines, kind) {
+                (None | Some(Some(_)), Kind::Each { axes: own, .. }) => own == axes,
+                (None | Some(Some(ReduceOp::Sum)), Kind::Zero) => true,
+                // At one place, each tile would add it; extremes are the same however often.
+                (Some(Some(ReduceOp::Sum)), Kind::Fixed) if axes == 0 => false,
+                (None | Some(Some(_)), Kind::Zero | Kind::Fixed) => {
+                    (0..32).filter(|d| axes >> d & 1 == 1).all(|d| is_uniform(self.k, src, d))
+                }
+                (Some(Some(op)), Kind::Part(own)) => axes == 0 && own == op,
+                _ => false,
+            });
         if fine {
             self.stores.remove(&s);
         } else {

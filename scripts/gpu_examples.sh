@@ -261,6 +261,15 @@ for target in sm_80 sm_90a; do
         check cumsum --target $target -D ALIGN=1 M=37 N=$n
     done
     check argmax --target $target -D T=bf16,BN=16384,ALIGN=8 M=9 N=16384
+    for n in 1 17 1000 4093; do
+        check log_softmax --target $target -D BN=4096,ALIGN=1 M=37 N=$n
+        check welford --target $target -D ALIGN=1 M=37 N=$n
+        check linear_scan --target $target -D ALIGN=1 M=37 N=$n
+        for norm in rms_norm_backward layer_norm_backward; do
+            check $norm --target $target -D BN=4096,ALIGN=1 M=37 S=5 N=$n
+        done
+    done
+    for n in 1 17 500; do check sort --target $target -D BN=512,ALIGN=1 M=37 N=$n; done
     check topk --target $target -D BN=4096,ALIGN=1 M=37 N=4093
     check rotary --target $target L=37 H=3
     for m in 1 17 1000; do

@@ -84,6 +84,7 @@ def cross_entropy(torch: Any, x: Any, labels: Any) -> tuple[Any, ...]:
 
 KINDS = {
     "softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.softmax(x, 1),)),
+    "log_softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.log_softmax(x, 1),)),
     "softmax_backward": Kind(("shares", "matrix"), ("matrix",), softmax_backward, terms_of_softmax_backward),
     "rms_norm": Kind(("matrix", "vector"), ("matrix",), rms_norm),
     "layer_norm": Kind(("matrix", "matrix", "vector", "vector"), ("matrix", "matrix"), layer_norm),

@@ -117,6 +117,7 @@ fn mentioned(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
 fn in_reductions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     match k.exprs[e] {
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => mentioned(k, arg, f),
+        ExprData::Combine(_) => mentioned(k, e, f),
         _ => k.children(e).into_iter().for_each(|child| in_reductions(k, child, f)),
     }
 }
@@ -134,8 +135,14 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
                 *tile |= matches!(k.values[*v].def, ValueDef::Let) && matches!(type_of(k, e), Ok(Type::Tile(_)));
                 true
             }
+            // All components are computed where the tuples are named.
+            ExprData::Part { .. } => {
+                *tile = true;
+                true
+            }
             ExprData::Reduce { .. }
             | ExprData::Scan { .. }
+            | ExprData::Combine(_)
             | ExprData::Mma(_)
             | ExprData::Transpose(_)
             | ExprData::View(_) => false,

@@ -22,6 +22,7 @@ pub use crate::mechanism::Mechanism;
 use crate::ops::{Op, ReduceOp};
 use crate::space::Space;
 use crate::target::Target;
+use crate::tuples::Combine;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -150,6 +151,13 @@ pub enum ValueDef {
     Var(TileTy),
     /// A shared-memory buffer.
     Smem(TileTy),
+    /// A component of the tuples that a reduction combines two of: a number ([`Combine`]).
+    Element {
+        /// Its type, in which elements are computed.
+        elem: ElemRef,
+    },
+    /// A name of what is computed of such components.
+    Local(Expr),
     /// A ring of shared-memory slots. A producer does `acquire`, fills `name.put`, and does `publish`; a consumer does
     /// `wait`, reads `name.get`, and does `release`. Values leave in the order in which they were published.
     Channel {
@@ -166,7 +174,7 @@ impl ValueDef {
         match self {
             ValueDef::Tensor(t) => Some(t.elem),
             ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => Some(t.elem),
-            ValueDef::Scalar { elem, .. } => Some(*elem),
+            ValueDef::Scalar { elem, .. } | ValueDef::Element { elem } => Some(*elem),
             ValueDef::Table(t) => Some(t.elem),
             _ => None,
         }
@@ -177,7 +185,7 @@ impl ValueDef {
         match self {
             ValueDef::Tensor(t) => Some(&mut t.elem),
             ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => Some(&mut t.elem),
-            ValueDef::Scalar { elem, .. } => Some(elem),
+            ValueDef::Scalar { elem, .. } | ValueDef::Element { elem } => Some(elem),
             ValueDef::Table(t) => Some(&mut t.elem),
             _ => None,
         }
@@ -367,6 +375,15 @@ pub enum ExprData {
         exclusive: bool,
         /// The operand.
         arg: Expr,
+    },
+    /// Tuples of elements reduced, scanned or sorted along an axis, by what the program writes; a `let` names the result.
+    Combine(Box<Combine>),
+    /// A component of tuples: `s.0`.
+    Part {
+        /// The name of a `let` of tuples.
+        of: Expr,
+        /// Which.
+        index: u32,
     },
     /// A rank-2 tile transposed: `transpose(x)`.
     Transpose(Expr),

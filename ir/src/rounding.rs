@@ -50,6 +50,10 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
         ExprData::Op { op: Op::Min | Op::Max, args } => args.iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Select, args } => args[1..].iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Neg | Op::Abs, args } => elem.class() == ElemClass::Float && is_of(k, args[0], elem),
-        ExprData::Op { .. } | ExprData::Iota { .. } | ExprData::Index(_) => false,
+        ExprData::Op { .. }
+        | ExprData::Iota { .. }
+        | ExprData::Index(_)
+        | ExprData::Combine(_)
+        | ExprData::Part { .. } => false,
     }
 }

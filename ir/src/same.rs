@@ -115,6 +115,7 @@ impl Pair<'_> {
             (ValueDef::Scalar { elem: e, default: x }, ValueDef::Scalar { elem: f, default: y }) => {
                 self.elems(*e, *f).and_then(|()| self.options(*x, *y))
             }
+            (ValueDef::Element { elem: e }, ValueDef::Element { elem: f }) => self.elems(*e, *f),
             (ValueDef::Var(x), ValueDef::Var(y)) | (ValueDef::Smem(x), ValueDef::Smem(y)) => self.tiles(x, y),
             (ValueDef::Channel { tile: x, slots: n }, ValueDef::Channel { tile: y, slots: m }) => {
                 self.tiles(x, y).and_then(|()| self.exprs(*n, *m))
@@ -266,6 +267,13 @@ impl Pair<'_> {
             ) => check("scan", &(o, i, x), &(p, j, y))?,
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
+            (ExprData::Combine(x), ExprData::Combine(y)) => {
+                check("how tuples are combined", &(x.how, x.axis, x.args.len()), &(y.how, y.axis, y.args.len()))?;
+                self.each("components of the first tuple", &x.first, &y.first, Self::declarations)?;
+                self.each("components of the second tuple", &x.second, &y.second, Self::declarations)?;
+                self.each("names of what is computed of tuples", &x.locals, &y.locals, Self::declarations)?;
+            }
+            (ExprData::Part { index: i, .. }, ExprData::Part { index: j, .. }) => check("component", i, j)?,
             (ExprData::Transpose(_), ExprData::Transpose(_)) | (ExprData::Index(_), ExprData::Index(_)) => {}
             (ExprData::Mma(x), ExprData::Mma(y)) => check("atom", &(x.atom, x.swap), &(y.atom, y.swap))?,
             (ExprData::View(x), ExprData::View(y)) => {

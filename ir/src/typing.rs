@@ -12,6 +12,7 @@
 //! expression tree and work is linear in the program.
 
 mod candidates;
+mod combine;
 mod elementwise;
 mod product;
 mod reduction;
@@ -25,6 +26,7 @@ pub use candidates::{candidate_elems, may_count};
 pub use register_tile::register_tile;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,
-    layout_of, let_init, positive, same_expr, same_product, scalar_shape, shape_text, type_of,
+    layout_of, layout_of_tuples, let_init, positive, same_expr, same_product, scalar_shape, shape_of_tuples,
+    shape_text, type_of,
 };
 pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view, window_of_registers, window_of_registers_at};

@@ -49,6 +49,8 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
         ExprData::View(view) => Some(view.base),
         ExprData::Reduce { .. }
         | ExprData::Scan { .. }
+        | ExprData::Combine(_)
+        | ExprData::Part { .. }
         | ExprData::Mma(_)
         | ExprData::Iota { .. }
         | ExprData::Transpose(_) => return false,

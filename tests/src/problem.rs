@@ -133,7 +133,7 @@ impl Tensor {
     }
 
     /// The offset of an index along a dimension.
-    fn offset(&self, dim: usize, index: i64) -> i64 {
+    pub fn offset(&self, dim: usize, index: i64) -> i64 {
         let first: usize = self.modes[..dim].iter().sum();
         let (mut left, mut offset) = (index, 0);
         for i in (first..first + self.modes[dim]).rev() {

@@ -69,7 +69,7 @@ impl Reference {
             "copy" => Ok(Reference::Copy),
             "transpose" => Ok(Reference::Transpose),
             _ => Fusion::from_name(name).map(Reference::Fusion).or_else(|| Rows::from_name(name).map(Reference::Rows)).or_else(|| Gathers::from_name(name).map(Reference::Gathers)).or_else(|| Images::from_name(name).map(Reference::Images)).or_else(|| Linear::from_name(name).map(Reference::Linear)).or_else(|| Inference::from_name(name).map(Reference::Inference)).ok_or_else(|| format!(
-                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, work_queue, conv_padded, depthwise, max_pool, stencil, stencil3d, syrk, trmm, gemm_complex, moe_grouped, moe_masked, attention_varlen, paged_decode and mla_decode"
+                "no reference `{name}`; there are gemm, gemm_fused, conv, softmax, softmax_backward, rms_norm, layer_norm, cross_entropy, cross_entropy_backward, argmax, cumsum, topk, log_softmax, welford, linear_scan, sort, rms_norm_backward, layer_norm_backward, attention, attention_backward, row_maximum, copy, transpose, swiglu, back_to_back, gemm_softmax, gemm_rmsnorm, weights, lora, embedding, embedding_backward, gemm_gathered, histogram, work_queue, conv_padded, depthwise, max_pool, stencil, stencil3d, syrk, trmm, gemm_complex, moe_grouped, moe_masked, attention_varlen, paged_decode and mla_decode"
             )),
         }
     }

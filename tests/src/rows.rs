@@ -23,6 +23,18 @@ pub enum Rows {
     CumSum,
     /// The greatest elements, as many as `Y` has columns, the greatest first and NaN before it, and their `Places`.
     TopK,
+    /// The logarithm of softmax.
+    LogSoftmax,
+    /// Mean and variance.
+    Welford,
+    /// A linear recurrence.
+    LinearScan,
+    /// Elements in descending order, and where they were.
+    Sort,
+    /// The gradients of RMS norm.
+    RmsNormBackward,
+    /// The gradients of layer norm.
+    LayerNormBackward,
 }
 
 impl Rows {
@@ -38,6 +50,12 @@ impl Rows {
             "argmax" => Some(Rows::ArgMax),
             "cumsum" => Some(Rows::CumSum),
             "topk" => Some(Rows::TopK),
+            "log_softmax" => Some(Rows::LogSoftmax),
+            "welford" => Some(Rows::Welford),
+            "linear_scan" => Some(Rows::LinearScan),
+            "sort" => Some(Rows::Sort),
+            "rms_norm_backward" => Some(Rows::RmsNormBackward),
+            "layer_norm_backward" => Some(Rows::LayerNormBackward),
             _ => None,
         }
     }
@@ -49,6 +67,9 @@ impl Rows {
     pub fn apply(self, before: &[Tensor], after: &mut [Tensor], run: &Run) -> Result<(), String> {
         let x = find(before, if self == Rows::SoftmaxBackward { "Y" } else { "X" })?;
         let eps = run.value("eps");
+        if matches!(self, Rows::RmsNormBackward | Rows::LayerNormBackward) {
+            return self.gradients(before, after, eps.unwrap_or(1e-6));
+        }
         for i in 0..before[x].extent(0) {
             let row = row(&before[x], i);
             let out = match self {
@@ -81,6 +102,31 @@ impl Rows {
                     put(after, "dX", i, &out)?;
                     continue;
                 }
+                Rows::LogSoftmax => {
+                    let logarithm = row.iter().map(|x| x.exp()).sum::<f64>().ln();
+                    row.iter().map(|x| x - logarithm).collect()
+                }
+                Rows::Welford => {
+                    let middle = mean(&row);
+                    let squares: Vec<f64> = row.iter().map(|x| (x - middle) * (x - middle)).collect();
+                    put(after, "Mean", i, &[middle])?;
+                    put(after, "Var", i, &[mean(&squares)])?;
+                    continue;
+                }
+                Rows::LinearScan => {
+                    let decay = self::row(&before[find(before, "D")?], i);
+                    let step = |h: &mut f64, (x, d): (&f64, f64)| {
+                        *h = (-d.abs()).exp() * *h + x;
+                        Some(*h)
+                    };
+                    row.iter().zip(decay).scan(0.0, step).collect()
+                }
+                Rows::Sort => {
+                    let (places, values) = greatest(&row, row.len() as i64);
+                    put(after, "Places", i, &places)?;
+                    values
+                }
+                Rows::RmsNormBackward | Rows::LayerNormBackward => unreachable!("gradients are of all rows"),
                 Rows::ArgMax => vec![argmax(&row)],
                 Rows::CumSum => sums(&row),
                 Rows::TopK => {
@@ -102,10 +148,44 @@ impl Rows {
         }
         Ok(())
     }
+
+    /// The gradients of X, W and B, from that of Y.
+    fn gradients(self, before: &[Tensor], after: &mut [Tensor], eps: f64) -> Result<(), String> {
+        let (x, dy) = (find(before, "X")?, find(before, "dY")?);
+        let w = before[find(before, "W")?].vector();
+        let (mut dw, mut db) = (vec![0.0; w.len()], vec![0.0; w.len()]);
+        for i in 0..before[x].extent(0) {
+            let (x, dy) = (row(&before[x], i), row(&before[dy], i));
+            let number = |name: &str| find(before, name).map(|at| row(&before[at], i)[0]);
+            let (middle, scale) = match self {
+                Rows::LayerNormBackward => (number("Mean")?, number("Scale")?),
+                _ => (0.0, 1.0 / (mean(&x.iter().map(|x| x * x).collect::<Vec<_>>()) + eps).sqrt()),
+            };
+            let v: Vec<f64> = x.iter().map(|x| (x - middle) * scale).collect();
+            let g: Vec<f64> = dy.iter().zip(&w).map(|(d, w)| d * w).collect();
+            let shares = mean(&v.iter().zip(&g).map(|(v, g)| v * g).collect::<Vec<_>>());
+            let total = if self == Rows::LayerNormBackward { mean(&g) } else { 0.0 };
+            let dx: Vec<f64> = v.iter().zip(&g).map(|(v, g)| scale * (g - total - v * shares)).collect();
+            put(after, "dX", i, &dx)?;
+            dw.iter_mut().zip(dy.iter().zip(&v)).for_each(|(sum, (d, v))| *sum += d * v);
+            db.iter_mut().zip(&dy).for_each(|(sum, d)| *sum += d);
+        }
+        put_vector(after, "dW", &dw)?;
+        if self == Rows::LayerNormBackward { put_vector(after, "dB", &db) } else { Ok(()) }
+    }
+}
+
+fn put_vector(after: &mut [Tensor], name: &str, values: &[f64]) -> Result<(), String> {
+    let t = &mut after[find(after, name)?];
+    for (j, &value) in (0..).zip(values) {
+        let at = t.offset(0, j) as usize;
+        t.data[at] = value;
+    }
+    Ok(())
 }
 
 fn find(all: &[Tensor], name: &str) -> Result<usize, String> {
-    let dims = if ["W", "B"].contains(&name) { 1 } else { 2 };
+    let dims = if ["W", "B", "dW", "dB"].contains(&name) { 1 } else { 2 };
     let found = all.iter().position(|t| t.name == name && t.modes.len() == dims);
     found.ok_or_else(|| format!("the reference needs {name}, of {dims} dimensions"))
 }

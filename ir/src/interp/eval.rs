@@ -120,6 +120,7 @@ impl Machine<'_> {
                 Binding::Tile(t) => Ok(Val::Tile(t.clone())),
                 Binding::Alias(_) | Binding::Global(_) => self.read(e, want),
                 Binding::Channel(_) => Err(self.not_a_value(*v, span, "is a channel: write `.put` or `.get`")),
+                Binding::Tuples(_) => Err(self.not_a_value(*v, span, "is a name of tuples: name a component")),
                 Binding::Unset => Err(self.not_a_value(*v, span, "has no value here")),
             },
             ExprData::View(_) => self.read(e, want),
@@ -151,6 +152,14 @@ impl Machine<'_> {
                 let t = self.tile(*arg, None)?;
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.scan(*op, (*axis as usize, *exclusive), &t, span)?))
+            }
+            ExprData::Combine(_) => Err(fail(codes::ILL_FORMED, span, "tuples are combined, and no `let` names them")),
+            ExprData::Part { .. } => {
+                let part = k.part_of(e).and_then(|(v, index)| match &self.env[v] {
+                    Binding::Tuples(tiles) => tiles.get(index).cloned(),
+                    _ => None,
+                });
+                part.map(Val::Tile).ok_or_else(|| fail(codes::ILL_FORMED, span, "this is no component of tuples"))
             }
             ExprData::Transpose(_) if self.window(e)?.is_some_and(|w| matches!(w.root, Root::Global(_))) => {
                 self.read(e, want)
@@ -241,7 +250,7 @@ impl Machine<'_> {
         Ok(match &k.exprs[e] {
             ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => Some(Vec::new()),
             ExprData::Ref(v) => match &self.env[*v] {
-                Binding::Index(_) | Binding::Unset | Binding::Channel(_) => Some(Vec::new()),
+                Binding::Index(_) | Binding::Unset | Binding::Channel(_) | Binding::Tuples(_) => Some(Vec::new()),
                 Binding::Tile(t) => Some(t.shape.clone()),
                 Binding::Alias(w) => w.axes.is_empty().then(Vec::new),
                 Binding::Global(g) => self.globals[*g].shape.is_empty().then(Vec::new),
@@ -255,6 +264,11 @@ impl Machine<'_> {
                 shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1 << parts.count_ones());
                 shape
             }),
+            ExprData::Part { .. } => k.part_of(e).and_then(|(v, index)| match &self.env[v] {
+                Binding::Tuples(tiles) => tiles.get(index).map(|t| t.shape.clone()),
+                _ => None,
+            }),
+            ExprData::Combine(_) => None,
             ExprData::Transpose(arg) => self.known_shape(*arg)?.map(|mut shape| {
                 shape.reverse();
                 shape

@@ -38,6 +38,8 @@ pub(super) enum Binding {
     Global(usize),
     /// A `let` that names a view.
     Alias(Window),
+    /// A `let` of tuples: a tile for each component.
+    Tuples(Vec<Rc<Tile>>),
     /// A channel.
     Channel(Ring),
 }
@@ -61,6 +63,7 @@ impl Binding {
     pub(super) fn elements(&self) -> usize {
         match self {
             Binding::Tile(t) => t.data.len(),
+            Binding::Tuples(tiles) => tiles.iter().map(|t| t.data.len()).sum(),
             Binding::Channel(r) => {
                 let slots = r.full.len() + usize::from(r.put.is_some());
                 slots * r.shape.iter().product::<usize>()

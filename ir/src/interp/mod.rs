@@ -15,6 +15,7 @@
 mod apart;
 mod arith;
 mod bounds;
+mod combine;
 mod errors;
 mod eval;
 mod inputs;

@@ -114,6 +114,11 @@ impl Machine<'_> {
             self.set(value, Binding::Alias(w));
             return Ok(());
         }
+        if let ExprData::Combine(combine) = &self.k.exprs[init] {
+            let tuples = self.combine(combine, self.span(init))?;
+            self.set(value, Binding::Tuples(tuples));
+            return Ok(());
+        }
         let binding = match self.eval(init, None)? {
             Val::Index(x) => Binding::Index(x),
             Val::Tile(mut t) => {

@@ -150,6 +150,8 @@ impl Kernel {
             ExprData::Scan { op, axis, exclusive, arg } => {
                 ExprData::Scan { op, axis, exclusive, arg: self.clone_expr(arg, subst) }
             }
+            ExprData::Combine(combine) => ExprData::Combine(Box::new(self.clone_combine(&combine, subst))),
+            ExprData::Part { of, index } => ExprData::Part { of: self.clone_expr(of, subst), index },
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
             ExprData::Iota { axis, like } => ExprData::Iota { axis, like: self.clone_expr(like, subst) },
             ExprData::Lookup { table, index } => ExprData::Lookup { table, index: self.clone_expr(index, subst) },

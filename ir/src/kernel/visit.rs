@@ -125,7 +125,9 @@ impl Kernel {
             | ExprData::Iota { like: arg, .. }
             | ExprData::Lookup { index: arg, .. }
             | ExprData::Index(arg)
+            | ExprData::Part { of: arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
+            ExprData::Combine(combine) => return combine.children(self),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),
             ExprData::View(v) => {
                 for r in &v.ranges {

@@ -12,6 +12,7 @@ use super::extents::{Held, shape_bits};
 use super::f2::mask;
 use super::tile::RegLayout;
 use crate::target::WARP;
+use crate::tuples::How;
 
 /// How a register tile is reduced along a dimension.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,12 +82,13 @@ impl RegLayout {
         Ok(Reduction { layout, members: members.collect(), lanes })
     }
 
-    /// How a tile of these extents is scanned along dimension `axis`: for each bit of an element's number along it, the lowest first, where it is.
+    /// How a tile of these extents is scanned along dimension `axis`, or reduced in the order of its elements: for each bit of an element's number along it that tells
+    /// no `parts` apart, the lowest first, where it is.
     ///
     /// # Errors
     /// Elements of a row are in several warps, or a bit of the number is several of a register's or a lane's.
-    pub fn scan(&self, shape: &[u64], axis: usize) -> Result<Vec<ScanBit>, NoReduction> {
-        self.reduction(shape, axis, 0)?;
+    pub fn scan(&self, shape: &[u64], axis: usize, parts: u32) -> Result<Vec<ScanBit>, NoReduction> {
+        self.reduction(shape, axis, parts)?;
         let bits = shape_bits(shape);
         let base: u32 = bits[..axis].iter().sum();
         let place = |i: u32| {
@@ -94,7 +96,16 @@ impl RegLayout {
             let register = of(self.value().cols()).map(ScanBit::Register);
             register.or_else(|| of(self.thread().cols()).map(ScanBit::Lane)).ok_or(NoReduction::Layout)
         };
-        (0..bits[axis]).map(place).collect()
+        (0..bits[axis]).filter(|i| parts >> i & 1 == 0).map(place).collect()
+    }
+
+    /// The layout of what tuples along dimension `axis` of a tile of these extents come to.
+    ///
+    /// # Errors
+    /// As of [`RegLayout::scan`].
+    pub fn combined(&self, shape: &[u64], axis: usize, how: How) -> Result<RegLayout, NoReduction> {
+        self.scan(shape, axis, how.parts())?;
+        Ok(if how.keeps_extents() { self.clone() } else { self.reduction(shape, axis, how.parts())?.layout })
     }
 
     /// The layout in which all threads that hold elements of a row, in whatever warps, hold what is left of it, and the bits by which warps tell apart
@@ -201,13 +212,25 @@ mod tests {
         // Four neighbours of a thread, eight lanes along a row, four rows; columns are scanned, too.
         let coalesced = of(&[3, 4, 2], &[Some(5), Some(6), Some(7), Some(0), Some(1), None], 8);
         let (register, lane) = (ScanBit::Register, ScanBit::Lane);
-        assert_eq!(coalesced.scan(&[8, 32], 1), Ok(vec![register(0), register(1), lane(0), lane(1), lane(2)]));
-        assert_eq!(coalesced.scan(&[8, 32], 0), Ok(vec![lane(3), lane(4), register(2)]));
+        assert_eq!(coalesced.scan(&[8, 32], 1, 0), Ok(vec![register(0), register(1), lane(0), lane(1), lane(2)]));
+        assert_eq!(coalesced.scan(&[8, 32], 0, 0), Ok(vec![lane(3), lane(4), register(2)]));
         let across = of(&[0], &[1, 2, 3, 4, 5, 6].map(Some), 7);
-        assert_eq!(across.scan(&[1, 128], 1), Err(NoReduction::Warps));
+        assert_eq!(across.scan(&[1, 128], 1, 0), Err(NoReduction::Warps));
         // Bits of a number that are several of a lane's.
         let mixed = RegLayout::new(vec![1, 2 | 1], vec![4, 8], 4).expect("a layout");
-        assert_eq!(mixed.scan(&[1, 16], 1), Err(NoReduction::Layout));
+        assert_eq!(mixed.scan(&[1, 16], 1, 0), Err(NoReduction::Layout));
+    }
+
+    #[test]
+    fn parts_are_scanned_by_themselves() {
+        // Two neighbours of a thread, the lanes of a warp, two warps, two more registers of a thread: what lies behind another warp's elements is a part of its own.
+        let shared = of(&[0, 7], &[1, 2, 3, 4, 5, 6].map(Some), 8);
+        assert_eq!(shared.scan(&[1, 256], 1, 0), Err(NoReduction::Warps));
+        let lanes = (0..5).map(ScanBit::Lane);
+        let within: Vec<ScanBit> = std::iter::once(ScanBit::Register(0)).chain(lanes).collect();
+        assert_eq!(shared.scan(&[1, 256], 1, 0b1100_0000), Ok(within));
+        let left = shared.combined(&[1, 256], 1, How::Reduce { parts: 0b1100_0000 }).expect("parts");
+        assert_eq!((left.value_bits(), left.out_bits()), (1, 2));
     }
 
     #[test]

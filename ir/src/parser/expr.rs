@@ -4,8 +4,9 @@
 
 use crate::atoms::Atom;
 use crate::codes;
+use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
-use crate::entities::Expr;
+use crate::entities::{Expr, Value};
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
@@ -209,6 +210,10 @@ impl Parser<'_, '_> {
             .collect();
         let message = format!("no function is called `{}`", clip(word));
         let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);
+        if How::from_word(word).is_some() {
+            let note = "tuples that are combined are named by a `let`: `let (m, l) = reduce (x, 1.0) along 1 with ..`";
+            return self.error(d.with_note(note));
+        }
         d = match self.near_word(word, &functions) {
             Some(near) => d.with_note(format!("did you mean `{near}`?")),
             None => d.with_note(format!("the functions are `{}`", functions.join("`, `"))),
@@ -230,18 +235,23 @@ impl Parser<'_, '_> {
                     "`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others",
                 ));
             }
-            let span = self.token().span;
-            self.expect_sign("(")?;
-            let bits = self.comma_list(|p| p.small_int("a bit of an element's number"))?;
-            self.list_end(")")?;
-            if bits.last().is_some_and(|&last| last >= EXTENT_BITS) || !bits.is_sorted_by(|a, b| a < b) {
-                let message = "bits of an element's number ascend, and are below 31";
-                return Err(self.report(codes::BAD_AXIS, span, message.to_owned()));
-            }
-            parts = bits.into_iter().fold(0, |all, bit| all | 1 << bit);
+            parts = self.parts()?;
         }
         self.expect_sign(")")?;
         Ok((arg, axis, parts))
+    }
+
+    /// `(bit, ..)`: the bits ascend.
+    pub(super) fn parts(&mut self) -> Parsed<u32> {
+        let span = self.token().span;
+        self.expect_sign("(")?;
+        let bits = self.comma_list(|p| p.small_int("a bit of an element's number"))?;
+        self.list_end(")")?;
+        if bits.last().is_some_and(|&last| last >= EXTENT_BITS) || !bits.is_sorted_by(|a, b| a < b) {
+            let message = "bits of an element's number ascend, and are below 31";
+            return Err(self.report(codes::BAD_AXIS, span, message.to_owned()));
+        }
+        Ok(bits.into_iter().fold(0, |all, bit| all | 1 << bit))
     }
 
     /// `(x, axis[, exclusive])`.
@@ -314,7 +324,15 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `x`, `x[..]`, `x.put`, `x.get[..]`.
+    /// `s.0`: a component of the tuples that are called `s`.
+    fn part(&mut self, base: Option<Value>, index: u64, span: Span) -> Parsed<Expr> {
+        let span = self.since(span);
+        let (Some(base), Ok(index)) = (base, u32::try_from(index)) else { return self.node(ExprData::Int(0), span) };
+        let of = self.node(ExprData::Ref(base), span)?;
+        self.node(ExprData::Part { of, index }, span)
+    }
+
+    /// `x`, `x[..]`, `x.put`, `x.get[..]`, `x.0`.
     fn name_or_view(&mut self) -> Parsed<Expr> {
         let (name, span) = self.name("a name")?;
         // An unknown name is reported and stood in for, so that the rest of the expression is read too.
@@ -323,6 +341,10 @@ impl Parser<'_, '_> {
             match self.peek() {
                 Tok::Word("put") => Some(Slot::Put),
                 Tok::Word("get") => Some(Slot::Get),
+                Tok::Int(index) => {
+                    self.bump();
+                    return self.part(base, index, span);
+                }
                 _ => {
                     return Err(self.expected_with_note(
                         "`put` or `get`",

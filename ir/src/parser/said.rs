@@ -116,6 +116,8 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
         | ExprData::Transpose(_)
         | ExprData::Reduce { .. }
         | ExprData::Scan { .. }
+        | ExprData::Combine(_)
+        | ExprData::Part { .. }
         | ExprData::Iota { .. }
         | ExprData::Mma(_) => found.push(e),
     }

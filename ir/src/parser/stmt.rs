@@ -67,7 +67,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn push(&mut self, stmts: &mut Vec<Stmt>, data: StmtData, start: Span) -> Stmt {
+    pub(super) fn push(&mut self, stmts: &mut Vec<Stmt>, data: StmtData, start: Span) -> Stmt {
         let span = self.since(start);
         let stmt = self.kernel.stmt(data, span);
         stmts.push(stmt);
@@ -331,6 +331,9 @@ impl Parser<'_, '_> {
     /// `let x = e`, `let a = smem ..`, `let a = channel ..`, `let a = reg .. = copy ..`.
     fn let_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let start = self.bump().span;
+        if self.at_sign("(") {
+            return self.let_components(stmts, start);
+        }
         let (name, span) = self.name("a name to declare")?;
         let result = self.let_rest(stmts, start, name, span);
         if result.is_err() {
@@ -374,7 +377,7 @@ impl Parser<'_, '_> {
             self.bump();
             return self.var_from_copy(stmts, start, name, span, ValueDef::Var(tile));
         } else {
-            let init = self.expr()?;
+            let init = if self.at_combine() { self.combine()? } else { self.expr()? };
             let value = self.declare(name, span, ValueDef::Let);
             self.push(stmts, StmtData::Let { value, init }, start);
         }

@@ -195,8 +195,17 @@ impl Writer<'_> {
         for child in k.children(e) {
             self.reduced(k, child, front);
         }
-        if let ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } = k.exprs[e] {
-            self.tile_among(k, arg, front);
+        match &k.exprs[e] {
+            ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
+                let arg = *arg;
+                self.tile_among(k, arg, front);
+            }
+            ExprData::Combine(combine) => {
+                for arg in combine.args.clone() {
+                    self.tile_among(k, arg, front);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -1,10 +1,11 @@
 //! Expressions, with the fewest parentheses.
 
+use crate::combine::{Combine, component, local};
 use crate::entities::{Expr, Value};
 use crate::index;
 use crate::kernel::{ExprData, Kernel, Range, Slot, View};
 use crate::ops::{Form, Op};
-use crate::types::ElemRef;
+use crate::types::{Elem, ElemRef};
 
 /// Binds tighter than every infix operator.
 const TIGHT: u8 = u8::MAX;
@@ -12,7 +13,7 @@ const TIGHT: u8 = u8::MAX;
 /// Text of an expression over indices and scalars, which has no windows in it.
 pub fn print_scalar(k: &Kernel, e: Expr) -> String {
     let mut out = String::new();
-    Exprs { k, out: &mut out, ends_with_its_loop: &|_, _| false }.expr(e);
+    Exprs { k, out: &mut out, ends_with_its_loop: &|_, _| false, indent: 0 }.expr(e);
     out
 }
 
@@ -22,6 +23,8 @@ pub(super) struct Exprs<'a> {
     pub(super) out: &'a mut String,
     /// Whether a range of a window would end with a loop if no end were written. Only the whole program says.
     pub(super) ends_with_its_loop: &'a dyn Fn(&View, usize) -> bool,
+    /// How deep the statement stands.
+    pub(super) indent: usize,
 }
 
 impl Exprs<'_> {
@@ -85,8 +88,7 @@ impl Exprs<'_> {
                 self.put(op.token());
                 self.put("(");
                 self.expr(*arg);
-                let bits: Vec<String> = (0..u32::BITS).filter(|i| parts >> i & 1 == 1).map(|i| i.to_string()).collect();
-                self.put(&format!(", {axis}, parts ({}))", bits.join(", ")));
+                self.put(&format!(", {axis}, {})", parts_text(*parts)));
             }
             ExprData::Scan { op, axis, exclusive, arg } => {
                 self.put(op.scan_token().unwrap_or_else(|| panic!("bug: `{}` has no scan", op.token())));
@@ -101,6 +103,11 @@ impl Exprs<'_> {
                 self.expr(*index);
                 self.put("]");
             }
+            ExprData::Combine(combine) => self.combine(combine),
+            ExprData::Part { of, index } => {
+                self.expr(*of);
+                self.put(&format!(".{index}"));
+            }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
             ExprData::Index(arg) => self.call(index::WORD, &[*arg]),
             ExprData::Mma(m) => {
@@ -113,6 +120,46 @@ impl Exprs<'_> {
                 self.call(&name, &[m.a, m.b, m.c]);
             }
             ExprData::View(v) => self.view(v),
+        }
+    }
+
+    fn combine(&mut self, combine: &Combine) {
+        let k = self.k;
+        self.call(&format!("{} ", combine.how.word()), &combine.args);
+        self.put(&format!(" along {}", combine.axis));
+        if combine.how.parts() != 0 {
+            self.put(&format!(" {}", parts_text(combine.how.parts())));
+        }
+        self.put(" with (");
+        self.list(&combine.first, |p, &v| {
+            p.value(v);
+            let elem = component(k, v);
+            if elem != ElemRef::Known(Elem::F32) {
+                p.put(": ");
+                p.elem_ref(elem);
+            }
+        });
+        self.put("), (");
+        self.list(&combine.second, |p, &v| p.value(v));
+        self.put(") {");
+        for &v in &combine.locals {
+            self.line(1);
+            self.put("let ");
+            self.value(v);
+            self.put(" = ");
+            self.expr(local(k, v));
+        }
+        self.line(1);
+        self.put("give ");
+        self.list(&combine.results, |p, &e| p.expr(e));
+        self.line(0);
+        self.put("}");
+    }
+
+    fn line(&mut self, deeper: usize) {
+        self.put("\n");
+        for _ in 0..self.indent + deeper {
+            self.put("    ");
         }
     }
 
@@ -183,6 +230,12 @@ impl Exprs<'_> {
     fn elem_ref(&mut self, elem: ElemRef) {
         self.put(elem_text(self.k, elem));
     }
+}
+
+/// `parts (7, 8)`.
+fn parts_text(parts: u32) -> String {
+    let bits: Vec<String> = (0..u32::BITS).filter(|i| parts >> i & 1 == 1).map(|i| i.to_string()).collect();
+    format!("parts ({})", bits.join(", "))
 }
 
 /// The name of an element type, or of the parameter that stands for it.

@@ -93,9 +93,9 @@ impl<'k> Printer<'k> {
 
 impl Printer<'_> {
     fn expr(&mut self, e: Expr) {
-        let Printer { k, out, loops, .. } = self;
+        let Printer { k, out, loops, indent, .. } = self;
         let ends = |view: &View, d: usize| ends_with_its_loop(k, loops, view, d);
-        Exprs { k, out, ends_with_its_loop: &ends }.expr(e);
+        Exprs { k, out, ends_with_its_loop: &ends, indent: *indent }.expr(e);
     }
 
     fn elem_ref(&mut self, elem: ElemRef) {

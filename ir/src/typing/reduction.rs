@@ -57,7 +57,7 @@ impl Types<'_> {
     }
 
     /// Parts are of an extent that is a power of two, of which their bits are.
-    fn check_parts(&self, e: Expr, extent: Extent, parts: u32) -> Result<(), TypeError> {
+    pub(super) fn check_parts(&self, e: Expr, extent: Extent, parts: u32) -> Result<(), TypeError> {
         let fits = match extent {
             Extent::Known(n) => n.is_power_of_two() && u64::from(parts) < n,
             Extent::Sym(_) => true,

@@ -2,6 +2,7 @@
 
 use super::candidates::may_count;
 use crate::codes;
+use crate::combine::Combine;
 use crate::diag::{Code, Diagnostic, counted};
 use crate::entities::{Expr, Value};
 use crate::index::{self, OfKernel};
@@ -229,6 +230,8 @@ impl<'k> Types<'k> {
             ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),
             ExprData::Scan { op, axis, arg, .. } => self.scan(e, (*op, *axis), *arg),
+            ExprData::Combine(combine) => self.combine(e, combine).map(Type::Tile),
+            ExprData::Part { of, index } => self.part(e, *of, *index).map(Type::Tile),
             ExprData::Transpose(arg) => {
                 let ty = self.type_of(*arg)?;
                 if ty.rank() != 2 {
@@ -281,12 +284,14 @@ impl<'k> Types<'k> {
             ValueDef::Tensor(t) => {
                 Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: def.space() }))
             }
-            ValueDef::Scalar { elem, .. } => Ok(scalar(*elem)),
+            ValueDef::Scalar { elem, .. } | ValueDef::Element { elem } => Ok(scalar(*elem)),
+            ValueDef::Local(init) => self.type_of(*init),
             ValueDef::Table(_) => Err(self
                 .error(codes::NOT_A_VALUE, e, format!("table `{}` is not a value", k.values[v].name))
                 .with_note(format!("name an element, or one for each of a tile: `{}[x]`", k.values[v].name))
                 .into()),
             ValueDef::Let => match self.lets.get(&v) {
+                Some((_, init)) if matches!(k.exprs[*init], ExprData::Combine(_)) => Err(self.whole_tuples(e, v)),
                 Some((ty, _)) => ty.clone(),
                 None => {
                     let message = format!("`{}` is used before it is declared", k.values[v].name);
@@ -532,13 +537,33 @@ pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
         }
         ExprData::Scan { axis, arg, .. } => {
             let layout = layout_of(k, *arg)?;
-            layout.scan(&fixed_shape(k, *arg)?, *axis as usize).ok().map(|_| layout)
+            layout.scan(&fixed_shape(k, *arg)?, *axis as usize, 0).ok().map(|_| layout)
         }
+        ExprData::Combine(combine) => {
+            let (layout, shape) = (layout_of_tuples(k, combine)?, shape_of_tuples(k, combine)?);
+            layout.combined(&shape, combine.axis as usize, combine.how).ok()
+        }
+        ExprData::Part { of, .. } => match k.exprs[*of] {
+            ExprData::Ref(v) => layout_of(k, let_init(k, v)?),
+            _ => None,
+        },
         _ => {
             let found = k.children(e).into_iter().filter_map(|c| layout_of(k, c));
             found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
         }
     }
+}
+
+/// The layout in which threads hold the tuples that are combined: that of the largest component.
+pub fn layout_of_tuples(k: &Kernel, combine: &Combine) -> Option<RegLayout> {
+    let found = combine.args.iter().filter_map(|&arg| layout_of(k, arg));
+    found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
+}
+
+/// The extents of the tuples that are combined, if all are known.
+pub fn shape_of_tuples(k: &Kernel, combine: &Combine) -> Option<Vec<u64>> {
+    let shapes = combine.args.iter().filter_map(|&arg| fixed_shape(k, arg));
+    shapes.reduce(|a, b| a.iter().zip(&b).map(|(&x, &y)| x.max(y)).collect())
 }
 
 /// Calls `f` for every `let` that `e` mentions.

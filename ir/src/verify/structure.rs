@@ -3,6 +3,7 @@
 //! Everything here is iterative or bounded by [`MAX_DEPTH`], since it runs on kernels of which nothing is known yet.
 
 use crate::codes;
+use crate::combine::{Combine, How, local};
 use crate::diag::{Diagnostic, Reported, Sink, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, StmtData, ValueDef, View};
@@ -154,6 +155,10 @@ impl Trees<'_, '_> {
                 self.too_deep(span, "expressions");
                 continue;
             }
+            if depth > 1 && matches!(k.exprs[e], ExprData::Combine(_)) {
+                self.malformed(span, "tuples are combined inside of an expression".to_owned());
+                continue;
+            }
             if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) | ExprData::Lookup { table: v, .. } =
                 &k.exprs[e]
                 && !k.values.is_valid(*v)
@@ -193,6 +198,10 @@ impl Trees<'_, '_> {
                     self.malformed(span, format!("{v} does not exist"));
                     continue;
                 }
+                if let Some(why) = misplaced(k, s) {
+                    self.malformed(span, why);
+                    continue;
+                }
                 self.roots(&k.stmts[s].exprs());
                 let inner = k.sub_blocks(s);
                 if depth >= MAX_DEPTH && !inner.is_empty() {
@@ -203,6 +212,26 @@ impl Trees<'_, '_> {
             }
         }
     }
+}
+
+/// What is wrong with tuples that are combined in a statement: a `let` names them, and they have as many names as components.
+fn misplaced(k: &Kernel, s: Stmt) -> Option<String> {
+    let valid = |v: &Value| k.values.is_valid(*v);
+    for e in k.stmts[s].exprs().into_iter().filter(|&e| k.exprs.is_valid(e)) {
+        let ExprData::Combine(c) = &k.exprs[e] else { continue };
+        if !matches!(k.stmts[s], StmtData::Let { init, .. } if init == e) {
+            return Some("tuples are combined, and no `let` names them".to_owned());
+        }
+        let locals = c.locals.iter().all(|v| valid(v) && matches!(k.values[*v].def, ValueDef::Local(_)));
+        let elements =
+            |list: &[Value]| list.iter().all(|v| valid(v) && matches!(k.values[*v].def, ValueDef::Element { .. }));
+        let results = if c.how == How::Sort { 1 } else { c.args.len() };
+        let counts = [c.first.len(), c.second.len()] == [c.args.len(); 2] && c.results.len() == results;
+        if c.args.is_empty() || !counts || !locals || !elements(&c.first) || !elements(&c.second) {
+            return Some("tuples that are combined do not have a name for each component".to_owned());
+        }
+    }
+    None
 }
 
 /// Whether a value is in scope.
@@ -334,7 +363,10 @@ impl<'k> Scopes<'k, '_> {
         let k = self.k;
         let outer = self.open.len();
         for &s in &k.blocks[b] {
-            self.uses_in(&k.stmts[s].exprs());
+            match &k.stmts[s] {
+                StmtData::Let { init, .. } if let ExprData::Combine(combine) = &k.exprs[*init] => self.combine(combine),
+                data => self.uses_in(&data.exprs()),
+            }
             for v in uses(&k.stmts[s]) {
                 self.used(v, k.stmt_spans[s]);
             }
@@ -356,6 +388,22 @@ impl<'k> Scopes<'k, '_> {
                 self.close(before);
             }
         }
+        self.close(outer);
+    }
+
+    /// Names of the components of tuples, and of what is computed of them, are known where these are combined alone.
+    fn combine(&mut self, combine: &Combine) {
+        let k = self.k;
+        self.uses_in(&combine.args);
+        let outer = self.open.len();
+        for &v in combine.first.iter().chain(&combine.second) {
+            self.declare(v, "a component of tuples", |d| matches!(d, ValueDef::Element { .. }));
+        }
+        for &v in &combine.locals {
+            self.uses_in(&[local(k, v)]);
+            self.declare(v, "a name of what is computed of tuples", |d| matches!(d, ValueDef::Local(_)));
+        }
+        self.uses_in(&combine.results);
         self.close(outer);
     }
 

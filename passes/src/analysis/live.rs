@@ -44,7 +44,11 @@ pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 
         Some(layout) => held(&layout, &tile.shape),
         None => tile.shape.iter().product::<u64>() / threads.max(1),
     };
-    tile.elem.words(elements)
+    let components = match &k.values[v].def {
+        ValueDef::Let => let_init(k, v).and_then(|init| k.tuples(init)).map_or(1, |tuples| tuples.args.len() as u64),
+        _ => 1,
+    };
+    tile.elem.words(elements) * components
 }
 
 /// Elements of a tile that a thread holds.

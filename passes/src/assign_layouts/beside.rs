@@ -17,7 +17,7 @@ use tilec_ir::typing::{fixed_shape, layout_of, resolve_view};
 
 fn operands(k: &Kernel, deferred: &Deferred, e: Expr, out: &mut Vec<Expr>) {
     match k.exprs[e] {
-        ExprData::Reduce { .. } | ExprData::Scan { .. } => out.push(e),
+        ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => out.push(e),
         ExprData::Ref(v) => match deferred.init(v) {
             Some(init) => operands(k, deferred, init, out),
             None if matches!(k.values[v].def, ValueDef::Var(_) | ValueDef::Let) => out.push(e),
@@ -38,6 +38,7 @@ fn repeats(small: &[u64], large: &[u64]) -> bool {
 pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
     let axis = |e: &ExprData| match e {
         ExprData::Reduce { axis, .. } | ExprData::Scan { axis, .. } => Some(*axis as usize),
+        ExprData::Combine(combine) => Some(combine.axis as usize),
         _ => None,
     };
     k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(axis).collect()

@@ -84,7 +84,7 @@ fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut
     {
         leaves(k, deferred, init, Some(v), out);
     }
-    if matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Scan { .. }) {
+    if matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. }) {
         return;
     }
     for child in k.children(e) {

@@ -10,6 +10,7 @@
 
 mod across_warps;
 mod numbers;
+mod tuples;
 
 use super::cost;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
@@ -50,6 +51,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
         layouts: &layouts,
         copies: BTreeMap::new(),
         numbers: BTreeMap::new(),
+        put_together: Vec::new(),
         buffers: Vec::new(),
         moved: Vec::new(),
     };
@@ -59,6 +61,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
             result = result.and(work.settle(k, cx, edge));
         }
         if is_next(Relation::Extents) {
+            work.tuples_of_memory(k);
             work.complete(k);
         }
     }
@@ -101,6 +104,8 @@ struct Work<'a> {
     copies: BTreeMap<Value, Vec<(RegLayout, Value, Stmt)>>,
     /// Tiles with the numbers of `let`s of conditions.
     numbers: BTreeMap<Value, Value>,
+    /// Names of tuples whose parts warps put together.
+    put_together: Vec<Value>,
     /// Buffers that exchanges have gone through, with the block that declares them.
     buffers: Vec<(Block, Value)>,
     /// Expressions that have moved from a statement into another one in front of it.

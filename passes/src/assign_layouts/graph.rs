@@ -15,12 +15,13 @@ use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
+use tilec_ir::combine::Combine;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, type_of, window_of_registers};
+use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, shape_of_tuples, type_of, window_of_registers};
 
 /// A node's number.
 pub(super) type NodeId = usize;
@@ -54,6 +55,8 @@ pub(super) struct Node {
     pub(super) axis: Option<usize>,
     /// The bits that tell apart what is reduced by itself along it.
     pub(super) parts: u32,
+    /// Whether its elements along that dimension are combined in the order of their numbers, whatever the layout.
+    pub(super) ordered: bool,
     /// Whether each of its elements along that dimension gets what is up to there, in place of one number for all.
     pub(super) scanned: bool,
     /// The expression that is computed, for contexts.
@@ -126,6 +129,8 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
     of_value: BTreeMap<Value, NodeId>,
+    /// The context in which the tuples are combined that a `let` names.
+    of_tuples: BTreeMap<Value, NodeId>,
     /// Contexts that a deferred `let` is computed in, with its operands.
     of_deferred: BTreeMap<Value, NodeId>,
 }
@@ -227,6 +232,9 @@ impl Builder<'_> {
 
     /// A tile that a `let` names; one that is deferred belongs to the contexts that it is stored in.
     fn named(&mut self, s: Stmt, value: Value, init: Expr) {
+        if let ExprData::Combine(combine) = &self.k.exprs[init] {
+            return self.combined(s, value, init, combine);
+        }
         let is_tile =
             matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.space.in_registers() && !t.shape.is_empty());
         let Some(shape) = fixed_shape(self.k, init).filter(|_| is_tile && self.deferred.init(value).is_none()) else {
@@ -236,6 +244,34 @@ impl Builder<'_> {
         self.graph.of_value.insert(value, node);
         self.operands(s, node, init);
         self.windows(node, init);
+    }
+
+    /// Tuples that a `let` names: whoever reads a component is beside what they come to.
+    fn combined(&mut self, s: Stmt, value: Value, e: Expr, combine: &Combine) {
+        let shape = shape_of_tuples(self.k, combine).expect("tuples have extents");
+        let inner = self.node(What::Reduced(e), shape, None, Some(s), None);
+        let body = combine.children(self.k)[combine.args.len()..].iter().map(|&e| self.operations(e)).sum::<u64>();
+        let args = combine.args.iter().map(|&e| self.operations(e)).sum::<u64>();
+        let operations = (body + args) * self.weight();
+        let node = &mut self.graph.nodes[inner];
+        (node.axis, node.parts) = (Some(combine.axis as usize), combine.how.parts());
+        (node.scanned, node.ordered, node.operations) = (combine.how.keeps_extents(), true, operations);
+        for &arg in &combine.args {
+            self.operands(s, inner, arg);
+            self.windows(inner, arg);
+        }
+        self.graph.of_tuples.insert(value, inner);
+    }
+
+    /// A component of tuples as an operand.
+    fn part(&mut self, at: Stmt, context: NodeId, e: Expr) {
+        let (v, _) = self.k.part_of(e).expect("tuples are named");
+        let inner = self.graph.of_tuples[&v];
+        if fits(&reduced_shape(&self.graph.nodes[inner]), &self.graph.nodes[context].shape) {
+            let weight = self.weight();
+            let edge = Edge { a: context, b: inner, relation: Relation::Reduction, weight, at, leaf: Some(e) };
+            self.graph.edges.push(edge);
+        }
     }
 
     /// A context whose result goes to the tile `to`; `free`: it may be computed in another layout than the tile's.
@@ -386,16 +422,27 @@ impl Builder<'_> {
         };
         let elem = elem.unwrap_or(Elem::F32).size();
         let operations = expr.map_or(0, |e| self.operations(e)) * self.weight();
-        let accesses = Vec::new();
-        let (axis, parts, scanned) = (None, 0, false);
-        self.graph.nodes.push(Node { what, shape, elem, fixed, accesses, operations, axis, parts, scanned, expr, at });
+        self.graph.nodes.push(Node {
+            what,
+            shape,
+            elem,
+            fixed,
+            accesses: Vec::new(),
+            operations,
+            axis: None,
+            parts: 0,
+            ordered: false,
+            scanned: false,
+            expr,
+            at,
+        });
         self.graph.nodes.len() - 1
     }
 
     /// Operations on an element of an expression, but for those of what is reduced.
     fn operations(&self, e: Expr) -> u64 {
         match &self.k.exprs[e] {
-            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::View(_) => 0,
+            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } | ExprData::View(_) => 0,
             ExprData::Ref(v) => self.deferred.init(*v).map_or(0, |init| self.operations(init)),
             data => {
                 let own =
@@ -421,7 +468,7 @@ impl Builder<'_> {
     /// Whether an expression has operands in registers.
     fn has_operands(&self, e: Expr) -> bool {
         match self.k.exprs[e] {
-            ExprData::Reduce { .. } | ExprData::Scan { .. } => true,
+            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => true,
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => self.has_operands(init),
                 None => self.is_tile(v),
@@ -447,6 +494,7 @@ impl Builder<'_> {
                 self.reduction(at, context, e, (arg, axis as usize), Some(parts));
             }
             ExprData::Scan { axis, arg, .. } => self.reduction(at, context, e, (arg, axis as usize), None),
+            ExprData::Part { .. } => self.part(at, context, e),
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => {
                     let stands = self.lets.get(&v).copied().unwrap_or(at);

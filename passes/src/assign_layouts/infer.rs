@@ -17,8 +17,9 @@ use super::log2_shape;
 use super::threads::Threads;
 use crate::assign_layouts::coalesced::coalesced_within;
 use std::collections::BTreeMap;
+use tilec_ir::combine::How;
 use tilec_ir::kernel::{Kernel, ValueDef};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{NoReduction, RegLayout};
 
 /// Of what cannot be: ends of an edge that have nothing to compare.
 const NEVER: u64 = 1 << 40;
@@ -84,8 +85,8 @@ fn extents_in(kept: u32, a: &Node, b: &Node) -> Option<Vec<u32>> {
 /// The layout that an edge's operand has, which is compared with the one that is wanted.
 pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout> {
     match (edge.relation, b.axis) {
-        (Relation::Reduction, Some(axis)) if !b.scanned => match of_b.reduction(&b.shape, axis, b.parts) {
-            Ok(reduction) => Some(reduction.layout),
+        (Relation::Reduction, Some(axis)) if !b.scanned => match in_warps(b, axis, of_b) {
+            Ok(layout) => Some(layout),
             // Warps put their parts together by way of memory, from which all of them read the whole.
             Err(_) => across_warps(b, of_b).map(|(layout, _)| layout),
         },
@@ -96,7 +97,23 @@ pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout
 /// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
 /// these apart.
 pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
-    of_b.across_warps(&b.shape, b.axis?).filter(|_| b.parts == 0 && !b.scanned)
+    let (axis, may) = (b.axis?, b.parts == 0 && !b.scanned);
+    let (whole, warps) = of_b.across_warps(&b.shape, axis).filter(|_| may)?;
+    if !b.ordered {
+        return Some((whole, warps));
+    }
+    // What lies behind another warp's elements is a part of its own.
+    let parts = (b.shape[axis] as u32 - 1) & !((1 << warps.trailing_zeros()) - 1);
+    of_b.scan(&b.shape, axis, parts).ok()?;
+    Some((whole, parts))
+}
+
+/// The layout of what is left of a node that is reduced within warps.
+fn in_warps(b: &Node, axis: usize, layout: &RegLayout) -> Result<RegLayout, NoReduction> {
+    match b.ordered {
+        true => layout.combined(&b.shape, axis, How::Reduce { parts: b.parts }),
+        false => Ok(layout.reduction(&b.shape, axis, b.parts)?.layout),
+    }
 }
 
 /// Whether the two go together: threads hold the same elements, in whatever registers.
@@ -181,8 +198,8 @@ impl<'a> Search<'a> {
         }
         let node = &self.graph.nodes[n];
         let reduces = node.axis.is_none_or(|axis| match node.scanned {
-            true => layout.scan(&node.shape, axis).is_ok(),
-            false => layout.reduction(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some(),
+            true => layout.scan(&node.shape, axis, 0).is_ok(),
+            false => in_warps(node, axis, layout).is_ok() || across_warps(node, layout).is_some(),
         });
         let open = node.fixed.is_none() && layout.is_even(&node.shape) && layout.covers_tile() && reduces;
         if !open && node.fixed.as_ref() != Some(layout) {

@@ -348,6 +348,19 @@ impl Depends<'_> {
                 }
                 self.computed(*arg, false);
             }
+            ExprData::Combine(combine) => {
+                let chosen = combine.args.iter().find_map(|&arg| match type_of(k, arg) {
+                    Ok(Type::Tile(tile)) => match tile.shape.get(combine.axis as usize) {
+                        Some(&Extent::Sym(extent)) => self.unpromised(extent),
+                        _ => None,
+                    },
+                    _ => None,
+                });
+                if let Some(chosen) = chosen {
+                    self.refuse(e, chosen, "how many tuples are combined".to_owned());
+                }
+                combine.args.iter().for_each(|&arg| self.computed(arg, false));
+            }
             ExprData::Mma(m) => {
                 self.counted(e, [(m.a, 1), (m.b, 0)].as_slice());
                 [m.a, m.b, m.c].into_iter().for_each(|child| self.computed(child, false));

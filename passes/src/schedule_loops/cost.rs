@@ -8,12 +8,13 @@ use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
 use tilec_ir::bits::Bits;
+use tilec_ir::combine::{Combine, How};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
 use tilec_ir::target::{WARP, WARPGROUP};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
 
 /// Clocks in which a warp gets the result of a special function.
 const SPECIAL: u64 = 8;
@@ -96,8 +97,30 @@ fn is_special(op: Op) -> bool {
     op.is_function() || matches!(op, Op::Div | Op::Pow | Op::Random)
 }
 
+/// How often a thread combines two tuples.
+fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
+    let shape = shape_of_tuples(k, combine).unwrap_or_default();
+    let each = shape.iter().product::<u64>().div_ceil(threads);
+    let bits = shape.get(combine.axis as usize).map_or(1, |n| u64::from(n.next_power_of_two().ilog2()));
+    match combine.how {
+        How::Reduce { .. } => each + u64::from(WARP.ilog2()),
+        How::Scan => each * bits,
+        How::Sort => each * bits * (bits + 1) / 2,
+    }
+}
+
+/// What combining two tuples takes by itself, and their components by themselves, times what they are done.
+fn of_tuples(k: &Kernel, combine: &Combine, threads: u64, cost: fn(&Kernel, Expr, u64) -> u64) -> u64 {
+    let (args, body) = (&combine.args, combine.children(k));
+    let once: u64 = body[args.len()..].iter().map(|&e| cost(k, e, threads)).sum();
+    once * combinations(k, combine, threads) + args.iter().map(|&e| cost(k, e, threads)).sum::<u64>()
+}
+
 /// Clocks in which the special function units compute an expression.
 fn special(k: &Kernel, e: Expr, threads: u64) -> u64 {
+    if let ExprData::Combine(combine) = &k.exprs[e] {
+        return of_tuples(k, combine, threads, special);
+    }
     let own = match &k.exprs[e] {
         ExprData::Op { op, .. } if is_special(*op) => {
             fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads) * SPECIAL
@@ -124,6 +147,7 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
         ExprData::Scan { axis, .. } => fixed_shape(k, e)
             .and_then(|shape| Some(u64::from(shape.get(*axis as usize)?.next_power_of_two().ilog2())))
             .unwrap_or(1),
+        ExprData::Combine(combine) => return of_tuples(k, combine, threads, arithmetic),
         ExprData::Iota { .. } => return 0,
         _ => 0,
     };

@@ -74,7 +74,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
     let data = match k.exprs[e].clone() {
         ExprData::Transpose(arg) => return pushed(k, arg, !flip),
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => return e,
-        ExprData::Ref(_) | ExprData::View(_) | ExprData::Mma(_) => match type_of(k, e) {
+        ExprData::Ref(_) | ExprData::View(_) | ExprData::Mma(_) | ExprData::Part { .. } => match type_of(k, e) {
             Ok(ty) if ty.rank() == 2 && flip => ExprData::Transpose(e),
             _ => return e,
         },
@@ -89,6 +89,12 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         }
         ExprData::Scan { op, axis, exclusive, arg } => {
             ExprData::Scan { op, axis: axis_of(axis), exclusive, arg: pushed(k, arg, flip) }
+        }
+        // It is the whole of what is named.
+        ExprData::Combine(mut combine) => {
+            assert!(!flip, "bug: tuples are transposed, which are no value");
+            combine.args = combine.args.into_iter().map(|arg| pushed(k, arg, false)).collect();
+            ExprData::Combine(combine)
         }
         ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },
     };

@@ -2,7 +2,7 @@
 //! operands in memory are loaded as wide as the result is stored and few registers are live. Reductions in them are computed first.
 
 use super::dims::Dims;
-use super::joins::{Join, Part};
+use super::joins::{By, Join, Part};
 use super::operands::{Operands, Reduced};
 use super::reduce::Subject;
 use super::scope::Scope;
@@ -77,7 +77,7 @@ impl Lower<'_> {
     }
 
     /// Loads what an expression reads for group `g`, and computes what is named in it.
-    fn begin_group(&mut self, operands: &mut Operands, g: usize, group: &[usize]) -> Result<(), Reported> {
+    pub(super) fn begin_group(&mut self, operands: &mut Operands, g: usize, group: &[usize]) -> Result<(), Reported> {
         operands.group = group.to_vec();
         operands.loaded.clear();
         for i in 0..operands.windows.len() {
@@ -274,7 +274,7 @@ impl Lower<'_> {
             Ok(steps) => steps,
             Err(why) => return Err(self.no_scan(e, why)),
         };
-        let (Some(Join::Number(class, combine)), Some(held)) =
+        let (Some(Join::Number(class, op_of_two)), Some(held)) =
             (Join::of(op, elem), Held::of(&layout, Dims::of(&shape).extents()))
         else {
             return Err(self.unsupported(e, NO_WHOLE_TILE));
@@ -289,8 +289,9 @@ impl Lower<'_> {
         let all: Vec<usize> = (0..1usize << layout.value_bits()).filter(|&v| held.has(v)).collect();
         let xs = self.compute_group(arg, &mut operands, 0, &all)?;
         let front = exclusive.then(|| self.front(op, elem, class));
-        let found = self.scanned(all.into_iter().zip(xs).collect(), (class, combine), &steps, front);
-        let regs = (0..1usize << layout.value_bits()).map(|v| found.get(&v).copied()).collect();
+        let xs = all.into_iter().zip(xs.into_iter().map(|x| vec![x])).collect();
+        let found = self.scanned(xs, By::Instruction(class, op_of_two), &steps, front)?;
+        let regs = (0..1usize << layout.value_bits()).map(|v| Some(found.get(&v)?[0])).collect();
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }
 }

@@ -11,7 +11,7 @@ use super::operands::{Operands, repeated_elements};
 use super::random::Place;
 use super::scope::{Kind, Scope};
 use super::state::Lower;
-use super::tile::{compute_class, is_unsigned};
+use super::tile::{Tile, compute_class, is_unsigned};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -132,6 +132,12 @@ impl Lower<'_> {
             },
             ExprData::Cast { .. } | ExprData::Bits { .. } => Err(self.unsupported(e, "this cast")),
             ExprData::Reduce { .. } | ExprData::Scan { .. } => self.eval_reduced(e, operands, group, class),
+            ExprData::Part { .. } => {
+                let (v, index) = self.k.part_of(e).expect("bug: a component is of tuples, which is verified");
+                let tile = self.tuples[v][index].clone();
+                self.eval_tile(e, (v, &tile), operands, group, class)
+            }
+            ExprData::Combine(_) => unreachable!("bug: tuples are named, which is verified"),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
             ExprData::View(_) => match self.elements[e] {
@@ -337,24 +343,7 @@ impl Lower<'_> {
         class: Class,
     ) -> Result<Vec<Reg>, Reported> {
         if let Some(tile) = self.tiles[v].clone() {
-            if tile.dim_bits.is_empty() {
-                let x = self.get(&tile, 0);
-                let x = self.convert(x, class);
-                return Ok(vec![x; group.len()]);
-            }
-            if tile.layout != operands.scope.layout {
-                let Some(elements) = repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) else {
-                    return Err(self.different_layouts(e, v, &tile, operands));
-                };
-                return Ok(elements
-                    .into_iter()
-                    .map(|i| {
-                        let x = self.get(&tile, i);
-                        self.convert(x, class)
-                    })
-                    .collect());
-            }
-            return Ok(self.get_all(&tile, group).into_iter().map(|x| self.convert(x, class)).collect());
+            return self.eval_tile(e, (v, &tile), operands, group, class);
         }
         if let Some((_, regs)) = operands.named.iter().find(|(w, _)| *w == v) {
             return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
@@ -370,6 +359,30 @@ impl Lower<'_> {
             return self.eval(init, operands, group, class);
         }
         Err(self.unsupported(e, "this value"))
+    }
+
+    /// Elements of a register tile.
+    fn eval_tile(
+        &mut self,
+        e: Expr,
+        (v, tile): (Value, &Tile),
+        operands: &Operands,
+        group: &[usize],
+        class: Class,
+    ) -> Result<Vec<Reg>, Reported> {
+        if tile.dim_bits.is_empty() {
+            let x = self.get(tile, 0);
+            let x = self.convert(x, class);
+            return Ok(vec![x; group.len()]);
+        }
+        let own = match tile.layout == operands.scope.layout {
+            true => self.get_all(tile, group),
+            false => match repeated_elements((&tile.layout, &tile.dim_bits), &operands.scope, group) {
+                Some(elements) => elements.into_iter().map(|i| self.get(tile, i)).collect(),
+                None => return Err(self.different_layouts(e, v, tile, operands)),
+            },
+        };
+        Ok(own.into_iter().map(|x| self.convert(x, class)).collect())
     }
 
     fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
@@ -510,12 +523,17 @@ impl Lower<'_> {
 
     /// A scalar expression in its class.
     pub(super) fn scalar(&mut self, e: Expr) -> Result<Reg, Reported> {
+        let class = self.class_of_expr(e)?;
+        self.scalar_in(e, class)
+    }
+
+    /// The same in a class.
+    pub(super) fn scalar_in(&mut self, e: Expr, class: Class) -> Result<Reg, Reported> {
         let scope = Scope {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
             dim_bits: Dims::of(&[]),
         };
         let operands = Operands::new(scope);
-        let class = self.class_of_expr(e)?;
         Ok(self.eval(e, &operands, &[0], class)?[0])
     }
 

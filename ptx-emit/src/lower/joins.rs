@@ -7,8 +7,12 @@ use super::state::Lower;
 use super::tile::{compute_class, is_unsigned};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
+use tilec_ir::combine::{Combine, local};
+use tilec_ir::diag::Reported;
 use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::Elem;
+use tilec_ir::typing::{Type, type_of};
 
 /// What is left of some elements of a row.
 #[derive(Clone)]
@@ -43,7 +47,75 @@ impl Join {
     }
 }
 
+/// What makes one of two elements, of which one stands in front of the other.
+#[derive(Clone, Copy)]
+pub(super) enum By<'c> {
+    /// An instruction, of two numbers, whichever is first.
+    Instruction(Class, P),
+    /// What the program writes, of two tuples.
+    Program(&'c Combine),
+}
+
 impl Lower<'_> {
+    /// Two elements as one.
+    pub(super) fn two(&mut self, by: By<'_>, a: &[Reg], b: &[Reg]) -> Result<Vec<Reg>, Reported> {
+        match by {
+            By::Instruction(class, op) => Ok(vec![self.emit.def(class, op, [a[0].into(), b[0].into()])]),
+            By::Program(combine) => {
+                self.name_components(combine, a, b)?;
+                let mut found = Vec::new();
+                for (&result, &v) in combine.results.iter().zip(&combine.first) {
+                    let elem = self.elem(v).expect("bug: types are bound, which is verified");
+                    found.push(self.scalar_in(result, compute_class(elem))?);
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Whether the first of two tuples stays in front of the second.
+    pub(super) fn stays(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<Reg, Reported> {
+        self.name_components(combine, a, b)?;
+        self.condition(combine.results[0])
+    }
+
+    /// Has the names of components stand for these numbers, and those of what is computed of them for that.
+    fn name_components(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<(), Reported> {
+        for (&v, &x) in combine.first.iter().zip(a).chain(combine.second.iter().zip(b)) {
+            self.scalars[v] = Some(x);
+        }
+        for &v in &combine.locals {
+            let init = local(self.k, v);
+            match type_of(self.k, init) {
+                Ok(Type::Index) => self.ints[v] = Some(self.index(init)?),
+                Ok(Type::Bool) => self.scalars[v] = Some(self.condition(init)?),
+                Ok(_) => {
+                    let mut x = self.scalar(init)?;
+                    if let Some(elem) = self.elem_of_expr(init).filter(|_| !is_rounded(self.k, init)) {
+                        x = self.rounded(init, vec![x], (Some(elem), elem))?[0];
+                    }
+                    self.scalars[v] = Some(x);
+                }
+                Err(d) => return Err(self.sink.report(*d.0)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a lane's tuple and that of the lane that differs in a bit of its number the one of the lower lane, and the other; `upper`: this lane has the bit.
+    pub(super) fn in_order(&mut self, upper: Reg, own: &[Reg], other: &[Reg]) -> (Vec<Reg>, Vec<Reg>) {
+        let pairs = || own.iter().zip(other);
+        let lower = pairs().map(|(&own, &other)| self.choose(upper, other, own)).collect();
+        (lower, pairs().map(|(&own, &other)| self.choose(upper, own, other)).collect())
+    }
+
+    /// Whether a bit of the lane's number is set.
+    pub(super) fn has_lane_bit(&mut self, bit: u32) -> Reg {
+        let tid = self.tid();
+        let masked = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(1 << bit)]);
+        self.emit.pure(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)])
+    }
+
     /// The parts joined by a tree: neighbours first, an odd one with the next round. `ascending`: each stands in front of those that follow.
     pub(super) fn joined(&mut self, join: Join, mut parts: Vec<Part>, ascending: bool) -> Part {
         while parts.len() > 1 {

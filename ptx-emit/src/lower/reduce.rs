@@ -48,7 +48,7 @@ impl Lower<'_> {
     /// Where the bits of an element's number along a dimension are, if `arg` can be scanned along it.
     pub(super) fn scan_of(&self, arg: Expr, axis: u32) -> Option<Result<Vec<ScanBit>, NoReduction>> {
         let subject = self.subject(arg)?;
-        Some(subject.layout.scan(&subject.shape, axis as usize))
+        Some(subject.layout.scan(&subject.shape, axis as usize, 0))
     }
 
     pub(super) fn no_scan(&mut self, e: Expr, why: NoReduction) -> Reported {

@@ -1,13 +1,15 @@
 //! Scans: bit by bit of an element's number along the dimension, the lowest first, what the upper half of a block has is added to the sum of the lower half.
 //!
 //! A bit of a register's number takes an operation for each element of the upper half; one of a lane's number a shuffle for each block of a thread, and an operation and
-//! a choice for each element. So the order is that of the numbers of elements, whichever threads hold them.
+//! a choice for each element. So the order is that of the numbers of elements, whichever threads hold them. Elements are numbers, or tuples that the program combines.
 
+use super::joins::By;
 use super::shuffles::shuffle;
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
+use tilec_ir::diag::Reported;
 use tilec_ir::layout::ScanBit;
 use tilec_ir::numerics::cast::int_format;
 use tilec_ir::ops::ReduceOp;
@@ -50,13 +52,13 @@ impl Lower<'_> {
     /// What each of a thread's elements has up to itself; with a `front`, up to the one before.
     pub(super) fn scanned(
         &mut self,
-        xs: BTreeMap<usize, Reg>,
-        (class, combine): (Class, P),
+        xs: BTreeMap<usize, Vec<Reg>>,
+        by: By<'_>,
         steps: &[ScanBit],
         front: Option<Front>,
-    ) -> BTreeMap<usize, Reg> {
-        let mut found: BTreeMap<usize, Option<Reg>> =
-            xs.iter().map(|(&v, &x)| (v, front.is_none().then_some(x))).collect();
+    ) -> Result<BTreeMap<usize, Vec<Reg>>, Reported> {
+        let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
+            xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
         // Sums of blocks, by the first register of each.
         let mut whole = xs;
         let (mut within, mut behind_first) = (0usize, None);
@@ -67,16 +69,16 @@ impl Lower<'_> {
                 ScanBit::Register(bit) => {
                     let bit = 1usize << bit;
                     for (&v, x) in found.iter_mut().filter(|(v, _)| *v & bit != 0) {
-                        let lower = whole[&(v & !within & !bit)];
-                        *x = Some(match *x {
-                            Some(x) => self.emit.def(class, combine, [lower.into(), x.into()]),
-                            None => lower,
+                        let lower = &whole[&(v & !within & !bit)];
+                        *x = Some(match x {
+                            Some(x) => self.two(by, lower, x)?,
+                            None => lower.clone(),
                         });
                     }
-                    for (&block, &lower) in whole.iter().filter(|&(block, _)| !last && block & bit == 0) {
+                    for (&block, lower) in whole.iter().filter(|&(block, _)| !last && block & bit == 0) {
                         let both = match whole.get(&(block | bit)) {
-                            Some(&upper) => self.emit.def(class, combine, [lower.into(), upper.into()]),
-                            None => lower,
+                            Some(upper) => self.two(by, lower, upper)?,
+                            None => lower.clone(),
                         };
                         next.insert(block, both);
                     }
@@ -84,18 +86,24 @@ impl Lower<'_> {
                 }
                 ScanBit::Lane(lane) => {
                     let upper = self.has_lane_bit(lane);
-                    for (&block, &own) in &whole {
-                        let other = shuffle(self, own, class, lane);
+                    for (&block, own) in &whole {
+                        let other: Vec<Reg> =
+                            own.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect();
                         for (_, x) in found.iter_mut().filter(|(v, _)| *v & !within == block) {
-                            let (with, without) = match (*x, front) {
-                                (Some(x), _) => (self.emit.def(class, combine, [other.into(), x.into()]), x),
-                                (None, Some(front)) => (other, front.neutral),
+                            let (with, without) = match (x.take(), front) {
+                                (Some(x), _) => (self.two(by, &other, &x)?, x),
+                                (None, Some(front)) => (other.clone(), vec![front.neutral]),
                                 (None, None) => unreachable!("bug: an element up to itself is one"),
                             };
-                            *x = Some(self.choose(upper, with, without));
+                            let either = with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b));
+                            *x = Some(either.collect());
                         }
                         if !last {
-                            next.insert(block, self.emit.def(class, combine, [own.into(), other.into()]));
+                            let (a, b) = match by {
+                                By::Instruction(..) => (own.clone(), other),
+                                By::Program(_) => self.in_order(upper, own, &other),
+                            };
+                            next.insert(block, self.two(by, &a, &b)?);
                         }
                     }
                     behind_first = Some(match behind_first {
@@ -106,23 +114,16 @@ impl Lower<'_> {
             }
             whole = next;
         }
-        let Some(front) = front else { return found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect() };
+        let Some(front) = front else { return Ok(found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect()) };
         let mut all = BTreeMap::new();
         for (v, x) in found {
             let x = match (x, behind_first) {
-                (None, _) => front.shown,
-                (Some(x), Some(behind)) if v & within == 0 => self.choose(behind, x, front.shown),
+                (None, _) => vec![front.shown],
+                (Some(x), Some(behind)) if v & within == 0 => vec![self.choose(behind, x[0], front.shown)],
                 (Some(x), _) => x,
             };
             all.insert(v, x);
         }
-        all
-    }
-
-    /// Whether a bit of the lane's number is set.
-    fn has_lane_bit(&mut self, bit: u32) -> Reg {
-        let tid = self.tid();
-        let masked = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(1 << bit)]);
-        self.emit.pure(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)])
+        Ok(all)
     }
 }

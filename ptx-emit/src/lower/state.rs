@@ -51,6 +51,8 @@ pub(crate) struct Lower<'a> {
     /// The layout in which threads hold what lies in scratch memory as registers do.
     pub(super) fragments: SecondaryMap<Value, Option<RegLayout>>,
     pub(super) tiles: SecondaryMap<Value, Option<Tile>>,
+    /// Of a `let` of tuples a tile for each component.
+    pub(super) tuples: SecondaryMap<Value, Vec<Tile>>,
     /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
     pub(super) empty: Option<Value>,
     /// Register tiles that are loaded in words, and shifted into place where they are read.
@@ -131,6 +133,7 @@ impl<'a> Lower<'a> {
             tables: SecondaryMap::new(),
             fragments: SecondaryMap::new(),
             tiles: SecondaryMap::new(),
+            tuples: SecondaryMap::new(),
             empty: None,
             runs: SecondaryMap::new(),
             placed: SecondaryMap::new(),

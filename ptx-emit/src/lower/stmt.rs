@@ -170,6 +170,10 @@ impl Lower<'_> {
     }
 
     fn bind(&mut self, value: Value, init: Expr) -> Result<(), Reported> {
+        if let ExprData::Combine(combine) = &self.k.exprs[init] {
+            self.tuples[value] = self.combined(init, combine)?;
+            return Ok(());
+        }
         match type_of(self.k, init) {
             Ok(Type::Index) => {
                 let x = self.index(init)?;

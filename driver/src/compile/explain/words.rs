@@ -190,6 +190,21 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "The blocks that run the kernel, and the names of their indices.",
     ),
     ("sequence", "sequence NAME { first, second }", "Kernels of the file that are launched one after the other."),
+    (
+        "reduce",
+        "let (m, l) = reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) { .. give .. }",
+        "Tuples of elements along a dimension become one, two at a time, by what the program writes.",
+    ),
+    (
+        "scan",
+        "let (g, h) = scan (a, x) along 1 with (a1, h1), (a2, h2) { give a1 * a2, a2 * h1 + h2 }",
+        "At each place along a dimension what the tuples up to there come to.",
+    ),
+    (
+        "sort",
+        "let (v, p) = sort (x, iota(x, 1)) along 1 with (x1, p1: i32), (x2, p2) { give x1 > x2 || x1 == x2 && p1 < p2 }",
+        "The tuples along a dimension in order: `give` says whether the first of two stays in front.",
+    ),
     ("step", "for k in 0..K step 32 { .. }", "What the variable of a loop grows by; 1 if absent."),
     ("unroll", "for i in 0..4 unroll { .. }", "Bodies are laid out one after the other; the bounds are literals."),
     (

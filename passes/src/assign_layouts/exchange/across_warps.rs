@@ -41,6 +41,9 @@ impl Work<'_> {
     /// Has warps that share rows of what is reduced put together what each has of them, by way of shared memory.
     pub(super) fn across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, of_b: &RegLayout) {
         let (b, Some(leaf)) = (&self.graph.nodes[edge.b], edge.leaf) else { return };
+        if let Some((v, _)) = k.part_of(leaf) {
+            return self.tuples_across_warps(k, cx, (v, b), of_b);
+        }
         let ExprData::Reduce { op, axis, parts: 0, arg } = k.exprs[leaf] else { return };
         let (along, at) = (axis as usize, self.stands_in(k, edge.at, leaf));
         let Some((whole, parts)) = across_warps(b, of_b) else { return };
@@ -140,26 +143,33 @@ impl Work<'_> {
 
     /// A tile in the layout `to` with what a tile holds, by way of a buffer of its own: one less barrier than where others go through it.
     fn gathered(&mut self, k: &mut Kernel, at: Stmt, source: &Source, to: &RegLayout) -> Value {
+        self.all_gathered(k, at, std::slice::from_ref(source), to)[0]
+    }
+
+    /// The same of several tiles, whose elements are seen behind one barrier.
+    pub(super) fn all_gathered(&mut self, k: &mut Kernel, at: Stmt, sources: &[Source], to: &RegLayout) -> Vec<Value> {
         let (block, index) = place_of(k, at);
         let span = k.stmt_spans[at];
-        let name = k.values[source.value].name.clone();
-        let ty = tile(k, at, in_memory(source.elem), &source.shape, None);
-        let buffer = k.value(&format!("{name}_shared"), span, ValueDef::Smem(ty));
-        let ty = tile(k, at, source.elem, &source.shape, Some(to.clone()));
-        let all = k.value(&format!("{name}_all"), span, ValueDef::Var(ty));
-        let (from, into) = (k.value_ref(source.value, span), k.value_ref(buffer, span));
-        let (back, dst) = (k.value_ref(buffer, span), k.value_ref(all, span));
-        let (from, back) = (stored(k, source.elem, from), loaded(k, source.elem, back));
-        let attrs = CopyAttrs::default();
-        let stmts = [
-            StmtData::Alloc { value: buffer, over: Vec::new() },
-            StmtData::Copy { src: from, dst: into, attrs: attrs.clone() },
-            StmtData::Var { value: all, init: None },
-            StmtData::Copy { src: back, dst, attrs },
-        ];
-        let stmts: Vec<Stmt> = stmts.into_iter().map(|data| k.stmt(data, span)).collect();
+        let (mut first, mut then, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        for source in sources {
+            let name = k.values[source.value].name.clone();
+            let ty = tile(k, at, in_memory(source.elem), &source.shape, None);
+            let buffer = k.value(&format!("{name}_shared"), span, ValueDef::Smem(ty));
+            let ty = tile(k, at, source.elem, &source.shape, Some(to.clone()));
+            let all = k.value(&format!("{name}_all"), span, ValueDef::Var(ty));
+            let (from, into) = (k.value_ref(source.value, span), k.value_ref(buffer, span));
+            let (back, dst) = (k.value_ref(buffer, span), k.value_ref(all, span));
+            let (from, back) = (stored(k, source.elem, from), loaded(k, source.elem, back));
+            let attrs = CopyAttrs::default();
+            first.push(StmtData::Alloc { value: buffer, over: Vec::new() });
+            first.push(StmtData::Copy { src: from, dst: into, attrs: attrs.clone() });
+            then.push(StmtData::Var { value: all, init: None });
+            then.push(StmtData::Copy { src: back, dst, attrs });
+            self.buffers.push((block, buffer));
+            found.push(all);
+        }
+        let stmts: Vec<Stmt> = first.into_iter().chain(then).map(|data| k.stmt(data, span)).collect();
         k.blocks[block].splice(index..index, stmts);
-        self.buffers.push((block, buffer));
-        all
+        found
     }
 }

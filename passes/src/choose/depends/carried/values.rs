@@ -7,6 +7,7 @@ use super::pad::Pad;
 use super::tiles::Tiles;
 use crate::analysis::uses::mentions;
 use crate::rewrite::same_expr;
+use tilec_ir::combine::Combine;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::{loop_variable, meaning};
@@ -61,6 +62,8 @@ impl Tiles<'_> {
                     _ => mixed(&[kind]),
                 }
             }
+            ExprData::Combine(combine) => self.tuples(combine),
+            ExprData::Part { of, .. } => self.of(*of),
             ExprData::Transpose(arg) => self.apart(*arg).transposed(),
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {
@@ -86,6 +89,17 @@ impl Tiles<'_> {
                 other => mixed(&[other]),
             },
             ExprData::View(_) => mixed(&k.children(e).into_iter().map(|child| self.of(child)).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Tuples that are combined along a dimension: an element for each position along others.
+    fn tuples(&mut self, combine: &Combine) -> Kind {
+        let along = combine.args.iter().any(|&arg| self.is_along_tile(arg, combine.axis));
+        let kinds: Vec<Kind> = combine.args.iter().map(|&arg| self.apart(arg)).collect();
+        match elementwise(&kinds, Pad::UNKNOWN) {
+            kind @ Kind::Fixed if !along => kind,
+            kind @ Kind::Each { axes, .. } if !along && axes >> combine.axis & 1 == 0 => kind,
+            _ => mixed(&kinds),
         }
     }
 

@@ -1,0 +1,118 @@
+//! Reductions, scans and sorts of tuples along a dimension, by what the program writes.
+//!
+//! ```text
+//! let s = reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) {
+//!     let m = max(m1, m2)
+//!     give m, l1 * exp(m1 - m) + l2 * exp(m2 - m)
+//! }
+//! ```
+//!
+//! Two tuples, of which the first stands in front of the second along the dimension, become one; of a sort the program says whether the first stays in front.
+//! The order in which tuples are combined is that of the elements' numbers, in every layout ([`crate::kernel::ExprData::Combine`]): blocks of 2, 4, 8, .. elements
+//! begin at multiples of their size, and the tuple of a block is that of its lower half combined with that of its upper half. So nothing is asked of what
+//! combines them: it need not be commutative, and has no neutral element.
+
+use crate::entities::{Expr, Value};
+use crate::few::Few;
+use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::types::ElemRef;
+
+pub use crate::tuples::{Combine, How};
+
+impl Combine {
+    /// The operands, what locals stand for, and the results: all expressions in the order of the text.
+    pub fn children(&self, k: &Kernel) -> Few<Expr> {
+        let locals = self.locals.iter().map(|&v| local(k, v));
+        self.args.iter().copied().chain(locals).chain(self.results.iter().copied()).collect()
+    }
+}
+
+/// What a local stands for.
+///
+/// # Panics
+/// It is none.
+pub fn local(k: &Kernel, v: Value) -> Expr {
+    match k.values[v].def {
+        ValueDef::Local(init) => init,
+        ref other => panic!("bug: a local is {other:?}"),
+    }
+}
+
+/// The type of a component.
+///
+/// # Panics
+/// It is none.
+pub fn component(k: &Kernel, v: Value) -> ElemRef {
+    match k.values[v].def {
+        ValueDef::Element { elem } => elem,
+        ref other => panic!("bug: a component is {other:?}"),
+    }
+}
+
+/// By what the numbers of two elements differ that a sort of `2^bits` of them compares, comparison after comparison: of blocks of 2, 4, 8, .. elements the first is
+/// compared with the last, the second with the last but one, and so on, then within their halves elements with those half of that away, a quarter, and so on.
+pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
+    (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
+}
+
+impl Kernel {
+    /// The tuples that an expression is, or that the `let` stands for that it names.
+    pub fn tuples(&self, e: Expr) -> Option<&Combine> {
+        match &self.exprs[e] {
+            ExprData::Combine(combine) => Some(combine),
+            ExprData::Ref(v) => match &self.exprs[self.let_init(*v)?] {
+                ExprData::Combine(combine) => Some(combine),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The `let` of tuples of which an expression is a component, and which.
+    pub fn part_of(&self, e: Expr) -> Option<(Value, usize)> {
+        let ExprData::Part { of, index } = self.exprs[e] else { return None };
+        match self.exprs[of] {
+            ExprData::Ref(v) => Some((v, index as usize)),
+            _ => None,
+        }
+    }
+
+    /// Copies what combines tuples, with names of its own; `subst` as in [`Kernel::clone_expr`].
+    pub(crate) fn clone_combine(
+        &mut self,
+        combine: &Combine,
+        subst: &mut dyn FnMut(&mut Kernel, Value) -> Option<Expr>,
+    ) -> Combine {
+        let mut renamed: Vec<(Value, Value)> = Vec::new();
+        let args = combine.args.iter().map(|&e| self.clone_expr(e, subst)).collect();
+        let mut again = |k: &mut Kernel, list: &[Value], renamed: &mut Vec<(Value, Value)>| -> Vec<Value> {
+            let own = |&v: &Value| {
+                let data = k.values[v].clone();
+                let def = match data.def {
+                    ValueDef::Local(init) => {
+                        let names = renamed.clone();
+                        let mut named = |k: &mut Kernel, v: Value| match names.iter().find(|(old, _)| *old == v) {
+                            Some(&(_, new)) => Some(k.value_ref(new, data.span)),
+                            None => subst(k, v),
+                        };
+                        ValueDef::Local(k.clone_expr(init, &mut named))
+                    }
+                    other => other,
+                };
+                let new = k.value(&data.name, data.span, def);
+                renamed.push((v, new));
+                new
+            };
+            list.iter().map(own).collect()
+        };
+        let first = again(self, &combine.first, &mut renamed);
+        let second = again(self, &combine.second, &mut renamed);
+        let locals = again(self, &combine.locals, &mut renamed);
+        let mut named = |k: &mut Kernel, v: Value| match renamed.iter().find(|(old, _)| *old == v) {
+            Some(&(_, new)) => Some(k.value_ref(new, k.values[new].span)),
+            None => subst(k, v),
+        };
+        let results = combine.results.iter().map(|&e| self.clone_expr(e, &mut named)).collect();
+        Combine { how: combine.how, axis: combine.axis, args, first, second, locals, results }
+    }
+}

@@ -1,0 +1,149 @@
+//! `reduce (x, p) along 1 with (x1, p1), (x2, p2) { let d = x2 - x1 give .. }`, and scans and sorts of tuples.
+
+use crate::codes;
+use crate::combine::{Combine, How};
+use crate::diag::{Diagnostic, Span};
+use crate::entities::{Expr, Stmt, Value};
+use crate::kernel::{ExprData, StmtData, ValueDef};
+use crate::lexer::Tok;
+use crate::parser::reader::{Parsed, Parser};
+use crate::types::{Elem, ElemRef};
+
+const EXAMPLE: &str =
+    "`reduce (x, p) along 1 with (x1, p1), (x2, p2) { give x1 + x2, p1 * p2 }`: two tuples become one";
+
+impl<'s> Parser<'s, '_> {
+    /// Whether tuples are combined here.
+    pub(super) fn at_combine(&self) -> bool {
+        matches!(self.peek(), Tok::Word(word) if How::from_word(word).is_some()) && self.peek_at(1) == Tok::Sign("(")
+    }
+
+    /// `let (m, l) = reduce ..`: the tuples have a name, and each component one.
+    pub(super) fn let_components(&mut self, stmts: &mut Vec<Stmt>, start: Span) -> Parsed<()> {
+        self.expect_sign("(")?;
+        let names = self.comma_list(|p| p.name("a name to declare"));
+        let names = names.and_then(|names| self.list_end(")").map(|()| names))?;
+        let result = self.components(stmts, start, &names);
+        if result.is_err() {
+            names.iter().for_each(|&(name, span)| self.poison(name, span));
+        }
+        result
+    }
+
+    fn components(&mut self, stmts: &mut Vec<Stmt>, start: Span, names: &[(&'s str, Span)]) -> Parsed<()> {
+        self.expect_sign("=")?;
+        if !self.at_combine() {
+            return Err(self.expected_with_note("`reduce`, `scan` or `sort`", EXAMPLE));
+        }
+        let init = self.combine()?;
+        let ExprData::Combine(combine) = &self.kernel.exprs[init] else { unreachable!("it was just read") };
+        if combine.first.len() != names.len() {
+            let message = format!("{} components have {} names", combine.first.len(), names.len());
+            return Err(self.report(codes::WRONG_COUNT, self.since(start), message));
+        }
+        let span = names[0].1.to(names[names.len() - 1].1);
+        let all = match names {
+            [(only, _)] => format!("{only}_tuple"),
+            _ => names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("_"),
+        };
+        let all = self.unseen(&all);
+        let tuples = self.declare(&all, span, ValueDef::Let);
+        self.push(stmts, StmtData::Let { value: tuples, init }, start);
+        for (index, &(name, span)) in names.iter().enumerate() {
+            let of = self.node(ExprData::Ref(tuples), span)?;
+            let init = self.node(ExprData::Part { of, index: index as u32 }, span)?;
+            let value = self.declare(name, span, ValueDef::Let);
+            self.push(stmts, StmtData::Let { value, init }, start);
+        }
+        Ok(())
+    }
+
+    /// A name that nothing has which is visible here.
+    fn unseen(&self, base: &str) -> String {
+        let base: String = base.chars().take(40).collect();
+        let numbered = (0..).map(|i: u32| if i == 0 { base.clone() } else { format!("{base}_{i}") });
+        numbered.into_iter().find(|name| !self.names_value(name)).unwrap_or(base)
+    }
+
+    /// Tuples combined.
+    pub(super) fn combine(&mut self) -> Parsed<Expr> {
+        let (span, word) = match self.token() {
+            crate::lexer::Token { tok: Tok::Word(word), span } => (span, word),
+            _ => return Err(self.expected("`reduce`, `scan` or `sort`")),
+        };
+        let Some(mut how) = How::from_word(word) else { return Err(self.expected("`reduce`, `scan` or `sort`")) };
+        self.bump();
+        self.expect_sign("(")?;
+        let args = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        self.word("along")?;
+        let axis = self.small_int("the number of a dimension")?;
+        if let How::Reduce { parts } = &mut how
+            && self.eat_word("parts")
+        {
+            *parts = self.parts()?;
+        }
+        self.word("with")?;
+        let result = self.scoped(|p| p.body(how, axis, args));
+        let combine = result?;
+        self.node(ExprData::Combine(Box::new(combine)), self.since(span))
+    }
+
+    fn word(&mut self, word: &'static str) -> Parsed<()> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.expected_with_note(&format!("`{word}`"), EXAMPLE)) }
+    }
+
+    /// `(x1, p1: i32), (x2, p2) { .. }`.
+    fn body(&mut self, how: How, axis: u32, args: Vec<Expr>) -> Parsed<Combine> {
+        let first = self.tuple(args.len(), None)?;
+        self.expect_sign(",")?;
+        let second = self.tuple(args.len(), Some(&first))?;
+        self.expect_sign("{")?;
+        let mut locals = Vec::new();
+        while self.eat_word("let") {
+            let (name, span) = self.name("a name to declare")?;
+            self.expect_sign("=")?;
+            let init = self.expr()?;
+            locals.push(self.declare(name, span, ValueDef::Local(init)));
+        }
+        self.word("give")?;
+        let span = self.token().span;
+        let results = self.comma_list(|p| p.expr())?;
+        let wanted = if how == How::Sort { 1 } else { args.len() };
+        if results.len() != wanted {
+            let message = match how {
+                How::Sort => {
+                    format!("a sort says whether the first tuple stays in front, found {} values", results.len())
+                }
+                _ => format!("two tuples of {wanted} become one of {}", results.len()),
+            };
+            return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, self.since(span), message).with_note(EXAMPLE)));
+        }
+        self.expect_sign("}")?;
+        Ok(Combine { how, axis, args, first, second, locals, results })
+    }
+
+    /// The names of a tuple's components, those of the first one with their types.
+    fn tuple(&mut self, n: usize, like: Option<&[Value]>) -> Parsed<Vec<Value>> {
+        let start = self.token().span;
+        self.expect_sign("(")?;
+        let names = self.comma_list(|p| {
+            let (name, span) = p.name("the name of a component")?;
+            let elem = match like.is_none() && p.eat_sign(":") {
+                true => p.elem_ref()?,
+                false => ElemRef::Known(Elem::F32),
+            };
+            Ok((name, span, elem))
+        })?;
+        self.list_end(")")?;
+        if names.len() != n {
+            let message = format!("tuples of {n} have {} names", names.len());
+            return Err(self.report(codes::WRONG_COUNT, self.since(start), message));
+        }
+        let declare = |(i, (name, span, elem)): (usize, (&'s str, Span, ElemRef))| {
+            let elem = like.map_or(elem, |like| crate::combine::component(&self.kernel, like[i]));
+            self.declare(name, span, ValueDef::Element { elem })
+        };
+        Ok(names.into_iter().enumerate().map(declare).collect())
+    }
+}

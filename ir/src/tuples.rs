@@ -1,0 +1,68 @@
+//! What a reduction, a scan or a sort of tuples is made of ([`crate::combine`] says what it means).
+
+use crate::entities::{Expr, Value};
+
+/// What is made of the tuples along a dimension.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum How {
+    /// One for all of them; or one for each part, which the bits `parts` of an element's number tell apart.
+    Reduce {
+        /// 0: all are in one part.
+        parts: u32,
+    },
+    /// At each place what the tuples up to there come to.
+    Scan,
+    /// All of them in order.
+    Sort,
+}
+
+impl How {
+    /// Every way, as written.
+    pub const ALL: [How; 3] = [How::Reduce { parts: 0 }, How::Scan, How::Sort];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            How::Reduce { .. } => "reduce",
+            How::Scan => "scan",
+            How::Sort => "sort",
+        }
+    }
+
+    /// The way that a word stands for.
+    pub fn from_word(word: &str) -> Option<How> {
+        How::ALL.into_iter().find(|how| how.word() == word)
+    }
+
+    /// Whether every element keeps a tuple.
+    pub fn keeps_extents(self) -> bool {
+        !matches!(self, How::Reduce { .. })
+    }
+
+    /// The bits that tell parts of a reduction apart.
+    pub fn parts(self) -> u32 {
+        match self {
+            How::Reduce { parts } => parts,
+            How::Scan | How::Sort => 0,
+        }
+    }
+}
+
+/// Tuples along a dimension, and what makes one of two of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Combine {
+    /// What is made of them.
+    pub how: How,
+    /// Along which dimension.
+    pub axis: u32,
+    /// The components of the tuples: tiles, and numbers that all elements have.
+    pub args: Vec<Expr>,
+    /// The components of the first of two tuples ([`crate::kernel::ValueDef::Element`]).
+    pub first: Vec<Value>,
+    /// Those of the second.
+    pub second: Vec<Value>,
+    /// Names of what is computed of them ([`crate::kernel::ValueDef::Local`]), each of those in front.
+    pub locals: Vec<Value>,
+    /// The components of what they become; of a sort whether the first stays in front.
+    pub results: Vec<Expr>,
+}

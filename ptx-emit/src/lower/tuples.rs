@@ -1,0 +1,237 @@
+//! Tuples that the program combines along a dimension of register tiles: reduced, scanned, sorted.
+//!
+//! Tuples are combined in the order of their elements' numbers, bit by bit of these, the lowest first, wherever a bit is: of a register's number or a lane's. Where a
+//! thread has several blocks of a row (or of several rows) when lanes combine theirs, lanes share them out: one goes on with the lower blocks, the other with the upper
+//! ones. So each block is combined by one lane, with half as many shuffles, and lanes tell apart what registers did.
+
+use super::dims::Dims;
+use super::joins::By;
+use super::reduce::Subject;
+use super::scope::Scope;
+use super::shuffles::{shuffle, shuffle_by};
+use super::state::{Lower, NO_WHOLE_TILE};
+use super::tile::{Tile, compute_class};
+use crate::inst::Reg;
+use std::collections::BTreeMap;
+use tilec_ir::combine::{Combine, How, component};
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::CopyAttrs;
+use tilec_ir::layout::{Held, ScanBit};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{layout_of_tuples, shape_of_tuples};
+
+/// Tuples by the first register of the block that they are of.
+type Blocks = BTreeMap<usize, Vec<Reg>>;
+
+impl Lower<'_> {
+    /// What tuples come to: a tile for each component.
+    pub(super) fn combined(&mut self, e: Expr, combine: &Combine) -> Result<Vec<Tile>, Reported> {
+        let (Some(layout), Some(shape)) = (layout_of_tuples(self.k, combine), shape_of_tuples(self.k, combine)) else {
+            return Err(self.unsupported(e, "tuples that meet no register tile"));
+        };
+        let dims = Dims::of(&shape);
+        let (axis, parts) = (combine.axis as usize, combine.how.parts());
+        let held = Held::of(&layout, dims.extents()).filter(|_| layout.out_bits() == dims.iter().sum());
+        let Some(held) = held else { return Err(self.unsupported(e, NO_WHOLE_TILE)) };
+        let (steps, to) = match (layout.scan(&shape, axis, parts), layout.combined(&shape, axis, combine.how)) {
+            (Ok(steps), Ok(to)) => (steps, to),
+            (Err(why), _) | (_, Err(why)) if combine.how.keeps_extents() => return Err(self.no_scan(e, why)),
+            (Err(why), _) | (_, Err(why)) => return Err(self.no_reduction(e, combine.axis, why)),
+        };
+        let all: Vec<usize> = (0..1usize << layout.value_bits()).filter(|&v| held.has(v)).collect();
+        let subject = Subject { layout, shape, elem: Elem::F32 };
+        let xs = self.components(e, combine, &subject, &all)?;
+        let Subject { layout, mut shape, .. } = subject;
+        let by = By::Program(combine);
+        let found: Vec<(usize, Vec<Reg>)> = match combine.how {
+            How::Scan => self.scanned(xs, by, &steps, None)?.into_iter().collect(),
+            How::Sort => self.sorted(xs, combine, &steps)?.into_iter().collect(),
+            How::Reduce { .. } => {
+                let reduction = layout.reduction(&shape, axis, parts).expect("bug: what is scanned is reduced");
+                let blocks = self.reduced_tuples(xs, by, steps, layout.value_bits())?;
+                let firsts = reduction.members.iter().map(|members| members.first());
+                let at = |(i, first): (usize, Option<&usize>)| Some((i, blocks[first?].clone()));
+                firsts.enumerate().filter_map(at).collect()
+            }
+        };
+        if !combine.how.keeps_extents() {
+            shape[axis] = 1 << parts.count_ones();
+        }
+        let mut tiles = Vec::new();
+        for (i, &v) in combine.first.iter().enumerate() {
+            let ElemRef::Known(elem) = component(self.k, v) else { return Err(self.unsupported(e, "this type")) };
+            let Some(tile) = self.new_tile(elem, to.clone(), Dims::of(&shape), true) else {
+                return Err(self.unsupported(e, "register tiles of this element type"));
+            };
+            let values: Vec<(usize, Reg)> = found.iter().map(|(v, regs)| (*v, regs[i])).collect();
+            self.set_computed(e, &tile, &values)?;
+            tiles.push(tile);
+        }
+        Ok(tiles)
+    }
+
+    /// The tuples of a thread's elements.
+    fn components(&mut self, e: Expr, combine: &Combine, subject: &Subject, all: &[usize]) -> Result<Blocks, Reported> {
+        let scope = Scope { layout: subject.layout.clone(), dim_bits: Dims::of(&subject.shape) };
+        let mut found: Blocks = all.iter().map(|&v| (v, Vec::new())).collect();
+        for (&arg, &v) in combine.args.iter().zip(&combine.first) {
+            let mut operands = self.operands(arg, &scope, &CopyAttrs::default(), None)?;
+            if operands.reads_memory() {
+                let what = "tuples that are combined as they are read of memory; copy the window to a register tile";
+                return Err(self.unsupported(e, what));
+            }
+            self.begin_group(&mut operands, 0, all)?;
+            let ElemRef::Known(elem) = component(self.k, v) else { return Err(self.unsupported(e, "this type")) };
+            let xs = self.eval(arg, &operands, all, compute_class(elem))?;
+            found.values_mut().zip(xs).for_each(|(tuple, x)| tuple.push(x));
+        }
+        Ok(found)
+    }
+
+    /// What the tuples of each row come to, by the first register that has elements of it.
+    fn reduced_tuples(
+        &mut self,
+        mut blocks: Blocks,
+        by: By<'_>,
+        mut steps: Vec<ScanBit>,
+        value_bits: u32,
+    ) -> Result<Blocks, Reported> {
+        // Which lane bit tells apart blocks of one row, or of different ones, that a bit of a register's number did.
+        let mut shared: Vec<(usize, u32)> = Vec::new();
+        for i in 0..steps.len() {
+            match steps[i] {
+                ScanBit::Register(bit) => blocks = self.in_thread(blocks, by, 1 << bit)?,
+                ScanBit::Lane(lane) => match half_of(&blocks, &steps[i + 1..], value_bits) {
+                    Some(bit) => {
+                        blocks = self.shared_out(blocks, by, (1 << bit, lane))?;
+                        match steps[i + 1..].iter().position(|&s| s == ScanBit::Register(bit)) {
+                            Some(at) => steps[i + 1 + at] = ScanBit::Lane(lane),
+                            None => shared.push((1 << bit, lane)),
+                        }
+                    }
+                    None => {
+                        for tuple in blocks.values_mut() {
+                            let other = self.other(tuple, lane);
+                            let upper = self.has_lane_bit(lane);
+                            let (a, b) = self.in_order(upper, tuple, &other);
+                            *tuple = self.two(by, &a, &b)?;
+                        }
+                    }
+                },
+            }
+        }
+        for (bit, lane) in shared.into_iter().rev() {
+            let mut both = Blocks::new();
+            for (block, own) in blocks {
+                let other = self.other(&own, lane);
+                let upper = self.has_lane_bit(lane);
+                let (a, b) = self.in_order(upper, &own, &other);
+                both.extend([(block, a), (block | bit, b)]);
+            }
+            blocks = both;
+        }
+        Ok(blocks)
+    }
+
+    /// Blocks that differ in a bit of a register's number, combined.
+    fn in_thread(&mut self, blocks: Blocks, by: By<'_>, bit: usize) -> Result<Blocks, Reported> {
+        let mut next = Blocks::new();
+        for (&block, lower) in blocks.iter().filter(|&(block, _)| block & bit == 0) {
+            let both = match blocks.get(&(block | bit)) {
+                Some(upper) => self.two(by, lower, upper)?,
+                None => lower.clone(),
+            };
+            next.insert(block, both);
+        }
+        Ok(next)
+    }
+
+    /// Blocks of two lanes combined, of which one goes on with those whose registers do not have the bit, and the other with those that do.
+    fn shared_out(&mut self, blocks: Blocks, by: By<'_>, (bit, lane): (usize, u32)) -> Result<Blocks, Reported> {
+        let upper = self.has_lane_bit(lane);
+        let mut next = Blocks::new();
+        for (&block, low) in blocks.iter().filter(|&(block, _)| block & bit == 0) {
+            let high = &blocks[&(block | bit)];
+            let (given, kept) = self.in_order(upper, high, low);
+            let taken = self.other(&given, lane);
+            let (a, b) = self.in_order(upper, &kept, &taken);
+            next.insert(block, self.two(by, &a, &b)?);
+        }
+        Ok(next)
+    }
+
+    /// Sorts the tuples of each row.
+    fn sorted(&mut self, mut xs: Blocks, combine: &Combine, steps: &[ScanBit]) -> Result<Blocks, Reported> {
+        for mask in tilec_ir::combine::exchanges(steps.len() as u32) {
+            let (mut registers, mut lanes) = (0usize, 0u32);
+            for (_, step) in steps.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
+                match *step {
+                    ScanBit::Register(bit) => registers |= 1 << bit,
+                    ScanBit::Lane(lane) => lanes |= 1 << lane,
+                }
+            }
+            let top = steps[mask.ilog2() as usize];
+            let mut next = Blocks::new();
+            for (&v, own) in &xs {
+                let is_upper = matches!(top, ScanBit::Register(bit) if v >> bit & 1 == 1);
+                if lanes == 0 {
+                    if !is_upper {
+                        let other = &xs[&(v ^ registers)];
+                        let stays = self.stays(combine, own, other)?;
+                        let (a, b) = self.in_order_unless(stays, own, other);
+                        next.extend([(v, a), (v ^ registers, b)]);
+                    }
+                    continue;
+                }
+                let there = &xs[&(v ^ registers)];
+                let mut other = Vec::new();
+                for &x in there {
+                    let class = self.emit.func.regs[x];
+                    other.push(shuffle_by(self, x, class, lanes));
+                }
+                let mine = match top {
+                    ScanBit::Register(_) if is_upper => {
+                        let stays = self.stays(combine, &other, own)?;
+                        self.either(stays, own, &other)
+                    }
+                    ScanBit::Register(_) => {
+                        let stays = self.stays(combine, own, &other)?;
+                        self.either(stays, own, &other)
+                    }
+                    ScanBit::Lane(lane) => {
+                        let upper = self.has_lane_bit(lane);
+                        let (a, b) = self.in_order(upper, own, &other);
+                        let stays = self.stays(combine, &a, &b)?;
+                        self.either(stays, own, &other)
+                    }
+                };
+                next.insert(v, mine);
+            }
+            xs = next;
+        }
+        Ok(xs)
+    }
+
+    /// What another lane has.
+    fn other(&mut self, tuple: &[Reg], lane: u32) -> Vec<Reg> {
+        tuple.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect()
+    }
+
+    /// Each component of the first tuple where the condition holds, else that of the second.
+    fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
+        a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
+    }
+
+    /// The first tuple and the second where the condition holds, else the other way round.
+    fn in_order_unless(&mut self, stays: Reg, a: &[Reg], b: &[Reg]) -> (Vec<Reg>, Vec<Reg>) {
+        (self.either(stays, a, b), self.either(stays, b, a))
+    }
+}
+
+/// A bit of registers' numbers in which all blocks that a thread has come in pairs: one that is combined later, or that tells rows apart.
+fn half_of(blocks: &Blocks, later: &[ScanBit], value_bits: u32) -> Option<u32> {
+    let paired = |bit: &u32| blocks.len() > 1 && blocks.keys().all(|block| blocks.contains_key(&(block ^ 1 << bit)));
+    let register = |s: &ScanBit| if let ScanBit::Register(bit) = s { Some(*bit) } else { None };
+    later.iter().rev().filter_map(register).find(paired).or_else(|| (0..value_bits).rev().find(paired))
+}

@@ -103,8 +103,8 @@ pub(crate) struct Run {
     /// How to launch PTX: what --emit launch writes, or a shorter form by hand (docs/launch-contract.md)
     #[arg(long, value_name = "FILE.json")]
     pub(crate) launch: Option<PathBuf>,
-    /// Elements of a tensor: raw little-endian bytes in row-major order; otherwise they are made up
-    #[arg(long = "in", value_name = "NAME=FILE", value_parser = binding)]
+    /// Elements of a tensor: raw little-endian bytes in row-major order, or numbers (offsets=[0,37,150]); otherwise they are made up
+    #[arg(long = "in", value_name = "NAME=FILE|[..]", value_parser = binding)]
     pub(crate) inputs: Vec<(String, String)>,
     /// Where to write the elements of a tensor after the run, in the same form
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = binding)]

@@ -232,10 +232,21 @@ fn aliases(pairs: &[(String, String)]) -> Result<Aliases, Failure> {
     Ok(aliases)
 }
 
-/// The files of `--in`.
+/// The files of `--in`, and the numbers that stand there.
 fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Failure> {
     let mut inputs = BTreeMap::new();
     for (name, file) in files {
+        if file.starts_with('[') {
+            let numbers: Vec<Number> = serde_json::from_str(file).map_err(|e| {
+                Failure::Usage(format!(
+                    "`--in {name}={file}` is no list of numbers ({e}); `--in {name}=[0,37,150]` is one, `./[..` a file"
+                ))
+            })?;
+            if inputs.insert(name.clone(), Elements::Numbers(numbers)).is_some() {
+                return Err(Failure::Usage(format!("`--in {name}=..` is given twice")));
+            }
+            continue;
+        }
         // What cannot be read is said before anything is compiled; a folder, too, can be opened.
         std::fs::metadata(file)
             .and_then(|m| if m.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(()) })

@@ -1,15 +1,20 @@
-//! Elements of tensors that are given: raw bytes in row-major order of the index, without gaps.
+//! Elements of tensors that are given: raw bytes, or numbers, in row-major order of the index, without gaps.
 
+use crate::contract::encode::{encode_number, set_word};
+use crate::contract::number::Number;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use tilec_ir::types::Elem;
 
 /// Where the elements of a tensor come from.
 #[derive(Clone, Debug)]
 pub enum Elements {
     /// These bytes.
     Bytes(Vec<u8>),
+    /// These numbers.
+    Numbers(Vec<Number>),
     /// A file, which is read once the tensor is known, if it has the tensor's size.
     File(PathBuf),
 }
@@ -19,16 +24,27 @@ pub enum Elements {
 pub(super) enum NoElements {
     /// There are so many bytes (in words), which are not those of the tensor.
     Size(String),
+    /// There are so many numbers, which are not those of the tensor.
+    Count(usize),
     /// The file cannot be read.
     Unreadable(PathBuf, io::Error),
 }
 
 impl Elements {
-    /// The `expected` bytes of a tensor. Of a file of another size nothing is read; of a pipe, whose size nobody knows, one byte more.
-    pub(super) fn read(&self, expected: u64) -> Result<Cow<'_, [u8]>, NoElements> {
+    /// The elements of a tensor of so many. Of a file of another size nothing is read; of a pipe, whose size nobody knows, one byte more.
+    pub(super) fn read(&self, elem: Elem, count: u64) -> Result<Cow<'_, [u8]>, NoElements> {
+        let expected = elem.bytes_of(count);
         let path = match self {
             Elements::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(expected) => return Ok(Cow::Borrowed(bytes)),
             Elements::Bytes(bytes) => return Err(NoElements::Size(bytes.len().to_string())),
+            Elements::Numbers(numbers) if u64::try_from(numbers.len()) == Ok(count) => {
+                let mut bytes = vec![0; usize::try_from(expected).expect("as many numbers are in memory")];
+                for (at, &number) in numbers.iter().enumerate() {
+                    set_word(elem, &mut bytes, at, encode_number(elem, number));
+                }
+                return Ok(Cow::Owned(bytes));
+            }
+            Elements::Numbers(numbers) => return Err(NoElements::Count(numbers.len())),
             Elements::File(path) => path,
         };
         let unreadable = |e| NoElements::Unreadable(path.clone(), e);
@@ -58,13 +74,16 @@ mod tests {
         // As many bytes as no machine reads here; none of them takes room.
         file.set_len(1 << 40).expect("sparse");
         let started = std::time::Instant::now();
-        let why = Elements::File(path.clone()).read(16).expect_err("too large");
+        let why = Elements::File(path.clone()).read(Elem::I32, 4).expect_err("too large");
         assert!(matches!(&why, NoElements::Size(n) if *n == (1u64 << 40).to_string()), "{why:?}");
         assert!(started.elapsed().as_secs() < 5);
         file.set_len(16).expect("cut");
-        assert_eq!(Elements::File(path.clone()).read(16).expect("fits").len(), 16);
+        assert_eq!(Elements::File(path.clone()).read(Elem::I32, 4).expect("fits").len(), 16);
         std::fs::remove_file(&path).expect("removed");
-        assert!(matches!(Elements::File(path).read(16), Err(NoElements::Unreadable(..))));
-        assert!(matches!(Elements::Bytes(vec![0; 3]).read(2), Err(NoElements::Size(n)) if n == "3"));
+        assert!(matches!(Elements::File(path).read(Elem::I32, 4), Err(NoElements::Unreadable(..))));
+        let numbers = Elements::Numbers(vec![Number::Int(-3), Number::Int(300), Number::Float(2.0)]);
+        assert_eq!(numbers.read(Elem::I16, 3).expect("three").as_ref(), [253, 255, 44, 1, 2, 0]);
+        assert!(matches!(numbers.read(Elem::I16, 4), Err(NoElements::Count(3))));
+        assert!(matches!(Elements::Bytes(vec![0; 3]).read(Elem::I16, 1), Err(NoElements::Size(n)) if n == "3"));
     }
 }

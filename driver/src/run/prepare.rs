@@ -116,11 +116,13 @@ pub(crate) fn contents(
         let made = match options.inputs.get(&t.name) {
             Some(given) => {
                 let expected = t.elem.bytes_of(t.count());
-                let packed = given.read(expected).map_err(|why| match why {
+                let packed = given.read(t.elem, t.count()).map_err(|why| match why {
                     NoElements::Size(bytes) => {
                         error(format!("the file for `{}` has {bytes} bytes, expected {expected}", t.name))
                             .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape)))
                     }
+                    NoElements::Count(n) => error(format!("`{}` is given {n} numbers, expected {}", t.name, t.count()))
+                        .with_note(format!("`{}` is {} [{}]", t.name, t.elem.name(), t.grouped(&t.shape))),
                     NoElements::Unreadable(path, e) => {
                         let message = format!("cannot read `{}`: {e}", path.display());
                         Diagnostic::error(codes::NOT_READABLE, Span::default(), message)

@@ -128,8 +128,8 @@ pub(crate) fn most_of_warpgroups(k: &Kernel, groups: u64) -> u64 {
     tiles(k).iter().map(at).max().unwrap_or(0)
 }
 
-/// The same within these statements and what is inside them.
-pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: u64) -> u64 {
+/// The same within these statements and what is inside them. `groups`: how many warpgroups share a tile.
+pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: impl Fn(&Tile) -> u64) -> u64 {
     let mut order = Order::default();
     order.walk(k, k.body);
     let mut inside = vec![false; order.stmts.len()];
@@ -137,7 +137,7 @@ pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: u64) -> u64 {
         let end = order.loops.iter().find(|l| l.0 == at).map_or(at + 1, |l| l.1);
         inside[at..end].fill(true);
     }
-    let of = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.of_warpgroups(groups)).sum::<u64>();
+    let of = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.of_warpgroups(groups(t))).sum::<u64>();
     tiles(k).iter().zip(inside).filter(|(_, inside)| *inside).map(|(tiles, _)| of(tiles)).max().unwrap_or(0)
 }
 

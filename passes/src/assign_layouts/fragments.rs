@@ -78,7 +78,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
-    let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| of_warp_tile(k, acc, mma, warp));
+    let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| of_warp_tile(k, acc, mma, warp, 1));
     // There may be no warp tile where all layouts are written.
     let (sums, fragment) = layouts.map_or((None, None), |(sums, fragment)| (Some(sums), fragment));
     let mut met = false;
@@ -93,8 +93,14 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
 }
 
 /// The layouts of an accumulator of warpgroups, and of the instruction's A if that is in registers. `warp`: log2 extents of what a warpgroup computes along the
-/// instruction's rows and columns, at most the accumulator's.
-fn of_warp_tile(k: &Kernel, acc: Value, mma: &Mma, warp: [u32; 2]) -> Option<(RegLayout, Option<RegLayout>)> {
+/// instruction's rows and columns, at most the accumulator's. `repeats`: how many warpgroups compute the same.
+fn of_warp_tile(
+    k: &Kernel,
+    acc: Value,
+    mma: &Mma,
+    warp: [u32; 2],
+    repeats: u64,
+) -> Option<(RegLayout, Option<RegLayout>)> {
     let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let row = mma.atom?.row();
     let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
@@ -110,20 +116,22 @@ fn of_warp_tile(k: &Kernel, acc: Value, mma: &Mma, warp: [u32; 2]) -> Option<(Re
     }
     let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
     let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
-    let warps = side_by_side(extents, warp);
+    let mut warps = side_by_side(extents, warp);
+    warps.resize(warps.len() + extent_bits(repeats) as usize, None);
     let product = Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
     Some((product.accumulator(&types.c)?, product.operand(row.a.first()?, true)))
 }
 
-/// The layouts of an accumulator of which a warpgroup computes `tile`, and of the instruction's A if that is in registers.
+/// The layouts of an accumulator of which a warpgroup computes `tile`, as `repeats` of them do, and of the instruction's A if that is in registers.
 pub(crate) fn warpgroup_layouts(
     k: &Kernel,
     acc: Value,
     mma: &Mma,
     tile: (u64, u64),
+    repeats: u64,
 ) -> Option<(RegLayout, Option<RegLayout>)> {
     let (wm, wn) = (extent_bits(tile.0), extent_bits(tile.1));
-    of_warp_tile(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] })
+    of_warp_tile(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] }, repeats)
 }
 
 /// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the

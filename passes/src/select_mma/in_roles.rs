@@ -259,12 +259,12 @@ fn decide(
     let (fixed, block, written) = (mma.swap || mma.atom.is_some(), (bm, bn, depth), mma.atom.is_some());
     let wanted = Wanted { atom, way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
     let mut short = None;
-    for shared in Shared::all(true).filter(|s| s.groups == parts) {
+    for shared in Shared::all(true).filter(|s| s.groups == parts && !s.beside) {
         match wanted.tiled(k, shared) {
             Ok(Tiled { tile, way, .. }) => {
                 let operands = if way.registers { "one operand in registers" } else { "shared memory" };
                 let why = if way.swap { ", transposed" } else { "" }.to_owned();
-                return Ok(Decided { product, atom, way, shape, tile, operands, why });
+                return Ok(Decided { product, atom, way, shape, tile, repeats: 1, operands, why });
             }
             Err(NoTile::Instruction { wanted, has }) => short = short.or(Some((wanted, has))),
             Err(NoTile::Shape | NoTile::Deep { .. }) => {}

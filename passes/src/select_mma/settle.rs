@@ -25,6 +25,8 @@ pub(super) struct Decided {
     pub(super) shape: (u64, u64),
     /// What a warpgroup computes of it.
     pub(super) tile: (u64, u64),
+    /// How many warpgroups compute the same.
+    pub(super) repeats: u64,
     /// Where its operands are, and why it is computed transposed, in words.
     pub(super) operands: &'static str,
     pub(super) why: String,
@@ -59,7 +61,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         }
         let span = k.stmt_spans[s];
         let decided = Mma { atom: Some(p.atom), swap: p.way.swap, ..mma };
-        if cut(scheduled, p.shape) != p.tile && !own_layout(k, &p, &decided) {
+        if (cut(scheduled, p.shape) != p.tile || p.repeats > 1) && !own_layout(k, &p, &decided) {
             let ((m, n), (wm, wn)) = (p.shape, p.tile);
             let message = format!(
                 "products of these roles share their accumulators out differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
@@ -70,8 +72,9 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
             );
         }
         if mma.atom.is_none() {
+            let each = if p.repeats > 1 { ", each of which computes all" } else { "" };
             let (Decided { operands, why, .. }, (wm, wn), name) = (&p, p.tile, p.atom.row().name);
-            cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} of a warpgroup of 128 threads{why}"));
+            cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} of a warpgroup of 128 threads{why}{each}"));
         }
         k.exprs[src] = ExprData::Mma(decided);
     }
@@ -82,7 +85,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
 /// `false`: another layout of these is decided.
 fn own_layout(k: &mut Kernel, p: &Decided, decided: &Mma) -> bool {
     let StmtData::Assign { dst, .. } = k.stmts[p.product.s] else { unreachable!("a product is assigned") };
-    let Some((sums, fragment)) = warpgroup_layouts(k, dst, decided, p.tile) else { return false };
+    let Some((sums, fragment)) = warpgroup_layouts(k, dst, decided, p.tile, p.repeats) else { return false };
     if let Some(tile) = k.tile_ty_mut(dst) {
         tile.reg_layout.get_or_insert(sums);
     }

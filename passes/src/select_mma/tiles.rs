@@ -131,6 +131,9 @@ pub(crate) struct Shared {
     turned: bool,
     /// Of tiles that are reduced several warps have elements along what is reduced, and exchange them first (`assign-layouts`).
     pub(crate) exchanged: bool,
+    /// Each has all rows, and a share of the columns: of few rows and many columns a thread would else have no registers for the sums. What is reduced along the
+    /// columns all of them compute, so that nothing goes from one to the other.
+    pub(crate) beside: bool,
 }
 
 /// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
@@ -142,13 +145,21 @@ impl Shared {
     /// iteration with two, 644 and 380 with one.
     pub(crate) fn all(several: bool) -> impl Iterator<Item = Shared> {
         let ways = move |exchanged| {
-            let of = move |(turned, groups)| Shared { groups, turned, exchanged };
+            let of = move |(turned, groups)| Shared { groups, turned, exchanged, beside: false };
             let turns = [false, true];
             let one = turns.into_iter().flat_map(|turned| GROUPS.map(|groups| (turned, groups)));
             let more = GROUPS.into_iter().flat_map(move |groups| turns.map(|turned| (turned, groups)));
             one.filter(move |_| !several).chain(more.filter(move |_| several)).map(of)
         };
-        [false, true].into_iter().flat_map(ways)
+        let beside = |&groups: &u64| groups > 1 && groups.is_power_of_two();
+        let beside = GROUPS.into_iter().filter(beside).filter(move |_| several);
+        let beside = beside.map(|groups| Shared { groups, turned: false, exchanged: false, beside: true });
+        [false, true].into_iter().flat_map(ways).chain(beside)
+    }
+
+    /// Of how many warpgroups each part of a product is, of which each computes `tile`.
+    pub(crate) fn repeats(&self, (bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
+        self.groups / (bm / wm * (bn / wn)).max(1)
     }
 }
 
@@ -180,13 +191,14 @@ impl Wanted<'_> {
 
     /// The same where warpgroups share all products in this way.
     pub(crate) fn tiled(&self, k: &Kernel, shared: Shared) -> Result<Tiled, NoTile> {
-        let (bm, bn, depth) = self.block;
+        let depth = self.block.2;
         if let Some(most) = self.promoted.filter(|&most| depth > most) {
             return Err(NoTile::Deep { depth, most });
         }
         let way = self.way(shared).ok_or(NoTile::Shape)?;
-        let tile = self.tile(shared.groups, way.swap).expect("what fits is a tile");
-        if let (Err((wanted, has)), false) = (warpgroup::assembles(k, (bm, bn), tile, way, self.acc), self.written) {
+        let tile = self.tile(shared, way.swap).expect("what fits is a tile");
+        if let (Err((wanted, has)), false) = (warpgroup::assembles(k, shared.groups, tile, way, self.acc), self.written)
+        {
             return Err(NoTile::Instruction { wanted, has });
         }
         let sums = self.sums();
@@ -202,24 +214,29 @@ impl Wanted<'_> {
     fn way(&self, shared: Shared) -> Option<Way> {
         let ways =
             [Some(self.way.swap), (shared.turned && !self.fixed && !self.way.registers).then_some(!self.way.swap)];
-        let fits = |&swap: &bool| self.fits(shared.groups, swap, if shared.exchanged { &[] } else { self.reduced });
+        let fits = |&swap: &bool| self.fits(shared, swap, if shared.exchanged { &[] } else { self.reduced });
         ways.into_iter().flatten().find(fits).map(|swap| Way { swap, ..self.way })
     }
 
-    /// What each of so many warpgroups computes: as scheduled, else a share of the instruction's rows; `None`: they do not share it out.
-    fn tile(&self, groups: u64, swap: bool) -> Option<(u64, u64)> {
-        let (bm, bn, _) = self.block;
-        let share = if swap { (bm, bn / groups) } else { (bm / groups, bn) };
+    /// What each warpgroup computes: as scheduled, else a share of the instruction's rows, or of its columns; `None`: they do not share it out.
+    fn tile(&self, shared: Shared, swap: bool) -> Option<(u64, u64)> {
+        let ((bm, bn, _), groups) = (self.block, shared.groups);
+        let all = shared.beside && !self.reduced.is_empty();
+        let share = match swap ^ shared.beside {
+            _ if all => (bm, bn),
+            true => (bm, bn / groups),
+            false => (bm / groups, bn),
+        };
         let tile = self.scheduled.unwrap_or(share);
         let divides = tile.0 > 0 && tile.1 > 0 && bm.is_multiple_of(tile.0) && bn.is_multiple_of(tile.1);
-        (divides && bm / tile.0 * (bn / tile.1) == groups).then_some(tile)
+        (divides && bm / tile.0 * (bn / tile.1) == if all { 1 } else { groups }).then_some(tile)
     }
 
     /// Whether so many warpgroups compute it, each its tile: an instruction has 64 rows, and a thread registers for sums, and for an operand that comes from them.
     /// `reduced`: dimensions along which a warp has all elements, those of a row of the instruction.
-    fn fits(&self, groups: u64, swap: bool, reduced: &[usize]) -> bool {
+    fn fits(&self, shared: Shared, swap: bool, reduced: &[usize]) -> bool {
         let (bm, bn, depth) = self.block;
-        let Some((wm, wn)) = self.tile(groups, swap) else { return false };
+        let Some((wm, wn)) = self.tile(shared, swap) else { return false };
         let whole_rows = reduced.iter().all(|&d| d == usize::from(!swap));
         let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
         let (own_rows, own_cols) = if swap { (wn, wm) } else { (wm, wn) };
@@ -229,7 +246,7 @@ impl Wanted<'_> {
             (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS);
         let steps = depth.is_multiple_of(1 << self.atom.row().log2_shape.2);
         // Those that fill the slots need a place in the block, too.
-        let place = groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
+        let place = shared.groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
         let way = Way { swap, ..self.way };
         let registers = warpgroup::tiles_of(self.atom, ((wm, wn), depth), way, (self.acc, self.sums()));
         whole_rows && whole && steps && place && is_rows(rows) && warpgroup::works(self.atom, (wm, wn), swap, registers)

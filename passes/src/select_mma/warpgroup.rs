@@ -75,7 +75,12 @@ pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Wa
 
 /// Warps of a block whose warpgroups compute `wm x wn` each.
 fn warps((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u32 {
-    let warps = (bm / wm.max(1) * (bn / wn.max(1))).saturating_mul(u64::from(WARPGROUP));
+    warps_of(bm / wm.max(1) * (bn / wn.max(1)))
+}
+
+/// Warps of so many warpgroups.
+fn warps_of(groups: u64) -> u32 {
+    let warps = groups.saturating_mul(u64::from(WARPGROUP));
     u32::try_from(warps).unwrap_or(MAX_THREADS).min(MAX_THREADS / WARP)
 }
 
@@ -91,17 +96,11 @@ const LEFT: u64 = 4;
 
 /// That a thread of a block starts with the registers of an instruction: that it is given more later does not count. `Err`: what is wanted, and what
 /// it starts with.
-pub(crate) fn assembles(
-    k: &Kernel,
-    block: (u64, u64),
-    tile: (u64, u64),
-    way: Way,
-    acc: Elem,
-) -> Result<(), (u64, u64)> {
+pub(crate) fn assembles(k: &Kernel, groups: u64, tile: (u64, u64), way: Way, acc: Elem) -> Result<(), (u64, u64)> {
     let cols = if way.swap { tile.0 } else { tile.1 };
     let sums = acc.bytes_of(ROWS * cols) / u64::from(WARPGROUP * WARP) / 4;
     let wanted = sums + INSTRUCTION + if way.registers { LEFT } else { 0 };
-    let has = u64::try_from(share(k, warps(block, tile))).unwrap_or(0);
+    let has = u64::try_from(share(k, warps_of(groups))).unwrap_or(0);
     if wanted <= has { Ok(()) } else { Err((wanted, has)) }
 }
 

@@ -58,14 +58,18 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
             wanted.tiled(k, shared).map(|tiled| (wanted, site, tiled)).map_err(|why| (wanted, site, why))
         });
         let refused = match tiled.collect::<Result<Vec<_>, _>>() {
-            Ok(found) => match room(k, sites, shared.groups) {
-                Ok(()) => {
-                    let decided =
-                        found.into_iter().map(|(wanted, site, tiled)| site.decided(k, wanted, tiled.way, tiled.tile));
-                    return Ok((decided.collect(), shared.groups));
+            Ok(found) => {
+                match room(k, sites, shared, &found.iter().map(|(.., tiled)| tiled.tile).collect::<Vec<_>>()) {
+                    Ok(()) => {
+                        let decided = found.into_iter().map(|(wanted, site, tiled)| {
+                            let repeats = shared.repeats(site.shape, tiled.tile);
+                            site.decided(k, wanted, (tiled.way, tiled.tile), repeats)
+                        });
+                        return Ok((decided.collect(), shared.groups));
+                    }
+                    Err(refused) => refused.or_at(span),
                 }
-                Err(refused) => refused.or_at(span),
-            },
+            }
             Err((wanted, site, why)) => no_tile(wanted, why).or_at(k.stmt_spans[site.product.s]),
         };
         first.get_or_insert(refused);
@@ -108,7 +112,7 @@ fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> 
 
 impl Site {
     /// With what was found, in words.
-    fn decided(&self, k: &Kernel, wanted: &Wanted<'_>, way: Way, tile: (u64, u64)) -> Decided {
+    fn decided(&self, k: &Kernel, wanted: &Wanted<'_>, (way, tile): (Way, (u64, u64)), repeats: u64) -> Decided {
         let why = match (self.load, way.swap) {
             (Some(load), swap) => {
                 let name = &k.values[load.buffer].name;
@@ -123,7 +127,7 @@ impl Site {
         };
         let computed = way.registers && self.load.is_none();
         let operands = if computed { "one operand in registers" } else { "shared memory" };
-        Decided { product: self.product, atom: self.atom, way, shape: self.shape, tile, operands, why }
+        Decided { product: self.product, atom: self.atom, way, shape: self.shape, tile, repeats, operands, why }
     }
 }
 
@@ -155,13 +159,21 @@ fn no_tile(wanted: &Wanted<'_>, why: NoTile) -> Refused {
 
 /// Whether a thread of so many warpgroups has registers for the tiles that live at the same time, where products are computed. What holds nothing but sums would hold
 /// them by other instructions, too.
-fn room(k: &Kernel, sites: &[Site], groups: u64) -> Result<(), Refused> {
+fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Result<(), Refused> {
     let around = |s: &Site| {
         let mut path = path_to(k, s.product.s).into_iter().rev().map(|(block, index)| k.blocks[block][index]);
         path.find(|&s| matches!(k.stmts[s], StmtData::For { unroll: false, .. })).unwrap_or(s.product.s)
     };
     let places: Vec<Stmt> = sites.iter().map(around).collect();
-    let held = live::most_within(k, &places, groups);
+    let groups = shared.groups;
+    // What is no part of a product that is shared out each warpgroup has all of.
+    let split = |tile: &live::Tile| {
+        sites
+            .iter()
+            .zip(tiles)
+            .any(|(site, &own)| tile.shape == [site.shape.0, site.shape.1] && shared.repeats(site.shape, own) == 1)
+    };
+    let held = live::most_within(k, &places, |tile| if shared.beside && !split(tile) { 1 } else { groups });
     let warps = u32::try_from(groups).expect("a few warpgroups") * WARPGROUP;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let plain = sites.iter().all(|s| s.parts.is_none() && s.registers.is_none());

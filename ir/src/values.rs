@@ -196,14 +196,16 @@ impl Writer<'_> {
         }
     }
 
-    /// Comparisons of an index with a number are of indices.
+    /// Comparisons of an index with a number are of indices, and so are those of elements that do not change: whoever needs to know can read them.
     fn condition(&mut self, e: Expr) {
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else { return };
         match (op.domain(), &args[..]) {
             (Domain::Logic, _) => args.into_iter().for_each(|arg| self.condition(arg)),
             (Domain::Compare, &[a, b]) => {
                 let index = |this: &Self, e| type_of(this.k, e) == Ok(Type::Index) && this.k.as_int(e).is_none();
-                if [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b)) {
+                let mixed = [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b));
+                let settled = |e| self.k.as_int(e).is_some() || self.is_settled(e);
+                if mixed || settled(a) && settled(b) && [a, b].into_iter().any(|e| self.is_settled(e)) {
                     [a, b].into_iter().for_each(|e| self.index(e));
                 } else {
                     [a, b].into_iter().for_each(|e| self.element(e));
@@ -262,6 +264,11 @@ impl Writer<'_> {
     fn is_of_elements(&self, e: Expr) -> bool {
         let computed = matches!(&self.k.exprs[e], ExprData::Op { op, .. } if matches!(op.domain(), Domain::Numeric | Domain::Integer));
         computed && matches!(type_of(self.k, e), Ok(Type::View(_)))
+    }
+
+    /// Whether `e` is, or is computed of, elements in memory that do not change. (What has a type of its own may wrap around, as an index does not.)
+    fn is_settled(&self, e: Expr) -> bool {
+        self.is_number(e) && matches!(type_of(self.k, e), Ok(Type::View(_))) && is_constant(self.k, e)
     }
 
     /// Has `e`, which is `index(arg)`, be of what does not change.

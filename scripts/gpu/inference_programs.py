@@ -100,7 +100,7 @@ def make_masked(torch: Any, dtype: Any, case: Case) -> Job:
     y, rows = torch.empty(e, r, n, device="cuda", dtype=dtype), normal(torch, dtype, sum(counts), k)
     dense = torch.empty(sum(counts), n, device="cuda", dtype=dtype)
     tensors = {"X": x, "W": w, "counts": torch.tensor(counts, dtype=torch.int32, device="cuda"), "Y": y}
-    return Job(tensors, "Y", {}, others={"dense": lambda: torch.matmul(rows, w[0], out=dense)})
+    return Job(tensors, "Y", {"E": e, "R": r}, others={"dense": lambda: torch.matmul(rows, w[0], out=dense)})
 
 
 def check_masked(torch: Any, job: Job, case: Case, elem: str) -> float:
@@ -148,14 +148,14 @@ def check_varlen(torch: Any, job: Job, case: Case, elem: str) -> float:
     return worst
 
 
-def splits(case: Case, groups: int, per_sm: int, tile: int) -> int:
+def splits(case: Case, groups: int, per_sm: int, tile: int, most: int = 64) -> int:
     """Into how many parts keys are divided: the fewest rounds of blocks, each of which begins and ends with an idle pipeline."""
     room, tiles = SMS * per_sm, -(-case["L"] // tile)
 
     def cost(s: int) -> float:
         return -(-groups * s // room) * (-(-tiles // s) + 4) + s / 16
 
-    return min(range(1, 65), key=cost)
+    return min(range(1, most + 1), key=cost)
 
 
 def cache(torch: Any, case: Case, how: str) -> tuple[Any, Any, int, list[int]]:
@@ -213,7 +213,9 @@ def make_mla(torch: Any, dtype: Any, case: Case) -> Job:
     k = normal(torch, dtype, count, 64, 576)
     spoil(k, table, numbers)
     q = normal(torch, dtype, z, h, 576)
-    s = case.get("S") or splits(case, z * -(-h // 16), 2, 16)
+    # Heads of a block, blocks of a multiprocessor, and keys of a tile: as `define_mla` says.
+    heads, per_sm, tile = (64, 1, 64) if h > 16 else (16, 2, 16)
+    s = case.get("S") or splits(case, z * -(-h // heads), per_sm, tile, 128)
     tensors = {"Q": q, "K": k, "page_table": table, "lengths": lens, "O": torch.empty(z, h, 512, device="cuda", dtype=dtype)}
     job = Job(tensors, "O", {"S": s}, {"scale_log2": math.log2(math.e) / math.sqrt(576)})
     return with_copy(torch, job, bytes_of_mla(case))
@@ -261,6 +263,10 @@ def define_attention(case: Case) -> str:
     return f"D={case['D']},G={case['G']},CAUSAL={case['causal']},BQ={bq},BKV=128"
 
 
+def define_mla(case: Case) -> str:
+    return "PARTS=128,BH=64,BKV=64,STAGES=2" if case["H"] > 16 else "PARTS=128"
+
+
 KINDS: Mapping[str, Kind] = {
     "grouped": Kind(
         "examples/moe_grouped.tile",
@@ -285,6 +291,6 @@ KINDS: Mapping[str, Kind] = {
     "mla": Kind(
         "examples/mla_decode.tile",
         tuple(f"Z={z},H={h},L={n},how={how}" for z, h, n, how in [(16, 16, 2048, "even"), (32, 16, 4096, "even"), (64, 16, 4096, "random"), (128, 16, 4096, "even"), (1, 16, 65536, "even"), (64, 32, 4096, "even"), (64, 128, 4096, "even")]),
-        lambda case: "", make_mla, check_mla, bytes_of_mla, bytes_of_mla,
+        define_mla, make_mla, check_mla, bytes_of_mla, bytes_of_mla,
     ),
 }  # fmt: skip

@@ -140,12 +140,12 @@ def plane(bench: "Bench", case: Case) -> Job:
 
 def space(bench: "Bench", case: Case) -> Job:
     weights = [-6.0, 1.0, 0.0, 0.0] if case.get("POINTS") == 7 else [-128.0, 14.0, 3.0, 1.0]
-    return neighbours(bench, case, (case["D"], case["M"], case["N"]), weights, 1.0)
+    return neighbours(bench, case, (case["Z"], case["M"], case["N"]), weights, 1.0)
 
 
 KINDS = {
     "syrk": Kind(
-        "examples/syrk.tile", ("M=2048,K=2048", "M=4096,K=4096", "M=8192,K=1024", "M=8192,K=8192"), "", syrk,
+        "examples/syrk.tile", ("M=2048,K=2048", "M=4096,K=4096", "M=8192,K=1024", "M=8192,K=8192"), "WM=64,WN=128", syrk,
         lambda c, _: c["M"] * (c["M"] + 1) * c["K"], lambda c, b: b * c["M"] * c["K"] + 4 * c["M"] ** 2,
     ),
     "trmm": Kind(
@@ -161,8 +161,8 @@ KINDS = {
         lambda c, b: 2 * b * c["M"] * c["N"], lambda c, b: 2 * b * c["M"] * c["N"], memory=True,
     ),
     "stencil3d": Kind(
-        "examples/stencil3d.tile", ("D=256,M=256,N=256,POINTS=7", "D=512,M=512,N=512,POINTS=7", "D=256,M=256,N=256,POINTS=27", "D=512,M=512,N=512,POINTS=27"), "", space,
-        lambda c, b: 2 * b * c["D"] * c["M"] * c["N"], lambda c, b: 2 * b * c["D"] * c["M"] * c["N"], memory=True,
+        "examples/stencil3d.tile", ("Z=256,M=256,N=256,POINTS=7", "Z=512,M=512,N=512,POINTS=7", "Z=256,M=256,N=256,POINTS=27", "Z=512,M=512,N=512,POINTS=27"), "", space,
+        lambda c, b: 2 * b * c["Z"] * c["M"] * c["N"], lambda c, b: 2 * b * c["Z"] * c["M"] * c["N"], memory=True,
     ),
 }  # fmt: skip
 

@@ -45,6 +45,16 @@ pub(crate) fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
         .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
 }
 
+/// The window of a register tile that `e` is; `None` if it is all of one.
+pub(crate) fn register_window(k: &Kernel, e: Expr) -> Option<ResolvedView> {
+    let has_ranges = |e: Expr| matches!(&k.exprs[e], ExprData::View(view) if !view.ranges.is_empty());
+    let is_window = match k.exprs[e] {
+        ExprData::Transpose(arg) => has_ranges(arg),
+        _ => has_ranges(e),
+    };
+    resolve_view(k, e).filter(|view| is_window && matches!(k.values[view.base].def, ValueDef::Var(_)))
+}
+
 /// The views of global and shared memory in an expression.
 pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
     match resolve_view(k, e) {

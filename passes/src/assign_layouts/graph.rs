@@ -8,10 +8,9 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
 
-use super::windows;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
-use crate::analysis::views::{accessed_views, copy_shape, memory_views};
+use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_window};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
@@ -298,7 +297,7 @@ impl Builder<'_> {
         let from = resolve_view(self.k, src).filter(|v| v.space(self.k).is_memory());
         if let Some(to) = crate::analysis::views::plain_var(self.k, dst) {
             let Some(to) = self.of_tile(to) else { return };
-            if let Some(view) = windows::window(self.k, src).filter(|view| !view.transposed) {
+            if let Some(view) = register_window(self.k, src).filter(|view| !view.transposed) {
                 self.window(s, &view, to);
             } else if let Some(view) = from {
                 let shape = self.graph.nodes[to].shape.clone();
@@ -316,7 +315,7 @@ impl Builder<'_> {
         if to.space(self.k).is_memory() && (from.is_some() || !self.has_operands(src)) {
             return self.between_memories(s, src, dst);
         }
-        if let (Some(view), Some(v)) = (windows::window(self.k, dst), crate::analysis::views::plain_var(self.k, src)) {
+        if let (Some(view), Some(v)) = (register_window(self.k, dst), crate::analysis::views::plain_var(self.k, src)) {
             if let Some(part) = self.of_tile(v) {
                 self.window(s, &view, part);
             }

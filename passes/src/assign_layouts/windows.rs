@@ -19,7 +19,7 @@ use super::log2_shape;
 use super::own::tile;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, mentions, path_to, place_of};
-use crate::analysis::views::{copy_shape, goes_to_registers, plain_var};
+use crate::analysis::views::{copy_shape, goes_to_registers, plain_var, register_window as window};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{OfKernel, int};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -31,16 +31,6 @@ use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_
 const MOST_PLACES: usize = 1 << 12;
 /// Bits of a register.
 const WORD: u32 = 32;
-
-/// The window of a register tile that `e` is; `None` if it is all of one.
-pub(super) fn window(k: &Kernel, e: Expr) -> Option<ResolvedView> {
-    let has_ranges = |e: Expr| matches!(&k.exprs[e], ExprData::View(view) if !view.ranges.is_empty());
-    let is_window = match k.exprs[e] {
-        ExprData::Transpose(arg) => has_ranges(arg),
-        _ => has_ranges(e),
-    };
-    resolve_view(k, e).filter(|view| is_window && matches!(k.values[view.base].def, ValueDef::Var(_)))
-}
 
 /// Where a window that stands in `s` can begin, in all iterations of the unrolled loops around it; `None`: that is not known.
 pub(super) fn places(k: &Kernel, s: Stmt, view: &ResolvedView) -> Option<Vec<Vec<u64>>> {

@@ -35,6 +35,11 @@ struct Parts {
     carried: Vec<Carried>,
 }
 
+/// The bits of a window's column-major index that are of dimension `w`.
+fn along(window: &[u32], w: usize) -> u64 {
+    ((1u64 << window[w]) - 1) << window[..w].iter().sum::<u32>()
+}
+
 impl Lower<'_> {
     /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
     pub(super) fn channel_op(
@@ -179,7 +184,6 @@ impl Lower<'_> {
         let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
         // Window coordinates to byte offsets, as one linear map over the window's column-major index.
         let size = elem.size();
-        let total: u32 = window.iter().sum();
         let kept = view.kept();
         let panels = Panels::of(&smem, elem.size());
         let bits_along = |d: usize| kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
@@ -188,21 +192,13 @@ impl Lower<'_> {
             aligned.push(self.starts_aligned(dim, bits_along(d))?);
         }
         let is_carried = |d: usize| !aligned[d];
-        let coordinate = |index: u64, w: usize| {
-            let shift: u32 = window[..w].iter().sum();
-            index >> shift & ((1u64 << window[w]) - 1)
-        };
         // Along dimensions whose coordinates are added up the window's bits have no places of their own.
-        let fixed = (0..window.len()).filter(|&w| !is_carried(kept[w])).fold(0u64, |mask, w| {
-            let shift: u32 = window[..w].iter().sum();
-            mask | ((1u64 << window[w]) - 1) << shift
-        });
+        let fixed = (0..window.len()).filter(|&w| !is_carried(kept[w])).fold(0u64, |mask, w| mask | along(window, w));
         let place = |index: u64| place_of(&smem, index & fixed, window, &kept);
         let thread_places: Vec<u64> = (0..layout.thread_bits()).map(|i| place(layout.thread_col(i))).collect();
         let value_places: Vec<u64> = (0..layout.value_bits()).map(|i| place(layout.value_col(i))).collect();
         let to_bytes = |places: &[u64]| places.iter().map(|&p| size.byte_with(p)).collect::<Vec<u64>>();
         let (thread_cols, value_cols) = (to_bytes(&thread_places), to_bytes(&value_places));
-        debug_assert!(total < 64);
         let tid = self.tid();
         let shared = u64::from(size.whole_bytes().is_none());
         let odd = |places: &[u64]| places.iter().map(|p| p & shared).collect::<Vec<u64>>();
@@ -227,11 +223,9 @@ impl Lower<'_> {
             match start.as_const() {
                 _ if is_carried(d) => {
                     let w = kept.iter().position(|&k| k == d).expect("a single index is a multiple of one");
-                    let along = |columns: &[u64]| columns.iter().map(|&c| coordinate(c, w)).collect::<Vec<u64>>();
-                    let (places, thread) = (places(0), self.linear_map(tid, &along(layout.thread().cols())));
-                    parts.reach |= to_bytes(&places).iter().fold(0, |a, c| a | c);
-                    let value_cols = along(layout.value().cols());
-                    parts.carried.push(Carried { start, thread, value_cols, places });
+                    let carried = self.carried(start, layout, (window, w), places(0));
+                    parts.reach |= to_bytes(&carried.places).iter().fold(0, |a, c| a | c);
+                    parts.carried.push(carried);
                 }
                 Some(start) => {
                     parts.base ^= size.byte_with(at(start as u64));
@@ -276,6 +270,15 @@ impl Lower<'_> {
             carried,
             added: Vec::new(),
         })
+    }
+
+    /// Dimension `w` of a window, along which it starts at no multiple of its extent.
+    fn carried(&mut self, start: Int, layout: &RegLayout, (window, w): (&[u32], usize), places: Vec<u64>) -> Carried {
+        let (mask, shift) = (along(window, w), window[..w].iter().sum::<u32>());
+        let of = |columns: &[u64]| columns.iter().map(|&c| (c & mask) >> shift).collect::<Vec<u64>>();
+        let tid = self.tid();
+        let thread = self.linear_map(tid, &of(layout.thread().cols()));
+        Carried { start, thread, value_cols: of(layout.value().cols()), places }
     }
 
     /// Adds what the start of a window contributes, whose bits have these places.

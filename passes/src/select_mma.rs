@@ -21,6 +21,7 @@
 
 pub(crate) mod atoms;
 mod factors;
+mod fed;
 mod from_registers;
 mod in_roles;
 mod lost;
@@ -76,11 +77,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if none.is_some() || !products(k) {
         pad::extents(k, cx, pad::Windows::Whole);
     }
-    if let Some(refused) = none {
+    if let Some(refused) = &none {
         lost::refuse_odd_extents(k, cx, &refused.why)?;
     }
     let cut = sliced::cut(k, cx)?;
     let mut given = Given { cut, shares: Shares::default() };
+    if none.is_some() {
+        fed::select(k, cx, &mut given.shares)?;
+    }
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };

@@ -178,10 +178,17 @@ fn reads_shared(k: &Kernel, s: Stmt) -> bool {
     matches!(k.stmts[s], StmtData::Copy { src, .. } if base(k, src).is_some_and(|v| is_shared(k, v)))
 }
 
-/// The operand in registers of a product, of the tiles that an iteration copies to; `Err`: some are for something else, or depend on what another iteration left.
+/// The operand in registers of a product, of the tiles that an iteration copies to; `Err`: some are for something else, or depend on what another iteration left. Of two
+/// operands it is the one that is computed; the other one is loaded directly in front of the product.
 fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Result<Option<Load>, ()> {
-    let (Some(&(first, _)), Some(&(_, tile))) = (loads.first(), loads.last()) else { return Ok(None) };
     let reads = |v: Value| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
+    let own = match loads {
+        [own @ .., (_, computed), (s, v)] if reads(*computed) && reads(*v) && reads_shared(k, *s) => {
+            &loads[..=own.len()]
+        }
+        _ => loads,
+    };
+    let (Some(&(first, _)), Some(&(_, tile))) = (own.first(), own.last()) else { return Ok(None) };
     let mut before: Vec<Value> = Vec::new();
     for &(s, v) in loads {
         let StmtData::Copy { src, .. } = k.stmts[s] else { unreachable!("a tile is copied to") };
@@ -203,7 +210,7 @@ fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Resul
         }
         before.push(v);
     }
-    before.pop();
+    before.truncate(own.len() - 1);
     if !reads(tile) || before.iter().any(|&v| reads(v)) {
         return Err(());
     }

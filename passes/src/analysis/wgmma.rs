@@ -18,6 +18,11 @@ pub(crate) fn is_product(k: &Kernel, s: Stmt) -> bool {
     matches!(k.exprs[src], ExprData::Mma(m) if m.atom.is_some_and(|a| a.row().asynchronous()))
 }
 
+/// Whether some product of a kernel is a wgmma.
+pub(crate) fn multiplies(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| is_product(k, s))
+}
+
 /// Whether a wgmma reads a buffer, by themselves or from registers that are copied from it.
 pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| {

@@ -6,6 +6,8 @@
 //! construction. Warps that share a reduction take a part of it each: the highest bits along the reduction, and the first
 //! dimension of the accumulator, which has a sum for each. The verifier proves it again from the layouts alone.
 
+mod along;
+
 use super::{in_windows, log2_shape};
 use crate::Cx;
 use crate::analysis::order::smem_window_dim;
@@ -30,7 +32,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             met |= of_warpgroups(k, dst, &mma);
             continue;
         }
-        let Some(product) = Product::new(k, cx, dst, &mma) else {
+        let Some(mut product) = Product::new(k, cx, dst, &mma) else {
             return Err(cx.report(
                 Diagnostic::error(
                     codes::MMA_FORM,
@@ -58,6 +60,14 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let (a_frag, b_frag) =
             (product.variant(k, row.a, product.instr_a()), product.variant(k, row.b, product.instr_b()));
+        if cx.enabled {
+            let operand = |((tile, k_dim), fragment, side): ((Value, usize), &'static Fragment, usize)| {
+                along::Operand { tile, k_dim, fragment, lines: product.lines(side) }
+            };
+            let operands = [(product.instr_a(), a_frag, 0), (product.instr_b(), b_frag, 1)].map(operand);
+            let bits = (row.log2_shape.2, product.k_bits.saturating_sub(product.slice_bits));
+            product.run = along::run(k, operands, bits, &|tile| source_contiguous(k, tile));
+        }
         let layouts = [
             (dst, product.accumulator(&types.c)),
             (product.instr_a().0, product.operand(a_frag, true)),
@@ -118,7 +128,18 @@ fn of_warp_tile(
     let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
     let mut warps = side_by_side(extents, warp);
     warps.resize(warps.len() + extent_bits(repeats) as usize, None);
-    let product = Product { row, swap: mma.swap, a: acc, b: acc, c_bits: [m, n], k_bits, slice_bits: 0, places, warps };
+    let product = Product {
+        row,
+        swap: mma.swap,
+        a: acc,
+        b: acc,
+        c_bits: [m, n],
+        k_bits,
+        slice_bits: 0,
+        places,
+        run: None,
+        warps,
+    };
     Some((product.accumulator(&types.c)?, product.operand(row.a.first()?, true)))
 }
 
@@ -175,6 +196,8 @@ struct Product {
     slice_bits: u32,
     /// Tile bit of each atom coordinate bit, and of each repetition, along rows and columns.
     places: [Places; 2],
+    /// Log2 of the neighbours along the reduction that a lane holds, where that is not as the instruction counts.
+    run: Option<u32>,
     /// Which part of the accumulator each warp has.
     warps: Warps,
 }
@@ -251,6 +274,7 @@ impl Product {
             k_bits,
             slice_bits,
             places: [Places::default(), Places::default()],
+            run: None,
             warps: Vec::new(),
         };
         let inputs = Inputs { a: elem_of(k, product.instr_a().0)?, b: elem_of(k, product.instr_b().0)? };
@@ -316,6 +340,13 @@ impl Product {
         if self.swap { (self.a, 1) } else { (self.b, 0) }
     }
 
+    /// Rows (0) or columns of the accumulator of which a lane holds operands.
+    fn lines(&self, side: usize) -> u64 {
+        let (m, n, _) = self.row.log2_shape;
+        // Eight lanes have one each.
+        1 << ([m, n][side].saturating_sub(3) + self.places[side].repeat.len() as u32)
+    }
+
     /// The variant of an operand that matches how its source lies in memory: elements contiguous along the reduction
     /// come as value bits along the reduction.
     fn variant(&self, k: &Kernel, variants: &'static [Fragment], (tile, k_dim): (Value, usize)) -> &'static Fragment {
@@ -361,13 +392,15 @@ impl Product {
         // Column-major: dimension 0 first. The reduction is dimension `k_dim` of the tile.
         let k_column = |i: u32| if k_dim == 0 { 1u64 << i } else { 1 << (outer_bits + i) };
         let o_column = |p: u32| if k_dim == 0 { 1u64 << (self.k_bits + p) } else { 1 << p };
+        let (_, _, atom_k) = self.row.log2_shape;
+        let k_slice = self.k_bits.saturating_sub(self.slice_bits);
+        let steps = along::places(fragment, self.run, atom_k, k_slice);
+        let k_column = |i: u32| k_column(steps.get(i as usize).copied().unwrap_or(i));
         let column = |bit: &Bit| match *bit {
             Bit::M(i) | Bit::N(i) => o_column(self.places[side].atom[usize::from(i)]),
             Bit::K(i) => k_column(u32::from(i)),
             Bit::Same => 0,
         };
-        let (_, _, atom_k) = self.row.log2_shape;
-        let k_slice = self.k_bits.saturating_sub(self.slice_bits);
         let k_repeat = (atom_k..k_slice).map(k_column);
         let o_repeat: Vec<u64> = self.places[side].repeat.iter().map(|&p| o_column(p)).collect();
         let mut value: Vec<u64> = fragment.value.iter().map(column).collect();
@@ -427,7 +460,8 @@ pub(crate) fn accumulator_layout(
     let mut shared = side_by_side(extents, warp);
     shared.resize(shared.len().max(extent_bits(warps) as usize), None);
     let places = places_of(row, warp, run, false);
-    let product = Product { row, swap, a: acc, b: acc, c_bits, k_bits: 0, slice_bits, places, warps: shared };
+    let product =
+        Product { row, swap, a: acc, b: acc, c_bits, k_bits: 0, slice_bits, places, run: None, warps: shared };
     let inputs = if swap { Inputs { a: inputs.b, b: inputs.a } } else { inputs };
     let types = row.types_for(inputs, elem_of(k, acc)?)?;
     product.accumulator(&types.c)

@@ -55,7 +55,8 @@ impl Setting<'_> {
         let fixed = fixed.saturating_add(self.computed(&shapes));
         let ping_pong = self.warpgroups.is_some() && self.ping_pong(env);
         let across = parts.iter().any(|p| p.across);
-        let cluster = match shapes.first().filter(|_| self.warpgroups.is_some()) {
+        let fed = self.warpgroups.is_some() && shapes.iter().any(|shape| !shape.atom.row().asynchronous());
+        let cluster = match shapes.first().filter(|_| self.warpgroups.is_some() && !fed) {
             Some(shape) => self.cluster(env, shape, across),
             None => [1, 1],
         };
@@ -69,6 +70,7 @@ impl Setting<'_> {
             offloaded: false,
             stream_k: if ping_pong { Some(false) } else { self.stream_k },
             ping_pong,
+            fed,
             cluster,
             resident: 1,
             parts,

@@ -70,6 +70,8 @@ pub(super) struct Cost {
     pub(super) stream_k: Option<bool>,
     /// Two warpgroups take tiles in turns.
     pub(super) ping_pong: bool,
+    /// Producer warps bring what warps multiply.
+    pub(super) fed: bool,
     /// Blocks of a cluster along rows and columns of tiles.
     pub(super) cluster: [i64; 2],
     /// Blocks that are resident on a multiprocessor.
@@ -113,6 +115,7 @@ impl Cost {
             offloaded: false,
             stream_k: Some(false),
             ping_pong: false,
+            fed: false,
             cluster: [1, 1],
             resident,
             parts,

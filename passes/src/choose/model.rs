@@ -14,6 +14,7 @@
 //!
 //! Products of warpgroups, in kernels with roles, have a model of their own ([`warpgroups`]).
 
+mod fed;
 pub(super) mod launch;
 pub(super) mod scheduled;
 pub(crate) mod sharing;
@@ -113,6 +114,9 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
 pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     if cost.atom.is_some_and(|a| a.row().asynchronous()) {
         return warpgroups::time(card, &warpgroups::FITTED, cost, launch);
+    }
+    if cost.fed {
+        return fed::time(card, cost, launch);
     }
     let sms = f64::from(card.sms);
     let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.inputs.a == Elem::F64);

@@ -28,6 +28,9 @@ const LOADED: f64 = 30.0;
 /// Clocks that a warpgroup takes to compute an operand in registers, beside [`CONVERTED`]. Products of the others do not hide them (H200, `examples/gemm_w4a16.tile`: a step
 /// of two warpgroups takes 450 to 590 clocks more than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
+/// Instructions of an element that a warp converts in pairs for its product (W4A16 in bf16: three of the pair take it out of its word and one scales it, and a group's
+/// numbers take one).
+const FED: f64 = 2.6;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 pub(super) const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.
@@ -145,6 +148,13 @@ impl Setting<'_> {
             return;
         }
         part.product += clocks;
+        if self.warpgroups.is_some() {
+            // Warps beside one another along the other operand convert the same.
+            let (rows, cols) = (shape.rows as f64, shape.cols as f64);
+            let all = [rows * cols / wn, rows * cols / wm];
+            let converted = all.into_iter().zip(&product.operands).filter(|(_, o)| o.computed);
+            part.issued += converted.map(|(extent, _)| extent * depth).sum::<f64>() / lanes * FED;
+        }
         part.scalar |= !row.tensor_core;
         part.single |= !(shape.depth / shape.groups / slice(product, shape)).is_multiple_of(2);
         if row.tensor_core {

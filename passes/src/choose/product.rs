@@ -3,6 +3,9 @@
 use super::illegal::Illegal;
 use super::setting::Setting;
 use super::work::{Env, Product};
+use crate::registers::beside::ADDRESSES;
+use crate::roles::consumer_registers;
+use crate::select_mma::atoms::transposed;
 use crate::select_mma::sliced::least_depth;
 use crate::select_mma::tiles::{NoTile, Owners, Tiled, Unfit, Wanted};
 use crate::select_mma::warpgroup::{self, Way};
@@ -17,6 +20,9 @@ const THREE: u64 = 88;
 /// Elements of a warpgroup's tile at most where a product is turned round to fit few rows: of 176x128 the assembler (ptxas 13) spills 224 bytes, of
 /// 160x128 32, of 144x128 and 240x64 none.
 const TURNED: u64 = 144 * 128;
+
+/// Rows that a warp multiplies at most with what it converts, where that is chosen.
+const FED_ROWS: u64 = 16;
 
 /// What a product is asked to be.
 struct Extents {
@@ -64,7 +70,10 @@ impl Setting<'_> {
         }
         let wanted = Extents { rows, cols, depth, groups };
         match self.warpgroups {
-            Some(way) => self.of_warpgroups(env, product, way, wanted, threads),
+            Some(way) => match self.of_warpgroups(env, product, way, &wanted, threads) {
+                Err(Illegal::WarpTile) if is_converted(product) => self.of_fed_warps(env, product, &wanted, threads),
+                found => found,
+            },
             None => self.of_warps(env, product, wanted, threads),
         }
     }
@@ -109,7 +118,7 @@ impl Setting<'_> {
         env: &Env,
         product: &Product,
         way: Way,
-        Extents { rows, cols, depth, groups }: Extents,
+        &Extents { rows, cols, depth, groups }: &Extents,
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
         let atom = warpgroup::atom(self.target, (product.inputs, product.acc)).ok_or(Illegal::Atom)?;
@@ -143,6 +152,44 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, way: tiled.way, sums: tiled.sums })
     }
 
+    /// A product of warps on what producer warps bring (`select_mma::fed`): of tiles that are smaller than a warpgroup's.
+    fn of_fed_warps(
+        &self,
+        env: &Env,
+        product: &Product,
+        &Extents { rows, cols, depth, groups }: &Extents,
+        threads: &mut Option<u64>,
+    ) -> Result<Shape, Illegal> {
+        let warp = self.scheduled(env)?.ok_or(Illegal::WarpTile)?;
+        if groups > 1 || self.ping_pong(env) {
+            return Err(Illegal::WarpTile);
+        }
+        let needed = Owners::Warps { groups }.fit((rows, cols), warp, product.acc.size(), *threads)?;
+        let whole = needed.is_multiple_of(u64::from(WARPGROUP * WARP));
+        if !whole || needed + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS) {
+            return Err(Illegal::Threads);
+        }
+        // Of more rows a step takes twice what the model says (64x8192x8192 of W4A16 on an H100: 38.7 us in tiles of 64x256, 26.2 by warpgroups in tiles of 64x64).
+        let others = if product.operands[1].computed { warp.0 } else { warp.1 };
+        if others > FED_ROWS {
+            return Err(Illegal::Registers);
+        }
+        let types = (product.inputs, product.acc);
+        let best = |tile| best_atom(self.target, self.tensor_cores, types, tile).filter(|atom| atom.row().tensor_core);
+        let tile = (warp.0, warp.1, depth);
+        let atom = best(tile).or_else(|| best(transposed(tile))).ok_or(Illegal::WarpTile)?;
+        // The sums, fragments of both operands, and what one of them is converted from.
+        let bytes =
+            product.acc.bytes_of(warp.0 * warp.1) + product.inputs.size().bytes_of((warp.0 + 2 * warp.1) * depth);
+        let warps = u32::try_from(needed / u64::from(WARP)).map_err(|_| Illegal::Threads)?;
+        let room = u64::try_from(consumer_registers(self.work.k, warps)).unwrap_or(0);
+        if bytes / u64::from(WARP) / 4 + ADDRESSES > room {
+            return Err(Illegal::Registers);
+        }
+        *threads = Some(needed);
+        Ok(Shape { rows, cols, depth, warp, groups, atom, way: PLAIN, sums: 1 })
+    }
+
     /// Leaves out what is legal, and what the model does not time as it was measured.
     fn measured(&self, wanted: &Wanted<'_>, tiled: &Tiled) -> Result<(), Illegal> {
         let (rows, cols, _) = wanted.block;
@@ -165,6 +212,11 @@ impl Setting<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether threads convert an operand of a product that producer warps bring.
+pub(super) fn is_converted(product: &Product) -> bool {
+    product.operands.iter().any(|operand| operand.computed)
 }
 
 /// How deep the fragments of a product are. Operands of scalar multiply-adds are never contiguous along the reduction.

@@ -212,7 +212,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
 }
 
 /// Has the operands of a product that are expressions computed into register tiles, and what they read loaded into others.
-fn computed_operands(k: &mut Kernel, p: &mut Product) {
+pub(super) fn computed_operands(k: &mut Kernel, p: &mut Product) {
     from_registers::name(k, p.s, &mut p.mma);
     k.exprs[p.src] = ExprData::Mma(p.mma);
     operand_loads::write_out(k, &p.mma);
@@ -322,7 +322,7 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
 }
 
 /// Whether a person wrote how threads do a copy.
-fn written(k: &Kernel, fill: Stmt) -> bool {
+pub(super) fn written(k: &Kernel, fill: Stmt) -> bool {
     matches!(&k.stmts[fill], StmtData::Copy { attrs, .. } if *attrs != CopyAttrs::default())
 }
 

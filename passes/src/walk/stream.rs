@@ -43,9 +43,9 @@ use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
-use crate::analysis::reduction;
 use crate::analysis::width::elem_of;
-use crate::choose::sharing::{HANDING, LEAST, MOST, Work, shared};
+use crate::analysis::{reduction, wgmma};
+use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
 use crate::rewrite::{Map, Subst};
 use crate::roles;
 use tilec_ir::bits::Bits;
@@ -67,6 +67,8 @@ pub(super) struct Stream {
     /// Elements of a step, and of the reduction; steps of a stretch at least.
     step: i64,
     least: i64,
+    /// Blocks for which a tile is cut at most.
+    most: i64,
     reduction: Expr,
     acc: Value,
     sums: Value,
@@ -157,9 +159,10 @@ impl Stream {
              {rows} x {cols}, {bytes} bytes of scratch memory"
         );
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
-        let least = (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1);
+        let least = least_steps(k, step);
         let together = rows * cols <= FEW;
-        Stream { begin, stop, peers, step, least, reduction: end, acc, sums, ready, together, span }
+        let most = if wgmma::multiplies(k) { MOST } else { MOST_OF_WARPS };
+        Stream { begin, stop, peers, step, least, most, reduction: end, acc, sums, ready, together, span }
     }
 
     /// The first element of a unit along the reduction, and the one behind its last.
@@ -216,9 +219,10 @@ impl Stream {
             let peer = k.value_ref(peer, span);
             add(k, vec![peer])
         });
-        if self.together {
+        let counts = if self.most > MOST { vec![MOST, self.most] } else { vec![self.most] };
+        for count in counts.into_iter().filter(|_| self.together) {
             let mut peers = Vec::new();
-            for i in 0..MOST - 1 {
+            for i in 0..count - 1 {
                 let mut m = Maker { k, span, stmts: Vec::new() };
                 peers.push(m.op(Op::Add, self.peers, i));
             }
@@ -227,7 +231,7 @@ impl Stream {
             let group = tiles.group(k);
             let mut m = Maker { k, span, stmts: Vec::new() };
             let all = m.op(Op::Sub, group, self.peers);
-            let cond = m.compare(Op::Eq, all, MOST - 1);
+            let cond = m.compare(Op::Eq, all, count - 1);
             add_up = k.stmt(StmtData::If { cond, then, otherwise: Some(otherwise) }, span);
         }
         let whole = [vec![wait, add_up], rest].concat();
@@ -274,7 +278,7 @@ impl Stream {
     /// Blocks that may share a tile.
     fn stretches(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
         let stretches = m.op(Op::Div, steps, self.least);
-        m.op(Op::Min, stretches, MOST)
+        m.op(Op::Min, stretches, self.most)
     }
 
     /// Steps of a tile.
@@ -511,8 +515,16 @@ fn gain(
         blocks: each as f64,
         readers: down.min(across),
     };
-    let card = cx.options.usual_card();
-    Some(shared(card, &work, groups as f64, &HANDING).gains)
+    let (card, groups) = (cx.options.usual_card(), groups as f64);
+    if !wgmma::multiplies(k) {
+        return Some(of_warps(work.steps, least_steps(k, found.step) as f64, groups / work.tiles, None) > 1.0);
+    }
+    Some(shared(card, &work, groups, &HANDING).gains)
+}
+
+/// Steps of a stretch at least.
+fn least_steps(k: &Kernel, step: i64) -> i64 {
+    (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1)
 }
 
 /// What an element of the operands takes.

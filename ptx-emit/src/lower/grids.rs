@@ -2,6 +2,8 @@
 
 use super::state::Lower;
 use crate::ops::Op as P;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{ExprData, StmtData};
 
 impl Lower<'_> {
     /// Waits for the grids in front of this one, behind what needs no global memory and in front of everything that does. Roles wait by themselves.
@@ -9,6 +11,27 @@ impl Lower<'_> {
         if self.overlaps() && !self.waits_in_roles() {
             self.wait_for_grids();
         }
+    }
+
+    /// Has a role wait in front of its first statement that is more than a name for an index made of sizes: dealing out the work hides behind the grid in front.
+    pub(super) fn wait_in_front_of(&mut self, s: Stmt) {
+        let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.is_of_sizes(init));
+        if !of_sizes {
+            self.wait_in_role();
+        }
+    }
+
+    /// Waits, if a role has begun and not waited yet.
+    pub(super) fn wait_in_role(&mut self) {
+        if std::mem::take(&mut self.follows) {
+            self.wait_for_grids();
+        }
+    }
+
+    /// Whether an expression reads no memory.
+    fn is_of_sizes(&self, e: Expr) -> bool {
+        let read = matches!(self.k.exprs[e], ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. });
+        !read && self.k.children(e).into_iter().all(|child| self.is_of_sizes(child))
     }
 
     /// Waits for the grids in front of this one, and lets the next one begin. Not before: blocks of a third grid would gather on the multiprocessors

@@ -12,7 +12,7 @@ use super::operands::{Operands, repeated_elements};
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::Tile;
-use super::unpack::more;
+use super::unpack::{Word, more};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
@@ -103,6 +103,8 @@ struct Pairs<'a> {
     converted: BTreeMap<Value, Tile>,
     /// Numbers that are subtracted from elements of four bits, and what is added to the bits of these.
     less: BTreeMap<Reg, Reg>,
+    /// Registers of elements of four bits, as their halves of bytes are taken out of them.
+    words: BTreeMap<Reg, Word>,
     /// What is the same for several pairs, by the elements of its tile.
     repeated: BTreeMap<(Value, [usize; 2]), Reg>,
 }
@@ -125,6 +127,7 @@ impl Lower<'_> {
             operands: &operands,
             converted: BTreeMap::new(),
             less: BTreeMap::new(),
+            words: BTreeMap::new(),
             repeated: BTreeMap::new(),
         };
         let mut found = Vec::new();
@@ -142,7 +145,7 @@ impl Lower<'_> {
         match self.k.exprs[e].clone() {
             ExprData::Cast { arg, .. } => self.two_of(arg, at, pairs),
             ExprData::Op { op: Op::Sub, args }
-                if let Some(tile) = self.tile_of_bytes(args[0], pairs)
+                if let Some(tile) = self.tile_of_halves(args[0], pairs)
                     && let Some(Exact::Whole(least, most)) = exact(self.k, args[1], pairs.elem)
                     && [least, most].iter().all(|z| (z + more(tile.elem, pairs.elem)).abs() <= limit(pairs.elem)) =>
             {
@@ -152,7 +155,16 @@ impl Lower<'_> {
                     None => self.less(&tile, numbers, pairs.elem),
                 };
                 pairs.less.insert(numbers, less);
-                Ok(self.byte_less(&tile, at[0] / 2, (pairs.elem, less)))
+                if tile.per_register == 2 {
+                    return Ok(self.byte_less(&tile, at[0] / 2, (pairs.elem, less)));
+                }
+                let (reg, byte) = (tile.regs[at[0] / tile.per_register], at[0] % tile.per_register / 2);
+                let word = match pairs.words.get(&reg) {
+                    Some(&word) => word,
+                    None => self.word_of_halves(reg, tile.elem, pairs.elem),
+                };
+                pairs.words.insert(reg, word);
+                Ok(self.halves_less(word, byte, (pairs.elem, less)))
             }
             ExprData::Op { op, args } if matches!(op, Op::Add | Op::Sub | Op::Mul) => {
                 let [a, b] = [self.two_of(args[0], at, pairs)?, self.two_of(args[1], at, pairs)?];
@@ -163,13 +175,13 @@ impl Lower<'_> {
         }
     }
 
-    /// A tile of 4-bit elements that an expression is, in bytes and in the layout of the result.
-    fn tile_of_bytes(&self, e: Expr, pairs: &Pairs<'_>) -> Option<Tile> {
+    /// A tile of 4-bit elements that an expression is, two or more to a register and in the layout of the result.
+    fn tile_of_halves(&self, e: Expr, pairs: &Pairs<'_>) -> Option<Tile> {
         match self.k.exprs[e] {
-            ExprData::Cast { arg, .. } => self.tile_of_bytes(arg, pairs),
+            ExprData::Cast { arg, .. } => self.tile_of_halves(arg, pairs),
             _ => {
                 let tile = self.tile_of(e)?;
-                (tile.elem.bits() == 4 && tile.per_register == 2 && tile.layout == pairs.operands.scope.layout)
+                (tile.elem.bits() == 4 && tile.per_register >= 2 && tile.layout == pairs.operands.scope.layout)
                     .then_some(tile)
             }
         }

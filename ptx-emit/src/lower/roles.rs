@@ -145,6 +145,7 @@ impl Lower<'_> {
     /// Ends a role behind its statements.
     pub(super) fn leave_role(&mut self, entered: Entered) {
         let Entered { role, outside, done, outer } = entered;
+        self.wait_in_role();
         if self.is_elected(role) {
             self.drain_multicasts();
         }
@@ -182,9 +183,7 @@ impl Lower<'_> {
             let reg = self.emit.def(Class::Pred, P::AndPred, [own.into(), elected.into()]);
             self.asks = Some(Guard { reg, negated: false });
         }
-        if self.waits_in_roles() {
-            self.wait_for_grids();
-        }
+        self.follows = self.waits_in_roles();
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
             if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {

@@ -74,6 +74,8 @@ pub(crate) struct Lower<'a> {
     pub(super) part: Option<Part>,
     /// Where all threads of a role run: the lane that issues its TMA loads.
     pub(super) asks: Option<crate::inst::Guard>,
+    /// A role has begun and not waited for the grids in front of it yet.
+    pub(super) follows: bool,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
     /// What replicas of a role do in turns.
@@ -146,6 +148,7 @@ impl<'a> Lower<'a> {
             thread_bits: 0,
             part: None,
             asks: None,
+            follows: false,
             maps: Vec::new(),
             turns: BTreeMap::new(),
             unconverted: None,

@@ -27,6 +27,7 @@ impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
         let stmts = self.k.blocks[b].clone();
         for (i, &s) in stmts.iter().enumerate() {
+            self.wait_in_front_of(s);
             self.settle_for(s);
             match self.k.stmts[s] {
                 // The product is told not to add.

@@ -30,6 +30,25 @@ fn back(of: Elem, to: Elem) -> Operand {
     Operand::Imm(half << 16 | half)
 }
 
+/// What is added to the bits of the two halves of a byte of a [`Word`], to have the numbers. In f16 the upper one is divided by 16 first.
+fn back_of_halves(of: Elem, to: Elem) -> Operand {
+    match (to, of) {
+        // -64 and -1024, or -72 and -1032.
+        (Elem::F16, Elem::I4) => Operand::Imm(0xd480_e408),
+        (Elem::F16, _) => Operand::Imm(0xd400_e400),
+        _ => back(of, to),
+    }
+}
+
+/// A register of more than two elements of four bits. Of those with a sign the highest bit is turned over.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Word {
+    /// The elements.
+    word: Reg,
+    /// The same with the upper half of every byte where the lower one was, if the type has no room for it where it is: bf16.
+    upper: Reg,
+}
+
 impl Lower<'_> {
     /// Fills `to` with the elements of `from`, which has the same layout, if they are of four bits and whole registers become whole registers of 16-bit floats.
     pub(super) fn unpacked(&mut self, from: &Tile, to: &Tile) -> bool {
@@ -54,32 +73,52 @@ impl Lower<'_> {
             }
             return true;
         }
+        let less = self.emit.pure(Class::B32, P::MovB32, [back_of_halves(from.elem, to.elem)]);
         for pairs in pairs.chunk_by(|a, b| 2 * a / from.per_register == 2 * b / from.per_register) {
-            let (mut word, offset) = (from.regs[2 * pairs[0] / from.per_register], from.elem == Elem::I4);
-            if offset {
-                word = self.emit.def(Class::B32, P::XorB32, [word.into(), Operand::Imm(0x8888_8888)]);
-            }
-            let upper = match to.elem {
-                Elem::F16 => word,
-                _ => self.emit.def(Class::B32, P::ShrU32, [word.into(), Operand::Imm(4)]),
-            };
+            let word = self.word_of_halves(from.regs[2 * pairs[0] / from.per_register], from.elem, to.elem);
             for &pair in pairs {
-                let byte = pair % (from.per_register / 2);
-                let halves = match to.elem {
-                    Elem::F16 => self.halves_of_byte(word, byte, offset),
-                    _ => self.upper_halves_of_byte(word, upper, byte, offset),
-                };
-                self.mov(to.regs[pair], halves);
+                let numbers = self.halves_less(word, pair % (from.per_register / 2), (to.elem, less));
+                self.mov(to.regs[pair], numbers);
             }
         }
         true
     }
 
-    /// What is added to the bits of two numbers of a tile of bytes of 4-bit elements ([`byte_less`](Lower::byte_less)), to have them less `numbers`: these and [`more`] add up
-    /// to a number of the type.
+    /// What is added to the bits of two numbers of a tile of 4-bit elements ([`byte_less`](Lower::byte_less), [`halves_less`](Lower::halves_less)), to have them less
+    /// `numbers`: these and [`more`] add up to a number of the type.
     pub(super) fn less(&mut self, from: &Tile, numbers: Reg, to: Elem) -> Reg {
-        let negative = self.emit.pure(Class::B32, P::MovB32, [back(from.elem, to)]);
+        let back = if from.per_register == 2 { back(from.elem, to) } else { back_of_halves(from.elem, to) };
+        let negative = self.emit.pure(Class::B32, P::MovB32, [back]);
         self.operation(Op::Sub, to, negative, numbers)
+    }
+
+    /// What pairs of numbers are taken out of.
+    pub(super) fn word_of_halves(&mut self, mut word: Reg, of: Elem, to: Elem) -> Word {
+        if of == Elem::I4 {
+            word = self.emit.def(Class::B32, P::XorB32, [word.into(), Operand::Imm(0x8888_8888)]);
+        }
+        let upper = match to {
+            Elem::F16 => word,
+            _ => self.emit.def(Class::B32, P::ShrU32, [word.into(), Operand::Imm(4)]),
+        };
+        Word { word, upper }
+    }
+
+    /// The two numbers of a byte of a word, whose bits stand below an exponent, and `less`, which takes that away.
+    pub(super) fn halves_less(&mut self, Word { word, upper }: Word, byte: usize, (to, less): (Elem, Reg)) -> Reg {
+        if to == Elem::F16 {
+            let both = selector([byte, 4, byte, 4]);
+            let spread = self.emit.def(Class::B32, P::PrmtB32, [word.into(), Operand::Imm(0x64), both]);
+            let bits = self.emit.def(Class::B32, P::AndB32, [spread.into(), Operand::Imm(0x64f0_640f)]);
+            // 1 / 16 and 1.
+            let scale = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0x2c00_3c00)]);
+            return self.emit.def(Class::B32, P::FmaRnF16x2, [bits.into(), scale.into(), less.into()]);
+        }
+        let both = selector([byte, byte, byte + 4, byte + 4]);
+        let spread = self.emit.def(Class::B32, P::PrmtB32, [word.into(), upper.into(), both]);
+        let operands = vec![spread.into(), Operand::Imm(0x000f_000f), Operand::Imm(0x4300_4300), Operand::Imm(AND_OR)];
+        let bits = self.emit.def(Class::B32, P::Lop3B32, operands);
+        self.operation(Op::Add, to, bits, less)
     }
 
     /// The two numbers of a byte, whose bits stand below an exponent, and `less`, which takes that away.
@@ -147,26 +186,6 @@ impl Lower<'_> {
         let back = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0xc300_c300)]);
         let lower = self.operation(Op::Add, Elem::BF16, lower, back);
         self.operation(Op::Add, Elem::BF16, lower, highest)
-    }
-
-    /// The two numbers of a byte in f16, less 8 if `offset`.
-    fn halves_of_byte(&mut self, word: Reg, byte: usize, offset: bool) -> Reg {
-        let both = selector([byte, 4, byte, 4]);
-        let spread = self.emit.def(Class::B32, P::PrmtB32, [word.into(), Operand::Imm(0x64), both]);
-        let moved = self.emit.def(Class::B32, P::AndB32, [spread.into(), Operand::Imm(0x64f0_640f)]);
-        // 1 / 16 and 1; -64 and -1024, or -72 and -1032.
-        let (scale, back) = (0x2c00_3c00, if offset { 0xd480_e408 } else { 0xd400_e400 });
-        self.fused(P::FmaRnF16x2, moved, scale, back)
-    }
-
-    /// The same in bf16; `upper` is the word less its lowest four bits.
-    fn upper_halves_of_byte(&mut self, word: Reg, upper: Reg, byte: usize, offset: bool) -> Reg {
-        let both = selector([byte, byte, byte + 4, byte + 4]);
-        let spread = self.emit.def(Class::B32, P::PrmtB32, [word.into(), upper.into(), both]);
-        let operands = vec![spread.into(), Operand::Imm(0x000f_000f), Operand::Imm(0x4300_4300), Operand::Imm(AND_OR)];
-        let moved = self.emit.def(Class::B32, P::Lop3B32, operands);
-        // 1; -128, or -136.
-        self.fused(P::FmaRnBf16x2, moved, 0x3f80_3f80, if offset { 0xc308_c308 } else { 0xc300_c300 })
     }
 
     /// `a * b + c` of pairs, of which two are literals.

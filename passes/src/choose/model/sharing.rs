@@ -8,6 +8,19 @@ use crate::choose::cards::Card;
 pub(crate) const LEAST: i64 = 1024;
 /// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
 pub(crate) const MOST: i64 = 4;
+/// The same of products of warps: these have tiles of few rows, so few tiles and short sums.
+pub(crate) const MOST_OF_WARPS: i64 = 2 * MOST;
+
+/// Clocks of a step of products of warps at least, and those for handing on their sums.
+const STEP_OF_WARPS: f64 = 300.0;
+const HANDING_OF_WARPS: f64 = 2600.0;
+
+/// Blocks for which a tile of products of warps is cut, of `places` for each: steps of a stretch are `least` or more. `asked`: whether it is to be; `None`: where it pays.
+pub(crate) fn of_warps(steps: f64, least: f64, places: f64, asked: Option<bool>) -> f64 {
+    let each = places.floor().min((steps / least.max(1.0)).floor()).clamp(1.0, MOST_OF_WARPS as f64);
+    let pays = steps * (1.0 - 1.0 / each) * STEP_OF_WARPS > HANDING_OF_WARPS;
+    if asked.unwrap_or(pays) { each } else { 1.0 }
+}
 
 /// What sharing tiles costs.
 #[derive(Copy, Clone, Debug)]

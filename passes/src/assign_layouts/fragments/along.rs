@@ -1,0 +1,171 @@
+//! In which order the fragments of a product go through its reduction.
+//!
+//! A sum does not depend on the order of what is summed: any assignment of the instruction's reduction bits to those of the tile is right, if it is the same for both
+//! operands. As the instruction counts, a lane holds two neighbours, and then the next two some lanes further on. Of elements that are loaded as they are, `ldmatrix` deals
+//! these out. Threads that convert what they load (weights of four or eight bits) would load a byte from each of many places; where lanes hold longer runs of neighbours, they
+//! load words. The bits of the reduction that tell lanes apart stand above those of a run then:
+//!
+//! ```text
+//! instruction:  value 1 | lanes 2, 4 | value 8 | repeats 16, 32    // of 64 along the reduction, for m16n8k16
+//! runs of 16:   value 1, 2 | repeats 4, 8 | lanes 16, 32
+//! ```
+//!
+//! How long runs are is decided by what loading both operands takes: the instructions, and the cycles of shared memory.
+
+use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::views::{memory_views, plain_var};
+use crate::analysis::width::elem_of;
+use tilec_ir::atoms::{Bit, Fragment};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::types::Elem;
+
+/// Bytes of an access at most.
+const WIDEST: u64 = 16;
+/// Bytes that shared memory moves in a cycle: lanes whose runs go past a line of as many fall on the same banks.
+const LINE: u64 = 128;
+/// Cycles of an instruction beside those of shared memory: a multiprocessor issues four in one.
+const ISSUE: u64 = 4;
+
+/// The reduction bits of the tile, for each of the instruction's (`atom` of them) and each repetition, of `all`. Without a run, or where there are none to move, they are counted alike.
+pub(super) fn places(fragment: &Fragment, run: Option<u32>, atom: u32, all: u32) -> Vec<u32> {
+    let Some(run) = run else { return (0..all).collect() };
+    let lanes = lane_bits(fragment);
+    let own = (0..atom).filter(|i| !lanes.contains(i));
+    // In the order of the tile's bits: a run, lanes, the rest.
+    let mut order: Vec<u32> = own.chain(atom..all).collect();
+    let rest = order.split_off((run as usize).min(order.len()));
+    order.extend(lanes);
+    order.extend(rest);
+    let mut places = vec![0; all as usize];
+    for (place, &bit) in order.iter().enumerate() {
+        places[bit as usize] = place as u32;
+    }
+    places
+}
+
+/// The bits of the instruction's reduction that tell lanes apart.
+fn lane_bits(fragment: &Fragment) -> Vec<u32> {
+    let along = |bit: &Bit| if let Bit::K(i) = *bit { Some(u32::from(i)) } else { None };
+    fragment.lane.iter().filter_map(along).collect()
+}
+
+/// The operand of an instruction.
+pub(super) struct Operand {
+    pub(super) tile: Value,
+    /// Which dimension of the tile is the reduction.
+    pub(super) k_dim: usize,
+    pub(super) fragment: &'static Fragment,
+    /// Rows, or columns, that a lane holds.
+    pub(super) lines: u64,
+}
+
+/// What an operand is loaded from: the elements of a buffer that is contiguous along the reduction or not, and whether threads convert them.
+struct Source {
+    elem: Elem,
+    along: bool,
+    converted: bool,
+}
+
+/// Log2 of the neighbours along the reduction that a lane holds, if loading both operands takes less then than as the instruction counts, `atom` bits at a time of `all`.
+/// `contiguous`: the dimension along which what a tile is filled from lies.
+pub(super) fn run(
+    k: &Kernel,
+    operands: [Operand; 2],
+    (atom, all): (u32, u32),
+    contiguous: &dyn Fn(Value) -> Option<usize>,
+) -> Option<u32> {
+    let lanes = operands.each_ref().map(|o| lane_bits(o.fragment));
+    if lanes[0] != lanes[1] || lanes[0].is_empty() || all < atom {
+        return None;
+    }
+    let lanes = lanes[0].len() as u32;
+    let loads: Vec<(u64, Source)> = operands
+        .iter()
+        .flat_map(|o| sources(k, o, contiguous).into_iter().map(|source| (o.lines << (all - lanes), source)))
+        .collect();
+    if !loads.iter().any(|(_, source)| source.converted) {
+        return None;
+    }
+    let cost = |run: Option<u32>| loads.iter().map(|(n, source)| source.cost(*n, run, lanes)).sum::<u64>();
+    let best = (atom - lanes..=all - lanes).min_by_key(|&run| (cost(Some(run)), run))?;
+    (cost(Some(best)) < cost(None)).then_some(best)
+}
+
+impl Source {
+    /// What it takes to load so many elements a lane, in quarters of a cycle of a multiprocessor. `lanes`: log2 of those that share a row.
+    fn cost(&self, elements: u64, run: Option<u32>, lanes: u32) -> u64 {
+        let size = self.elem.size();
+        let moved = |bytes: u64| {
+            let accesses = size.bytes_of(elements).div_ceil(bytes);
+            // 32 lanes.
+            accesses * ((32 * bytes).div_ceil(LINE) * ISSUE + 1)
+        };
+        match run {
+            // What no thread converts comes by `ldmatrix`.
+            None if !self.converted => moved(WIDEST),
+            _ if !self.along => accesses_of_one(elements),
+            None => moved(size.bytes_of(2).max(1)),
+            Some(run) => {
+                let held = size.bytes_of(1 << run).max(1);
+                let apart = ((held << lanes) / LINE).max(1);
+                let bytes = held.min(WIDEST);
+                let accesses = size.bytes_of(elements).div_ceil(bytes);
+                accesses * ((32 * bytes).div_ceil(LINE) * apart * ISSUE + 1)
+            }
+        }
+    }
+}
+
+/// The same of single elements.
+fn accesses_of_one(elements: u64) -> u64 {
+    elements * (ISSUE + 1)
+}
+
+/// What an operand is loaded from, of the windows that have its extents.
+fn sources(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<usize>) -> Vec<Source> {
+    let own = elem_of(k, operand.tile).map_or(0, Elem::bits);
+    let shape = |v: Value| k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape));
+    let whole = shape(operand.tile);
+    let (mut tiles, mut found) = (vec![operand.tile], Vec::new());
+    let mut done = 0;
+    while let Some(&tile) = tiles.get(done) {
+        done += 1;
+        let along = contiguous(tile) == Some(operand.k_dim);
+        for s in all_stmts(k, k.body) {
+            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+            if plain_var(k, dst) != Some(tile) {
+                continue;
+            }
+            for_each_ref(k, src, &mut |v| {
+                if matches!(k.values[v].def, ValueDef::Var(_)) && shape(v) == whole && !tiles.contains(&v) {
+                    tiles.push(v);
+                }
+            });
+            let elems = memory_views(k, src).into_iter().filter_map(|view| elem_of(k, view.base));
+            found.extend(elems.map(|elem| Source { elem, along, converted: elem.bits() < own }));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::atoms::Atom;
+
+    #[test]
+    fn lanes_stand_above_a_run() {
+        let row = Atom::from_name("m16n8k16").expect("an instruction").row();
+        let b = &row.b[0];
+        assert_eq!(places(b, None, 4, 6), [0, 1, 2, 3, 4, 5]);
+        // Lanes are told apart by bits 1 and 2 of the instruction.
+        assert_eq!(places(b, Some(4), 4, 6), [0, 4, 5, 1, 2, 3]);
+        assert_eq!(places(b, Some(3), 4, 6), [0, 3, 4, 1, 2, 5]);
+        for run in 2..=4 {
+            let mut all = places(&row.a[0], Some(run), 4, 6);
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4, 5]);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The time of products of warps on what producer warps bring: few rows of one operand, and another that is converted in registers.
+//!
+//! A step takes as long as the instructions of its warps, its accesses to shared memory or its tiles' way from the second-level cache; all of it at least as
+//! long as memory needs for the operands. A tile is cut along the reduction for as many blocks as there are multiprocessors for.
+//!
+//! The constants are rounded from W4A16 in bf16 of 8192x8192 and 16384x8192 with 16 rows on an H100: a step takes 1670 clocks with tiles of 16x256 and 901 of 16x128.
+
+use super::launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time};
+use super::sharing::{LEAST, of_warps};
+use crate::choose::cards::Card;
+use crate::choose::cost::Cost;
+
+/// Share of their slots in which schedulers issue instructions of two warps each.
+const ISSUED: f64 = 0.5;
+/// Clocks from one step to the next: waiting for the slot, giving it back.
+const STEP: f64 = 150.0;
+/// Clocks from asking for a tile to its landing.
+const LANDING: f64 = 1000.0;
+/// Share of the memory's bandwidth that is reached.
+const READ: f64 = 0.9;
+/// Seconds of a launch beside its steps, and of handing on sums.
+const LAUNCH: f64 = 3.0e-6;
+const HANDED: f64 = 1.5e-6;
+
+pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
+    let clock = card.clock * 1e9;
+    let tiles: f64 = launch.grid.iter().product();
+    let places = f64::from(card.sms);
+    let (mut products, mut shared, mut l2, mut latency, mut loops, mut ends) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+    let each = blocks_of_a_tile(cost, places / tiles);
+    let port = (card.l2 / (tiles * each).min(places)).min(L2_PORT);
+    for part in &cost.parts {
+        if part.product == 0.0 {
+            ends += part.trips * (part.loads + part.stores) / port;
+            continue;
+        }
+        let warps = cost.block.threads as f64 / 32.0;
+        let multiply = part.product.max(part.issued / SCHEDULERS / (ISSUED * (warps / (2.0 * SCHEDULERS)).min(1.0)));
+        let (read, moved) = (part.shared / SHARED, part.loads / port);
+        let step = (multiply.max(read).max(moved) + STEP).max((LANDING + moved) / part.ahead.max(1.0));
+        products += part.trips * multiply / each;
+        shared += part.trips * read / each;
+        l2 += part.trips * moved / each;
+        latency += part.trips * (step - multiply).max(0.0) / each;
+        loops += part.trips * step / each;
+    }
+    let rounds = (tiles * each / places).ceil();
+    let memory = launch.bytes / (READ * card.dram * 1e9);
+    let handed = if each > 1.0 { HANDED } else { 0.0 };
+    let seconds = LAUNCH + handed + (rounds * loops / clock).max(memory) + rounds * ends / clock;
+    let terms = Terms {
+        products: rounds * products / clock,
+        shared: rounds * shared / clock,
+        l2: rounds * l2 / clock,
+        memory,
+        latency: rounds * latency / clock,
+        barriers: 0.0,
+        ends: rounds * ends / clock + handed,
+        uneven: (rounds - tiles * each / places) * loops / clock,
+    };
+    Time { seconds, terms, blocks: tiles, waves: tiles / places }
+}
+
+/// Blocks that compute a tile together, where there are multiprocessors for so many.
+fn blocks_of_a_tile(cost: &Cost, places: f64) -> f64 {
+    let (Some((rows, cols)), Some(part)) = (cost.tile, cost.parts.iter().find(|p| p.product > 0.0)) else { return 1.0 };
+    // Elements of 16 bits.
+    let row = 2.0 * cost.macs / (part.trips * (rows * cols) as f64).max(1.0);
+    of_warps(part.trips, (LEAST as f64 / row.max(1.0)).floor(), places, cost.stream_k)
+}

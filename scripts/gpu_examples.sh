@@ -56,6 +56,14 @@ for more in "" "-D NCHW=1" "-D SH=2,DW=2" "-D T=f32,BK=16"; do
     check conv $more -D ALIGN_Y=1 B=2 P=7 Q=7 R=3 S=3 C=16 O=40 xb=131072 xh=4096 xw=16
 done
 
+for more in "" "-D T=bf16" "--target sm_80" "--target sm_70"; do
+    check conv2d $more -D SH=2,SW=1 B=2 H=14 W=20 P=7 Q=20 R=3 S=3 C=64 O=136 xb=17920 xh=1280 xw=64
+    check conv2d $more -D ALIGN=1,PH=2 B=3 H=5 W=7 P=7 Q=8 R=3 S=2 C=3 O=19 xb=105 xh=21 xw=3
+    check conv3d $more B=2 D=3 H=5 W=4 Z=3 P=5 Q=4 U=3 R=3 S=3 C=16 O=24 xb=960 xd=320 xh=64 xw=16
+    check conv2d_weight_grad $more B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=64 O=72 xb=4032 xh=576 xw=64
+    check conv2d_data_grad $more B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
+done
+
 for more in "" "-D STRIDE=2,ALIGN=1" "-D DILATION=2,PAD=2,ALIGN=1" "-D T=bf16,PAD=0"; do
     check conv_padded $more B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
     check conv_padded $more --target sm_80 B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
@@ -284,6 +292,10 @@ for target in sm_80 sm_90a; do
         check gemm_gathered --target $target M=$m L=37 N=72 K=136
     done
 done
+check conv2d --target sm_90a -D BK=64,CALIGN=64,SH=2 B=2 H=14 W=20 P=7 Q=20 R=3 S=3 C=64 O=136 xb=17920 xh=1280 xw=64
+check conv3d --target sm_90a -D BK=64,CALIGN=64 B=2 D=3 H=5 W=4 Z=3 P=5 Q=4 U=3 R=3 S=3 C=64 O=24 xb=3840 xd=1280 xh=256 xw=64
+check conv2d_weight_grad --target sm_90a -D BK=64,CALIGN=64 B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=64 O=72 xb=4032 xh=576 xw=64
+check conv2d_data_grad --target sm_90a -D BK=64,OALIGN=64 B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 
 check gemm_explicit M=520 N=264 K=136

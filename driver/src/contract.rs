@@ -18,5 +18,7 @@ pub(crate) mod tests;
 pub(crate) mod version;
 
 pub use file::{Case, ContractError, Dispatch, LaunchFile, Program, SCHEMA_VARIANTS, Temporary, to_json};
-pub use form::{Access, Contract, Dimension, I64, Param, ParamKind, SCHEMA, Scratch, TensorMapParam, TensorParam, U32};
+pub use form::{
+    Access, Contract, Dimension, I64, Im2colParam, Param, ParamKind, SCHEMA, Scratch, TensorMapParam, TensorParam, U32,
+};
 pub(crate) use form::{MAP_ADDRESS_BYTES, MAP_BYTES};

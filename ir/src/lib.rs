@@ -34,6 +34,7 @@ pub mod mechanism;
 pub mod numerics;
 pub mod ops;
 pub mod overlay;
+pub mod padded;
 pub mod parser;
 pub mod partial;
 pub mod placement;

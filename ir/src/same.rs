@@ -137,6 +137,10 @@ impl Pair<'_> {
         check("dimensions that repeat", &a.repeats, &b.repeats)?;
         self.each("shape", &a.shape, &b.shape, Self::exprs)?;
         self.each("leading strides", &a.ld, &b.ld, Self::declarations)?;
+        let strides = |t: &TensorTy| t.padded.iter().map(|p| p.stride).collect::<Vec<_>>();
+        self.each("padded strides", &strides(a), &strides(b), Self::values)?;
+        let bounds = |t: &TensorTy| t.padded.iter().flat_map(|p| [p.extent, p.behind]).collect::<Vec<_>>();
+        self.each("padding", &bounds(a), &bounds(b), Self::exprs)?;
         check("array of pointers", &a.pointers, &b.pointers)?;
         check("scratch memory", &a.scratch, &b.scratch)?;
         check("alignment", &a.align, &b.align)?;

@@ -293,6 +293,21 @@ impl Scratch {
     }
 }
 
+/// Lines of memory with padding around them (`padded (h: H behind P)`): elements lie at places along a stride that modes step by. What is in front of place 0, or from
+/// `extent` on, reads as zero.
+///
+/// Modes whose strides are multiples of `stride` count such places: `n * h` makes `n` of them a step. Which do is said by the factors of the strides as
+/// they are written, so that it stays true whatever becomes of the modes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Padded {
+    /// A run-time stride, in elements: of one line from the next.
+    pub stride: Value,
+    /// Lines in memory.
+    pub extent: Expr,
+    /// How many lines of padding are in front of them: the first element of all modes is at line `-behind`.
+    pub behind: Expr,
+}
+
 /// The type of a global tensor parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorTy {
@@ -306,6 +321,8 @@ pub struct TensorTy {
     pub repeats: Vec<usize>,
     /// Strides of the others.
     pub strides: Strides,
+    /// Where steps by a run-time stride leave what is in memory: see [`Padded`]. Such a tensor is only read.
+    pub padded: Vec<Padded>,
     /// With [`Strides::Ordered`]: the run-time strides of the non-contiguous dimensions, in dimension order. A rank-2
     /// tensor `A` has one, named `A_ld` (the leading dimension); rank `n` has `A_ld0 …`.
     pub ld: Vec<Value>,
@@ -338,6 +355,7 @@ impl TensorTy {
         if let Strides::Explicit(list) = &self.strides {
             all.extend(list.iter().flat_map(DimStride::exprs));
         }
+        all.extend(self.padded.iter().flat_map(|p| [p.extent, p.behind]));
         all.extend(self.multiple);
         all
     }

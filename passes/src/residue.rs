@@ -318,7 +318,8 @@ pub(crate) fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
     let all: Vec<u32> = (0..kept.len() as u32).collect();
     let check: Vec<u32> =
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
-    let keep = zero_initialised(k, dst);
+    // What is on lines of padding changes from tile to tile.
+    let keep = zero_initialised(k, dst) && k.tensor_ty(view.base).is_none_or(|t| t.padded.is_empty());
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
         attrs.keep = keep && !check.is_empty() && attrs.unaligned().is_none() && !attrs.is_prefetch();
         attrs.check = Some(check);

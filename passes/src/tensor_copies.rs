@@ -10,6 +10,7 @@ use crate::refused::Refused;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};
+use tilec_ir::padded::im2col;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::{ResolvedView, ViewDim};
@@ -60,7 +61,7 @@ pub(crate) fn fits_unconverted(
     }
     if tensor.pointers
         || tensor.shape.len() > MAX_TENSOR_RANK
-        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
+        || tensor.padded.is_empty() && (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
     {
         return Err(format!(
             "`{name}` has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
@@ -79,7 +80,10 @@ pub(crate) fn fits_unconverted(
     if from.transposed {
         return Err(format!("`{name}` is transposed").into());
     }
-    if !boxed(k, facts, from) {
+    if !tensor.padded.is_empty() {
+        wide(k, facts, from, &shape)?;
+        pixels(k, facts, from, buffer, &shape)?;
+    } else if !boxed(k, facts, from) {
         wide(k, facts, from, &shape)?;
     }
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
@@ -98,6 +102,38 @@ pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
     let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     let begins = from.dims[d].starts().iter().all(|&e| facts.divisor(k, e).is_multiple_of(full));
     elem.bits() >= 8 && begins && no_descriptor(k, facts, from.base).is_none()
+}
+
+/// Why a window of a padded tensor is none of pixels and their channels, as the accelerator reads them in im2col mode; `Ok`: it is one.
+fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
+    let name = &k.values[from.base].name;
+    let of = im2col(k, from.base).map_err(|why| format!("`{name}` is padded, and {why}"))?;
+    if from.kept().len() != 2 || from.transposed {
+        return Err(format!("a window of `{name}`, which is padded, lacks a dimension").into());
+    }
+    // A box has channels of one place of the window.
+    let elem = known_elem(k, buffer).size();
+    let layout = k.tile_ty(buffer).and_then(|t| t.smem_layout.clone());
+    let layout = layout.or_else(|| panels(shape, of.window, elem, false));
+    let channels = layout.and_then(|l| hardware::boxes(&l, shape, elem)).and_then(|b| b.extents.first().copied());
+    let Some(channels) = channels else { return Ok(()) };
+    let starts = from.dims[of.window].starts();
+    let begins = starts.iter().all(|&e| facts.is_multiple(k, e, channels));
+    let modes = k.tensor_ty(from.base).and_then(|t| t.modes(of.window));
+    let innermost = modes.and_then(|modes| modes.last()).map(|m| m.extent);
+    match innermost {
+        Some(e) if begins && facts.is_multiple(k, e, channels) => Ok(()),
+        Some(e) => {
+            let text = print_expr(k, e);
+            let why = format!(
+                "`{text}` is not known to be a multiple of {channels}, so a tile may have several pixels in a row"
+            );
+            Err(Refused::from(why).missing(&format!("{text} % {channels} == 0")))
+        }
+        // Windows of one place: all of the dimension is channels.
+        None if begins => Ok(()),
+        None => Err(format!("the window of `{name}` begins within a group of {channels} channels").into()),
+    }
 }
 
 /// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.

@@ -80,7 +80,7 @@ pub(crate) fn applies(
     }
     let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
     let tensor = k.tensor_ty(from.base)?;
-    if !smem(k, to.base) || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
+    if !smem(k, to.base) || !tensor.padded.is_empty() || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some()) {
         return None;
     }
     let elem = elem_of(k, from.base).filter(|&e| elem_of(k, to.base) == Some(e))?;

@@ -63,6 +63,19 @@ pub struct TensorMap {
     pub extents: Vec<u32>,
     /// The swizzling mode.
     pub exchange: Exchange,
+    /// Of a descriptor in im2col mode (`cuTensorMapEncodeIm2col`), whose box is of channels and pixels.
+    pub im2col: Option<Im2colMap>,
+}
+
+/// Which pixels a descriptor in im2col mode counts. Dimensions between channels and images, innermost first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Im2colMap {
+    /// Where the box of pixels begins, as expressions.
+    pub lower: Vec<String>,
+    /// Where it ends, counted from the last line, as expressions.
+    pub upper: Vec<String>,
+    /// Lines from pixel to pixel.
+    pub steps: Vec<u32>,
 }
 
 /// What a kernel parameter is, and how it is passed.

@@ -60,6 +60,16 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class PixelPlan:
+    """What `cuTensorMapEncodeIm2col` is asked for beside."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    steps: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True)
 class MapPlan:
     """What `cuTensorMapEncodeTiled` is asked for; dimensions from the contiguous one on, strides in bytes without the first."""
 
@@ -69,6 +79,8 @@ class MapPlan:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+    # Of a map in im2col mode: corners of the box of pixels, the steps between them, and how many. Its box has channels alone.
+    pixels: "PixelPlan | None" = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,7 @@ class Contract:
             case "scalar":
                 return pack_scalar(param["type"], _scalar(param, scalars))
             case "tensor_map":
-                return _map_plan(param, tensors[param["tensor"]])
+                return _map_plan(param, tensors[param["tensor"]], values)
             case kind:
                 raise ContractError(f"`{self.entry}`: this host passes no parameters of kind `{kind}` (`{name}`)")
 
@@ -257,7 +269,7 @@ def pack_scalar(elem: str, value: float) -> bytes:
     return struct.pack(formats[elem], value if elem in ("f16", "f32", "tf32", "f64") else int(value))
 
 
-def _map_plan(param: Mapping[str, Any], tensor: Tensor) -> MapPlan:
+def _map_plan(param: Mapping[str, Any], tensor: Tensor, values: Mapping[str, int]) -> MapPlan:
     """The recipe of a contract applied to a tensor."""
     dims = [int(dim) for dim in param["dims"]]
     bits = BITS[tensor.elem]
@@ -267,7 +279,12 @@ def _map_plan(param: Mapping[str, Any], tensor: Tensor) -> MapPlan:
     extents, box = [tensor.shape[dim] for dim in dims], [int(n) for n in param["box"]]
     if bits < 8:
         extents[0], box[0] = -(-extents[0] * bits // 8), box[0] * bits // 8
-    return MapPlan(_MAP_TYPES[tensor.elem], tensor.address, tuple(extents), strides, tuple(box), _MAP_SWIZZLES[param["swizzle"]])
+    pixels = None
+    if im2col := param.get("im2col"):
+        lower, upper = (tuple(evaluate(e, values) for e in im2col[end]) for end in ("lower", "upper"))
+        pixels = PixelPlan(lower, upper, (1, *im2col["steps"], 1), box[1])
+        box = box[:1]
+    return MapPlan(_MAP_TYPES[tensor.elem], tensor.address, tuple(extents), strides, tuple(box), _MAP_SWIZZLES[param["swizzle"]], pixels)
 
 
 @dataclass(frozen=True)
@@ -368,7 +385,14 @@ class Driver:
         start = -ctypes.addressof(memory) % 64
         map_bytes = (ctypes.c_char * 128).from_buffer(memory, start)
         rank = len(plan.extents)
-        u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+        u64, u32, i32 = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int32
+        if (pixels := plan.pixels) is not None:
+            self.call(
+                "cuTensorMapEncodeIm2col", map_bytes, plan.data_type, u32(rank), ctypes.c_void_p(plan.address), (u64 * rank)(*plan.extents),
+                (u64 * max(rank - 1, 1))(*plan.strides), (i32 * (rank - 2))(*pixels.lower), (i32 * (rank - 2))(*pixels.upper), u32(plan.box[0]),
+                u32(pixels.count), (u32 * rank)(*pixels.steps), 0, plan.swizzle, _L2_PROMOTION_128B, 0,
+            )  # fmt: skip
+            return map_bytes
         self.call(
             "cuTensorMapEncodeTiled", map_bytes, plan.data_type, u32(rank), ctypes.c_void_p(plan.address), (u64 * rank)(*plan.extents),
             (u64 * max(rank - 1, 1))(*plan.strides), (u32 * rank)(*plan.box), (u32 * rank)(*[1] * rank), 0, plan.swizzle, _L2_PROMOTION_128B, 0,

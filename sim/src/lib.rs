@@ -31,4 +31,4 @@ pub use parse::forms::{InstructionForm, instruction_forms};
 pub use program::Program;
 pub use progress::Progress;
 pub use report::{Cause, Memory, Place, Report, ReportKind};
-pub use tensor_map::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};
+pub use tensor_map::{Outside, Pixels, Swizzle, TensorElement, TensorMap, TensorMapError};

@@ -1,4 +1,4 @@
-//! Maps of tensors for bulk copies: what `cuTensorMapEncodeTiled` makes, as 128 bytes that only this simulator understands.
+//! Maps of tensors for bulk copies: what `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` make, as 128 bytes that only this simulator understands.
 //!
 //! The rules are those the CUDA driver states for that function; the bytes of a map are opaque there, too.
 
@@ -116,6 +116,38 @@ pub enum Outside {
     Nan,
 }
 
+/// What a map in im2col mode moves in place of a box (PTX 5.5.4): pixels one after the other, in rows of a box around the images. Dimensions between the innermost, of
+/// channels, and the outermost, of images; innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pixels {
+    /// Where the box begins.
+    pub lower: Vec<i32>,
+    /// Where it ends, counted from the last element of the image.
+    pub upper: Vec<i32>,
+    /// How many pixels a copy moves.
+    pub count: u32,
+}
+
+impl Pixels {
+    /// Bounds of corners by the number of dimensions of a pixel's place (`cuTensorMapEncodeIm2col`).
+    const fn corners(dims: usize) -> (i32, i32) {
+        match dims {
+            1 => (-(1 << 15), (1 << 15) - 1),
+            2 => (-(1 << 7), (1 << 7) - 1),
+            _ => (-(1 << 4), (1 << 4) - 1),
+        }
+    }
+
+    /// The largest offset of an instruction along each of them (PTX 5.5.4.2).
+    pub(crate) const fn largest_offset(dims: usize) -> u32 {
+        match dims {
+            1 => (1 << 16) - 1,
+            2 => (1 << 8) - 1,
+            _ => (1 << 5) - 1,
+        }
+    }
+}
+
 /// Why there is no such map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMapError(String);
@@ -139,7 +171,7 @@ pub struct TensorMap {
     pub dims: Vec<u64>,
     /// Bytes between neighbours along every dimension but the first.
     pub strides: Vec<u64>,
-    /// Elements that a box spans along each dimension.
+    /// Elements that a box spans along each dimension; in im2col mode, channels and ones.
     pub box_dims: Vec<u32>,
     /// Of these every so-manieth is moved.
     pub element_strides: Vec<u32>,
@@ -147,6 +179,8 @@ pub struct TensorMap {
     pub swizzle: Swizzle,
     /// What loads find outside.
     pub outside: Outside,
+    /// Of a map in im2col mode.
+    pub pixels: Option<Pixels>,
 }
 
 const MAGIC: [u8; 8] = *b"simtmap1";
@@ -172,6 +206,7 @@ impl TensorMap {
             element_strides: vec![1; dims.len()],
             swizzle: Swizzle::None,
             outside: Outside::Zero,
+            pixels: None,
         }
     }
 
@@ -213,8 +248,33 @@ impl TensorMap {
                 self.swizzle.span()
             ));
         }
+        if let Some(pixels) = &self.pixels {
+            self.check_pixels(pixels)?;
+        }
         if self.outside == Outside::Nan && !self.element.is_float() {
             return fail(format!("elements of {:?} cannot be NaN", self.element));
+        }
+        Ok(())
+    }
+
+    fn check_pixels(&self, pixels: &Pixels) -> Result<(), TensorMapError> {
+        let fail = |message: String| Err(TensorMapError(message));
+        let rank = self.dims.len();
+        if !(3..=5).contains(&rank) {
+            return fail(format!("the im2col mode has 3 to 5 dimensions, not {rank}"));
+        }
+        if (pixels.lower.len(), pixels.upper.len()) != (rank - 2, rank - 2) {
+            return fail(format!("{rank} dimensions need corners of {}", rank - 2));
+        }
+        let (low, high) = Pixels::corners(rank - 2);
+        if let Some(corner) = pixels.lower.iter().chain(&pixels.upper).find(|c| !(low..=high).contains(*c)) {
+            return fail(format!("a corner at {corner}: {low} to {high} are possible"));
+        }
+        if !(1..=1024).contains(&pixels.count) {
+            return fail(format!("{} pixels: 1 to 1024 are possible", pixels.count));
+        }
+        if self.box_dims[1..].iter().any(|&n| n != 1) {
+            return fail("in im2col mode boxes are of channels alone".to_owned());
         }
         Ok(())
     }
@@ -238,6 +298,15 @@ impl TensorMap {
         }
         for i in 0..4 {
             out.extend_from_slice(&self.strides.get(i).copied().unwrap_or(0).to_le_bytes());
+        }
+        if let Some(pixels) = &self.pixels {
+            out.push(1);
+            for i in 0..3 {
+                for corner in [&pixels.lower, &pixels.upper] {
+                    out.extend_from_slice(&(corner.get(i).map_or(0, |&c| c as i16)).to_le_bytes());
+                }
+            }
+            out.extend_from_slice(&(pixels.count as u16).to_le_bytes());
         }
         out.resize(BYTES - 4, 0);
         let sum = checksum(&out);
@@ -267,6 +336,16 @@ impl TensorMap {
             strides: (0..rank.saturating_sub(1)).map(|i| number(54 + 8 * i, 8)).collect::<Option<_>>()?,
             swizzle: *swizzles.get(usize::from(data[10]))?,
             outside: if data[11] == 0 { Outside::Zero } else { Outside::Nan },
+            pixels: match data[86] {
+                0 => None,
+                _ => {
+                    let corner = |i: usize| number(87 + 2 * i, 2).map(|c| i32::from(c as u16 as i16));
+                    let corners = |first: usize| -> Option<Vec<i32>> {
+                        (0..rank.checked_sub(2)?).map(|i| corner(2 * i + first)).collect()
+                    };
+                    Some(Pixels { lower: corners(0)?, upper: corners(1)?, count: number(99, 2)? as u32 })
+                }
+            },
         };
         map.check().ok().map(|()| map)
     }
@@ -290,6 +369,9 @@ impl TensorMap {
     /// Bytes of the whole box in shared memory, which is what the mbarrier counts.
     #[must_use]
     pub fn box_bytes(&self) -> u64 {
+        if let Some(pixels) = &self.pixels {
+            return self.row_bytes() * u64::from(pixels.count);
+        }
         (1..self.dims.len()).fold(self.row_bytes(), |n, dim| n * self.moved(dim))
     }
 }

@@ -71,6 +71,7 @@ fn run(is: Is, body: &str, landing: Landing) -> Result<Vec<u8>, (i64, Box<Report
             element_strides: vec![1, 1],
             swizzle: Swizzle::None,
             outside: Outside::Zero,
+            pixels: None,
         };
         map.encode().unwrap().to_vec()
     };

@@ -169,7 +169,12 @@ impl State<'_> {
                     };
                     let (shape, strides) = (list(&of.shape)?, list(&of.strides)?);
                     let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
-                    let described = map.of_tensor(of.elem, |d| number(&shape, d), |d| number(&strides, d));
+                    let described = map.of_tensor(
+                        of.elem,
+                        |d| number(&shape, d),
+                        |d| number(&strides, d),
+                        |text| integer(text).unwrap_or(i64::MAX),
+                    );
                     LaunchArg::TensorMap(tensor_map(&described, self.place(&map.tensor, of, &integer)?))
                 }
                 ParamKind::Size { .. } => LaunchArg::U32(u32::try_from(run.integer(name)?).map_err(|e| e.to_string())?),

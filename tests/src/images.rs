@@ -13,6 +13,12 @@ pub enum Images {
     Depthwise,
     /// The largest element of each channel in a window of `X`.
     MaxPool,
+    /// `Y`, pixels in rows, a convolution of `X`, whose pixels have two or three dimensions, by the filter `F`, whose rows are places and channels.
+    Pixels,
+    /// `G`, the gradient of that `F`, of `X` and `E`, that of `Y`.
+    WeightGradient,
+    /// `G`, the gradient of that `X`, of `F` and `E`.
+    DataGradient,
     /// `Y = X + rate * (the four neighbours - 4 * X)`; with `POINTS` 9, `X + rate * (4 * these + the four corners - 20 * X) / 6`.
     Stencil,
     /// `Y = X + rate * (the six neighbours - 6 * X)` in three dimensions; with `POINTS` 27, 14 times faces, 3 times edges, corners, and -128 times `X`.
@@ -27,6 +33,9 @@ impl Images {
             "depthwise" => Some(Images::Depthwise),
             "stencil3d" => Some(Images::Planes),
             "max_pool" => Some(Images::MaxPool),
+            "conv2d" | "conv3d" => Some(Images::Pixels),
+            "conv2d_weight_grad" => Some(Images::WeightGradient),
+            "conv2d_data_grad" => Some(Images::DataGradient),
             "stencil" => Some(Images::Stencil),
             _ => None,
         }
@@ -51,6 +60,9 @@ impl Images {
             _ => default,
         };
         let (stride, dilation, pad) = (constant("STRIDE", 1), constant("DILATION", 1), constant("PAD", 1));
+        if matches!(self, Images::Pixels | Images::WeightGradient | Images::DataGradient) {
+            return self.convolution(before, after, (run, consts));
+        }
         let (x, y) = (&before[find("X")?], find("Y")?);
         if self == Images::Stencil {
             let rate = run.value("rate").unwrap_or(0.1);
@@ -121,6 +133,104 @@ impl Images {
     }
 }
 
+/// A dimension of the place of a pixel.
+struct Place {
+    /// Extents of the input, the output and the filter.
+    extents: [i64; 3],
+    step: i64,
+    dilation: i64,
+    padding: i64,
+}
+
+impl Images {
+    /// Every product of an input, a place of the filter and an output, once.
+    fn convolution(
+        self,
+        before: &[Tensor],
+        after: &mut [Tensor],
+        (run, consts): (&Run, &BTreeMap<String, ConstValue>),
+    ) -> Result<(), String> {
+        let find = |name: &str| {
+            before.iter().position(|t| t.name == name).ok_or_else(|| format!("the reference needs a tensor {name}"))
+        };
+        let constant = |letter: &str, of: &str| match consts.get(&format!("{letter}{of}")) {
+            Some(ConstValue::Int(n)) => *n,
+            _ => 1,
+        };
+        let all: &[[&str; 3]] = &[["D", "Z", "U"], ["H", "P", "R"], ["W", "Q", "S"]];
+        let deep = run.integer("D").is_ok();
+        let mut dims = Vec::new();
+        for names in &all[usize::from(!deep)..] {
+            let mut extents = [0; 3];
+            for (extent, name) in extents.iter_mut().zip(names) {
+                *extent = run.integer(name)?;
+            }
+            let of = names[0];
+            dims.push(Place {
+                extents,
+                step: constant("S", of),
+                dilation: constant("D", of),
+                padding: constant("P", of),
+            });
+        }
+        let [b, c, o] = ["B", "C", "O"].map(|name| run.integer(name));
+        let (b, c, o) = (b?, c?, o?);
+        let to = find(if self == Images::Pixels { "Y" } else { "G" })?;
+        let zero = |t: &mut Tensor| elements(t).into_iter().for_each(|(_, at)| t.data[at] = 0.0);
+        zero(&mut after[to]);
+        let own = |which: usize| dims.iter().map(|d| d.extents[which]).collect::<Vec<i64>>();
+        for output in places(&own(1)) {
+            for within in places(&own(2)) {
+                let input = dims.iter().zip(output.iter().zip(&within));
+                let input: Vec<i64> = input.map(|(d, (&p, &r))| p * d.step + r * d.dilation - d.padding).collect();
+                if input.iter().zip(&dims).any(|(i, d)| !(0..d.extents[0]).contains(i)) {
+                    continue;
+                }
+                let (window, filter) = (flat(&output, &own(1)), flat(&within, &own(2)));
+                let count: i64 = own(1).iter().product();
+                for (image, (c_at, o_at)) in
+                    (0..b).flat_map(|b| (0..c).flat_map(move |c| (0..o).map(move |o| (b, (c, o)))))
+                {
+                    let pixel = [&[image][..], &input, &[c_at]].concat();
+                    let row = image * count + window;
+                    let (index, value) = match self {
+                        Images::Pixels => {
+                            let x = read(&before[find("X")?], &pixel);
+                            ([row, o_at], x * read(&before[find("F")?], &[filter * c + c_at, o_at]))
+                        }
+                        Images::WeightGradient => {
+                            let x = read(&before[find("X")?], &pixel);
+                            ([filter * c + c_at, o_at], x * read(&before[find("E")?], &[row, o_at]))
+                        }
+                        _ => {
+                            let e = read(&before[find("E")?], &[&[image][..], &output, &[o_at]].concat());
+                            let place = image * own(0).iter().product::<i64>() + flat(&input, &own(0));
+                            ([place, c_at], e * read(&before[find("F")?], &[filter, c_at, o_at]))
+                        }
+                    };
+                    let at = address(&after[to], &index);
+                    after[to].data[at] += value;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All indices of a shape.
+fn places(shape: &[i64]) -> Vec<Vec<i64>> {
+    let mut all: Vec<Vec<i64>> = vec![Vec::new()];
+    for &n in shape {
+        all = all.into_iter().flat_map(|index| (0..n).map(move |i| [&index[..], &[i]].concat())).collect();
+    }
+    all
+}
+
+/// The number of an index in row-major order.
+fn flat(index: &[i64], shape: &[i64]) -> i64 {
+    index.iter().zip(shape).fold(0, |at, (i, n)| at * n + i)
+}
+
 /// An element; zero outside of the tensor.
 fn read(t: &Tensor, index: &[i64]) -> f64 {
     let inside = index.iter().zip(&t.shape).all(|(i, n)| (0..*n).contains(i));
@@ -133,9 +243,5 @@ fn address(t: &Tensor, index: &[i64]) -> usize {
 
 /// The indices of all elements, and where they are.
 fn elements(t: &Tensor) -> Vec<(Vec<i64>, usize)> {
-    let mut all: Vec<Vec<i64>> = vec![Vec::new()];
-    for &n in &t.shape {
-        all = all.into_iter().flat_map(|index| (0..n).map(move |i| [&index[..], &[i]].concat())).collect();
-    }
-    all.into_iter().map(|index| (index.clone(), address(t, &index))).collect()
+    places(&t.shape).into_iter().map(|index| (index.clone(), address(t, &index))).collect()
 }

@@ -69,6 +69,23 @@ impl Problem {
                 None => vec![ty.shape[d]],
             };
             // Dimensions along which the tensor repeats are no part of it.
+            if !ty.padded.is_empty() {
+                let dims = tilec_ir::padded::memory(kernel, ty);
+                let shape = list(&mut dims.iter().map(|(extent, _)| *extent))?;
+                let mut strides = Vec::new();
+                for (_, stride) in dims {
+                    strides.push(match stride {
+                        tilec_ir::padded::MemoryStride::Mode(e) => integer(e)?,
+                        tilec_ir::padded::MemoryStride::Lines(v) => run.integer(&kernel.values[v].name)?,
+                    });
+                }
+                let mut tensor = Tensor { modes: vec![1; shape.len()], ..Tensor::new(name, &shape, &strides)? };
+                let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
+                tensor.randomize(&mut random, run.range);
+                tensors.push(tensor);
+                elems.push(elem);
+                continue;
+            }
             let own: Vec<usize> = (0..ty.unstrided()).chain(ty.strided()).collect();
             let modes = own.iter().map(|&d| extents(d).len()).collect();
             let shape = list(&mut own.iter().flat_map(|&d| extents(d)))?;

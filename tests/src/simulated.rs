@@ -237,7 +237,9 @@ impl Executable {
                 ParamKind::Tensor(of) | ParamKind::Pointers(of) => {
                     self.tensor(device, placed, &terms, (param, of), before)?.to_le_bytes().to_vec()
                 }
-                ParamKind::TensorMap(map) => encoded(placed, contract, name, map)?,
+                ParamKind::TensorMap(map) => {
+                    encoded(placed, contract, (name, map), |text| terms.integer(text).unwrap_or(i64::MAX))?
+                }
                 ParamKind::Size { .. } => {
                     u32::try_from(terms.integer(name)?).map_err(|e| format!("`{name}`: {e}"))?.to_le_bytes().to_vec()
                 }
@@ -326,7 +328,12 @@ impl Executable {
 }
 
 /// The bytes that are passed for a map of a tensor.
-fn encoded(placed: &[Placed<'_>], contract: &Contract, name: &str, map: &TensorMapParam) -> Result<Vec<u8>, Failure> {
+fn encoded(
+    placed: &[Placed<'_>],
+    contract: &Contract,
+    (name, map): (&str, &TensorMapParam),
+    integer: impl Fn(&str) -> i64,
+) -> Result<Vec<u8>, Failure> {
     let of = placed.iter().find(|p| p.meant.name == map.tensor);
     let (Some(of), Some(tensor)) = (of, contract.param(&map.tensor).and_then(|p| p.kind.tensor())) else {
         return Err(Failure::Launch(format!("`{name}` is a map of no tensor")));
@@ -334,7 +341,8 @@ fn encoded(placed: &[Placed<'_>], contract: &Contract, name: &str, map: &TensorM
     let address = of.parts[0];
     let number = |list: &[i64], d: usize| list.get(d).map_or(0, |&x| x.unsigned_abs());
     let (shape, strides) = (&of.meant.shape, &of.meant.strides);
-    Ok(map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d)).encode_for_simulator(address))
+    let described = map.of_tensor(tensor.elem, |d| number(shape, d), |d| number(strides, d), integer);
+    Ok(described.encode_for_simulator(address))
 }
 
 fn format_of(name: &str, elem: Elem) -> Result<Format, String> {

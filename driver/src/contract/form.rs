@@ -177,6 +177,20 @@ pub struct TensorMapParam {
     /// The swizzling mode.
     #[serde(with = "exchange_name")]
     pub swizzle: Exchange,
+    /// The descriptor is in im2col mode (`cuTensorMapEncodeIm2col`): the first dimension is of channels, the last of images, and the box of so many channels and pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub im2col: Option<Im2colParam>,
+}
+
+/// Which pixels a descriptor in im2col mode counts; of the dimensions between channels and images, in the order of the descriptor.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Im2colParam {
+    /// Where the box of pixels begins, as expressions.
+    pub lower: Vec<String>,
+    /// Where it ends, counted from the last element, as expressions.
+    pub upper: Vec<String>,
+    /// Elements from pixel to pixel.
+    pub steps: Vec<u32>,
 }
 
 /// Swizzling modes are their row bytes: `128B`.

@@ -58,6 +58,7 @@ const PARAM_FIELDS: &[&str] = &[
     "dims",
     "box",
     "swizzle",
+    "im2col",
 ];
 
 /// What a launch description of `ptx` says: kernels and programs, in order.
@@ -340,6 +341,13 @@ fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String>
     let first = map.dims.first().and_then(|&dim| tensor.strides.get(dim as usize));
     if first.is_some_and(|s| *s != Dimension::from("1")) {
         return Err(format!("begins with a dimension of `{}` whose stride is not 1", map.tensor));
+    }
+    if let Some(of) = &map.im2col {
+        let places = map.dims.len().saturating_sub(2);
+        let counts = [of.lower.len(), of.upper.len(), of.steps.len()];
+        if counts != [places; 3] || map.extents.len() != 2 {
+            return Err(format!("in im2col mode has a `box` of channels and pixels, and {places} corners and steps"));
+        }
     }
     map.check(tensor.elem).map_err(|rule| format!("cannot be made: {rule}"))
 }

@@ -1,7 +1,7 @@
 //! Contracts of compiled kernels: the emitter's [`Launch`], and the comment by which PTX names its contract.
 
 use super::form::{
-    Access, Contract, Dimension, I64, Param, ParamKind, SCHEMA, Scratch, TensorMapParam, TensorParam, U32,
+    Access, Contract, Dimension, I64, Im2colParam, Param, ParamKind, SCHEMA, Scratch, TensorMapParam, TensorParam, U32,
 };
 use crate::contract::hash::hash;
 use crate::contract::number::Number;
@@ -96,6 +96,11 @@ impl From<&launch::LaunchParam> for Param {
                 dims: map.dims.clone(),
                 extents: map.extents.clone(),
                 swizzle: map.exchange,
+                im2col: map.im2col.as_ref().map(|of| Im2colParam {
+                    lower: of.lower.clone(),
+                    upper: of.upper.clone(),
+                    steps: of.steps.clone(),
+                }),
             }),
             launch::ParamKind::Size => ParamKind::Size { ty: U32::U32 },
             launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },

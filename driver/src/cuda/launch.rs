@@ -82,6 +82,24 @@ pub struct TensorMap {
     pub box_extents: [u32; MAX_TENSOR_RANK],
     /// The swizzling mode.
     pub swizzle: Exchange,
+    /// Elements from one that is copied to the next.
+    pub steps: [u32; MAX_TENSOR_RANK],
+    /// Of a map in im2col mode, whose first box extent counts channels.
+    pub pixels: Option<PixelBox>,
+}
+
+/// Most dimensions between channels and images.
+pub const MAX_PLACES: usize = MAX_TENSOR_RANK - 2;
+
+/// The pixels of a map in im2col mode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PixelBox {
+    /// Where the box begins.
+    pub lower: [i32; MAX_PLACES],
+    /// Where it ends, counted from the last element.
+    pub upper: [i32; MAX_PLACES],
+    /// Pixels of a copy.
+    pub count: u32,
 }
 
 /// Bytes of an encoded tensor map, which the driver wants aligned to half of that.

@@ -1,6 +1,6 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments, Encoded, Shape, TensorMap};
+use super::launch::{self, Arguments, Encoded, PixelBox, Shape, TensorMap};
 use super::{Function, LaunchArg};
 use crate::cuda::context::{Context, CudaError, Properties};
 use cudarc::driver::sys;
@@ -103,7 +103,10 @@ impl Stream {
             return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
         };
         let mut encoded = Encoded([0; 16]);
-        let steps = [1u32; MAX_TENSOR_RANK];
+        if let Some(pixels) = &map.pixels {
+            self.encode_pixels(map, data_type, pixels, &mut encoded)?;
+            return Ok(encoded);
+        }
         self.context.with(|api| {
             let Some(encode) = api.cuTensorMapEncodeTiled else {
                 return Err(CudaError::refused(
@@ -121,7 +124,7 @@ impl Stream {
                     map.extents.as_ptr(),
                     map.strides[1..].as_ptr(),
                     map.box_extents.as_ptr(),
-                    steps.as_ptr(),
+                    map.steps.as_ptr(),
                     NO_INTERLEAVE,
                     map.swizzle_code(),
                     PROMOTE_TO_128,
@@ -135,6 +138,48 @@ impl Stream {
             Ok(())
         })?;
         Ok(encoded)
+    }
+
+    /// The same of a tensor map in im2col mode.
+    fn encode_pixels(
+        &self,
+        map: &TensorMap,
+        data_type: u32,
+        pixels: &PixelBox,
+        encoded: &mut Encoded,
+    ) -> Result<(), CudaError> {
+        self.context.with(|api| {
+            let Some(encode) = api.cuTensorMapEncodeIm2col else {
+                return Err(CudaError::refused(
+                    "this driver knows no tensor maps: they came with CUDA 12.0".to_owned(),
+                ));
+            };
+            // SAFETY: as for tiles; the corners have as many elements as the rank less two, which is at most three.
+            let code = unsafe {
+                encode(
+                    (&raw mut *encoded).cast(),
+                    data_type,
+                    map.rank.min(MAX_TENSOR_RANK as u32),
+                    map.address as *mut std::ffi::c_void,
+                    map.extents.as_ptr(),
+                    map.strides[1..].as_ptr(),
+                    pixels.lower.as_ptr(),
+                    pixels.upper.as_ptr(),
+                    map.box_extents[0],
+                    pixels.count,
+                    map.steps.as_ptr(),
+                    NO_INTERLEAVE,
+                    map.swizzle_code(),
+                    PROMOTE_TO_128,
+                    ZERO_FILL,
+                )
+            };
+            if code != 0 {
+                let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
+                return Err(CudaError::refused(what));
+            }
+            Ok(())
+        })
     }
 
     /// Has `event` mark this point of the queue.

@@ -137,6 +137,10 @@ driver_api! {
             *mut c_void, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_uint, c_uint,
             c_uint, c_uint
         );
+        cuTensorMapEncodeIm2col(
+            *mut c_void, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_int, *const c_int, c_uint, c_uint,
+            *const c_uint, c_uint, c_uint, c_uint, c_uint
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::contract::number::{Args, Number};
 use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Program, Scratch};
 use crate::cuda::{
-    Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, Module, Shape, Stream, TensorMap,
+    Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_PLACES, Module, PixelBox, Shape, Stream,
+    TensorMap,
 };
 use crate::run::bind::{ADDRESS_BYTES, BindError, Bound, TensorPlan, bind};
 use crate::run::data::encode_number;
@@ -314,7 +315,8 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
             ParamKind::TensorMap(map) => {
                 let plan = bound.tensors.iter().find(|t| t.name == map.tensor);
                 let plan = plan.expect("a contract describes tensors that it has");
-                LaunchArg::TensorMap(tensor_map(&map.describe(plan), address(&map.tensor)))
+                let number = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
+                LaunchArg::TensorMap(tensor_map(&map.describe(plan, number), address(&map.tensor)))
             }
             ParamKind::Size { .. } => {
                 let size = value(&param.name).to_i64().and_then(|i| u32::try_from(i).ok());
@@ -339,9 +341,18 @@ pub fn tensor_map(described: &Description, address: u64) -> TensorMap {
         strides: [0; MAX_TENSOR_RANK],
         box_extents: [1; MAX_TENSOR_RANK],
         swizzle: described.swizzle,
+        steps: [1; MAX_TENSOR_RANK],
+        pixels: None,
     };
     out.extents[..rank].copy_from_slice(&described.extents[..rank]);
     out.box_extents[..rank].copy_from_slice(&described.box_extents[..rank]);
+    out.steps[..rank].copy_from_slice(&described.element_strides()[..rank]);
+    if let Some(p) = &described.pixels {
+        let mut pixels = PixelBox { lower: [0; MAX_PLACES], upper: [0; MAX_PLACES], count: p.count };
+        pixels.lower.iter_mut().zip(&p.lower).for_each(|(to, &from)| *to = from);
+        pixels.upper.iter_mut().zip(&p.upper).for_each(|(to, &from)| *to = from);
+        out.pixels = Some(pixels);
+    }
     for (to, from) in out.strides[1..].iter_mut().zip(&described.strides) {
         *to = *from;
     }

@@ -2,11 +2,12 @@
 //!
 //! The driver and the simulator encode them each in their way; both are told the same.
 
+use crate::contract::expr;
 use crate::contract::{MAP_ADDRESS_BYTES, TensorMapParam};
 use crate::run::bind::TensorPlan;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
-use tilec_sim::{Outside, Swizzle, TensorElement, TensorMap, TensorMapError};
+use tilec_sim::{Outside, Pixels, Swizzle, TensorElement, TensorMap, TensorMapError};
 
 /// Multiples of which strides are (`cuTensorMapEncodeTiled`).
 const STRIDE_BYTES: u64 = 16;
@@ -24,6 +25,21 @@ pub struct Description {
     pub box_extents: Vec<u32>,
     /// The swizzling mode.
     pub swizzle: Exchange,
+    /// Of a map in im2col mode.
+    pub pixels: Option<PixelBox>,
+}
+
+/// Which pixels a map in im2col mode counts; of the dimensions between channels and images.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PixelBox {
+    /// Where the box of pixels begins.
+    pub lower: Vec<i32>,
+    /// Where it ends, counted from the last element.
+    pub upper: Vec<i32>,
+    /// Elements from pixel to pixel.
+    pub steps: Vec<u32>,
+    /// Pixels of a copy.
+    pub count: u32,
 }
 
 impl Description {
@@ -51,7 +67,7 @@ impl Description {
             dims: self.extents.clone(),
             strides: self.strides.clone(),
             box_dims: self.box_extents.clone(),
-            element_strides: vec![1; self.extents.len()],
+            element_strides: self.element_strides(),
             swizzle: match self.swizzle {
                 Exchange::Plain => Swizzle::None,
                 Exchange::Bytes32 => Swizzle::Bytes32,
@@ -59,7 +75,21 @@ impl Description {
                 Exchange::Bytes128 => Swizzle::Bytes128,
             },
             outside: Outside::Zero,
+            pixels: self.pixels.as_ref().map(|p| Pixels {
+                lower: p.lower.clone(),
+                upper: p.upper.clone(),
+                count: p.count,
+            }),
         }
+    }
+
+    /// Elements from one that is copied to the next, along each dimension.
+    pub fn element_strides(&self) -> Vec<u32> {
+        let mut all = vec![1; self.extents.len()];
+        if let Some(p) = &self.pixels {
+            all.iter_mut().skip(1).zip(&p.steps).for_each(|(to, &step)| *to = step);
+        }
+        all
     }
 }
 
@@ -69,16 +99,23 @@ impl TensorMapParam {
     /// # Errors
     /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
     pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
-        self.of_tensor(elem, |_| 1, |_| 1).at(MAP_ADDRESS_BYTES).check()
+        self.of_tensor(elem, |_| 1, |_| 1, |_| 0).at(MAP_ADDRESS_BYTES).check()
     }
 
-    /// The map of a tensor, whose launch is worked out.
-    pub fn describe(&self, plan: &TensorPlan) -> Description {
-        self.of_tensor(plan.elem, |d| plan.extent(d), |d| plan.offset(d, 1))
+    /// The map of a tensor, whose launch is worked out; `value` gives what names of the contract stand for.
+    pub fn describe(&self, plan: &TensorPlan, value: impl Fn(&str) -> Option<i64>) -> Description {
+        let number = |text: &str| expr::integer(text, &value).unwrap_or(i64::MAX);
+        self.of_tensor(plan.elem, |d| plan.extent(d), |d| plan.offset(d, 1), number)
     }
 
-    /// The map of a tensor with these extents and strides (in elements) along its dimensions.
-    pub fn of_tensor(&self, elem: Elem, extent: impl Fn(usize) -> u64, stride: impl Fn(usize) -> u64) -> Description {
+    /// The map of a tensor with these extents and strides (in elements) along its dimensions; `number` works out expressions of the contract.
+    pub fn of_tensor(
+        &self,
+        elem: Elem,
+        extent: impl Fn(usize) -> u64,
+        stride: impl Fn(usize) -> u64,
+        number: impl Fn(&str) -> i64,
+    ) -> Description {
         let mut extents: Vec<u64> = self.dims.iter().map(|&d| extent(d as usize)).collect();
         let stride = |(&dim, &extent): (&u32, &u64)| {
             let stride = elem.bytes_of(stride(dim as usize));
@@ -92,6 +129,17 @@ impl TensorMapParam {
             *contiguous = elem.bytes_of(*contiguous);
             box_extents[0] /= per_byte;
         }
-        Description { elem, extents, strides, box_extents, swizzle: self.swizzle }
+        let pixels = self.im2col.as_ref().map(|of| {
+            let corner = |text: &String| number(text).clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            let count = std::mem::replace(&mut box_extents, vec![1; extents.len()]);
+            box_extents[0] = count.first().copied().unwrap_or(1);
+            PixelBox {
+                lower: of.lower.iter().map(corner).collect(),
+                upper: of.upper.iter().map(corner).collect(),
+                steps: of.steps.clone(),
+                count: count.get(1).copied().unwrap_or(1),
+            }
+        });
+        Description { elem, extents, strides, box_extents, swizzle: self.swizzle, pixels }
     }
 }

@@ -8,11 +8,12 @@ use crate::interp::inputs::{Errors, Inputs, Options};
 use crate::interp::numbers::{Number, Numbers};
 use crate::interp::steps::DimSteps;
 use crate::interp::tile::Tile;
-use crate::interp::window::{Global, Root, Window};
+use crate::interp::window::{Global, Lines, Root, Window};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
 use crate::literal::Literal;
 use crate::ops::Op;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Scratch, Strides, TensorTy};
+use crate::padded;
+use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Scratch, Strides, TensorTy};
 use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -338,6 +339,10 @@ impl Machine<'_> {
                 {
                     return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
                 }
+                let lines = |p: &Padded| matches!(self.env[p.stride], Binding::Index(stride) if stride % n == 0);
+                if !ty.padded.iter().all(lines) {
+                    return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
+                }
             }
             for &d in &ty.repeats {
                 strides.insert(d, DimSteps::One(0));
@@ -354,9 +359,10 @@ impl Machine<'_> {
             if let Some(scratch) = ty.scratch {
                 let data = self.scratch(v, scratch, &strides, &shape)?;
                 self.set(v, Binding::Global(self.globals.len()));
-                self.globals.push(Global { value: v, elem, shape, strides, data, bound: None });
+                self.globals.push(Global { value: v, elem, shape, strides, padded: Vec::new(), data, bound: None });
                 continue;
             }
+            let padded = self.padded_lines(v, ty)?;
             let Some(tensor) = inputs.tensors.get_mut(&k.values[v].name) else {
                 return Err(self.unfit(v, "is a tensor that was not given".to_owned()));
             };
@@ -369,9 +375,48 @@ impl Machine<'_> {
             let known = known.filter(|e| self.opts.accuracy.is_some() && e.largest.len() == data.len());
             let bound = known.and_then(|e| Bound::of(e.largest, e.drowned)).map(|b| *b);
             self.set(v, Binding::Global(self.globals.len()));
-            self.globals.push(Global { value: v, elem, shape, strides, data, bound });
+            self.globals.push(Global { value: v, elem, shape, strides, padded, data, bound });
         }
         Ok(())
+    }
+
+    /// The padded lines of a tensor.
+    fn padded_lines(&mut self, v: Value, ty: &TensorTy) -> Result<Vec<Lines>, Fail> {
+        let mut all = Vec::new();
+        for (i, p) in ty.padded.iter().enumerate() {
+            let (extent, behind) = (self.index(p.extent)?, self.index(p.behind)?);
+            let stride = match self.env[p.stride] {
+                Binding::Index(stride) => stride,
+                _ => return Err(self.unfit(p.stride, "is a stride without a value".to_owned())),
+            };
+            let mut steps = Vec::new();
+            for d in 0..ty.shape.len() {
+                let mut of_modes = Vec::new();
+                for e in padded::mode_strides(ty, d).unwrap_or_default() {
+                    of_modes.push(match padded::step(self.k, ty, e).filter(|step| step.of == i) {
+                        Some(step) => {
+                            let literal = i64::try_from(step.literal).unwrap_or(i64::MAX);
+                            let factors: Vec<i64> =
+                                step.factors.iter().map(|&e| self.index(e)).collect::<Result<_, _>>()?;
+                            factors.into_iter().fold(literal, i64::saturating_mul)
+                        }
+                        None => 0,
+                    });
+                }
+                steps.push(match ty.modes(d).map(<[Mode]>::to_vec) {
+                    Some(modes) => {
+                        let pair = |(m, lines): (&Mode, i64)| Ok((self.index(m.extent)?, lines));
+                        DimSteps::Modes(modes.iter().zip(of_modes).map(pair).collect::<Result<_, Fail>>()?)
+                    }
+                    None => DimSteps::One(of_modes.first().copied().unwrap_or(0)),
+                });
+            }
+            if extent < 1 {
+                return Err(self.unfit(v, format!("has {extent} lines")));
+            }
+            all.push(Lines { stride, extent, behind, steps });
+        }
+        Ok(all)
     }
 
     /// Memory that is no input. What nobody has written is no number.

@@ -12,7 +12,7 @@ use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
-use crate::interp::window::{Axis, Plan, Root, Window, dense_strides};
+use crate::interp::window::{Axis, Plan, PlannedLines, Root, Window, dense_strides};
 use crate::kernel::{ExprData, Range, Slot, View};
 use crate::values::is_of_value;
 use std::rc::Rc;
@@ -59,8 +59,8 @@ impl Machine<'_> {
             Root::Global(g) => {
                 let g = &self.globals[g];
                 let of = |(d, (&n, s)): (usize, (&i64, &DimSteps))| match s {
-                    DimSteps::One(stride) => axis(n, *stride),
-                    DimSteps::Modes(_) => Axis { modes: Some(d), ..axis(n, 0) },
+                    DimSteps::One(stride) if g.padded.is_empty() => axis(n, *stride),
+                    _ => Axis { modes: Some(d), ..axis(n, 0) },
                 };
                 g.shape.iter().zip(&g.strides).enumerate().map(of).collect()
             }
@@ -69,7 +69,11 @@ impl Machine<'_> {
                 shape.iter().zip(dense_strides(shape)).map(|(&n, s)| axis(n as i64, s)).collect()
             }
         };
-        Ok(Some(Window { root, base: 0, axes, absent: false, span }))
+        let lines = match root {
+            Root::Global(g) => vec![0; self.globals[g].padded.len()],
+            _ => Vec::new(),
+        };
+        Ok(Some(Window { root, base: 0, lines, axes, absent: false, span }))
     }
 
     fn view(&mut self, view: &View, span: Span) -> Result<Option<Window>, Fail> {
@@ -105,6 +109,10 @@ impl Machine<'_> {
                         return Err(self.out_of_bounds(message, span));
                     }
                     window.base += self.along(base.root, &axis, at);
+                    if let (Root::Global(g), Some(d)) = (base.root, axis.modes) {
+                        let padded = self.globals[g].padded.iter();
+                        window.lines.iter_mut().zip(padded).for_each(|(line, p)| *line += p.steps[d].offset(at));
+                    }
                 }
                 Range::From { start, end } => {
                     let start = moved(self.index(start)?)?;
@@ -212,11 +220,16 @@ impl Machine<'_> {
             last += table.iter().flatten().flatten().max().copied().unwrap_or(0);
             tables.push(table);
         }
+        let padded = self.padded(w, &valid, &skipped);
         let len = match w.root {
             Root::Global(g) => self.globals[g].data.len(),
             root => self.place(root, w.span)?.data.len(),
         };
-        if !absent && !valid.contains(&0) && last >= len as i128 {
+        if let Root::Global(g) = w.root {
+            let front = |p: &super::window::Lines| i128::from(p.behind) * i128::from(p.stride);
+            first -= self.globals[g].padded.iter().map(front).sum::<i128>();
+        }
+        if padded.is_empty() && !absent && !valid.contains(&0) && last >= len as i128 {
             let name = self.root_name(w.root);
             let message = format!("address {last} is outside the {len} elements that {name} has in memory");
             return Err(self.out_of_bounds(message, w.span));
@@ -238,8 +251,39 @@ impl Machine<'_> {
             strides.push(1);
             tables.push(None);
         }
-        let base = usize::try_from(first).unwrap_or(0);
-        Ok(Plan { shape, skipped, valid, strides, tables, base, absent })
+        let base = if padded.is_empty() { usize::try_from(first).unwrap_or(0) } else { first as usize };
+        let plan = Plan { shape, skipped, valid, strides, tables, base, padded, absent };
+        let mut beyond = None;
+        if !plan.padded.is_empty() {
+            plan.rows(|_, address| beyond = beyond.or((address >= len).then_some(address)));
+        }
+        match beyond {
+            None => Ok(plan),
+            Some(address) => {
+                let name = self.root_name(w.root);
+                let message = format!("address {address} is outside the {len} elements that {name} has in memory");
+                Err(self.out_of_bounds(message, w.span))
+            }
+        }
+    }
+
+    /// On which padded lines the elements of a tile are.
+    fn padded(&self, w: &Window, valid: &[usize], skipped: &[usize]) -> Vec<PlannedLines> {
+        let Root::Global(g) = w.root else { return Vec::new() };
+        let of = |(p, &base): (&super::window::Lines, &i128)| {
+            let along = |((axis, &n), &skipped): ((&Axis, &usize), &usize)| {
+                let Some(d) = axis.modes else { return Vec::new() };
+                let start = axis.start.saturating_add(skipped as i64);
+                let line = |at: i64| if at < 0 { 0 } else { p.steps[d].offset(at) };
+                match &axis.rows {
+                    Some(rows) => rows.iter().map(|&row| line(row)).collect(),
+                    None => (0..n as i64).map(|i| line(start.saturating_add(i))).collect(),
+                }
+            };
+            let tables = w.axes.iter().zip(valid).zip(skipped).map(along).collect();
+            PlannedLines { base: base - i128::from(p.behind), extent: p.extent, tables }
+        };
+        self.globals[g].padded.iter().zip(&w.lines).map(of).collect()
     }
 
     /// Reads a tile; elements that do not exist are zero, or what the copy fills in.

@@ -17,9 +17,23 @@ pub(super) struct Global {
     pub(super) elem: Elem,
     pub(super) shape: Vec<i64>,
     pub(super) strides: Vec<DimSteps>,
+    pub(super) padded: Vec<Lines>,
     pub(super) data: Numbers,
     /// How far the device may be from the elements; `None`: nothing.
     pub(super) bound: Option<Bound>,
+}
+
+/// Padded lines of a tensor.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Elements from line to line.
+    pub(super) stride: i64,
+    /// Lines in memory.
+    pub(super) extent: i64,
+    /// Lines of padding in front of them.
+    pub(super) behind: i64,
+    /// How many lines a step along each dimension is.
+    pub(super) steps: Vec<DimSteps>,
 }
 
 /// What a window looks at.
@@ -52,6 +66,8 @@ pub(super) struct Window {
     pub(super) root: Root,
     /// Address of the dimensions that were indexed away.
     pub(super) base: i128,
+    /// Lines that these are on, of each that is padded.
+    pub(super) lines: Vec<i128>,
     pub(super) axes: Vec<Axis>,
     /// An index made of a number names nothing of the root: no element exists.
     pub(super) absent: bool,
@@ -110,8 +126,29 @@ pub(super) struct Plan {
     /// The addresses along dimensions of several modes, and of gathered elements, in place of strides; `None`: there is no such element.
     pub(super) tables: Vec<Option<Vec<Option<usize>>>>,
     pub(super) base: usize,
+    /// Of padded tensors.
+    pub(super) padded: Vec<PlannedLines>,
     /// No element exists.
     pub(super) absent: bool,
+}
+
+/// On which padded line elements of a tile are.
+#[derive(Debug)]
+pub(super) struct PlannedLines {
+    /// That of the first element of the tensor's window, and how many there are.
+    pub(super) base: i128,
+    pub(super) extent: i64,
+    /// What indices along each dimension of the plan add; empty: nothing.
+    pub(super) tables: Vec<Vec<i128>>,
+}
+
+impl PlannedLines {
+    /// Whether the element with this index is in memory.
+    fn holds(&self, index: &[usize]) -> bool {
+        let own = |(table, &i): (&Vec<i128>, &usize)| table.get(i).copied().unwrap_or(0);
+        let line = self.base + self.tables.iter().zip(index).map(own).sum::<i128>();
+        (0..i128::from(self.extent)).contains(&line)
+    }
 }
 
 impl Plan {
@@ -128,10 +165,11 @@ impl Plan {
             for (d, &i) in index.iter().enumerate() {
                 at = at * self.shape[d] + self.skipped[d] + i;
                 let own = self.tables[d].as_ref().map_or_else(|| Some(i * self.strides[d]), |table| table[i]);
-                address = address.zip(own).map(|(sum, own)| sum + own);
+                // In front of a padded tensor addresses wrap around, and there is no element.
+                address = address.zip(own).map(|(sum, own)| sum.wrapping_add(own));
             }
             let row = at * self.shape.last().copied().unwrap_or(1);
-            if let Some(address) = address {
+            if let Some(address) = address.filter(|_| self.padded.iter().all(|lines| lines.holds(&index))) {
                 f(row + self.skipped.last().copied().unwrap_or(0), address);
             }
             let Some(d) = (0..outer).rev().find(|&d| index[d] + 1 < self.valid[d]) else { return };
@@ -199,6 +237,7 @@ impl Plan {
         self.base == 0
             && !self.absent
             && self.tables.iter().all(Option::is_none)
+            && self.padded.is_empty()
             && self.valid == self.shape
             && in_order
             && dense == len

@@ -4,13 +4,15 @@ use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::extents::MAX_SIZE;
-use crate::kernel::ValueDef;
+use crate::kernel::{ExprData, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Op, ReduceOp};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::said::REPEATS;
 use crate::parser::scope::Unknown;
-use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Partial, Scratch, Strides, TensorTy, TileTy};
+use crate::types::{
+    DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Partial, Scratch, Strides, TensorTy, TileTy,
+};
 
 /// A dimension of a tensor as written: its extent or its stride, or those of its modes.
 enum Dim {
@@ -20,7 +22,7 @@ enum Dim {
 }
 
 /// Words that may follow the shape of a tensor.
-const AFTER_SHAPE: &[&str] = &["strides", "pointers", "scratch", "signals", "multiple", "align"];
+const AFTER_SHAPE: &[&str] = &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align"];
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -132,7 +134,7 @@ impl Parser<'_, '_> {
         Some(order)
     }
 
-    /// `T[..] [row | col | LA | strides (..)] [pointers] [scratch | signals] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
+    /// `T[..] [row | col | LA | strides (..) [padded (..)]] [pointers] [scratch | signals] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
         let dims = self.declaring(Unknown::Size, |p| p.tensor_shape())?;
@@ -152,6 +154,15 @@ impl Parser<'_, '_> {
                     )));
             }
             Err(self.tensor_order()?)
+        };
+        let padded = if written.is_ok() && self.at_word("padded") && self.peek_at(1) == Tok::Sign("(") {
+            self.bump();
+            self.expect_sign("(")?;
+            let list = self.declaring(Unknown::Size, |p| p.comma_list(|p| p.padded()))?;
+            self.list_end(")")?;
+            list
+        } else {
+            Vec::new()
         };
         let pointers = self.eat_word("pointers");
         let scratch = Scratch::ALL.iter().copied().find(|s| self.eat_word(s.token()));
@@ -194,7 +205,30 @@ impl Parser<'_, '_> {
         };
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, repeats, strides, ld, pointers, scratch, align, multiple })
+        Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
+    }
+
+    /// `h: H behind P`, in `padded (..)`.
+    fn padded(&mut self) -> Parsed<Padded> {
+        const FORM: &str = "padding is along lines that a run-time stride tells apart: `strides ((b, SH * h), (h, 1)) padded (h: H behind P)`";
+        let span = self.span();
+        let stride = match self.peek() {
+            Tok::Word(word) if self.names_value(word) => self.expr()?,
+            _ => return Err(self.expected_with_note("a stride of the tensor", FORM)),
+        };
+        let value = match self.kernel.exprs[stride] {
+            ExprData::Ref(v) if matches!(self.kernel.values[v].def, ValueDef::Stride) => v,
+            _ => {
+                let d = Diagnostic::error(codes::BAD_SHAPE, self.since(span), "this is no run-time stride");
+                return Err(self.error(d.with_note(FORM)));
+            }
+        };
+        self.expect_sign(":")?;
+        let extent = self.expr()?;
+        if !self.eat_word("behind") {
+            return Err(self.expected_with_note("`behind`", FORM));
+        }
+        Ok(Padded { stride: value, extent, behind: self.expr()? })
     }
 
     /// `[n, (n, m), _, ..]`, perhaps empty.

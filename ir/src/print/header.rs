@@ -128,6 +128,17 @@ impl Printer<'_> {
                 self.put(")");
             }
         }
+        if !t.padded.is_empty() {
+            self.put(" padded (");
+            self.list(&t.padded, |p, padded| {
+                p.value(padded.stride);
+                p.put(": ");
+                p.expr(padded.extent);
+                p.put(" behind ");
+                p.expr(padded.behind);
+            });
+            self.put(")");
+        }
         if t.pointers {
             self.put(" pointers");
         }

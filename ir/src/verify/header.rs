@@ -8,6 +8,7 @@ use crate::entities::Expr;
 use crate::kernel::{ExprData, ValueDef};
 use crate::numerics::cast::int_format;
 use crate::ops::Op;
+use crate::padded;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
@@ -18,6 +19,8 @@ use crate::verify::structure::schedule_items;
 pub(super) const MAX_RANK: usize = 5;
 /// Run-time extents stay below this.
 const MAX_EXTENT: i64 = (1 << 31) - 1;
+/// Lines of padding in front of a tensor stay within this.
+const MAX_PADDING: i64 = 1 << 30;
 /// Grid axes of a launch (CUDA programming guide, "Thread Hierarchy").
 const MAX_AXES: usize = 3;
 const LAUNCH: &str = "sizes, strides, compile-time parameters and integers";
@@ -122,12 +125,53 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
             }
         }
     }
+    padding(cx, name, span, t);
     if let Some(n) = t.multiple {
         cx.bounded(codes::BAD_SHAPE, "`multiple`", n, 1, MAX_EXTENT);
     }
     if let Some(align) = t.align.filter(|a| !a.is_power_of_two()) {
         let message = format!("the alignment of `{name}` must be a power of two, found {align}");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+    }
+}
+
+/// Padding: along strides of the tensor that each mode clearly steps by or does not, of a tensor at one address.
+fn padding(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
+    if t.padded.is_empty() {
+        return;
+    }
+    let k = cx.k;
+    if t.pointers || t.scratch.is_some() || !t.repeats.is_empty() {
+        let message = format!("`{name}` is padded, and an array of pointers, scratch memory, or repeats");
+        cx.report(
+            Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("padded tensors are inputs at one address"),
+        );
+    }
+    let Strides::Explicit(list) = &t.strides else {
+        let message = format!("`{name}` is padded and has no strides of its own");
+        cx.report(Diagnostic::error(codes::MALFORMED, span, message));
+        return;
+    };
+    for (i, p) in t.padded.iter().enumerate() {
+        cx.index_over(p.extent, LAUNCH, is_launch);
+        cx.index_over(p.behind, LAUNCH, is_launch);
+        positive(cx, codes::BAD_SHAPE, "an extent", p.extent, MAX_EXTENT);
+        if let Some(x) = const_int(k, p.behind).filter(|x| !(-MAX_PADDING..=MAX_PADDING).contains(x)) {
+            let message = format!("lines begin behind at most {MAX_PADDING} of padding, found {x}");
+            cx.error_at(codes::BAD_SHAPE, p.behind, message, "");
+        }
+        if t.padded[..i].iter().any(|other| other.stride == p.stride) {
+            let message = format!("`{name}` is padded along `{}` twice", k.values[p.stride].name);
+            cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
+        }
+    }
+    for e in list.iter().flat_map(DimStride::strides).filter(|&e| !padded::is_clear(k, t, e)) {
+        cx.error_at(
+            codes::BAD_SHAPE,
+            e,
+            "this stride does not say how many padded lines a step is",
+            "write a product of one padded stride and the number of lines: `SH * h`",
+        );
     }
 }
 

@@ -132,6 +132,7 @@ impl Import<'_> {
             elem,
             shape: shape?,
             repeats: ty.repeats.clone(),
+            padded: Vec::new(),
             strides,
             ld: ld?,
             pointers: false,

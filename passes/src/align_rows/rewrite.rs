@@ -64,6 +64,7 @@ pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<
         elem,
         shape,
         repeats: Vec::new(),
+        padded: Vec::new(),
         strides,
         ld,
         pointers: false,

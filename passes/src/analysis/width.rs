@@ -116,6 +116,14 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
     if let Some(extent) = extent {
         limit(facts.divisor(k, extent).min(full), &|| multiple(extent).0, &|| multiple(extent).1);
     }
+    for p in k.tensor_ty(view.base).iter().flat_map(|t| &t.padded) {
+        let ld = &k.values[p.stride].name;
+        limit(
+            facts.divisor_of_value(k, p.stride).min(full),
+            &|| format!("`{ld}` is not known to be a multiple of {full}"),
+            &|| format!("{ld} % {full} == 0"),
+        );
+    }
     for (d, window) in view.dims.iter().enumerate() {
         let mut steps = strides(k, view.base, d);
         if d == dim {

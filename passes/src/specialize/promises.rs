@@ -84,6 +84,10 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
             }
         }
     }
+    // Padding in front of the elements is of so many of these strides.
+    all.extend(
+        k.tensor_ty(tensor).map_or(Vec::new(), |t| t.padded.clone()).iter().map(|p| k.value_ref(p.stride, span)),
+    );
     // What makes an extent a multiple does so with its products.
     let parts: Vec<_> = all.iter().map(|&e| factors(k, &[e])).collect();
     let follows = |i: usize| {

@@ -553,6 +553,7 @@ fn tensor(
         elem: ElemRef::Known(elem),
         shape,
         repeats: Vec::new(),
+        padded: Vec::new(),
         strides: Strides::Explicit(strides),
         ld: Vec::new(),
         pointers: false,

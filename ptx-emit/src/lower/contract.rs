@@ -8,6 +8,7 @@ use tilec_ir::extents::{MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, Range
 use tilec_ir::interp::Number;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::padded::{MemoryStride, im2col, memory};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::const_int;
@@ -28,8 +29,8 @@ impl Lower<'_> {
                     elem: self.elem(v).expect("specialised"),
                     align: self.pointer_align(v),
                     access: access(k, v),
-                    shape: (0..t.unstrided()).chain(t.strided()).map(|d| extent_texts(k, t, d)).collect(),
-                    strides: t.strided().into_iter().map(|d| stride_texts(k, v, d)).collect(),
+                    shape: shape_texts(k, t),
+                    strides: all_stride_texts(k, v, t),
                     pointers: t.pointers,
                     scratch: t.scratch,
                     reads_gaps: self.reads_gaps(v),
@@ -56,6 +57,15 @@ impl Lower<'_> {
         for text in limits(k) {
             if !requires.contains(&text) {
                 requires.push(text);
+            }
+        }
+        for (map, (_, param)) in self.maps.iter().zip(self.map_params()) {
+            if let (Ok(of), Some(pixels)) = (im2col(k, map.tensor), param.im2col) {
+                for text in super::padded::im2col_limits(k, map.tensor, &of, &pixels) {
+                    if !requires.contains(&text) {
+                        requires.push(text);
+                    }
+                }
             }
         }
         let grid = self.launch_grid();
@@ -138,6 +148,7 @@ fn limits(k: &Kernel) -> Vec<String> {
                 texts.push(format!("{} <= {limit}", print_expr(k, e)));
             }
         }
+        texts.extend(super::padded::limits(k, t));
     }
     texts
 }
@@ -145,6 +156,26 @@ fn limits(k: &Kernel) -> Vec<String> {
 /// The largest value that an expression over sizes and strides can have.
 fn largest(k: &Kernel, e: Expr) -> i128 {
     Ranges::of_sizes(k).of(e).map_or(i128::MAX, |x| x.hi)
+}
+
+/// The extents of a tensor as it lies in memory, which of a padded one is another matter than the modes that a kernel sees.
+fn shape_texts(k: &Kernel, t: &TensorTy) -> Vec<Vec<String>> {
+    if t.padded.is_empty() {
+        return (0..t.unstrided()).chain(t.strided()).map(|d| extent_texts(k, t, d)).collect();
+    }
+    memory(k, t).into_iter().map(|(extent, _)| vec![print_expr(k, extent)]).collect()
+}
+
+/// The strides that go with these extents.
+fn all_stride_texts(k: &Kernel, v: Value, t: &TensorTy) -> Vec<Vec<String>> {
+    if t.padded.is_empty() {
+        return t.strided().into_iter().map(|d| stride_texts(k, v, d)).collect();
+    }
+    let text = |stride: MemoryStride| match stride {
+        MemoryStride::Mode(e) => print_expr(k, e),
+        MemoryStride::Lines(v) => k.values[v].name.clone(),
+    };
+    memory(k, t).into_iter().map(|(_, stride)| vec![text(stride)]).collect()
 }
 
 fn extent_texts(k: &Kernel, t: &TensorTy, dim: usize) -> Vec<String> {

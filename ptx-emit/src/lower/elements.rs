@@ -50,6 +50,9 @@ impl Lower<'_> {
         let view = resolve_view(self.k, e).expect("bug: an element is one of a tensor");
         let tensor = view.base;
         let elem = self.elem(tensor).expect("specialised");
+        if !self.padded(tensor).is_empty() {
+            return Err(self.unsupported(e, "an index that is an element of a padded tensor"));
+        }
         let base = self.base(&view)?;
         let shape = self.k.tensor_ty(tensor).expect("a tensor").shape.clone();
         let (mut inside, mut terms) = (None, Vec::new());

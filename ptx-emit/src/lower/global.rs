@@ -181,17 +181,6 @@ impl Lower<'_> {
         Ok(reg)
     }
 
-    pub(super) fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
-        match self.int_op(Op::Add, a, b) {
-            Some(sum) => Ok(sum),
-            None => {
-                let e = view.dims.iter().flat_map(ViewDim::starts).next().copied();
-                let span = e.map_or(self.k.name_span, |e| self.k.expr_spans[e]);
-                Err(self.unsupported_at(span, "this window may start too far out"))
-            }
-        }
-    }
-
     fn window_start(&mut self, view: &ResolvedView, d: usize) -> Result<Int, Reported> {
         let mut start = Int::constant(0);
         if matches!(view.dims[d], ViewDim::Gather(_)) {
@@ -328,6 +317,7 @@ impl Lower<'_> {
     /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.
     fn pointer_of(&mut self, w: &GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view, w.bytes);
+        let base = self.first_of_padded(view.base, base, bytes)?;
         let mut terms: Vec<(Int, Int)> = Vec::new();
         let mut several = false;
         for (dim, &block) in w.dims.iter().zip(blocks) {
@@ -399,25 +389,6 @@ impl Lower<'_> {
         let shift = Operand::Imm(i64::from(bytes.trailing_zeros()));
         let scaled = if bytes == 1 { offset } else { self.emit.pure(Class::B64, P::ShlB64, [offset.into(), shift]) };
         Ok(self.emit.pure(Class::B64, P::AddS64, [base.into(), scaled.into()]))
-    }
-
-    /// The thread's coordinate within a block, and that of its block, to which `block` of the register index is added.
-    fn thread_part(&mut self, dim: &WindowDim, block: u64) -> (Int, Int) {
-        let tid = self.tid();
-        let part = |mask: u64| dim.cols.iter().map(|c| c & mask).collect::<Vec<u64>>();
-        let (low, high) = (part(!dim.blocks), part(dim.blocks));
-        let within = self.linear_map(tid, &low);
-        let number = self.linear_map(tid, &high);
-        let reach = dim.reach & dim.blocks;
-        let number = match number.repr {
-            // Bits that both the thread and the register index set are mixed by xor.
-            Repr::R32(r) if block != 0 && reach & block != 0 => {
-                let x = self.emit.pure(Class::B32, P::XorB32, [r.into(), Operand::Imm(block as i64)]);
-                Int::r32(x, 0, i128::from(reach | block))
-            }
-            _ => self.int_op(Op::Add, number, Int::constant(block as i64)).expect("elements of a tile fit"),
-        };
-        (within, number)
     }
 
     /// The literal coefficient of `var` in an index expression; `None` if it is not of the form `c · var + rest`.
@@ -599,6 +570,8 @@ impl Lower<'_> {
                 let inside = self.unsigned_less(coordinate, dim.limit);
                 all = self.emit.and(all, inside);
             }
+            let on_lines = self.on_lines(view, w, index)?;
+            all = self.emit.and(all, on_lines);
             out.push(all);
         }
         Ok(self.pack(out, when))

@@ -54,7 +54,9 @@ impl Lower<'_> {
             let extents =
                 |t: &TensorTy, d| t.modes(d).map(|modes| modes.iter().map(|m| text(&m.extent)).collect::<Vec<_>>());
             let same_modes = (0..a.shape.len()).all(|d| extents(a, d) == extents(b, d));
-            other != written && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
+            // Padding moves all elements.
+            let unmoved = a.padded.is_empty() && b.padded.is_empty();
+            other != written && unmoved && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
         };
         let candidates: Vec<Value> = k.params.iter().copied().filter(alike).collect();
         if candidates.is_empty() {

@@ -8,7 +8,7 @@
 //! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `power`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` and `tuples`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
@@ -58,6 +58,7 @@ mod nibbles;
 mod numbers;
 mod operands;
 mod packing;
+mod padded;
 mod pairs;
 mod placement;
 mod power;

@@ -6,6 +6,7 @@
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
+use super::windows::WindowDim;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -13,6 +14,7 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::MAX_STRIDE;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
+use tilec_ir::typing::{ResolvedView, ViewDim};
 
 impl Lower<'_> {
     /// A stride. The launch contract demands that it is at most [`MAX_STRIDE`].
@@ -146,5 +148,39 @@ impl Lower<'_> {
             }
         }
         pointer
+    }
+
+    /// The sum of two parts of an index.
+    ///
+    /// # Errors
+    /// It may not fit 64 bits.
+    pub(super) fn sum(&mut self, view: &ResolvedView, a: Int, b: Int) -> Result<Int, Reported> {
+        match self.int_op(Op::Add, a, b) {
+            Some(sum) => Ok(sum),
+            None => {
+                let e = view.dims.iter().flat_map(ViewDim::starts).next().copied();
+                let span = e.map_or(self.k.name_span, |e| self.k.expr_spans[e]);
+                Err(self.unsupported_at(span, "this window may start too far out"))
+            }
+        }
+    }
+
+    /// The thread's coordinate within a block, and that of its block, to which `block` of the register index is added.
+    pub(super) fn thread_part(&mut self, dim: &WindowDim, block: u64) -> (Int, Int) {
+        let tid = self.tid();
+        let part = |mask: u64| dim.cols.iter().map(|c| c & mask).collect::<Vec<u64>>();
+        let (low, high) = (part(!dim.blocks), part(dim.blocks));
+        let within = self.linear_map(tid, &low);
+        let number = self.linear_map(tid, &high);
+        let reach = dim.reach & dim.blocks;
+        let number = match number.repr {
+            // Bits that both the thread and the register index set are mixed by xor.
+            Repr::R32(r) if block != 0 && reach & block != 0 => {
+                let x = self.emit.pure(Class::B32, P::XorB32, [r.into(), Operand::Imm(block as i64)]);
+                Int::r32(x, 0, i128::from(reach | block))
+            }
+            _ => self.int_op(Op::Add, number, Int::constant(block as i64)).expect("elements of a tile fit"),
+        };
+        (within, number)
     }
 }

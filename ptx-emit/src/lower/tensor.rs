@@ -17,8 +17,21 @@ use tilec_ir::extents::MAX_SIZE;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{Boxes, PERIOD, boxes};
 use tilec_ir::ops::Op;
+use tilec_ir::padded::{Im2col, im2col};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, resolve_view};
+
+/// The load of pixels whose places have so many dimensions.
+fn im2col_op(dims: usize, to_all: bool) -> P {
+    match (dims, to_all) {
+        (1, false) => P::CpAsyncBulkTensor3dIm2col,
+        (2, false) => P::CpAsyncBulkTensor4dIm2col,
+        (_, false) => P::CpAsyncBulkTensor5dIm2col,
+        (1, true) => P::CpAsyncBulkTensor3dIm2colMulticast,
+        (2, true) => P::CpAsyncBulkTensor4dIm2colMulticast,
+        (_, true) => P::CpAsyncBulkTensor5dIm2colMulticast,
+    }
+}
 
 /// Bytes and alignment of a tensor map.
 const MAP_BYTES: u32 = 128;
@@ -102,6 +115,11 @@ impl Lower<'_> {
         for d in (0..from.dims.len()).rev().filter(|d| !kept.contains(d)) {
             dims.push(d);
             extents.push(1);
+        }
+        // In im2col mode boxes are of a window's channels and of pixels, and nothing is indexed away.
+        let padded = !self.padded(from.base).is_empty();
+        if padded && (dims.len() != 2 || im2col(self.k, from.base).is_err()) {
+            return None;
         }
         (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
     }
@@ -212,6 +230,59 @@ impl Lower<'_> {
         Operand::Tensor { map, at }
     }
 
+    /// Pixels of an image, `start` elements into the window: where the first of them is, and by what all of them are moved within their windows.
+    fn pixel_box(
+        &mut self,
+        src: Expr,
+        of: &Im2col,
+        (map, window): (&Map, &ResolvedView),
+        starts: &[Int],
+        start: &[u64],
+    ) -> Result<(Operand, Operand), Reported> {
+        let kept = window.kept();
+        let index = |cx: &mut Self, d: usize| {
+            let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
+            let x = cx.int_op(Op::Add, starts[d], Int::constant(more as i64));
+            let x = x.expect("a coordinate of 31 bits and a box fit 63");
+            if x.lo < 0 {
+                let what =
+                    "a tensor copy of pixels that may begin in front of the first; write `async` behind the copy";
+                return Err(cx.unsupported(src, what));
+            }
+            match cx.k.tensor_ty(window.base).is_some_and(|t| t.modes(d).is_some()) {
+                true => cx.digits(window.base, d, x),
+                false => Ok(vec![(x, Int::constant(1))]),
+            }
+        };
+        let (places, pixels) = (index(self, of.window)?, index(self, of.pixels)?);
+        let padded = self.padded(window.base);
+        let mut at = vec![self.in32(places[0].0)];
+        for (i, p) in padded.iter().enumerate().rev() {
+            let digit = pixels[padded.len() - 1 - i].0;
+            let line = self.bounded_product(digit, Int::constant(of.steps[i].into()), super::padded::MAX_LINES.into());
+            let front = self.lines_in_front(p)?;
+            let line = self.line_op(Op::Sub, line, front);
+            at.push(self.in32(line));
+        }
+        at.push(self.in32(pixels[padded.len()].0));
+        // Places of the window stand outermost first, as many as move by lines.
+        let moved: Vec<usize> = self.steps(window.base, of.window).into_iter().flatten().map(|s| s.of).collect();
+        let mut offsets = Vec::new();
+        for i in (0..padded.len()).rev() {
+            let offset = match (&of.offsets[i], moved.iter().rev().position(|&m| m == i)) {
+                (Some(step), Some(nth)) => {
+                    let per = self.lines_of_step(step)?;
+                    self.bounded_product(places[1 + nth].0, per, i128::from(u16::MAX))
+                }
+                _ => Int::constant(0),
+            };
+            let narrow = self.in32(offset);
+            offsets.push(self.emit.pure(Class::B16, P::CvtU16U32, [narrow.into()]));
+        }
+        let map = self.map_address(map.param);
+        Ok((Operand::Tensor { map, at }, Operand::Vec(offsets)))
+    }
+
     /// The window of the tensor, the tile, and the map of a tensor copy.
     pub(super) fn mapped_sides(&mut self, s: Stmt, src: Expr) -> Result<(ResolvedView, ResolvedView, Map), Reported> {
         let found = sides(self.k, s).and_then(|(from, to)| {
@@ -273,13 +344,26 @@ impl Lower<'_> {
             P::CpAsyncBulkTensor4dMulticast,
             P::CpAsyncBulkTensor5dMulticast,
         ];
-        let op = if multicasts.is_some() { to_all } else { op }[map.dims.len() - 1];
+        let im2col = im2col(self.k, from.base).ok();
+        let op = match &im2col {
+            Some(of) => im2col_op(of.steps.len(), multicasts.is_some()),
+            None if multicasts.is_some() => to_all[map.dims.len() - 1],
+            None => op[map.dims.len() - 1],
+        };
         let sharers = multicasts.map(|apart| self.sharers(apart));
         let asks = self.asking(s);
         for (start, offset) in &map.boxes.places {
             let to = Operand::at(root, (placed.offset + offset) as i64);
-            let tensor = self.tensor_box(&map, &from, &starts, start);
-            let mut operands = vec![to, tensor, Operand::at(turn.barrier, 0)];
+            let mut operands = vec![to];
+            match &im2col {
+                Some(of) => {
+                    let (tensor, offsets) = self.pixel_box(src, of, (&map, &from), &starts, start)?;
+                    operands.extend([tensor, Operand::at(turn.barrier, 0), offsets]);
+                }
+                None => {
+                    operands.extend([self.tensor_box(&map, &from, &starts, start), Operand::at(turn.barrier, 0)]);
+                }
+            }
             operands.extend(sharers.clone());
             self.emit.push_if(asks, op, operands);
         }
@@ -294,11 +378,16 @@ impl Lower<'_> {
                 let prefix = format!("{}_", self.k.name);
                 let name = self.emit.func.params[m.param as usize].name.clone();
                 let name = name.strip_prefix(&prefix).unwrap_or(&name).to_owned();
+                let of = im2col(self.k, m.tensor).ok();
                 let map = TensorMap {
                     tensor: self.k.values[m.tensor].name.clone(),
-                    dims: m.dims.iter().map(|&d| d as u32).collect(),
+                    dims: match &of {
+                        Some(of) => of.memory.clone(),
+                        None => m.dims.iter().map(|&d| d as u32).collect(),
+                    },
                     extents: m.extents.iter().map(|&x| x as u32).collect(),
                     exchange: m.boxes.exchange,
+                    im2col: of.map(|of| super::padded::corners(self.k, m.tensor, &of)),
                 };
                 (name, map)
             })

@@ -280,6 +280,24 @@ macro_rules! memory_rows {
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
             CpAsyncBulkTensor5dMulticast "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster",
         }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(3), shared(8), vec(1, B16)] "asynchronous copy of pixels of images, moved by the offsets in the last operand; their bytes count at an mbarrier" {
+            CpAsyncBulkTensor3dIm2col "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(3), shared(8), vec(1, B16), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor3dIm2colMulticast "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(4), shared(8), vec(2, B16)] "asynchronous copy of pixels of images, moved by the offsets in the last operand; their bytes count at an mbarrier" {
+            CpAsyncBulkTensor4dIm2col "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(4), shared(8), vec(2, B16), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor4dIm2colMulticast "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), vec(3, B16)] "asynchronous copy of pixels of images, moved by the offsets in the last operand; their bytes count at an mbarrier" {
+            CpAsyncBulkTensor5dIm2col "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes",
+        }
+        "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), vec(3, B16), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
+            CpAsyncBulkTensor5dIm2colMulticast "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster",
+        }
         "9.7.9.27" V8_0_SM90 Sync [] [tensor(1), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
             CpAsyncBulkTensorStore1d "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group",
         }

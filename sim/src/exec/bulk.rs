@@ -104,7 +104,9 @@ impl Cta<'_> {
 
     fn plan(&mut self, w: &Warp, who: Who, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
         match global {
-            Extent::Tensor { map, at } => self.plan_tensor(w, who, (*map, at), shared, stores),
+            Extent::Tensor { map, at, offsets } => {
+                self.plan_tensor(w, who, (*map, at, offsets.as_deref()), shared, stores)
+            }
             Extent::Bytes { at, n } => {
                 let from = addresses(w, *at, 1 << who.lane)?[who.lane];
                 let (n, pieces) = self.run_of(w, who, *n, (from, shared))?;

@@ -6,8 +6,8 @@ use crate::program::types::{R, Ty};
 /// The side of a copy that is not the shared memory it names first.
 #[derive(Clone, Debug)]
 pub(crate) enum Extent {
-    /// A box of a tensor: its map, and where it begins.
-    Tensor { map: Addr, at: Vec<R> },
+    /// A box of a tensor: its map, and where it begins; in im2col mode, offsets of all its pixels.
+    Tensor { map: Addr, at: Vec<R>, offsets: Option<Vec<R>> },
     /// So many bytes: of global memory, or of the block's own shared memory where the other side is another block's.
     Bytes { at: Addr, n: R },
 }

@@ -212,7 +212,8 @@ impl Memory {
 
 /// A tensor map as the simulator has it.
 fn tensor_map(map: &TensorMapParam, bound: &BoundProgram, address: u64) -> Vec<u8> {
-    bound.tensor(&map.tensor).map_or_else(Vec::new, |plan| map.describe(plan).encode_for_simulator(address))
+    let value = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
+    bound.tensor(&map.tensor).map_or_else(Vec::new, |plan| map.describe(plan, value).encode_for_simulator(address))
 }
 
 /// The parameters in order, each as the bytes of its type.

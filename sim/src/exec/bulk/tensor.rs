@@ -9,7 +9,7 @@ use crate::program::Addr;
 use crate::program::types::{R, Space};
 use crate::race::Who;
 use crate::report::ReportKind;
-use crate::tensor_map::{BYTES, Outside, TensorMap};
+use crate::tensor_map::{BYTES, Outside, Pixels, TensorMap};
 
 /// Bytes that the start of a box in shared memory is a multiple of (PTX 9.7.9.27.1.2).
 const BOX_ALIGN: u64 = 128;
@@ -58,7 +58,7 @@ impl Cta<'_> {
         &mut self,
         w: &Warp,
         who: Who,
-        (map, at): (Addr, &[R]),
+        (map, at, offsets): (Addr, &[R], Option<&[R]>),
         shared: u64,
         stores: bool,
     ) -> Result<Plan, Box<Fail>> {
@@ -83,6 +83,7 @@ impl Cta<'_> {
             }
             first.push(i64::from(c));
         }
+        let offsets = self.pixel_offsets(w, lane, &map, offsets)?;
         if !shared.is_multiple_of(BOX_ALIGN) {
             return Err(misaligned(lane, shared, BOX_ALIGN).in_shared(shared));
         }
@@ -98,7 +99,10 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Invalid, message).at(lane));
         }
         Ok(Plan {
-            pieces: pieces(&map, &first, shared),
+            pieces: match &map.pixels {
+                Some(box_of) => pixels(&map, box_of, (&first, &offsets), shared),
+                None => pieces(&map, &first, shared),
+            },
             fill: fill(&map),
             span: (shared as u32, bytes as u32),
             reach: if map.swizzle.mask() == 0 { 0 } else { bytes.next_multiple_of(BOX_ALIGN) },
@@ -106,6 +110,37 @@ impl Cta<'_> {
             from_shared: false,
             width: 16,
         })
+    }
+
+    /// The offsets of an instruction in im2col mode, which is the mode of its map.
+    fn pixel_offsets(
+        &self,
+        w: &Warp,
+        lane: usize,
+        map: &TensorMap,
+        offsets: Option<&[R]>,
+    ) -> Result<Vec<i64>, Box<Fail>> {
+        let (Some(_), Some(offsets)) = (&map.pixels, offsets) else {
+            if map.pixels.is_some() == offsets.is_some() {
+                return Ok(Vec::new());
+            }
+            let message = "the map and the instruction are of different modes, tile and im2col";
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+        };
+        let mut all = Vec::with_capacity(offsets.len());
+        for r in offsets {
+            let slot = &w.w[*r as usize];
+            if slot.ok >> lane & 1 == 0 {
+                return Err(Fail::new(ReportKind::Undefined, "an offset of a bulk copy is undefined").at(lane));
+            }
+            let (offset, most) = (slot.v[lane] & 0xFFFF, Pixels::largest_offset(offsets.len()));
+            if offset > most {
+                let message = format!("an offset of {offset} pixels: 0 to {most} are possible");
+                return Err(Fail::new(ReportKind::Invalid, message).at(lane));
+            }
+            all.push(i64::from(offset));
+        }
+        Ok(all)
     }
 }
 
@@ -156,8 +191,65 @@ fn pieces(map: &TensorMap, first: &[i64], shared: u64) -> Vec<Piece> {
     out
 }
 
+/// The pieces of pixels, from the one at `first` on, all moved by `offsets` (PTX 5.5.4).
+fn pixels(map: &TensorMap, of: &Pixels, (first, offsets): (&[i64], &[i64]), shared: u64) -> Vec<Piece> {
+    let (rank, row, size) = (map.dims.len(), map.row_bytes(), map.element.bytes() as i64);
+    let mask = map.swizzle.mask();
+    let mut out = Vec::with_capacity((map.box_bytes() / 16) as usize);
+    let mut at = first.to_vec();
+    let low = (-first[0]).clamp(0, i64::from(map.box_dims[0])) * size;
+    let high = (map.dims[0] as i64 - first[0]).clamp(0, i64::from(map.box_dims[0])) * size;
+    for number in 0..u64::from(of.count) {
+        let place = |dim: usize| at[dim] + offsets.get(dim - 1).copied().unwrap_or(0);
+        let exists = (1..rank).all(|dim| place(dim) >= 0 && (place(dim) as u64) < map.dims[dim]);
+        let start = (1..rank).fold(map.address as i64, |sum, dim| {
+            sum.wrapping_add(place(dim).wrapping_mul(map.strides[dim - 1] as i64))
+        });
+        for unit in (0..row).step_by(16) {
+            let to = shared + number * row + unit;
+            let part = |end: i64| if exists { (end - unit as i64).clamp(0, 16) as u8 } else { 0 };
+            out.push(Piece {
+                shared: (to ^ (to >> 3 & mask)) as u32,
+                global: start.wrapping_add(first[0] * size + unit as i64) as u64,
+                from: part(low),
+                to: part(high),
+            });
+        }
+        // The next pixel of the row, of the box, of the images.
+        for dim in 1..rank {
+            if dim == rank - 1 {
+                at[dim] += 1;
+                break;
+            }
+            at[dim] += i64::from(map.step(dim));
+            if at[dim] < map.dims[dim] as i64 + i64::from(of.upper[dim - 1]) {
+                break;
+            }
+            at[dim] = i64::from(of.lower[dim - 1]);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
+    /// Pixels of two images of 2 x 3, a step of 2 apart along rows, with one of padding around them.
+    #[test]
+    fn pixels_walk_through_the_box() {
+        let map = TensorMap::packed(TensorElement::F16, 0x1000, &[8, 3, 2, 2], &[8, 1, 1, 1]);
+        let of = Pixels { lower: vec![-1, -1], upper: vec![-1, -1], count: 9 };
+        let map = TensorMap { element_strides: vec![1, 2, 1, 1], pixels: Some(of.clone()), ..map };
+        assert_eq!(map.encode().ok().and_then(|bytes| TensorMap::decode(&bytes)), Some(map.clone()));
+        // Of each row the places -1 and 1, of each image the rows -1 and 0; moved by one to the right and one down.
+        let all = pixels(&map, &of, (&[0, -1, -1, 0], &[1, 1]), 0x400);
+        let found: Vec<Option<u64>> = all.iter().map(|p| (p.from < p.to).then_some((p.global - 0x1000) / 16)).collect();
+        assert_eq!(found, [0, 2, 3, 5, 6, 8, 9, 11, 12].map(|n| (n < 12).then_some(n)));
+        let moved = pixels(&map, &of, (&[0, 1, -1, 0], &[0, 0]), 0x400);
+        let found: Vec<Option<u64>> =
+            moved.iter().take(4).map(|p| (p.from < p.to).then_some((p.global - 0x1000) / 16)).collect();
+        assert_eq!(found, [None, None, Some(1), None]);
+    }
+
     use super::*;
     use crate::tensor_map::{Swizzle, TensorElement};
 

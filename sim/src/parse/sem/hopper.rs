@@ -30,7 +30,7 @@ fn extent(m: &Mods<'_>, args: &[Arg], i: usize, bytes: usize) -> Result<Extent> 
             if rank != Some(at.len()) {
                 return m.error(format!("{} coordinates do not fit the dimension of the instruction", at.len()));
             }
-            Ok(Extent::Tensor { map: *map, at: at.clone() })
+            Ok(Extent::Tensor { map: *map, at: at.clone(), offsets: None })
         }
         _ => Ok(Extent::Bytes { at: addr(args, i), n: slot(args, bytes) }),
     }
@@ -38,11 +38,18 @@ fn extent(m: &Mods<'_>, args: &[Arg], i: usize, bytes: usize) -> Result<Extent> 
 
 /// `cp.async.bulk` from global to shared memory.
 pub(crate) fn bulk_load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
-    let global = extent(m, args, 1, 2)?;
+    let mut global = extent(m, args, 1, 2)?;
     let barrier = if matches!(global, Extent::Tensor { .. }) { 2 } else { 3 };
+    let way = |barrier: usize, mask| Way::Load { barrier: addr(args, barrier), mask };
+    if m.has("im2col")
+        && let Extent::Tensor { offsets, .. } = &mut global
+    {
+        *offsets = Some(many(args, 3).0.to_vec());
+        let mask = m.has("multicast::cluster").then(|| slot(args, 4));
+        return Ok(Op::Bulk(Box::new(Bulk { way: way(barrier, mask), global, shared: addr(args, 0) })));
+    }
     let mask = m.has("multicast::cluster").then(|| slot(args, barrier + 1));
-    let way = Way::Load { barrier: addr(args, barrier), mask };
-    Ok(Op::Bulk(Box::new(Bulk { way, global, shared: addr(args, 0) })))
+    Ok(Op::Bulk(Box::new(Bulk { way: way(barrier, mask), global, shared: addr(args, 0) })))
 }
 
 /// `cp.async.bulk` and `cp.reduce.async.bulk` from shared to global memory.

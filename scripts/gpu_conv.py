@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Convolutions with padding inside against cuDNN, over the layers of whole networks.
+
+    scripts/gpu_conv.py --net resnet50 --tilec target/release/tilec --out /tmp/conv
+    scripts/gpu_conv.py --net unet --way weight --dry                                   # without a GPU
+
+`--way forward` is examples/conv2d.tile against PyTorch's `conv2d`, in `channels_last` and with cuDNN's own search for the fastest algorithm; `weight` and `data` are the gradients' programs against
+`convolution_backward` for that gradient alone. All are timed in turns. A ratio of 1 says that ours is as fast. Data are random, and results are compared with a convolution in single precision,
+filled with NaN before, and must be the same after the timing. `--case B=..,H=..,C=..,O=..,R=..,S=..,P=..` gives other layers: S is the step, P the padding.
+"""
+
+import argparse
+import math
+import os
+import pathlib
+import random
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from gpu import contract_host as host  # noqa: E402
+from gpu import measure, suite, supervise  # noqa: E402
+from gpu.assemble import dry  # noqa: E402
+from gpu.report import machine, text_table  # noqa: E402
+from gpu_inference import Program  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16"}
+FILES = {"forward": "conv2d", "weight": "conv2d_weight_grad", "data": "conv2d_data_grad"}
+# One rounding of a result to the type, in relation to the largest of its row.
+BOUNDS = {"bf16": 2.0**-7, "f16": 2.0**-10}
+COLUMNS = [
+    "tag", "case", "type", "ours_us", "ours_spread", "cudnn_us", "cudnn_spread", "tflops", "ratio", "ratio_min", "ratio_max", "of_bound",
+    "registers", "note", "file", "options", "machine", "driver", "torch", "cudnn", "date", "tilec", "command",
+]  # fmt: skip
+
+
+def layer(b: int, h: int, c: int, o: int, r: int, s: int = 1) -> str:
+    """A layer whose padding is that of its network: as much as keeps the size, none where the step is the filter."""
+    return f"B={b},H={h},C={c},O={o},R={r},S={s},P={0 if r == s else r // 2}"
+
+
+def resnet50(b: int) -> list[str]:
+    """The distinct convolutions of ResNet-50 (1512.03385, with the step in the 3 x 3)."""
+    all_layers, c = [layer(b, 224, 3, 64, 7, 2)], 64
+    for stage, h in enumerate((56, 28, 14, 7)):
+        width, before = 64 << stage, h if stage == 0 else 2 * h
+        step = 1 if stage == 0 else 2
+        all_layers += [layer(b, before, c, width, 1), layer(b, before, width, width, 3, step), layer(b, h, width, 4 * width, 1)]
+        all_layers += [f"B={b},H={before},C={c},O={4 * width},R=1,S={step},P=0", layer(b, h, 4 * width, width, 1), layer(b, h, width, width, 3)]
+        c = 4 * width
+    return list(dict.fromkeys(all_layers))
+
+
+def unet(b: int) -> list[str]:
+    """The 3 x 3 convolutions of a U-Net of five levels on 256 x 256, with padding."""
+    down = [layer(b, 256 >> i, c, o, 3) for i in range(5) for c, o in ((3 if i == 0 else 32 << i, 64 << i), (64 << i, 64 << i))]
+    return [*down, *(layer(b, 256 >> i, 128 << i, 64 << i, 3) for i in range(4))]
+
+
+def convnext(b: int) -> list[str]:
+    """The dense convolutions of ConvNeXt-T: the stem, the reductions between stages, and the 1 x 1 of the blocks."""
+    dims = (96, 192, 384, 768)
+    between = [layer(b, 56 >> i, dims[i], dims[i + 1], 2, 2) for i in range(3)]
+    blocks = [layer(b, 56 >> i, c, o, 1) for i, d in enumerate(dims) for c, o in ((d, 4 * d), (4 * d, d))]
+    return [layer(b, 224, 3, 96, 4, 4), *between, *blocks]
+
+
+NETS = {"resnet50": resnet50, "unet": unet, "convnext": convnext}
+Case = dict[str, Any]
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--net", default="resnet50", choices=sorted(NETS))
+    add("--batch", type=int, default=32)
+    add("--way", default="forward", choices=sorted(FILES))
+    add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
+    add("--target", default="sm_90a")
+    add("--type", default="bf16", choices=sorted(TORCH_TYPES))
+    add("--define", default="", metavar="NAME=VALUE,..", help="more compile-time parameters")
+    add("--option", action="append", default=[], help="another option of tilec")
+    add("--case", action="append", default=[], help="a layer, instead of the network's")
+    add("--rounds", type=int, default=7)
+    add("--turn-ms", type=float, default=5.0)
+    add("--seed", type=int, default=0)
+    add("--limit", type=float, default=60.0, help="seconds of a case, after which its process is ended")
+    add("--seconds", type=float, default=540.0, help="of all cases")
+    add("--tag", default="", help="a label for the rows")
+    add("--out", default="conv", help="path of the CSV files, without suffix")
+    add("--dry", action="store_true", help="without a GPU: compile and assemble")
+    add("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    options.file = str(ROOT / f"examples/{FILES[options.way]}.tile")
+    return options
+
+
+def parse_case(way: str, text: str) -> Case:
+    case: Case = {"case": text, **{name: int(value) for name, value in (part.split("=") for part in text.split(","))}}
+    case["out"] = (case["H"] + 2 * case["P"] - case["R"]) // case["S"] + 1
+    return case
+
+
+def cases(options: argparse.Namespace) -> list[Case]:
+    found = [parse_case(options.way, text) for text in options.case or NETS[options.net](options.batch)]
+    return [case for case in found if options.way != "data" or case["S"] == 1]
+
+
+def defines(way: str, case: Case) -> str:
+    """What is promised of channels, and tiles of the reduction that lie in one pixel where there are such."""
+    c, o = case["C"], case["O"]
+    aligned = {name: math.gcd(n, 8) for name, n in (("c", c), ("o", o))}
+    inner = o if way == "data" else c
+    one_pixel = next((n for n in (64, 32) if inner % n == 0), aligned["c"])
+    pad = f"PH={case['P']},PW={case['P']}"
+    if way == "data":
+        return f"{pad},ALIGN={min(aligned.values())},OALIGN={one_pixel},BK={max(one_pixel, 32)}"
+    steps = f"SH={case['S']},SW={case['S']},{pad},ALIGN_X={aligned['c']},ALIGN_Y={aligned['o']},CALIGN={one_pixel}"
+    if way == "weight":
+        return f"{steps},BK=64"
+    return f"{steps},ALIGN_F={aligned['o']},BK={max(one_pixel, 32)}"
+
+
+def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFile, str]:
+    """The program for a layer, and its options."""
+    h, p, r = case["H"], case["out"], case["R"]
+    sizes = f"B={case['B']},H={h},W={h},P={p},Q={p},R={r},S={r},C={case['C']},O={case['O']}"
+    defined = ",".join(part for part in (f"T={options.type},Out={options.type}", defines(options.way, case), options.define) if part)
+    words = ["--target", options.target, "--for", sizes, *(word for part in defined.split(",") for word in ("-D", part)), *options.option]
+    return host.compile_file(options.tilec, options.file, words), " ".join(words)
+
+
+class Bench:
+    """The child's side: one device, one layer after another."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        import torch
+
+        self.torch, self.options = torch, options
+        torch.zeros(1, device="cuda")  # makes the context of this thread
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.allow_tf32 = False
+        self.driver = host.Driver()
+        self.dtype = getattr(torch, TORCH_TYPES[options.type])
+
+    def images(self, *shape: int) -> Any:
+        """Random images, in memory as they are indexed here: batch, rows, columns, channels."""
+        return self.torch.randn(*shape, device="cuda", dtype=self.torch.float32).to(self.dtype)
+
+    def inputs(self, case: Case) -> dict[str, Any]:
+        b, h, c, o, r, p = (case[name] for name in ("B", "H", "C", "O", "R", "out"))
+        return {"X": self.images(b, h, h, c), "F": self.images(r, r, c, o), "E": self.images(b, p, p, o)}
+
+    def tensors(self, case: Case, t: dict[str, Any]) -> tuple[dict[str, host.Tensor], Any]:
+        """What the program takes, and its result."""
+        b, h, c, o, r, p = (case[name] for name in ("B", "H", "C", "O", "R", "out"))
+        torch, elem = self.torch, self.options.type
+        flat = lambda x, *shape: host.Tensor(x.data_ptr(), shape, tuple(x.view(shape).stride()), elem)  # noqa: E731
+        nan = float("nan")
+        match self.options.way:
+            case "forward":
+                y = torch.full((b * p * p, o), nan, device="cuda", dtype=self.dtype)
+                return {"X": flat(t["X"], b, h, h, c), "F": flat(t["F"], r * r * c, o), "Y": flat(y, b * p * p, o)}, y
+            case "weight":
+                g = torch.full((r * r * c, o), nan, device="cuda", dtype=self.dtype)
+                return {"X": flat(t["X"], b, h, h, c), "E": flat(t["E"], b * p * p, o), "G": flat(g, r * r * c, o)}, g
+            case _:
+                g = torch.full((b * h * h, c), nan, device="cuda", dtype=self.dtype)
+                return {"E": flat(t["E"], b, p, p, o), "F": flat(t["F"], r * r, c, o), "G": flat(g, b * h * h, c)}, g
+
+    def cudnn(self, case: Case, t: dict[str, Any], dtype: Any) -> Any:
+        """A call of cuDNN on these inputs, in channels_last."""
+        torch = self.torch
+        x, f, e = (t[name].to(dtype) for name in "XFE")
+        x, e, f = x.permute(0, 3, 1, 2), e.permute(0, 3, 1, 2), f.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+        step, pad = [case["S"]] * 2, [case["P"]] * 2
+        if self.options.way == "forward":
+            return lambda: torch.nn.functional.conv2d(x, f, stride=step, padding=pad)
+        mask = [self.options.way == "data", self.options.way == "weight", False]
+        backward = torch.ops.aten.convolution_backward
+        return lambda: backward(e, x, f, None, step, pad, [1, 1], False, [0, 0], 1, mask)[mask.index(True)]
+
+    def work(self, case: Case) -> Case:
+        """A layer: check, measure, check again."""
+        if case.get("hello"):
+            return machine(self.torch)
+        torch, options = self.torch, self.options
+        kernels, words = compile_case(options, case)
+        torch.manual_seed(random.Random(f"{options.seed} {case['case']}").getrandbits(62))
+        bytes_of = 2 * (case["B"] * (case["H"] ** 2 * case["C"] + case["out"] ** 2 * case["O"]) + case["R"] ** 2 * case["C"] * case["O"])
+        count = measure.input_sets(bytes_of, torch.cuda.get_device_properties(0).L2_cache_size)
+        program = Program(torch, self.driver, kernels, True)
+        sets, results, bound, library = [self.inputs(case) for _ in range(count)], [], [], []
+        sizes = {"R": case["R"], "S": case["R"], "P": case["out"], "Q": case["out"], "B": case["B"], "H": case["H"], "W": case["H"], "C": case["C"], "O": case["O"]}
+        names = {param["name"] for kernel in kernels.kernels.values() for param in kernel.of_kind("size")}
+        for t in sets:
+            tensors, result = self.tensors(case, t)
+            results.append(result)
+            bound.append(program.bind(tensors, {name: n for name, n in sizes.items() if name in names}, {}))
+            library.append(self.cudnn(case, t, self.dtype))
+
+        def launch(index: int) -> None:
+            for kernel in bound[index]:
+                kernel.launch(torch.cuda.current_stream().cuda_stream)
+
+        launch(0)
+        row: Case = {"note": "", "options": words, "registers": program.registers(), "of_bound": self.deviation(case, sets[0], results[0])}
+        first = results[0].clone()
+        calls = {"ours": launch, "cudnn": lambda index: library[index]()}
+        for call in calls.values():
+            call(0)
+        plan = measure.Plan(rounds=options.rounds, turn_ms=options.turn_ms, seed=options.seed)
+        row["times"] = {name: list(t.us) for name, t in measure.compare(torch, calls, count, plan).items()}
+        results[0].fill_(float("nan"))
+        launch(0)
+        if not torch.equal(results[0], first):
+            raise RuntimeError("WRONG RESULT: it changed between launches")
+        return row
+
+    def deviation(self, case: Case, t: dict[str, Any], got: Any) -> float:
+        """The largest deviation of a row in relation to its largest element, of the bound."""
+        exact = self.cudnn(case, t, self.torch.float32)()
+        exact = exact.permute(0, 2, 3, 1) if self.options.way != "weight" else exact.permute(2, 3, 1, 0)
+        exact = exact.reshape(got.shape)
+        off = (got.float() - exact).abs().amax(-1) / exact.abs().amax(-1).clamp_min(1e-30)
+        worst = float(off.max()) / BOUNDS[self.options.type]
+        if not worst <= 1.0:
+            raise RuntimeError(f"WRONG RESULT: {worst:.2f} of the bound")
+        return worst
+
+
+def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
+    """The row of a layer."""
+    row: Case = {"case": case["case"], **{key: answer[key] for key in answer if key in COLUMNS}}
+    times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
+    for name, t in times.items():
+        row |= {f"{name}_us": t.median, f"{name}_spread": t.spread}
+    if times:
+        work = 2 * case["B"] * case["out"] ** 2 * case["R"] ** 2 * case["C"] * case["O"]
+        ratio = measure.Ratio.of(times["cudnn"], times["ours"])
+        row |= {"tflops": work / times["ours"].median / 1e6, "ratio": ratio.median, "ratio_min": ratio.least, "ratio_max": ratio.greatest}
+    if "error" in answer:
+        row["note"] = answer["error"]
+    return row
+
+
+def short(rows: list[Case]) -> str:
+    """The table for the end of the output, with the geometric mean and the least."""
+    wanted = {"us": ("ours_us", 1), "cudnn us": ("cudnn_us", 1), "TFLOP/s": ("tflops", 0), "of cudnn": ("ratio", 3), "least": ("ratio_min", 3), "most": ("ratio_max", 3), "of bound": ("of_bound", 3)}
+    lines = []
+    for row in rows:
+        numbers = [f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()]
+        lines.append([row["case"], *numbers, str(row.get("registers", "-")), str(row.get("note", ""))[:80]])
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    text = text_table(["layer", *wanted, "registers", "note"], lines)
+    if ratios:
+        text += f"\ngeometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, least {min(ratios):.3f}, of {len(ratios)} of {len(rows)} layers"
+    return text
+
+
+def main() -> int:
+    options = arguments()
+    if options.dry:
+        return dry(cases(options), lambda case: compile_case(options, case))
+    if options.child:
+        return supervise.answer_cases(Bench(options).work)
+    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
+    print(f"{options.way} {options.type}: {suite.machine_of(common)}")
+    print(short(rows))
+    return suite.status(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -199,7 +199,9 @@ class Bench:
         for t in sets:
             tensors, result = self.tensors(case, t)
             results.append(result)
-            bound.append(program.bind(tensors, {name: n for name, n in sizes.items() if name in names}, {}))
+            known = {name: n for name, n in sizes.items() if name in names}
+            tensors |= self.scratch(program, kernels, tensors, known)
+            bound.append(program.bind(tensors, known, {}))
             library.append(self.cudnn(case, t, self.dtype))
 
         def launch(index: int) -> None:
@@ -219,6 +221,17 @@ class Bench:
         if not torch.equal(results[0], first):
             raise RuntimeError("WRONG RESULT: it changed between launches")
         return row
+
+    def scratch(self, program: Program, kernels: host.LaunchFile, tensors: dict[str, host.Tensor], sizes: dict[str, int]) -> dict[str, host.Tensor]:
+        """Memory through which blocks share tiles: zero before the first launch."""
+        made = {}
+        for contract in kernels.kernels.values():
+            names = {param["name"] for param in contract.params}
+            own = {name: n for name, n in sizes.items() if name in names}
+            for name, elem, shape, strides in contract.scratch(tensors, own):
+                program.memory.append(self.torch.zeros(shape, dtype=getattr(self.torch, {"u32": "int32", "f32": "float32"}[elem]), device="cuda"))
+                made[name] = host.Tensor(program.memory[-1].data_ptr(), shape, strides, elem)
+        return made
 
     def deviation(self, case: Case, t: dict[str, Any], got: Any) -> float:
         """The largest deviation of a row in relation to its largest element, of the bound."""

@@ -7,6 +7,11 @@ use crate::literal::Literal;
 use crate::mechanism::Mechanism;
 
 impl CopyAttrs {
+    /// Whether threads themselves combine with what is there: of what the accelerator combines no thread sees it.
+    pub fn combined_by_threads(&self) -> bool {
+        self.reduce.is_some() && self.is_by_threads()
+    }
+
     /// The attributes of a copy by the tensor memory accelerator.
     pub fn tensor() -> CopyAttrs {
         CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }

@@ -3,8 +3,6 @@
 //! Threads ask for it element by element (`red`, PTX ISA 9.7.13.6), the tensor memory accelerator by boxes (`cp.reduce.async.bulk.tensor`,
 //! 9.7.9.27). Where the old value is wanted threads ask by `atom` (9.7.13.5). A row says who can; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
 
-use crate::entities::Stmt;
-use crate::kernel::{CopyAttrs, Kernel, StmtData};
 use crate::ops::Op;
 use crate::target::Target;
 use crate::types::Elem;
@@ -124,21 +122,4 @@ pub fn combination(op: Combining, elem: Elem) -> Option<&'static Combination> {
 pub fn combined_types(op: Combining, by: impl Fn(&Combination) -> bool) -> String {
     let names: Vec<&str> = COMBINATIONS.iter().filter(|c| c.op == op && by(c)).map(|c| c.elem.name()).collect();
     names.join(", ")
-}
-
-impl CopyAttrs {
-    /// Whether threads themselves combine with what is there: of what the accelerator combines no thread sees it.
-    pub fn combined_by_threads(&self) -> bool {
-        self.reduce.is_some() && self.is_by_threads()
-    }
-}
-
-/// Whether two copies combine elements by one operator: then neither has to come first, but for the rounding of sums.
-pub fn commute(k: &Kernel, a: Stmt, b: Stmt) -> bool {
-    let op = |s| match &k.stmts[s] {
-        StmtData::Copy { attrs, .. } => attrs.reduce,
-        _ => None,
-    };
-    // Of what takes the place of the other the last one stays.
-    op(a).is_some_and(|op| op != Combining::Exchange) && op(a) == op(b)
 }

@@ -150,13 +150,14 @@ impl Machine<'_> {
         }
     }
 
-    /// The plan of moving a tile of this shape. `check`: which dimensions of global memory are compared with the
-    /// bounds; `None`: all.
-    pub(super) fn plan(&self, w: &Window, shape: &[usize], check: Option<&[u32]>) -> Result<Plan, Fail> {
-        if w.axes.len() != shape.len() {
-            let message = format!("a view of {} dimensions cannot hold a tile of {}", w.axes.len(), shape.len());
-            return Err(fail(codes::ILL_FORMED, w.span, message));
-        }
+    /// How many elements of a tile exist along each dimension of a window, and how many in front of them do not.
+    fn existing(
+        &self,
+        w: &Window,
+        shape: &[usize],
+        check: Option<&[u32]>,
+        absent: bool,
+    ) -> Result<(Vec<usize>, Vec<usize>), Fail> {
         let global = matches!(w.root, Root::Global(_));
         let checked = |d: usize| !global || check.is_none_or(|c| c.iter().any(|&c| c as usize == d));
         let mut valid = Vec::with_capacity(shape.len());
@@ -194,7 +195,6 @@ impl Machine<'_> {
             valid.push(if checked(d) || (global && self.outside) { exist } else { n });
             skipped.push(before);
         }
-        let absent = w.absent || global && self.outside;
         if absent || valid.contains(&0) {
             violation = None; // Every element is masked out by a tested dimension: nothing is accessed.
         }
@@ -206,6 +206,19 @@ impl Machine<'_> {
             }
             return Err(self.out_of_bounds(message, w.span));
         }
+        Ok((valid, skipped))
+    }
+
+    /// The plan of moving a tile of this shape. `check`: which dimensions of global memory are compared with the
+    /// bounds; `None`: all.
+    pub(super) fn plan(&self, w: &Window, shape: &[usize], check: Option<&[u32]>) -> Result<Plan, Fail> {
+        if w.axes.len() != shape.len() {
+            let message = format!("a view of {} dimensions cannot hold a tile of {}", w.axes.len(), shape.len());
+            return Err(fail(codes::ILL_FORMED, w.span, message));
+        }
+        let global = matches!(w.root, Root::Global(_));
+        let absent = w.absent || global && self.outside;
+        let (mut valid, mut skipped) = self.existing(w, shape, check, absent)?;
         let mut first = w.base;
         let mut last = w.base;
         let mut tables = Vec::with_capacity(shape.len());

@@ -15,6 +15,17 @@ const BEGINNINGS: &[&str] = &[
     "wait", "release",
 ];
 
+/// What stands between a loop's variable and its body.
+#[derive(Copy, Clone)]
+struct ForHeader {
+    /// Start, end, step.
+    range: [Expr; 3],
+    cond: Option<Expr>,
+    unroll: bool,
+    recomputed: bool,
+    lanes: Option<Lanes>,
+}
+
 impl Parser<'_, '_> {
     /// `{ statement* }` with a scope of its own.
     pub(super) fn block(&mut self) -> Parsed<Block> {
@@ -542,8 +553,8 @@ impl Parser<'_, '_> {
         let header = self.for_header();
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
-            let ((range, cond, unroll, recomputed, lanes), body) = p.body_after(header)?;
-            let [start, end, step] = range;
+            let (ForHeader { range: [start, end, step], cond, unroll, recomputed, lanes }, body) =
+                p.body_after(header)?;
             let s = p.push(stmts, StmtData::For { var, start, end, step, cond, unroll, body }, begin);
             p.kernel.lanes[s] = lanes;
             p.kernel.recomputed[s] = recomputed;
@@ -566,7 +577,7 @@ impl Parser<'_, '_> {
     }
 
     /// The range with its step, and what is said of the loop: `while`, `unroll`, `recompute`, by which threads.
-    fn for_header(&mut self) -> Parsed<([Expr; 3], Option<Expr>, bool, bool, Option<Lanes>)> {
+    fn for_header(&mut self) -> Parsed<ForHeader> {
         self.expect_word("in")?;
         let start = self.expr()?;
         if !self.eat_sign("..") {
@@ -597,7 +608,7 @@ impl Parser<'_, '_> {
                 "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
-        Ok(([start, end, step], cond, unroll, recomputed, lanes))
+        Ok(ForHeader { range: [start, end, step], cond, unroll, recomputed, lanes })
     }
 
     fn if_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {

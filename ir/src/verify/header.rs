@@ -247,12 +247,11 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     }
     if let (ElemRef::Known(elem), Some(x)) = (elem, const_int(k, e))
         && let Some(format) = int_format(elem)
+        && !(format.min()..=format.max()).contains(&x.into())
     {
-        if !(format.min()..=format.max()).contains(&x.into()) {
-            let message = format!("a scalar of type {} cannot have this default", elem.name());
-            let note = format!("its numbers are those from {} to {}", format.min(), format.max());
-            cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, &note);
-        }
+        let message = format!("a scalar of type {} cannot have this default", elem.name());
+        let note = format!("its numbers are those from {} to {}", format.min(), format.max());
+        cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, &note);
     }
 }
 

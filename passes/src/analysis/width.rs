@@ -101,13 +101,14 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
     }
     let extent = shape[window_dim];
     limit(extent, &|| format!("the tile is {extent} elements wide along the contiguous dimension"), &String::new);
+    let lacks = |text: &str, factor: &str| {
+        (format!("`{text}` is not known to be a multiple of {full}"), format!("{factor} % {full} == 0"))
+    };
     let multiple = |e: Expr| {
         let text = print_expr(k, e);
-        (
-            format!("`{text}` is not known to be a multiple of {full}"),
-            format!("{} % {full} == 0", parenthesised(k, e, &text)),
-        )
+        lacks(&text, &parenthesised(k, e, &text))
     };
+    let named = |v: Value| lacks(&k.values[v].name, &k.values[v].name);
     // A run of elements must not reach beyond the extent; of several modes, beyond that of the innermost.
     let extent = k.tensor_ty(view.base).and_then(|t| match t.modes(dim) {
         Some(modes) => modes.last().map(|m| m.extent),
@@ -117,12 +118,7 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
         limit(facts.divisor(k, extent).min(full), &|| multiple(extent).0, &|| multiple(extent).1);
     }
     for p in k.tensor_ty(view.base).iter().flat_map(|t| &t.padded) {
-        let ld = &k.values[p.stride].name;
-        limit(
-            facts.divisor_of_value(k, p.stride).min(full),
-            &|| format!("`{ld}` is not known to be a multiple of {full}"),
-            &|| format!("{ld} % {full} == 0"),
-        );
+        limit(facts.divisor_of_value(k, p.stride).min(full), &|| named(p.stride).0, &|| named(p.stride).1);
     }
     for (d, window) in view.dims.iter().enumerate() {
         let mut steps = strides(k, view.base, d);
@@ -152,12 +148,7 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
                     limit(part.min(full), &|| format!("dimension {d} of `{name}` has stride {s}"), &String::new);
                 }
                 Stride::Value(v) => {
-                    let ld = &k.values[v].name;
-                    limit(
-                        facts.divisor_of_value(k, v).min(full),
-                        &|| format!("`{ld}` is not known to be a multiple of {full}"),
-                        &|| format!("{ld} % {full} == 0"),
-                    );
+                    limit(facts.divisor_of_value(k, v).min(full), &|| named(v).0, &|| named(v).1);
                 }
                 Stride::Computed(e) => {
                     // What makes the extent a multiple does so with its products.

@@ -18,13 +18,12 @@ use crate::analysis::uses::{all_stmts, path_to};
 use forms::Forms;
 pub(super) use pairs::Pairs;
 use tilec_ir::codes;
-use tilec_ir::combining::commute;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{fixed_shape, resolve_view};
-use ways::{Step, exclusive, loops};
+use ways::{Step, commute, exclusive, loops};
 pub(super) use ways::{is_apart, never_both};
 use windows::{Window, Windows};
 

@@ -3,12 +3,11 @@
 //! They do not where windows have nothing in common, nor where they are dealt out to the threads in the same way and begin at a multiple of their extents
 //! from one another: then an element that is in both has one place in both tiles, and one thread has it.
 
-use super::ways::{exclusive, is_apart, loops};
+use super::ways::{commute, exclusive, is_apart, loops};
 use super::windows::{Window, Windows};
 use crate::analysis::uses::path_to;
 use crate::analysis::views::{accessed_views, memory_views, moved_shape, plain_var};
 use crate::barriers::kind::Kind;
-use tilec_ir::combining::commute;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};

@@ -1,7 +1,8 @@
-//! The ways to statements, through the blocks that they are in.
+//! The ways to statements, through the blocks that they are in, and whether two statements have to come in an order.
 
 use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::path_to;
+use tilec_ir::combining::Combining;
 use tilec_ir::entities::{Block, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData};
 
@@ -37,4 +38,14 @@ pub(in crate::barriers) fn is_apart(k: &Kernel, s: Stmt) -> bool {
 pub(super) fn loops(k: &Kernel, path: &[Step]) -> Vec<Stmt> {
     let stmts = path.iter().map(|&(block, index)| k.blocks[block][index]);
     stmts.filter(|&s| matches!(k.stmts[s], StmtData::For { .. })).collect()
+}
+
+/// Whether two copies combine elements by one operator: then neither has to come first, but for the rounding of sums.
+pub(in crate::barriers) fn commute(k: &Kernel, a: Stmt, b: Stmt) -> bool {
+    let op = |s| match &k.stmts[s] {
+        StmtData::Copy { attrs, .. } => attrs.reduce,
+        _ => None,
+    };
+    // Of what takes the place of the other the last one stays.
+    op(a).is_some_and(|op| op != Combining::Exchange) && op(a) == op(b)
 }

@@ -46,6 +46,26 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "for k in 0..K step 32 { .. }",
         "Runs its body for k = 0, 32, .. below K; windows of tensors that begin at k end at K (`k..e`: at e, `k..inf`: with the tensor). `unroll` lays the bodies out one after the other.",
     ),
+    (
+        "while",
+        "while c { .. }, for i in a..b while c { .. }",
+        "Runs its body as long as the condition holds, which is read in front of each iteration; behind a `for` as long as there are numbers, too. The condition is the same in all threads.",
+    ),
+    (
+        "exchange",
+        "copy x -> Y[i..] exchange old y",
+        "Stores to memory and takes what was there, element by element, whoever else does so meanwhile.",
+    ),
+    (
+        "old",
+        "copy 1 -> next[0] add old ticket",
+        "Behind `add`, `min`, `max` and `exchange`: the register tile that takes what memory held before.",
+    ),
+    (
+        "padded",
+        "X: gmem f16[(B, P, Q), (R, S, C)] strides ((xb, xh, xw), (xh, xw, 1)) padded (xh: H behind PH, xw: W behind PW)",
+        "Of a tensor: along the stride `xh` there are H lines in memory, behind PH lines of padding, and more padding follows. Elements in the padding read as zero.",
+    ),
     ("in", "for k in 0..K { .. }", "Stands between a loop's variable and its bounds."),
     (
         "if",

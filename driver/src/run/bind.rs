@@ -550,7 +550,7 @@ mod tests {
 
     #[test]
     fn values_out_of_range_and_unknown_names_are_refused() {
-        for (name, value) in [("M", 0), ("M", -1), ("M", 1 << 31), ("A_ld", -1), ("A", 1), ("X", 1)] {
+        for (name, value) in [("K", 0), ("M", -1), ("M", 1 << 31), ("A_ld", -1), ("A", 1), ("X", 1)] {
             let mut wrong = complete();
             wrong.insert(name.to_owned(), Number::Int(value));
             assert_eq!(bind(&gemm(), &wrong).expect_err("refused").len(), 1, "{name} = {value}");
@@ -558,6 +558,15 @@ mod tests {
         let mut wrong = complete();
         wrong.insert("M".to_owned(), Number::Float(1.5));
         assert!(bind(&gemm(), &wrong).is_err());
+    }
+
+    /// Of a size of 0 that leaves the grid without blocks nothing is launched, whatever else the kernel takes for granted.
+    #[test]
+    fn a_grid_without_blocks_has_nothing_to_launch() {
+        let mut none = complete();
+        none.insert("M".to_owned(), Number::Int(0));
+        assert!(!bind(&gemm(), &none).expect("nothing to do").has_blocks());
+        assert!(bind(&gemm(), &complete()).expect("a launch").has_blocks());
     }
 
     #[test]

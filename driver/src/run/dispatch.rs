@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(entry([64, 64, 7], &any).as_deref(), Ok("gemm_3"));
         assert_eq!(entry([64, 64, 8], &|c| c.entry == "gemm_3").as_deref(), Ok("gemm_3"));
         assert_eq!(entry([64, 64, 8], &|_| false), Err(Vec::new()));
-        assert_eq!(entry([0, 64, 8], &any).map_err(|e| e.len()), Err(1));
+        assert_eq!(entry([-1, 64, 8], &any).map_err(|e| e.len()), Err(1));
     }
 
     #[test]

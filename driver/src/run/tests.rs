@@ -242,7 +242,7 @@ fn nothing_is_launched_when_something_is_wrong() {
     for (args, code) in [
         (&[("M", 8.0)][..], "E0608"),
         (&[("M", 8.0), ("N", 8.0), ("K", 6.0)], "E0609"),
-        (&[("M", 0.0), ("N", 8.0), ("K", 8.0)], "E0607"),
+        (&[("M", 8.0), ("N", 8.0), ("K", 0.0)], "E0607"),
         (&[("M", 2e9), ("N", 8.0), ("K", 8000.0)], "E0610"),
     ] {
         let result = run_with(&program, &options(args), |_, _| panic!("launched"));

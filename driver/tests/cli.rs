@@ -281,7 +281,7 @@ fn a_measurement_that_cannot_be_made_is_refused_before_it_begins() {
         (&[], 1, "E0608"),
         (&["M=N=K=8", "Q=1"], 1, "E0607"),
         (&["M=N=K=7"], 1, "E0609"),
-        (&["M=N=K=8", "--variant", "BM=64/63"], 1, "in the variant `BM=63`"),
+        (&["M=N=K=8", "--variant", "BM=64/0"], 1, "in the variant `BM=0`"),
         (&["M=N=K=8", "--kernel", "other"], 1, "no kernel `other`"),
     ] {
         let run = dir.tilec(&[&["bench", "x.tile"], args].concat());
@@ -341,7 +341,7 @@ fn a_search_that_cannot_be_made_is_refused_before_it_begins() {
         (&["M=N=K=65536", "-D", "T=f32"], 1, "E0610"),
         (&["M=N=K=8", "--kernel", "other"], 1, "no kernel `other`"),
         (&["M=N=K=8", "-D", whole], 1, "nothing is left to choose for `gemm`"),
-        (&["M=N=K=8", "-D", "BM=63"], 1, "E04"),
+        (&["M=N=K=8", "-D", "BM=0"], 1, "E0234"),
         (&["M=N=K=8", "--cache", "x.tile"], 1, "it is there and holds something else"),
     ] {
         let run = dir.tilec(&[&["tune", "x.tile"], args].concat());

@@ -327,8 +327,22 @@ fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result
 
 /// An atomic operation on a word of the thread's own, in its plainest spelling: the old value, and what is left.
 fn atomic(form: &InstructionForm) -> Result<Option<Probe>, String> {
-    let orders =
-        ["L2::cache_hint", "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "shared::cta"];
+    // Nor vectors, whose elements lie beside one another and not where a probe's results do: `sim/tests/hopper.rs` has them.
+    let orders = [
+        "L2::cache_hint",
+        "relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "shared::cta",
+        "v2",
+        "v4",
+        "v8",
+    ];
     let space = form.modifiers.iter().find(|w| matches!(**w, "global" | "shared"));
     let (Some(space), false) = (space, form.modifiers.iter().any(|w| orders.contains(w))) else { return Ok(None) };
     let name = spelling(form);

@@ -100,6 +100,7 @@ fn the_interpreter_is_a_device() {
     let run = dir.tilec(&[&run[..], &["--device", "interp"]].concat());
     assert_eq!(run.status, 0, "{}", run.stderr);
     assert_eq!(fs::read(dir.0.join("y.bin")).expect("written"), floats((0..32).map(|i| i as f32)));
+    assert_eq!(there, floats((0..32).map(|i| i as f32)));
     for (more, needle) in [
         (&["--counters"][..], "`--counters` is for the simulator"),
         (&["--check"], "compares with the interpreter, which is what runs here"),

@@ -378,7 +378,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// Whether extents may be those of products of warpgroups.
+/// Whether extents may be those of wgmma.
 pub(crate) fn may_be_columns(k: &Kernel, target: Target) -> bool {
     fn multiplies(k: &Kernel, e: Expr) -> bool {
         matches!(k.exprs[e], ExprData::Mma(_)) || k.children(e).into_iter().any(|child| multiplies(k, child))

@@ -221,22 +221,27 @@ fn load(rank: usize, at: &str, bytes: u32) -> String {
 
 #[test]
 fn boxes_are_loaded_and_padded() {
-    // 5 columns of 2 bytes are 10 of 16 bytes; three rows, of which the last box holds one.
-    let map = |at| TensorMap { strides: vec![16], ..TensorMap::packed(TensorElement::U16, at, &[5, 3], &[8, 4]) };
-    let out = good(tensor(&load(2, "1, 2", 64), &map));
+    // 13 columns of 2 bytes are 26 of 32 bytes; three rows, of which the last box holds one.
+    let map = |at| TensorMap { strides: vec![32], ..TensorMap::packed(TensorElement::U16, at, &[13, 3], &[16, 4]) };
+    let out = good(tensor(&load(2, "8, 2", 128), &map));
     let half = |i: usize| u16::from_le_bytes([out[2048 + 2 * i], out[2049 + 2 * i]]);
     let at = |row: usize, column: usize| {
-        u16::from_le_bytes([(16 * row + 2 * column) as u8, (16 * row + 2 * column + 1) as u8])
+        u16::from_le_bytes([(32 * row + 2 * column) as u8, (32 * row + 2 * column + 1) as u8])
     };
-    assert!((0..8).all(|i| half(i) == if i < 4 { at(2, i + 1) } else { 0 }));
-    assert!((8..32).all(|i| half(i) == 0));
+    assert!((0..16).all(|i| half(i) == if i < 5 { at(2, i + 8) } else { 0 }));
+    assert!((16..64).all(|i| half(i) == 0));
     // Before the first column, and NaN outside.
     let floats = |at| TensorMap { element: TensorElement::F16, outside: Outside::Nan, ..map(at) };
-    let out = good(tensor(&load(2, "-1, 0", 64), &floats));
+    let out = good(tensor(&load(2, "-8, 0", 128), &floats));
     let half = |i: usize| u16::from_le_bytes([out[2048 + 2 * i], out[2049 + 2 * i]]);
-    assert_eq!([half(0), half(1), half(6), half(8), half(24)], [0x7FF7, at(0, 0), 0x7FF7, 0x7FF7, 0x7FF7]);
+    let found = [half(0), half(7), half(8), half(15), half(16), half(24), half(56)];
+    assert_eq!(found, [0x7FF7, 0x7FF7, at(0, 0), at(0, 7), 0x7FF7, at(1, 0), 0x7FF7]);
     // The bytes that count are those of the whole box.
-    bad(tensor(&load(2, "1, 2", 8), &map), ReportKind::Deadlock, "56 bytes more than were announced");
+    bad(tensor(&load(2, "8, 2", 8), &map), ReportKind::Deadlock, "120 bytes more than were announced");
+    // Boxes begin at multiples of 16 bytes of a row.
+    for start in ["1", "-1", "12"] {
+        bad(tensor(&load(2, &format!("{start}, 2"), 128), &map), ReportKind::Invalid, "a multiple of 16");
+    }
 }
 
 #[test]
@@ -283,17 +288,19 @@ fn stores_stay_inside_and_undo_the_swizzle() {
         };
         let body = format!(
             "{} bar.sync 0; add.s64 %rd9, %map, 0;\n\
-             @%p7 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {{2, 3}}], [%s];\n\
+             @%p7 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {{4, 3}}], [%s];\n\
              @%p7 cp.async.bulk.commit_group; @%p7 cp.async.bulk.wait_group 0;",
             load(2, "0, 0", 256).replace("@%p1 st.global.u32 [%rd1+2048], %r2;", "")
         );
         let out = good(tensor(&body, &map));
         for (row, column) in (0..8).flat_map(|r| (0..8).map(move |c| (r, c))) {
             let at = 64 * row + 4 * column;
-            let stored = (3..5).contains(&row) && (2..6).contains(&column);
-            let from = if stored { 64 * (row - 3) + 4 * (column - 2) } else { at };
+            let stored = (3..5).contains(&row) && (4..6).contains(&column);
+            let from = if stored { 64 * (row - 3) + 4 * (column - 4) } else { at };
             assert_eq!(out[at], from as u8, "{swizzle:?} {row} {column}");
         }
+        let askew = body.replace("{4, 3}", "{2, 3}");
+        bad(tensor(&askew, &map), ReportKind::Invalid, "a box begins 8 bytes into its row");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments, Encoded, PixelBox, Shape, TensorMap};
+use super::launch::{self, Arguments, Encoded, Shape, TensorMap};
 use super::{Function, LaunchArg};
 use crate::cuda::context::{Context, CudaError, Properties};
 use cudarc::driver::sys;
@@ -97,39 +97,53 @@ impl Stream {
         })
     }
 
-    /// Has the driver encode a tensor map.
+    /// Has the driver encode a tensor map, of tiles or of pixels (im2col mode).
     fn encode(&self, map: &TensorMap) -> Result<Encoded, CudaError> {
         let Some(data_type) = map.data_type() else {
             return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
         };
+        let unknown = || CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned());
         let mut encoded = Encoded([0; 16]);
-        if let Some(pixels) = &map.pixels {
-            self.encode_pixels(map, data_type, pixels, &mut encoded)?;
-            return Ok(encoded);
-        }
+        let rank = map.rank.min(MAX_TENSOR_RANK as u32);
         self.context.with(|api| {
-            let Some(encode) = api.cuTensorMapEncodeTiled else {
-                return Err(CudaError::refused(
-                    "this driver knows no tensor maps: they came with CUDA 12.0".to_owned(),
-                ));
-            };
-            // SAFETY: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank, of strides one
-            // less, says, which is at most five.
-            let code = unsafe {
-                encode(
-                    (&raw mut encoded).cast(),
-                    data_type,
-                    map.rank.min(MAX_TENSOR_RANK as u32),
-                    map.address as *mut std::ffi::c_void,
-                    map.extents.as_ptr(),
-                    map.strides[1..].as_ptr(),
-                    map.box_extents.as_ptr(),
-                    map.steps.as_ptr(),
-                    NO_INTERLEAVE,
-                    map.swizzle_code(),
-                    PROMOTE_TO_128,
-                    ZERO_FILL,
-                )
+            // SAFETY, of both: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank says, which is at
+            // most five, of strides one less, of corners two less.
+            let code = match &map.pixels {
+                None => unsafe {
+                    api.cuTensorMapEncodeTiled.ok_or_else(unknown)?(
+                        (&raw mut encoded).cast(),
+                        data_type,
+                        rank,
+                        map.address as *mut std::ffi::c_void,
+                        map.extents.as_ptr(),
+                        map.strides[1..].as_ptr(),
+                        map.box_extents.as_ptr(),
+                        map.steps.as_ptr(),
+                        NO_INTERLEAVE,
+                        map.swizzle_code(),
+                        PROMOTE_TO_128,
+                        ZERO_FILL,
+                    )
+                },
+                Some(pixels) => unsafe {
+                    api.cuTensorMapEncodeIm2col.ok_or_else(unknown)?(
+                        (&raw mut encoded).cast(),
+                        data_type,
+                        rank,
+                        map.address as *mut std::ffi::c_void,
+                        map.extents.as_ptr(),
+                        map.strides[1..].as_ptr(),
+                        pixels.lower.as_ptr(),
+                        pixels.upper.as_ptr(),
+                        map.box_extents[0],
+                        pixels.count,
+                        map.steps.as_ptr(),
+                        NO_INTERLEAVE,
+                        map.swizzle_code(),
+                        PROMOTE_TO_128,
+                        ZERO_FILL,
+                    )
+                },
             };
             if code != 0 {
                 let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
@@ -138,48 +152,6 @@ impl Stream {
             Ok(())
         })?;
         Ok(encoded)
-    }
-
-    /// The same of a tensor map in im2col mode.
-    fn encode_pixels(
-        &self,
-        map: &TensorMap,
-        data_type: u32,
-        pixels: &PixelBox,
-        encoded: &mut Encoded,
-    ) -> Result<(), CudaError> {
-        self.context.with(|api| {
-            let Some(encode) = api.cuTensorMapEncodeIm2col else {
-                return Err(CudaError::refused(
-                    "this driver knows no tensor maps: they came with CUDA 12.0".to_owned(),
-                ));
-            };
-            // SAFETY: as for tiles; the corners have as many elements as the rank less two, which is at most three.
-            let code = unsafe {
-                encode(
-                    (&raw mut *encoded).cast(),
-                    data_type,
-                    map.rank.min(MAX_TENSOR_RANK as u32),
-                    map.address as *mut std::ffi::c_void,
-                    map.extents.as_ptr(),
-                    map.strides[1..].as_ptr(),
-                    pixels.lower.as_ptr(),
-                    pixels.upper.as_ptr(),
-                    map.box_extents[0],
-                    pixels.count,
-                    map.steps.as_ptr(),
-                    NO_INTERLEAVE,
-                    map.swizzle_code(),
-                    PROMOTE_TO_128,
-                    ZERO_FILL,
-                )
-            };
-            if code != 0 {
-                let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
-                return Err(CudaError::refused(what));
-            }
-            Ok(())
-        })
     }
 
     /// Has `event` mark this point of the queue.

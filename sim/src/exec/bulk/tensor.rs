@@ -14,6 +14,10 @@ use crate::tensor_map::{BYTES, Outside, Pixels, TensorMap};
 /// Bytes that the start of a box in shared memory is a multiple of (PTX 9.7.9.27.1.2).
 const BOX_ALIGN: u64 = 128;
 
+/// Bytes that the start of a box along the contiguous dimension of the tensor is a multiple of: an H100 ends the kernel with an illegal
+/// instruction otherwise, measured for loads, and of stores reported in tile-ai/tilelang#2527. The PTX ISA does not say so.
+const ROW_ALIGN: i64 = 16;
+
 impl Cta<'_> {
     /// The map at an address of one lane.
     fn map(&self, w: &Warp, lane: usize, map: Addr) -> Result<TensorMap, Box<Fail>> {
@@ -83,6 +87,11 @@ impl Cta<'_> {
         let offsets = self.pixel_offsets(w, lane, &map, offsets)?;
         if !shared.is_multiple_of(BOX_ALIGN) {
             return Err(misaligned(lane, shared, BOX_ALIGN).in_shared(shared));
+        }
+        let row = first[0] * map.element.bytes() as i64;
+        if row % ROW_ALIGN != 0 {
+            let message = format!("a box begins {row} bytes into its row: it must be a multiple of {ROW_ALIGN}");
+            return Err(Fail::new(ReportKind::Invalid, message).at(lane));
         }
         let bytes = map.box_bytes();
         if bytes > 1 << 20 {

@@ -13,6 +13,9 @@ use crate::types::{Elem, ElemClass, TileTy};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+/// Element operations that an iteration of a loop with a condition counts as, beside what it does.
+const COND_WORK: usize = 1 << 11;
+
 impl Machine<'_> {
     /// Runs the statements of a block.
     pub(super) fn block(&mut self, block: Block) -> Result<(), Fail> {
@@ -322,7 +325,8 @@ impl Machine<'_> {
         }
         let mut i = start;
         while i < end {
-            self.work(0, span)?;
+            // A loop that its condition alone ends may have none: an iteration of it costs more, so that the run stops after seconds.
+            self.work(if cond.is_some() { COND_WORK } else { 0 }, span)?;
             self.at = span;
             if let Some(cond) = cond
                 && !self.truth(cond)?

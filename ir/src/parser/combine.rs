@@ -107,8 +107,10 @@ impl<'s> Parser<'s, '_> {
             locals.push(self.declare(name, span, ValueDef::Local(init)));
         }
         self.word("give")?;
-        let span = self.token().span;
+        let start = self.token().span;
         let results = self.comma_list(|p| p.expr())?;
+        let span = self.since(start);
+        self.expect_sign("}")?;
         let wanted = if how == How::Sort { 1 } else { args.len() };
         if results.len() != wanted {
             let message = match how {
@@ -117,9 +119,8 @@ impl<'s> Parser<'s, '_> {
                 }
                 _ => format!("two tuples of {wanted} become one of {}", results.len()),
             };
-            return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, self.since(span), message).with_note(EXAMPLE)));
+            return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, span, message).with_note(EXAMPLE)));
         }
-        self.expect_sign("}")?;
         Ok(Combine { how, axis, args, first, second, locals, results })
     }
 

@@ -483,7 +483,7 @@ impl Parser<'_, '_> {
                 || (word == "apart" && self.peek_at(1) != Tok::Sign("="))
                 || Mechanism::from_word(word).is_some()
                 // So may one of these.
-                || (matches!(word, "old" | "exchange") && matches!(self.peek_at(1), Tok::Word(_)))
+                || (matches!(word, "old" | "exchange") && self.peek_at(1) != Tok::Sign("="))
                 || (word != "exchange" && Combining::from_word(word).is_some()))
         {
             let span = self.bump().span;

@@ -76,8 +76,10 @@ impl Types<'_> {
         let Some(&own) = combine.first.get(index as usize) else {
             return Err(not(&format!("those of `{name}` have {}", combine.first.len())));
         };
-        match self.let_type(v) {
-            Some(Type::Tile(t)) => Ok(TileType { elem: component(self.k, own), ..t.clone() }),
+        match self.declared(v) {
+            Some(Ok(Type::Tile(t))) => Ok(TileType { elem: component(self.k, own), ..t.clone() }),
+            // It is said of the tuples.
+            Some(Err(why)) => Err(why.clone()),
             _ => Err(not(&format!("`{name}` has no type"))),
         }
     }

@@ -261,6 +261,11 @@ impl<'k> Types<'k> {
         self.lets.get(&value).map(|(_, init)| *init)
     }
 
+    /// The type of a `let` that is declared, or why it has none.
+    pub(super) fn declared(&self, value: Value) -> Option<&Result<Type, TypeError>> {
+        self.lets.get(&value).map(|(ty, _)| ty)
+    }
+
     /// The type of a `let`, if it has one.
     pub fn let_type(&self, value: Value) -> Option<&Type> {
         self.lets.get(&value).and_then(|(ty, _)| ty.as_ref().ok())

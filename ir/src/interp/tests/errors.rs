@@ -164,6 +164,10 @@ fn work_and_memory_are_bounded() {
     let k = kernel(&source("for i in 0..9223372036854775807 step 1 { }"));
     let opts = Options { fuel: 100_000, ..Options::default() };
     assert_eq!(run(&k, &mut inputs(), &opts).unwrap_err().code.0, "E0707");
+    // Of a loop that only its condition would end an iteration counts for more than the little that it does.
+    let k = kernel(&source("var k = reg i32[1] = 0\n while k[0] < 1000 { k = k + 1 }"));
+    let few = Options { fuel: 1 << 20, ..Options::default() };
+    assert_eq!(run(&k, &mut inputs(), &few).unwrap_err().code.0, "E0707");
     let k = kernel("kernel t(X: gmem f32[M]) grid (b: 9223372036854775807) { }");
     let one = || Inputs::default().size("M", 1).tensor("X", tensor(Elem::F32, 1));
     assert_eq!(run(&k, &mut one(), &opts).unwrap_err().code.0, "E0707");

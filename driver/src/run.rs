@@ -194,6 +194,7 @@ fn execute(
         bytes: bound.launches.iter().flat_map(|b| &b.tensors).map(traffic).sum(),
         verdicts: Vec::new(),
         notes: Vec::new(),
+        warnings: Vec::new(),
         tensors: Vec::new(),
         ran,
     };
@@ -205,6 +206,7 @@ fn execute(
     }
     if let Ran::Simulator(simulated) = &report.ran {
         report.notes.extend(simulated.unchecked().map(str::to_owned));
+        report.warnings.clone_from(&simulated.allowed);
     }
     // What an output stands on holds that now, and what a temporary holds besides what was written nobody asks.
     let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);

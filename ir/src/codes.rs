@@ -266,6 +266,8 @@ codes! {
     STORED_TWICE "E0710" "two elements are stored to one place"
         "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows somewhere. Where two of them go to the same row nothing says which one stays. Combine them (`add`, `min`, `max`), or give the copy indices that differ: one that is outside the tensor, such as -1, is stored nowhere. A store that says `apart` promises that no other store of the launch is to its elements, nor itself another time; here one is.";
 
+    SIM_ALLOWED "W0801" "an error that the run allows"
+        "The PTX ISA calls this an error, shipped compilers rely on it, and the hardware that they are used on does what they expect. `--allow NAME` asked to let it pass; docs/launch-contract.md has the names, and on what hardware each was seen to be harmless. `tilec explain E0805` is about such errors where they are not allowed.";
     SIM_OUT_OF_BOUNDS "E0801" "an access outside the memory of the launch"
         "A thread accessed global memory that belongs to no tensor (behind its end, in front of it, in a gap between its rows), or shared memory beyond what the block has, or wrote a tensor that the launch contract says is only read. On a GPU this may fault, or silently read and damage other data. The message names the nearest tensor; look at the predicate and the address of the instruction.";
     SIM_MISALIGNED "E0802" "an access at an address that is no multiple of its size"

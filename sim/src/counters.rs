@@ -8,6 +8,7 @@
 pub(crate) mod copies;
 
 use crate::program::{Entry, Program};
+use crate::report::Report;
 
 /// Counts of one instruction, summed over warps and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +124,9 @@ pub struct Counters {
     pub barriers: u64,
     /// Whether the launch did too much to compare all of it: a race on global memory may have gone unseen.
     pub races_partial: bool,
+    /// What passed because the launch allowed it ([`Options::allow`](crate::Options::allow)): one report for each pair of
+    /// instructions, of the block with the lowest number, in order of the text.
+    pub allowed: Vec<Report>,
 }
 
 impl Counters {

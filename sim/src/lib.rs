@@ -30,5 +30,5 @@ pub use parse::ParseError;
 pub use parse::forms::{InstructionForm, instruction_forms};
 pub use program::Program;
 pub use progress::Progress;
-pub use report::{Cause, Memory, Place, Report, ReportKind};
+pub use report::{Allowance, Cause, Memory, Place, Report, ReportKind};
 pub use tensor_map::{Outside, Pixels, Swizzle, TensorElement, TensorMap, TensorMapError};

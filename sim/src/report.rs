@@ -52,6 +52,8 @@ pub enum Cause {
     ProductFence,
     /// Race: ordered, but no `fence.proxy.async` stands in between.
     ProxyFence,
+    /// Race: as before, where `cp.async` wrote and a product reads. [`Allowance::CopyProxy`] lets it pass.
+    CopyProxy,
     /// Race: no fence publishes the initialisation of an mbarrier.
     InitFence,
     /// Race: lanes of a warp count on running in step.
@@ -78,6 +80,33 @@ pub enum Cause {
     Registers,
     /// Deadlock: lanes of a membermask.
     Membermask,
+}
+
+/// An error that a run may be told to let pass: the PTX ISA has a rule, shipped compilers break it, and the hardware that they
+/// are used on is seen to do what they expect. What passes is listed in [`Counters::allowed`](crate::Counters::allowed).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Allowance {
+    /// `wgmma` reads shared memory that `cp.async` wrote, ordered, without a `fence.proxy.async` in between ([`Cause::CopyProxy`]).
+    CopyProxy,
+}
+
+impl Allowance {
+    /// All of them.
+    pub const ALL: [Allowance; 1] = [Allowance::CopyProxy];
+
+    /// The name that asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Allowance::CopyProxy => "cp-async-proxy",
+        }
+    }
+
+    /// The errors that it lets pass.
+    pub fn cause(self) -> Cause {
+        match self {
+            Allowance::CopyProxy => Cause::CopyProxy,
+        }
+    }
 }
 
 /// Which memory an address is in.

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{
-    Device, Landing, Launch, Options, Outside, Program, Report, ReportKind, Swizzle, TensorElement, TensorMap,
+    Allowance, Cause, Counters, Device, Landing, Launch, Options, Outside, Program, Report, ReportKind, Swizzle,
+    TensorElement, TensorMap,
 };
 
 /// `%t` is the thread, `%b` the address of an mbarrier (initialised to one arrival), `%s` that of 4096 bytes of shared memory,
@@ -29,6 +30,10 @@ struct Case<'a> {
 }
 
 fn run(case: &Case<'_>, landing: Landing) -> Result<Output, Box<Report>> {
+    run_with(case, Options { landing, ..Options::default() }).map(|(out, _)| out)
+}
+
+fn run_with(case: &Case<'_>, options: Options) -> Result<(Output, Counters), Box<Report>> {
     let text = kernel(case.directives, case.body);
     let program = Program::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut device = Device::new();
@@ -37,9 +42,9 @@ fn run(case: &Case<'_>, landing: Landing) -> Result<Output, Box<Report>> {
     let map = case.map.map_or([0; 128], |map| map(out).encode().unwrap());
     let params = vec![out.to_le_bytes().to_vec(), map.to_vec()];
     let launch = Launch { entry: "k".into(), grid: [1; 3], block: [case.threads, 1, 1], dynamic_smem: 0, params };
-    let options = Options { landing, fuel: 1_000_000, programmatic: case.programmatic, ..Options::default() };
-    device.run(&program, &launch, &options)?;
-    Ok(device.download(out, 4096).unwrap())
+    let options = Options { fuel: 1_000_000, programmatic: case.programmatic, ..options };
+    let counters = device.run(&program, &launch, &options)?;
+    Ok((device.download(out, 4096).unwrap(), counters))
 }
 
 #[track_caller]
@@ -353,6 +358,44 @@ const PRODUCT: &str = "shl.b32 %r0, %t, 4; add.u32 %r1, %s, %r0; mov.u32 %r2, 0x
 
 fn product(body: &str) -> Case<'_> {
     plain(body, 128)
+}
+
+/// [`PRODUCT`] of what `cp.async` copies, with nothing but its wait and a barrier in front.
+fn copied_product(fence: &str) -> String {
+    let stores = "st.shared.v4.u32 [%r1], {%r2,%r2,%r2,%r2};\nst.shared.v4.u32 [%r1+2048], {%r2,%r2,%r2,%r2};\n";
+    let copies = "cvt.u64.u32 %rd1, %r0; add.s64 %rd1, %rd1, %out; cp.async.ca.shared.global [%r1], [%rd1], 16;\n\
+        cp.async.ca.shared.global [%r1+2048], [%rd1], 16; cp.async.commit_group; cp.async.wait_group 0;\n";
+    assert!(PRODUCT.contains(stores));
+    PRODUCT.replace(stores, copies).replace("fence.proxy.async;", fence)
+}
+
+#[test]
+fn products_of_copies_without_a_proxy_fence_pass_where_they_are_allowed() {
+    let (with, without) = (copied_product("fence.proxy.async;"), copied_product(""));
+    let fenced = good(product(&with));
+    bad(product(&without), ReportKind::Race, "`cp.async` that wrote it");
+    let allowing = |body: &str, allow: &[Allowance]| {
+        let options = Options { allow: allow.to_vec(), ..Options::default() };
+        run_with(&product(body), options)
+    };
+    assert_eq!(allowing(&without, &[]).unwrap_err().cause, Some(Cause::CopyProxy));
+    let (out, counters) = allowing(&without, &[Allowance::CopyProxy]).unwrap();
+    assert_eq!(out, fenced);
+    // A pair for each of the two copies, however many words each wrote.
+    let places: Vec<_> =
+        counters.allowed.iter().map(|r| (r.place.as_ref().unwrap(), r.other.as_ref().unwrap())).collect();
+    assert_eq!(places.len(), 2, "{places:?}");
+    assert!(places.iter().all(|(this, other)| {
+        this.instruction.starts_with("wgmma.mma_async") && other.instruction.starts_with("cp.async")
+    }));
+    assert_eq!(allowing(&with, &[Allowance::CopyProxy]).unwrap().1.allowed, []);
+    // Nothing else passes: neither ordinary stores nor what nobody has waited for.
+    let stores = PRODUCT.replace("fence.proxy.async;", "");
+    assert_eq!(allowing(&stores, &[Allowance::CopyProxy]).unwrap_err().cause, Some(Cause::ProxyFence));
+    for cut in ["cp.async.wait_group 0;", "bar.sync 0;"] {
+        let report = allowing(&without.replace(cut, ""), &[Allowance::CopyProxy]).unwrap_err();
+        assert_eq!(report.kind, ReportKind::Race, "{report}");
+    }
 }
 
 #[test]

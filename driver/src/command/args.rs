@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use tilec::Target;
 use tilec::compile::Sizes as SizeList;
+use tilec::simulate::Allowance;
 use tilec_passes::choose::{CARDS, Card};
 
 /// Values of sizes: one `--for`.
@@ -281,6 +282,9 @@ pub(crate) struct Sim {
     /// [default: 1]
     #[arg(long, value_name = "BYTES", value_parser = alignment)]
     pub(crate) sim_align: Option<u32>,
+    /// An error to let pass, and to list as a warning; docs/launch-contract.md says what each is. Repeatable
+    #[arg(long, value_name = "NAME", value_parser = allowance)]
+    pub(crate) allow: Vec<Allowance>,
     /// Whose matrix arithmetic to imitate [default: that of the target's generation]
     #[arg(long, value_name = "GENERATION")]
     pub(crate) imitate: Option<Imitate>,
@@ -523,6 +527,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn alignment(text: &str) -> Result<u32, String> {
     let ok = |x: &u32| x.is_power_of_two() && *x <= 4096;
     text.parse().ok().filter(ok).ok_or_else(|| "expected a power of two up to 4096".to_owned())
+}
+
+/// An error that may pass, by its name.
+fn allowance(text: &str) -> Result<Allowance, String> {
+    let names = || Allowance::ALL.iter().map(|a| format!("`{}`", a.name())).collect::<Vec<_>>().join(", ");
+    let found = Allowance::ALL.into_iter().find(|a| a.name() == text);
+    found.ok_or_else(|| format!("what can be allowed: {}", names()))
 }
 
 /// `NAME=VALUE`.

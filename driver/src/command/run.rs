@@ -95,6 +95,7 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     let program = said.unless_error(compile(&source, &compile_options))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
     let report = said.unless_error(run(&program, &run_options, &mut launcher()?))?;
+    said.warnings(program.source.clone(), report.warnings.clone());
     finish(args, &report, &program.source, &program.ptx)
 }
 
@@ -158,6 +159,7 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     if args.outputs.is_empty() {
         report.notes.push("nothing was compared; `--out NAME=FILE` writes a tensor".to_owned());
     }
+    said.warnings(foreign.ptx.clone(), report.warnings.clone());
     finish(args, &report, &foreign.ptx, foreign.ptx.text())
 }
 
@@ -292,7 +294,7 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
 
 /// Where to run: what was asked for, or what the other options need.
 fn device(args: &Run) -> Result<On, Failure> {
-    let Sim { fuel, sim_order, sim_landing, sim_threads, sim_align, imitate } = &args.sim;
+    let Sim { fuel, sim_order, sim_landing, sim_threads, sim_align, allow, imitate } = &args.sim;
     let given = [
         ("--counters", args.counters.is_some()),
         ("--fuel", fuel.is_some()),
@@ -300,6 +302,7 @@ fn device(args: &Run) -> Result<On, Failure> {
         ("--sim-landing", sim_landing.is_some()),
         ("--sim-threads", sim_threads.is_some()),
         ("--sim-align", sim_align.is_some()),
+        ("--allow", !allow.is_empty()),
         ("--imitate", imitate.is_some()),
     ];
     let needs_sim = given.iter().find(|(_, given)| *given).map(|(name, _)| *name);
@@ -343,6 +346,7 @@ fn sim_options(args: &Run) -> SimOptions {
         }),
         threads: sim.sim_threads.map_or(default.threads, usize::from),
         align: sim.sim_align.unwrap_or(default.align),
+        allow: sim.allow.clone(),
         fuel: sim.fuel.unwrap_or(default.fuel),
         seed: args.seed,
         progress: std::io::stderr().is_terminal(),

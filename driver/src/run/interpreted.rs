@@ -44,6 +44,7 @@ pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, D
         bytes: bound.launches.iter().flat_map(|b| &b.tensors).map(traffic).sum(),
         verdicts: Vec::new(),
         notes: Vec::new(),
+        warnings: Vec::new(),
         tensors: bound.tensors.into_iter().zip(tensors).collect(),
     })
 }

@@ -6,6 +6,7 @@ use crate::contract::number::Number;
 use crate::run::bind::TensorPlan;
 use crate::run::simulate::{Simulated, generation_name};
 use std::fmt;
+use tilec_ir::diag::Diagnostic;
 
 /// What came out of a run. `Display` is what the command prints.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct RunReport {
     pub verdicts: Vec<(String, Verdict)>,
     /// What else the reader should know.
     pub notes: Vec<String>,
+    /// What passed because the run allows it.
+    pub warnings: Vec<Diagnostic>,
     /// The tensors as the kernel left them, with their guards.
     pub tensors: Vec<(TensorPlan, Vec<u8>)>,
 }

@@ -30,7 +30,7 @@ pub use sources::Sources;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-pub use tilec_sim::{Counters, Generation, Landing, Order};
+pub use tilec_sim::{Allowance, Counters, Generation, Landing, Order};
 use tilec_sim::{Launch, Program};
 
 /// Instructions, counted by warp, that each block may execute unless told otherwise: about half a minute on one core, and a
@@ -65,6 +65,8 @@ pub struct SimOptions {
     pub align: u32,
     /// Instructions, counted by warp, that each block may execute.
     pub fuel: u64,
+    /// Errors that pass, and are listed as warnings.
+    pub allow: Vec<Allowance>,
     /// Seed of the order of warps, and of blocks if that is seeded.
     pub seed: u64,
     /// Draw progress on standard error once a simulation has lasted a second.
@@ -80,6 +82,7 @@ impl Default for SimOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             align: 1,
             fuel: DEFAULT_FUEL,
+            allow: Vec::new(),
             seed: 0,
             progress: false,
         }
@@ -97,6 +100,8 @@ pub struct Simulated {
     pub landings: usize,
     /// The launches, in order.
     pub launches: Vec<Executed>,
+    /// What passed because it is allowed, as warnings: one for each pair of instructions.
+    pub allowed: Vec<Diagnostic>,
 }
 
 /// A simulated launch.
@@ -179,7 +184,11 @@ pub fn compute_capability(generation: Generation) -> u32 {
 }
 
 /// The launches of a run, and the tensors after it.
-type Done = (Vec<Executed>, Vec<Vec<u8>>);
+struct Done {
+    launches: Vec<Executed>,
+    allowed: Vec<Diagnostic>,
+    after: Vec<Vec<u8>>,
+}
 
 /// The launches of a job, ready to be executed.
 struct Session<'a> {
@@ -202,7 +211,7 @@ impl<'a> Session<'a> {
         let mut memory = Memory::new(self.contracts, self.bound, tensors, &self.job.aliases, self.options.align, clock)
             .map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
         clock.check()?;
-        let mut executed = Vec::new();
+        let (mut executed, mut allowed) = (Vec::new(), Vec::new());
         let launches = self.job.launches.iter().zip(&self.bound.launches).enumerate();
         for (at, (contract, own)) in launches.filter(|(_, (_, own))| own.has_blocks()) {
             let refused = |r: Box<tilec_sim::Report>| report::diagnostic(&self.scene(at), None, &r);
@@ -225,6 +234,7 @@ impl<'a> Session<'a> {
                 resident: None,
                 programmatic: contract.programmatic,
                 cluster: (contract.cluster != [1, 1, 1]).then_some(contract.cluster),
+                allow: self.options.allow.clone(),
                 progress: None,
             };
             let blocks = own.grid.iter().map(|n| u64::from(*n)).product();
@@ -240,6 +250,8 @@ impl<'a> Session<'a> {
                 true => report::out_of_time(&self.scene(at), &ended.report, clock.limit()),
                 false => report::diagnostic(&self.scene(at), Some((&memory, self.program)), &ended.report),
             })?;
+            let passed = counters.allowed.iter();
+            allowed.extend(passed.map(|r| report::allowed(&self.scene(at), (&memory, self.program), r)));
             if let Some(message) = memory.left_up(&own.scratch, &scratch) {
                 return Err(error(codes::SIM_LAUNCH, message));
             }
@@ -247,7 +259,7 @@ impl<'a> Session<'a> {
             executed.push(Executed { entry, blocks, threads, counters });
         }
         let after = memory.finish(&self.bound.tensors).map_err(|r| report::diagnostic(&self.scene(0), None, &r))?;
-        Ok((executed, after))
+        Ok(Done { launches: executed, allowed, after })
     }
 }
 
@@ -290,20 +302,20 @@ pub fn simulate(
         Landings::One(landing) => landing,
         Landings::All => Landing::Early,
     };
-    let (launches, after) = session.once(first, &tensors, clock)?;
+    let Done { launches, allowed, after } = session.once(first, &tensors, clock)?;
     let rows = || launches.iter().flat_map(|l| &l.counters.rows);
     let asynchronous = || rows().any(|r| r.counts.executed > 0 && r.instruction.starts_with("cp.async"));
     let mut landings = 1;
     if options.landings == Landings::All && asynchronous() {
         for landing in Landing::ALL.into_iter().filter(|l| *l != first) {
-            let (_, other) = session.once(landing, &tensors, clock)?;
+            let Done { after: other, .. } = session.once(landing, &tensors, clock)?;
             if let Some(difference) = memory::difference(&bound.tensors, &after, &other) {
                 return Err(report::landing(&difference));
             }
             landings += 1;
         }
     }
-    Ok((Simulated { generation, why: None, landings, launches }, after))
+    Ok((Simulated { generation, why: None, landings, launches, allowed }, after))
 }
 
 /// The generation whose arithmetic is used.

@@ -15,6 +15,7 @@ use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
 pub(crate) use crate::exec::flying::Stores;
 use crate::exec::flying::{Load, Piece, Plan, Reduce};
+use crate::program::Op;
 use crate::program::bulk::{Bulk, Extent, Way};
 use crate::program::types::R;
 use crate::race::{Offence, Slot, Strength, Who};
@@ -153,18 +154,27 @@ impl Cta<'_> {
 
     /// Why the async proxy may not touch a word.
     pub(crate) fn offence(&self, (at, offence): (usize, Offence), lane: usize, writes: bool) -> Box<Fail> {
-        match offence {
-            Offence::Race(conflict) => self.race(conflict, lane, at, writes),
-            Offence::Unfenced(conflict) => {
-                let verb = if writes { "overwritten" } else { "read" };
-                let message = format!(
-                    "shared address {at:#x} is {verb} through the async proxy, and no `fence.proxy.async` follows its ordinary \
-                     write before the threads synchronise"
-                );
-                let fail = Fail::new(ReportKind::Race, message).because(Cause::ProxyFence);
-                fail.at(lane).in_shared(at as u64).against(conflict)
-            }
-        }
+        let conflict = match offence {
+            Offence::Race(conflict) => return self.race(conflict, lane, at, writes),
+            Offence::Unfenced(conflict) | Offence::UnfencedProduct(conflict) => conflict,
+        };
+        let of_copy =
+            matches!(self.entry.code.get(conflict.pc as usize), Some(inst) if matches!(inst.op, Op::CpAsync(_)));
+        let (message, cause) = if of_copy && matches!(offence, Offence::UnfencedProduct(_)) {
+            let message = format!(
+                "shared address {at:#x} is read by `wgmma`, and no `fence.proxy.async` follows the `cp.async` that wrote it before the \
+                 threads synchronise"
+            );
+            (message, Cause::CopyProxy)
+        } else {
+            let verb = if writes { "overwritten" } else { "read" };
+            let message = format!(
+                "shared address {at:#x} is {verb} through the async proxy, and no `fence.proxy.async` follows its ordinary \
+                 write before the threads synchronise"
+            );
+            (message, Cause::ProxyFence)
+        };
+        Fail::new(ReportKind::Race, message).because(cause).at(lane).in_shared(at as u64).against(conflict)
     }
 
     /// Issues a load of the plan to the blocks of a mask, counted by the mbarrier at the same place in each.

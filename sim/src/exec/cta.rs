@@ -11,10 +11,10 @@ use crate::exec::scratch::Scratch;
 use crate::exec::warp::{Pool, Shape, Unwritten, thread_of};
 use crate::memory::Device;
 use crate::numerics::mma::Generation;
-use crate::program::{Entry, Program};
+use crate::program::{Entry, Op, Program};
 use crate::progress::Progress;
-use crate::race::{Grid, Races, slots};
-use crate::report::{Cause, Place, Report, ReportKind};
+use crate::race::{Grid, Offence, Races, slots};
+use crate::report::{Allowance, Cause, Place, Report, ReportKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
@@ -121,6 +121,9 @@ impl<'a> Cta<'a> {
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
         let slots = if entry.beside || ranks > 1 { slots(ranks) } else { 0 };
         let mut races = Races::new(warps * ranks, shared_bytes as usize, slots);
+        if options.allow.contains(&Allowance::CopyProxy) {
+            races.allowed = entry.code.iter().map(|inst| matches!(inst.op, Op::CpAsync(_))).collect();
+        }
         for rank in 0..ranks as u64 {
             let gaps = entry.gaps.iter().copied().chain((ranks > 1).then_some((room, stride)));
             gaps.for_each(|(start, end)| {
@@ -220,6 +223,14 @@ impl<'a> Cta<'a> {
             block: self.shapes[warp / self.cta_warps].index,
             address: fail.address,
             memory: fail.memory,
+        })
+    }
+
+    /// Reports of what was let pass, by the places of the two instructions.
+    pub(crate) fn passed(&self) -> impl Iterator<Item = ([u32; 2], Report)> {
+        self.races.passed.iter().map(|((pc, other), passed)| {
+            let fail = self.offence((passed.at, Offence::UnfencedProduct(passed.other)), passed.lane, false);
+            ([*pc, *other], *self.report(passed.warp, *pc as usize, 1 << passed.lane, *fail))
         })
     }
 

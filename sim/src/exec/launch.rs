@@ -10,6 +10,7 @@ use crate::numerics::mma::Generation;
 use crate::program::{Entry, Program};
 use crate::race::{Grid, Side};
 use crate::report::{Cause, Memory, Place, Report, ReportKind};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -54,14 +55,14 @@ impl Device {
         let lock = &lock;
         let setting =
             Setting { device, program, entry, params, lock, grid: &grid, launch, options, generation, cluster };
-        let forgot = AtomicBool::new(false);
+        let ended = Ended::default();
         let next = AtomicUsize::new(0);
         let first_error = AtomicUsize::new(usize::MAX);
         let worker = || {
             let mut counts = vec![Counts::default(); entry.code.len()];
             if entry.waits {
-                let ended = setting.take_turns(&order, blocks, &mut counts, &forgot);
-                return (counts, ended.err().map(|report| (0, report)));
+                let outcome = setting.take_turns(&order, blocks, &mut counts, &ended);
+                return (counts, outcome.err().map(|report| (0, report)));
             }
             let mut error = None;
             loop {
@@ -72,10 +73,10 @@ impl Device {
                 let block = order.at(i as u64);
                 let mut cta = Cta::new(setting, block, counts);
                 let mut course = cta.course(Rng::new(options.seed, block));
-                let ended = cta.go(&mut course);
-                forgot.fetch_or(cta.races.forgot(), Relaxed);
+                let outcome = cta.go(&mut course);
+                ended.add(block, &cta);
                 counts = cta.counts;
-                if let Err(report) = ended {
+                if let Err(report) = outcome {
                     first_error.fetch_min(i, Relaxed);
                     error = Some((i, report));
                     break;
@@ -114,10 +115,39 @@ impl Device {
                 }
                 (None, partial) => {
                     let mut counters = Counters::new(program, entry, &counts);
-                    counters.races_partial = partial || forgot.into_inner();
+                    counters.races_partial = partial || ended.forgot.into_inner();
+                    counters.allowed =
+                        ended.allowed.into_inner().unwrap_or_default().into_values().map(|(_, r)| r).collect();
                     Ok(counters)
                 }
             },
+        }
+    }
+}
+
+/// What blocks leave behind at their ends, beside their counts.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Whether there was too much for the checks to keep all of it.
+    forgot: AtomicBool,
+    /// What was let pass, by the places of the two instructions in the text: of the block with the lowest number.
+    allowed: Mutex<BTreeMap<[u32; 2], (u64, Report)>>,
+}
+
+impl Ended {
+    /// A block, or cluster, of this number is done.
+    pub(super) fn add(&self, number: u64, cta: &Cta<'_>) {
+        self.forgot.fetch_or(cta.races.forgot(), Relaxed);
+        let reports = cta.passed();
+        // Who panics with the lock in hand is reported as that.
+        let Ok(mut allowed) = self.allowed.lock() else { return };
+        for (places, report) in reports {
+            match allowed.get(&places) {
+                Some((first, _)) if *first <= number => {}
+                _ => {
+                    allowed.insert(places, (number, report));
+                }
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::exec::asynchronous::Landing;
 use crate::numerics::mma::Generation;
 use crate::progress::Progress;
+use crate::report::Allowance;
 use std::sync::Arc;
 
 /// In which order blocks run: those that the device holds at once, where they may wait for each other.
@@ -40,6 +41,8 @@ pub struct Options {
     /// The launch may begin while others in front of it still use global memory (programmatic stream serialization): it is an error
     /// then to access it before `griddepcontrol.wait`.
     pub programmatic: bool,
+    /// Errors that pass and are listed.
+    pub allow: Vec<Allowance>,
     /// For a thread that watches the launch or ends it.
     pub progress: Option<Arc<Progress>>,
 }
@@ -56,6 +59,7 @@ impl Default for Options {
             landing: Landing::Early,
             cluster: None,
             programmatic: false,
+            allow: Vec::new(),
             progress: None,
         }
     }

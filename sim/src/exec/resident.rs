@@ -6,7 +6,7 @@
 //! as there is room for: of those that are resident the order says who begins. A block that waits for one that cannot become
 //! resident before it ends waits for ever.
 
-use super::launch::BlockOrder;
+use super::launch::{BlockOrder, Ended};
 use super::schedule::{Course, Pause};
 use crate::counters::Counts;
 use crate::exec::chance::Rng;
@@ -14,8 +14,6 @@ use crate::exec::cta::{Cta, Setting};
 use crate::exec::options::{Order, volume};
 use crate::report::Report;
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the host for the blocks that have begun and not ended.
 const MAX_WAITING: u64 = if cfg!(test) { 1 << 20 } else { 4 << 30 };
@@ -133,7 +131,7 @@ impl<'a> Setting<'a> {
         order: &BlockOrder,
         blocks: u64,
         counts: &mut Vec<Counts>,
-        forgot: &AtomicBool,
+        ended: &Ended,
     ) -> Result<(), Box<Report>> {
         let seed = self.options.seed;
         let mut starts = Starts::new(order, blocks, self.capacity(), seed);
@@ -161,7 +159,7 @@ impl<'a> Setting<'a> {
                 let done = begun.remove(at);
                 last = at;
                 starts.admit();
-                forgot.fetch_or(done.cta.races.forgot(), Relaxed);
+                ended.add(done.number, &done.cta);
                 if let Some(progress) = &self.options.progress {
                     (0..done.cta.ranks).for_each(|_| progress.block_done());
                 }

@@ -9,6 +9,16 @@ use super::grid::Grid;
 use super::lockstep::{Step, Steps};
 use super::meet::{Contacts, Logs};
 use super::shared::Shared;
+use std::collections::BTreeMap;
+
+/// An access that was let pass: by this warp and lane, at this shared address, against that one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    pub(crate) at: usize,
+    pub(crate) other: Conflict,
+}
 
 /// Clocks and shadow memory of a block.
 #[derive(Debug)]
@@ -21,6 +31,10 @@ pub(crate) struct Races {
     pub(super) global: Global,
     /// Lanes of each warp that have read past the first-level cache since their last barrier.
     pub(crate) uncached: Vec<u32>,
+    /// Of each instruction whether products may read what it wrote without a proxy fence; empty: of none does that hold.
+    pub(crate) allowed: Vec<bool>,
+    /// Where that happened, by the two instructions.
+    pub(crate) passed: BTreeMap<(u32, u32), Passed>,
     /// What this block tells others and hears of them.
     contacts: Contacts,
     steps: Steps,
@@ -36,6 +50,8 @@ impl Races {
             flags: Flags::default(),
             global: Global::default(),
             uncached: vec![0; warps],
+            allowed: Vec::new(),
+            passed: BTreeMap::new(),
             contacts: Contacts::default(),
             steps: Steps::new(warps),
         }

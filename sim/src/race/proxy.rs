@@ -8,7 +8,7 @@
 //! proxy fence, by the writer before it tells anybody or by whoever was told.
 
 use super::access::{Conflict, Strength, Who};
-use super::block::Races;
+use super::block::{Passed, Races};
 use super::cell::{self, Cell, NOBODY, Read};
 use super::front::{DATA, INITS, Known, OBJECTS, Part};
 use super::slots::Slot;
@@ -19,6 +19,8 @@ pub(crate) enum Offence {
     Race(Conflict),
     /// Ordered, but no proxy fence stands between.
     Unfenced(Conflict),
+    /// As before, of what a product reads.
+    UnfencedProduct(Conflict),
 }
 
 impl Races {
@@ -80,6 +82,25 @@ impl Races {
         }))
     }
 
+    /// As [`Races::seen`], of the byte at `at` that `agent` reads, where some errors may pass.
+    #[inline(always)]
+    fn admitted(&mut self, cell: &Cell, who: Who, agent: usize, at: usize) -> Result<(), (usize, Offence)> {
+        let Err(offence) = self.seen(cell, who) else { return Ok(()) };
+        let slots = &self.clocks.slots;
+        let of = agent.checked_sub(slots.first).and_then(|i| slots.all.get(i)).map(|(slot, _)| *slot);
+        match offence {
+            Offence::Unfenced(other) if matches!(of, Some(Slot::Products(_))) => {
+                if !self.allowed.get(other.pc as usize).is_some_and(|allowed| *allowed) {
+                    return Err((at, Offence::UnfencedProduct(other)));
+                }
+                let passed = Passed { warp: who.warp, lane: who.lane, at, other };
+                self.passed.entry((who.pc, other.pc)).or_insert(passed);
+                Ok(())
+            }
+            offence => Err((at, offence)),
+        }
+    }
+
     /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. The first byte at fault comes with the error.
     pub(crate) fn async_read(
         &mut self,
@@ -93,7 +114,7 @@ impl Races {
             if cell.is_split() {
                 for byte in (4 * word).max(at)..(4 * word + 4).min(at + n) {
                     let Some(cell) = self.shared.bytes.get(byte).copied() else { continue };
-                    self.seen(&cell, who).map_err(|e| (byte, e))?;
+                    self.admitted(&cell, who, agent, byte)?;
                     let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
                     let cell = &mut self.shared.bytes[byte];
                     cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
@@ -101,7 +122,7 @@ impl Races {
                 }
                 continue;
             }
-            self.seen(&cell, who).map_err(|e| (4 * word, e))?;
+            self.admitted(&cell, who, agent, 4 * word)?;
             let row = self.clocks.row(who.warp);
             let cell = &mut self.shared.words[word];
             let reader = usize::from(cell.read_agent);

@@ -4,6 +4,7 @@ use super::counts::{Line, lines};
 use super::{Executed, Simulated, generation_name};
 use crate::console::render::SourceFile;
 use serde::Serialize;
+use tilec_sim::{Allowance, Place, Report};
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "tilec.counters/1";
@@ -18,9 +19,30 @@ struct File<'a> {
     threads: u32,
     /// Whether the launch did too much to look for races on global memory in all of it.
     races_partial: bool,
+    /// What passed because the run allows it.
+    allowed: Vec<Passed<'a>>,
     total: Total,
     lines: Vec<LineJson>,
     instructions: Vec<Instruction<'a>>,
+}
+
+/// An error that passed: the access and the one that it is not ordered after by the rules.
+#[derive(Serialize)]
+struct Passed<'a> {
+    name: &'static str,
+    message: &'a str,
+    ptx_line: Option<u32>,
+    other_ptx_line: Option<u32>,
+    block: [u32; 3],
+}
+
+impl Passed<'_> {
+    fn new(report: &Report) -> Passed<'_> {
+        let name = Allowance::ALL.iter().find(|a| Some(a.cause()) == report.cause).map_or("", |a| a.name());
+        let line = |place: &Option<Place>| place.as_ref().map(|p| p.ptx_line);
+        let (ptx_line, other_ptx_line) = (line(&report.place), line(&report.other));
+        Passed { name, message: &report.message, ptx_line, other_ptx_line, block: report.block }
+    }
 }
 
 #[derive(Serialize)]
@@ -124,6 +146,7 @@ fn file<'a>(simulated: &Simulated, launch: &'a Executed, target: &'a str, source
         blocks: launch.blocks,
         threads: launch.threads,
         races_partial: counters.races_partial,
+        allowed: counters.allowed.iter().map(Passed::new).collect(),
         total: Total {
             executed: counters.instructions,
             products: counters.mma,

@@ -8,7 +8,7 @@ use crate::run::simulate::scene::Scene;
 use crate::run::simulate::way_out::access;
 use std::time::Duration;
 use tilec_ir::codes;
-use tilec_ir::diag::{Code, Diagnostic, Span};
+use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
 use tilec_sim::{Cause, Memory as Space, ParseError, Place, Program, Report, ReportKind};
 
 /// Which memory an opcode accesses, where it says so.
@@ -182,6 +182,13 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
         d = d.with_note(way_out);
     }
     Box::new(d)
+}
+
+/// The warning of an error that was let pass.
+pub(super) fn allowed(scene: &Scene<'_>, at: (&Memory, &Program), report: &Report) -> Diagnostic {
+    let mut d = *diagnostic(scene, Some(at), report);
+    (d.code, d.severity) = (codes::SIM_ALLOWED, Severity::Warning);
+    d
 }
 
 /// What the launch contract has to do with a read that it does not allow.

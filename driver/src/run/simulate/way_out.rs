@@ -138,6 +138,10 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
         Some(Cause::ProxyFence) => {
             "put a `fence.proxy.async` behind the ordinary write, in front of the barrier or arrival by which the other side learns of it"
         }
+        Some(Cause::CopyProxy) => {
+            "put a `fence.proxy.async` behind the `cp.async.wait_group`, in front of the barrier by which the other side learns of it; \
+             `--allow cp-async-proxy` lets it pass, which compilers rely on (docs/launch-contract.md)"
+        }
         Some(Cause::InitFence) => {
             "put a `fence.mbarrier_init.release.cluster`, or `fence.proxy.async`, behind `mbarrier.init`, in front of the barrier by which \
              others learn of it"
@@ -171,7 +175,7 @@ pub(super) fn is_one_thread(report: &Report) -> bool {
 
 /// Whether the two sides of a race are ordered, and something else is missing, which the message says.
 pub(super) fn is_ordered(report: &Report) -> bool {
-    matches!(report.cause, Some(Cause::ProxyFence | Cause::InitFence | Cause::Lockstep))
+    matches!(report.cause, Some(Cause::ProxyFence | Cause::CopyProxy | Cause::InitFence | Cause::Lockstep))
 }
 
 /// Whether a thread ends with the instruction, and its block with it.

@@ -1,5 +1,6 @@
 //! What notes advise, for each cause.
 
+use super::Allowance;
 use super::tests::{LAUNCH, run, small};
 
 /// A launch of which every word of `b` may be stored to, one behind the other.
@@ -16,12 +17,21 @@ fn reported(body: &str, needles: &[&str]) {
     }
 }
 
+/// The same kernel for sm_90a, and its launch in blocks of 128.
+fn for_hopper(body: &str) -> String {
+    small(body).replace(".version 7.4\n.target sm_80", ".version 8.0\n.target sm_90a")
+}
+
+fn of_128() -> String {
+    dense().replace("\"block\": 64", "\"block\": 128").replace("[\"n\", 2]", "[128, 2]")
+}
+
 /// The report of the same kernel for sm_90a, in blocks of 128.
 #[track_caller]
 fn hopper(body: &str, needles: &[&str]) -> String {
-    let ptx = small(body).replace(".version 7.4\n.target sm_80", ".version 8.0\n.target sm_90a");
-    let launch = dense().replace("\"block\": 64", "\"block\": 128").replace("[\"n\", 2]", "[128, 2]");
-    let text = run(&ptx, &launch, &[("n", 128)], |o| o.sim.fuel = 10_000).map(|r| r.to_string()).expect_err(body);
+    let text = run(&for_hopper(body), &of_128(), &[("n", 128)], |o| o.sim.fuel = 10_000)
+        .map(|r| r.to_string())
+        .expect_err(body);
     for needle in needles {
         assert!(text.contains(needle), "no `{needle}` in\n{text}");
     }
@@ -217,4 +227,26 @@ fn a_shuffle_from_nowhere_says_so() {
     reported(other, &["`%r5` comes from `%r4` of thread (20, 0, 0), by `shfl.sync.idx.b32`", "of what writes `%r4`"]);
     let mask = "setp.lt.u32 %p1, %r1, 16;\n@%p1 mov.u32 %r4, -1;\nshfl.sync.idx.b32 %r5, %r6, 0, 31, %r4;";
     reported(mask, &["the membermask is undefined: `%r4`"]);
+}
+
+#[test]
+fn an_error_that_is_allowed_is_a_warning() {
+    let body = ".reg .f32 %f<4>;\nmov.u64 %rd5, 64;\ncp.async.ca.shared.global [%r2], [%rd1], 4;\n\
+        cp.async.ca.shared.global [%r2+512], [%rd1], 4;\ncp.async.wait_all;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n\
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd5, %rd5, 0, 1, 1, 0, 0;\n\
+        wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nst.global.f32 [%rd2], %f0;";
+    let text = hopper(
+        body,
+        &["E0805", "no `fence.proxy.async` follows the `cp.async` that wrote it", "`--allow cp-async-proxy`"],
+    );
+    assert!(!text.contains("bar.sync` between"), "{text}");
+    let allowed = |body: &str| {
+        let run = run(&for_hopper(body), &of_128(), &[("n", 128)], |o| o.sim.allow = vec![Allowance::CopyProxy]);
+        run.map(|report| report.warnings)
+    };
+    let warnings = allowed(body).expect("it passes");
+    assert!(!warnings.is_empty() && warnings.iter().all(|w| w.code.0 == "W0801"), "{warnings:?}");
+    assert!(warnings[0].message.contains("no `fence.proxy.async` follows the `cp.async`"), "{warnings:?}");
+    let fenced = body.replace("bar.sync 0;", "fence.proxy.async;\nbar.sync 0;");
+    assert_eq!(allowed(&fenced), Ok(Vec::new()));
 }

@@ -4,5 +4,6 @@ pub(crate) mod args;
 pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod failure;
+pub(crate) mod fmt;
 pub(crate) mod run;
 pub(crate) mod tune;

@@ -20,6 +20,7 @@ pub mod entities;
 pub mod extents;
 pub mod facts;
 pub mod few;
+pub mod format;
 pub mod handover;
 pub mod index;
 pub mod interp;

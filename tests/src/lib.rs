@@ -21,6 +21,7 @@
 //! | `choices`     | what the model chooses compiles: all targets, types, orders, sizes             |
 //! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
+//! | `formatting`  | `tilec fmt` over every program of the repository                                |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
 //! | `inference`   | references of programs whose sizes are numbers in tensors                      |
@@ -44,6 +45,8 @@ pub mod counters;
 #[cfg(feature = "cuda")]
 pub mod device;
 pub mod expect;
+#[cfg(test)]
+mod formatting;
 #[cfg(test)]
 mod functions;
 mod fusions;

@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Bench(Box<Bench>),
     /// Measures what `auto` parameters may be on a GPU, and writes the program with the fastest
     Tune(Box<Tune>),
+    /// Lays source files out: indentation, spaces, comments; lines end where they did
+    Fmt(Fmt),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
@@ -148,6 +150,20 @@ pub(crate) enum CountersForm {
     Table,
     /// Every line and every instruction of the PTX
     Json,
+}
+
+/// Arguments of formatting.
+#[derive(Args, Debug)]
+pub(crate) struct Fmt {
+    /// Source files, which are rewritten in place; `-` is from standard input to standard output
+    #[arg(value_name = "FILE.tile", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Writes nothing: names the files that would change, with the first line that differs, and fails if there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// How diagnostics are written
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) error_format: ErrorFormat,
 }
 
 /// Arguments of a measurement.
@@ -432,6 +448,7 @@ impl Cli {
             Some(Command::Run(run)) => run.program.error_format,
             Some(Command::Bench(bench)) => bench.program.error_format,
             Some(Command::Tune(tune)) => tune.program.error_format,
+            Some(Command::Fmt(fmt)) => fmt.error_format,
             Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::BenchServe | Command::Bug)
             | None => self.build.program.error_format,
         }

@@ -93,19 +93,31 @@ impl<'s> Parser<'s, '_> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected_with_note(&format!("`{word}`"), EXAMPLE)) }
     }
 
+    /// Reads the word if it is next, as the beginning of a line.
+    fn marked(&mut self, word: &'static str) -> bool {
+        let start = self.span().start;
+        let found = self.eat_word(word);
+        if found {
+            self.marks.starts.push(start);
+        }
+        found
+    }
+
     /// `(x1, p1: i32), (x2, p2) { .. }`.
     fn body(&mut self, how: How, axis: u32, args: Vec<Expr>) -> Parsed<Combine> {
         let first = self.tuple(args.len(), None)?;
         self.expect_sign(",")?;
         let second = self.tuple(args.len(), Some(&first))?;
+        self.marks.blocks.push(self.span().start);
         self.expect_sign("{")?;
         let mut locals = Vec::new();
-        while self.eat_word("let") {
+        while self.marked("let") {
             let (name, span) = self.name("a name to declare")?;
             self.expect_sign("=")?;
             let init = self.expr()?;
             locals.push(self.declare(name, span, ValueDef::Local(init)));
         }
+        self.marks.starts.push(self.span().start);
         self.word("give")?;
         let start = self.token().span;
         let results = self.comma_list(|p| p.expr())?;

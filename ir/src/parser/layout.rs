@@ -25,6 +25,7 @@ impl Parser<'_, '_> {
         let start = self.span().start as usize;
         match parse(&self.source[start..]) {
             Ok((layout, used)) => {
+                self.marks.layouts.push(Span::new(start, start + used));
                 self.skip_bytes(start + used);
                 Ok(layout)
             }

@@ -13,6 +13,7 @@ mod expr;
 mod filled;
 mod header;
 mod layout;
+mod marks;
 mod names;
 mod old_values;
 mod reader;
@@ -27,7 +28,7 @@ mod vectors;
 mod walks;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::codes;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
@@ -37,6 +38,7 @@ use crate::parser::scope::Names;
 use cranelift_entity::SecondaryMap;
 
 pub use crate::lexer::reserved_words;
+pub(crate) use marks::Marks;
 use reader::Parser;
 pub use reader::{MAX_DEPTH, MAX_SOURCE, MAX_STMTS};
 
@@ -45,6 +47,17 @@ pub use reader::{MAX_DEPTH, MAX_SOURCE, MAX_STMTS};
 /// # Errors
 /// Everything found wrong is in `sink`: text that is not of the grammar (E01..) and names that do not resolve (E02..).
 pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
+    parse_both(source, sink).map(|(module, _)| module)
+}
+
+/// Parses a file for what [`Marks`] has.
+pub(crate) fn parse_marked(source: &str, sink: &mut Sink) -> Result<Marks, Reported> {
+    let mut marks = parse_both(source, sink).map(|(_, marks)| marks)?;
+    marks.sort();
+    Ok(marks)
+}
+
+fn parse_both(source: &str, sink: &mut Sink) -> Result<(Module, Marks), Reported> {
     if source.len() > MAX_SOURCE {
         let message = format!("the source has {} bytes, at most {MAX_SOURCE} are allowed", source.len());
         return Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)));
@@ -64,12 +77,14 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
         walks: Vec::new(),
         names: Names::new(words),
         n_stmts: 0,
+        marks: Marks::default(),
         suggestions: 0,
         hopeless: None,
     };
     let module = parser.module();
+    let marks = parser.marks;
     if sink.error_count() > before {
-        return sink.check().map(|()| module);
+        return sink.check().map(|()| (module, marks));
     }
-    Ok(module)
+    Ok((module, marks))
 }

@@ -5,6 +5,7 @@ use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::Expr;
 use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, reserved_words};
+use crate::parser::marks::Marks;
 use crate::parser::said::{Notes, REPEATS};
 use crate::parser::scope::Names;
 use crate::parser::walks::Walk;
@@ -55,6 +56,7 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) walks: Vec<(usize, Walk)>,
     pub(super) names: Names<'s>,
     pub(super) n_stmts: usize,
+    pub(super) marks: Marks,
     /// Suggestions made for unknown names.
     pub(super) suggestions: u32,
     /// The rest of the kernel makes no sense: give up on it.
@@ -69,6 +71,7 @@ impl<'s> Parser<'s, '_> {
             self.expected("`kernel`");
         }
         while self.peek() != Tok::End {
+            self.marks.starts.push(self.span().start);
             if self.at_sequence() {
                 match self.sequence() {
                     Ok(sequence) => self.add_sequence(&mut module, &mut seen, sequence),

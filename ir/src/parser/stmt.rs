@@ -34,6 +34,7 @@ impl Parser<'_, '_> {
 
     fn statements(&mut self) -> Parsed<Block> {
         let open = self.span();
+        self.marks.blocks.push(open.start);
         self.expect_sign("{")?;
         let mut stmts = Vec::new();
         while !self.eat_sign("}") {
@@ -124,6 +125,7 @@ impl Parser<'_, '_> {
 
     /// A statement with its schedule, if one is written in front of it.
     fn statement(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        self.marks.starts.push(self.span().start);
         if !self.at_sign("@") {
             return self.bare_statement(stmts);
         }

@@ -10,7 +10,7 @@ use crate::diag::{Diagnostic, Sink};
 use crate::kernel::Module;
 
 /// Programs that use all of the language between them.
-pub(super) const SAMPLES: &[(&str, &str)] = &[
+pub(crate) const SAMPLES: &[(&str, &str)] = &[
     ("gemm", include_str!("../../../../examples/gemm.tile")),
     ("flash_attention", include_str!("../../../../examples/flash_attention.tile")),
     ("hopper_gemm", include_str!("../../../../docs/sketches/hopper_gemm.tile")),

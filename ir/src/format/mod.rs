@@ -1,0 +1,41 @@
+//! The layout of source text: `tilec fmt`.
+//!
+//! Lines stay where their author ended them; what a line looks like follows from its tokens alone. Indentation is four
+//! columns a block, four more for a line that continues a statement, and the column behind an open bracket inside of it.
+//! Spaces between tokens follow [`spacing`]. Comments stay; those at the ends of consecutive lines begin in one column. No
+//! more than one empty line stands between two lines. The result is a fixed point.
+
+mod lines;
+mod pieces;
+mod spacing;
+
+use crate::diag::{Reported, Sink};
+use crate::lexer::{Tok, lex};
+use crate::parser::parse_marked;
+use pieces::{Piece, pieces};
+
+/// The text as it should stand. Its tokens and comments are those of `source`.
+///
+/// # Errors
+/// What is no program is not formatted; `sink` has the mistakes, as of [`parse`](crate::parser::parse).
+///
+/// # Panics
+/// A token or a comment was lost or made up, which is a bug.
+pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
+    let marks = parse_marked(source, sink)?;
+    let tokens = lex(source, &mut Sink::new());
+    let all = pieces(source, &tokens);
+    let text = lines::laid_out(&all, &marks);
+    let again = lex(&text, &mut Sink::new());
+    let kept = tokens.iter().map(|t| t.tok).eq(again.iter().map(|t| t.tok));
+    assert!(kept && comments(&all) == comments(&pieces(&text, &again)), "formatting has changed the program:\n{text}");
+    Ok(text)
+}
+
+/// The texts of the comments, in order.
+fn comments<'s>(all: &[Piece<'s>]) -> Vec<&'s str> {
+    all.iter().filter(|p| p.tok == Tok::End).map(|p| p.text).collect()
+}
+
+#[cfg(test)]
+mod tests;

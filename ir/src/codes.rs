@@ -240,6 +240,10 @@ codes! {
         "`--in NAME=FILE` reads the elements of a tensor as raw bytes: little-endian, in row-major order of their index, without gaps and whatever the strides are, as NumPy's `tofile` writes them. The file has exactly as many bytes as the elements of the tensor; `--out NAME=FILE` writes the same form.";
     NOTHING_TO_TUNE "E0617" "nothing can be tuned"
         "`tilec tune` measures what parameters may be that are `auto`, as far as the model behind `auto` can predict the kernel: it is measured in the order of the prediction. There are no such parameters where `-D` gives all of them or the source does (`BM = 128`), and no prediction of kernels that the model cannot see through. `tilec bench --variant NAME=A/B` measures values that you name.";
+    BROKEN_DEMAND "E0619" "the code is not what is required of it"
+        "A kernel says `require wgmma, registers <= 168`, or `--require` does, and the code that was made of it is otherwise. The message says which statements are to blame, and the notes what the passes said of the fast path that was not taken: the way out is theirs. `require` changes nothing in the code: it only holds it to what is written.";
+    DEMAND_UNCHECKED "W0602" "a demand was not checked"
+        "Only an assembler knows registers and spills, and none was found: `scripts/fetch_tools.sh` fetches a pinned one, `TILEC_PTXAS` names another.";
     OTHER_LAUNCH "E0618" "the launch description is not that of the PTX"
         "`tilec run FILE.ptx --launch FILE.json` launches as the description says, and PTX that was compiled otherwise (for another target, with other tiles) would then compute something else. The notes say what differs. PTX that tilec wrote names the contract that it is launched by in a comment, and the contract has that `id`; a description by hand needs none, and is compared with what the PTX says of its parameters and threads. Compile both with the same options. The code of the PTX may be edited by hand: its launch contract stays the same.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"

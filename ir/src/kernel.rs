@@ -16,6 +16,7 @@ mod visit;
 
 use crate::atoms::Atom;
 pub use crate::attributes::{ChannelOp, CopyAttrs, SignalOp, StmtPlan};
+use crate::demands::Demand;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 pub use crate::mechanism::Mechanism;
@@ -91,6 +92,8 @@ pub struct Kernel {
     pub strides: Vec<Value>,
     /// Preconditions: Boolean expressions over compile-time parameters, sizes and strides.
     pub requires: Vec<Expr>,
+    /// What the code that is made of it must be like.
+    pub demands: Vec<Demand>,
     /// Grid axes.
     pub grid: Vec<GridAxis>,
     /// The schedule.

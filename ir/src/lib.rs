@@ -15,6 +15,7 @@ pub mod combining;
 pub mod contraction;
 pub mod ctas;
 pub mod deferred;
+pub mod demands;
 pub mod diag;
 pub mod entities;
 pub mod extents;

@@ -46,6 +46,8 @@ impl Pair<'_> {
         self.each("parameters", &a.params, &b.params, Self::declarations)?;
         self.each("sizes", &a.sizes, &b.sizes, Self::declarations)?;
         self.each("strides", &a.strides, &b.strides, Self::declarations)?;
+        let demands = |k: &Kernel| k.demands.iter().map(ToString::to_string).collect::<Vec<_>>();
+        check("demands", &demands(a), &demands(b))?;
         self.each("preconditions", &a.requires, &b.requires, Self::exprs)?;
         self.each("grid", &a.grid, &b.grid, |s, x, y| {
             s.declarations(x.index, y.index)?;

@@ -384,6 +384,9 @@ pub(crate) struct Program {
     /// Makes remarks of this kind errors; `all`: of any kind
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub(crate) deny: Vec<String>,
+    /// What the code must be like, or compiling fails: `no spills`, `wgmma`, `registers <= 168` and others (docs/language.md). Repeatable
+    #[arg(long, value_name = "DEMAND")]
+    pub(crate) require: Vec<String>,
     /// How diagnostics look: json is one object per line
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,

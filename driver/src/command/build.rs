@@ -8,9 +8,12 @@ use std::path::Path;
 use tilec::bench::variants;
 use tilec::compile::{Optimized, PARSED, optimize_as_far};
 use tilec::output::{same_file, write_file, write_stderr, write_stdout};
+use tilec::render::SourceFile;
 use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code};
 use tilec_ir::codes;
-use tilec_ir::diag::Diagnostic;
+use tilec_ir::demands::Demand;
+use tilec_ir::diag::{Diagnostic, Sink, Span};
+use tilec_ir::parser::parse_demands;
 
 /// More than the parser accepts, so that it is the parser that refuses.
 const READ_LIMIT: u64 = (1 << 20) + 1;
@@ -57,6 +60,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         return write(output, text.as_bytes());
     }
     let mut compiled = said.unless_error(lower(program))?;
+    said.unless_error(machine_code::meet_demands(&mut compiled))?;
     let bytes = match emit {
         Emit::Ptx | Emit::Tile => std::mem::take(&mut compiled.ptx).into_bytes(),
         Emit::Launch => compiled.launch_json().into_bytes(),
@@ -95,6 +99,24 @@ impl Said {
     pub(crate) fn warnings(self, source: tilec::render::SourceFile, list: Vec<Diagnostic>) {
         show(&Diagnostics { source, list, errors: 0 }, self.remarks, self.format);
     }
+}
+
+/// What `--require` demands.
+fn demands(program: &Program) -> Result<Vec<Demand>, Failure> {
+    let mut all = Vec::new();
+    for text in &program.require {
+        let mut sink = Sink::new();
+        match parse_demands(text, &mut sink) {
+            // They stand in no file.
+            Ok(demands) => all.extend(demands.into_iter().map(|d| Demand { span: Span::default(), ..d })),
+            Err(_) => {
+                let errors = sink.error_count();
+                let source = SourceFile::new("--require", text.as_str());
+                return Err(Failure::Diagnostics(Diagnostics { source, list: sink.into_diagnostics(), errors }));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The options of the library for those of the command line.
@@ -148,6 +170,7 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         disabled: program.disable_pass.iter().cloned().collect(),
         enabled: program.enable_pass.iter().cloned().collect(),
         deny,
+        demands: demands(program)?,
         ..CompileOptions::default()
     })
 }

@@ -16,7 +16,7 @@ use tilec::run::{
     Aliases, Elements, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign,
 };
 use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
-use tilec::{Diagnostics, Target, compile, data};
+use tilec::{Diagnostics, Target, compile, data, machine_code};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -92,7 +92,8 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     compile_options.refuse_sizes = false;
     compile_options.variants = definitions(&compile_options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
-    let program = said.unless_error(compile(&source, &compile_options))?;
+    let mut program = said.unless_error(compile(&source, &compile_options))?;
+    said.unless_error(machine_code::meet_demands(&mut program))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
     let report = said.unless_error(run(&program, &run_options, &mut launcher()?))?;
     said.warnings(program.source.clone(), report.warnings.clone());

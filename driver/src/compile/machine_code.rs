@@ -2,9 +2,11 @@
 //!
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
+use super::demands;
 use crate::assembler::{
     self, Arch, Assembled, AssemblerError, Disassembly, PtxasMessage, SassStats, assemble, disassemble, tile_location,
 };
+use crate::compile::CompiledKernel;
 use crate::compile::report_json::Assembler;
 use crate::compile::{Compiled, Diagnostics};
 use crate::console::render::SourceFile;
@@ -120,6 +122,36 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
         });
     }
     Ok(true)
+}
+
+/// Holds the code against the demands that only an assembler can judge (`no spills`, `registers <= 168`); the others were judged when it was made.
+/// Without an assembler a warning says what was not checked.
+///
+/// # Errors
+/// A demand does not hold, or the assembler fails.
+pub fn meet_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
+    let asked = |k: &CompiledKernel| k.tile.kernel.demands.iter().copied().find(|d| d.what.needs_assembler());
+    let Some(first) = program.kernels.iter().find_map(asked) else { return Ok(()) };
+    let measured = program.kernels.iter().all(|k| k.report.assembler.is_some());
+    if !measured && !measure(program)? {
+        let message = format!("`{first}` was not checked: no assembler for {} was found", program.target.name());
+        let d = Diagnostic::warning(codes::DEMAND_UNCHECKED, first.span, message);
+        program
+            .diagnostics
+            .push(d.with_note("set `TILEC_PTXAS`, or fetch a pinned version with `scripts/fetch_tools.sh`"));
+        return Ok(());
+    }
+    let judged = program.kernels.iter().filter_map(|k| Some((k, k.report.assembler.as_ref()?)));
+    let list: Vec<Diagnostic> = judged
+        .flat_map(|(k, assembler)| {
+            let kernel = &k.tile.kernel;
+            demands::broken_by_assembler((kernel, &program.diagnostics), assembler, &kernel.demands)
+        })
+        .collect();
+    if list.is_empty() {
+        return Ok(());
+    }
+    Err(Diagnostics { source: program.source.clone(), errors: list.len(), list })
 }
 
 /// A failure of the tools as diagnostics.

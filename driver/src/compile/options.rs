@@ -1,6 +1,7 @@
 //! What is asked of the compiler.
 
 use std::collections::BTreeSet;
+use tilec_ir::demands::Demand;
 use tilec_ir::target::Target;
 use tilec_passes::choose::Card;
 
@@ -34,6 +35,8 @@ pub struct CompileOptions {
     pub disabled_in_choice: Option<BTreeSet<String>>,
     /// Remarks of these kinds are errors.
     pub deny: BTreeSet<String>,
+    /// What is demanded of the code of every kernel, beside what each demands itself.
+    pub demands: Vec<Demand>,
     /// After which passes (or [`PARSED`](crate::compile::PARSED)) the program is kept as text.
     pub keep: Keep,
     /// Verify the program after every pass.
@@ -71,6 +74,7 @@ impl Default for CompileOptions {
             enabled: BTreeSet::new(),
             disabled_in_choice: None,
             deny: BTreeSet::new(),
+            demands: Vec::new(),
             keep: Keep::default(),
             verify_each: cfg!(debug_assertions),
             report_accesses: true,

@@ -6,7 +6,7 @@ use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::texts::{Texts, join, joined};
 use super::variants::{self, Planned};
-use super::{parallel, reach, stages};
+use super::{demands, parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
 use crate::contract::distinct;
@@ -14,6 +14,7 @@ use crate::contract::{Contract, Dispatch, LaunchFile, Program};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
+use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
@@ -253,6 +254,9 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
         return None;
     }
     let mut module = stages::parse(source.text(), sink).ok()?;
+    for kernel in &mut module.kernels {
+        kernel.demands.extend(options.demands.iter().copied());
+    }
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
         let _ = stages::verify(kernel, sink);
@@ -389,7 +393,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let mut lowered = Vec::new();
     let one = |k: &OptimizedKernel| {
         let mut sink = Sink::new();
-        (stages::lower(&k.kernel, target, &source, report_accesses, &mut sink).ok(), sink)
+        let accesses =
+            report_accesses || k.kernel.demands.iter().any(|d| d.what == What::Has(Property::NoBankConflicts));
+        (stages::lower(&k.kernel, target, &source, accesses, &mut sink).ok(), sink)
     };
     for (kernel, said) in parallel::map(tiles.iter().collect(), one) {
         sink.append(said);
@@ -400,6 +406,14 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         let contract = |((l, _), tile): (&(Launch, _), &OptimizedKernel)| contract_of(l, linked.version, tile);
         linked.launches.iter().zip(&tiles).map(contract).collect()
     });
+    if let Some(linked) = &linked {
+        let said = sink.diagnostics().to_vec();
+        for (((_, report), tile), contract) in linked.launches.iter().zip(&tiles).zip(&contracts) {
+            let (kernel, prediction) = (&tile.kernel, tile.prediction.as_ref());
+            let code = demands::Code { kernel, report, contract, prediction, said: &said };
+            demands::broken(&code, &kernel.demands).into_iter().for_each(|d| sink.push(d));
+        }
+    }
     let programs = linked.as_ref().map_or_else(Vec::new, |_| {
         let kernels = contracts.clone();
         let span = |entry: &str| {

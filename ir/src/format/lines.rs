@@ -108,7 +108,7 @@ impl Layout<'_, '_> {
                 Some((_, last)) => last.chars().count(),
                 None => column + piece.text.chars().count(),
             };
-            if piece.tok == Tok::Word("where") {
+            if matches!(piece.tok, Tok::Word("where" | "require")) && self.open.is_empty() {
                 self.list = column + 1;
             }
             let ends = i + 1 == end || self.pieces[i + 1].ends_line();

@@ -32,6 +32,7 @@ impl Kernel {
             sizes: Vec::new(),
             strides: Vec::new(),
             requires: Vec::new(),
+            demands: Vec::new(),
             grid: Vec::new(),
             schedule: Schedule::default(),
             body,

@@ -94,7 +94,7 @@ impl<'s> Parser<'s, '_> {
     /// At the `close` of a parameter list, going by what follows.
     fn at_list_end(&self, close: &str) -> bool {
         self.at_sign(close)
-            && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule") | Tok::Sign("{" | "("))
+            && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule" | "require") | Tok::Sign("{" | "("))
     }
 
     /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`, `BM = auto`, `BQ = auto promised`.
@@ -265,14 +265,14 @@ impl<'s> Parser<'s, '_> {
         Ok(TableTy { elem, values })
     }
 
-    /// `where .. grid .. schedule ..` in any order. The host evaluates what they say: grid indices are visible after them.
+    /// `where .. grid .. schedule .. require ..` in any order. The host evaluates what they say: grid indices are visible after them.
     fn clauses(&mut self) -> Parsed<()> {
         let mut seen: Vec<(&str, Span)> = Vec::new();
         let mut axes = Vec::new();
         loop {
-            let Tok::Word(word @ ("where" | "grid" | "schedule")) = self.peek() else {
+            let Tok::Word(word @ ("where" | "grid" | "schedule" | "require")) = self.peek() else {
                 if !self.at_sign("{") {
-                    return Err(self.expected("`where`, `grid`, `schedule` or `{`"));
+                    return Err(self.expected("`where`, `grid`, `schedule`, `require` or `{`"));
                 }
                 for (at, (name, span, extent, blocks)) in axes.into_iter().enumerate() {
                     match blocks {
@@ -295,6 +295,7 @@ impl<'s> Parser<'s, '_> {
                     let requires = self.comma_list(|p| p.expr())?;
                     self.kernel.requires.extend(requires);
                 }
+                "require" => self.kernel.demands = self.demands()?,
                 "grid" => axes.extend(self.grid()?),
                 _ => {
                     let mut schedule = self.schedule()?;

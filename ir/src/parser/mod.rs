@@ -9,6 +9,7 @@
 //! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
 
 mod combine;
+mod demands;
 mod expr;
 mod filled;
 mod header;
@@ -31,11 +32,10 @@ mod walks;
 pub(crate) mod tests;
 
 use crate::codes;
+use crate::demands::Demand;
 use crate::diag::{Diagnostic, Reported, Sink, Span};
-use crate::kernel::{Kernel, Module};
-use crate::lexer::{Tok, lex};
-use crate::parser::scope::Names;
-use cranelift_entity::SecondaryMap;
+use crate::kernel::Module;
+use crate::lexer::Tok;
 
 pub use crate::lexer::reserved_words;
 pub(crate) use marks::Marks;
@@ -48,6 +48,19 @@ pub use reader::{MAX_DEPTH, MAX_SOURCE, MAX_STMTS};
 /// Everything found wrong is in `sink`: text that is not of the grammar (E01..) and names that do not resolve (E02..).
 pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
     parse_both(source, sink).map(|(module, _)| module)
+}
+
+/// Parses demands that stand alone, as on a command line.
+///
+/// # Errors
+/// Text that is no list of demands; `sink` has the mistakes, with places in `source`.
+pub fn parse_demands(source: &str, sink: &mut Sink) -> Result<Vec<Demand>, Reported> {
+    let mut parser = Parser::new(source, sink);
+    let demands = parser.demands()?;
+    match parser.peek() {
+        Tok::End => Ok(demands),
+        _ => Err(parser.expected("`,` or the end")),
+    }
 }
 
 /// Parses a file for what [`Marks`] has.
@@ -63,24 +76,7 @@ fn parse_both(source: &str, sink: &mut Sink) -> Result<(Module, Marks), Reported
         return Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)));
     }
     let before = sink.error_count();
-    let tokens = lex(source, sink);
-    let words = tokens.iter().filter_map(|t| if let Tok::Word(w) = t.tok { Some(w) } else { None }).collect();
-    let mut parser = Parser {
-        source,
-        tokens,
-        pos: 0,
-        sink,
-        depth: 0,
-        kernel: Kernel::new(""),
-        heights: SecondaryMap::new(),
-        said: Default::default(),
-        walks: Vec::new(),
-        names: Names::new(words),
-        n_stmts: 0,
-        marks: Marks::default(),
-        suggestions: 0,
-        hopeless: None,
-    };
+    let mut parser = Parser::new(source, sink);
     let module = parser.module();
     let marks = parser.marks;
     if sink.error_count() > before {

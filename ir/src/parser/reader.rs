@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::Expr;
 use crate::kernel::{Kernel, Module};
-use crate::lexer::{Tok, Token, clip, is_reserved, reserved_words};
+use crate::lexer::{Tok, Token, clip, is_reserved, lex, reserved_words};
 use crate::parser::marks::Marks;
 use crate::parser::said::{Notes, REPEATS};
 use crate::parser::scope::Names;
@@ -21,6 +21,7 @@ pub(super) const CLAUSES: &[&str] = &[
     "where",
     "grid",
     "schedule",
+    "require",
     "step",
     "unroll",
     "recompute",
@@ -63,7 +64,29 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) hopeless: Option<Reported>,
 }
 
-impl<'s> Parser<'s, '_> {
+impl<'s, 'd> Parser<'s, 'd> {
+    /// At the start of a text.
+    pub(super) fn new(source: &'s str, sink: &'d mut Sink) -> Parser<'s, 'd> {
+        let tokens = lex(source, sink);
+        let words = tokens.iter().filter_map(|t| if let Tok::Word(w) = t.tok { Some(w) } else { None }).collect();
+        Parser {
+            source,
+            tokens,
+            pos: 0,
+            sink,
+            depth: 0,
+            kernel: Kernel::new(""),
+            heights: SecondaryMap::new(),
+            said: Default::default(),
+            walks: Vec::new(),
+            names: Names::new(words),
+            n_stmts: 0,
+            marks: Marks::default(),
+            suggestions: 0,
+            hopeless: None,
+        }
+    }
+
     pub(super) fn module(&mut self) -> Module {
         let mut module = Module::default();
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();

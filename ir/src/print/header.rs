@@ -178,6 +178,12 @@ impl Printer<'_> {
             self.put(")\n");
         }
         self.schedule();
+        if !k.demands.is_empty() {
+            let demands: Vec<String> = k.demands.iter().map(ToString::to_string).collect();
+            self.put("    require ");
+            self.put(&wrap(&[demands], 12));
+            self.put("\n");
+        }
     }
 
     fn schedule_item(&mut self, name: &str, e: Option<Expr>) {

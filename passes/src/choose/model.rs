@@ -166,7 +166,8 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     let even = (blocks / (sms * resident)) * steady.clocks;
     let uneven = (full * steady.clocks + last.clocks - even).max(0.0);
 
-    let memory = traffic(card, cost, launch, blocks) / (card.dram * 1e9);
+    let bytes = traffic(card, cost, launch, blocks);
+    let memory = bytes / (card.dram * 1e9);
     let working = clocks / clock;
     let seconds = c.launch + working.max(memory) + c.overlap * working.min(memory);
     let all = |x: f64, y: f64| (full * x + y) / clock;
@@ -180,7 +181,8 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         ends: (ends + idle) / clock,
         uneven: uneven / clock,
     };
-    Time { seconds, terms, blocks, waves: blocks / (sms * resident) }
+    let waves = blocks / (sms * resident);
+    Time { seconds, terms, blocks, waves, bytes, least_bytes: launch.bytes }
 }
 
 /// How much a grouping of blocks costs, to compare groupings of one candidate.

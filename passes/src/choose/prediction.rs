@@ -14,6 +14,10 @@ pub struct Prediction {
     pub sizes_given: bool,
     /// Time of a launch.
     pub seconds: f64,
+    /// Bytes that pass between memory and the second-level cache.
+    pub bytes: f64,
+    /// The least that could: each tensor read or written once.
+    pub least_bytes: f64,
     /// Operations of its products, two to a multiply-add, padding included.
     pub flops: f64,
     /// What the time is made of.

@@ -362,6 +362,8 @@ impl<'a> Several<'a> {
             sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), self.space.env[v].unwrap_or(1))).collect(),
             sizes_given: k.sizes.iter().any(|&v| given(v)),
             seconds: c.time.seconds,
+            bytes: c.time.bytes,
+            least_bytes: c.time.least_bytes,
             flops: 2.0 * cost.macs * c.time.blocks,
             terms: c.time.terms,
             blocks: c.time.blocks,

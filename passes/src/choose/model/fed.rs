@@ -58,7 +58,7 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
         ends: rounds * ends / clock + handed,
         uneven: (rounds - tiles * each / places) * loops / clock,
     };
-    Time { seconds, terms, blocks: tiles, waves: tiles / places }
+    Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: launch.bytes, least_bytes: launch.bytes }
 }
 
 /// Blocks that compute a tile together, where there are multiprocessors for so many.

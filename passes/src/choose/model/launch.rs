@@ -76,6 +76,9 @@ pub(in crate::choose) struct Time {
     pub(in crate::choose) blocks: f64,
     /// Blocks over what is resident at once.
     pub(in crate::choose) waves: f64,
+    /// Bytes that pass between memory and the second-level cache, and the least that could: those of the tensors.
+    pub(in crate::choose) bytes: f64,
+    pub(in crate::choose) least_bytes: f64,
 }
 
 /// Bytes that pass between memory and the second-level cache.

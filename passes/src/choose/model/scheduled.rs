@@ -65,5 +65,6 @@ pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item =
         uneven: (rounds - tiles / sms).max(0.0) * loops / clock,
         ..Terms::default()
     };
-    Time { seconds: FITTED.launch + working.max(memory), terms, blocks: tiles, waves: tiles / sms }
+    let (seconds, waves) = (FITTED.launch + working.max(memory), tiles / sms);
+    Time { seconds, terms, blocks: tiles, waves, bytes: of.bytes, least_bytes: of.bytes }
 }

@@ -280,7 +280,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         ends: ends / clock,
         uneven: (rounds - tiles / places).max(0.0) * loops / clock,
     };
-    Time { seconds, terms, blocks: tiles, waves: tiles / places }
+    Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: traffic, least_bytes: launch.bytes }
 }
 
 /// Where blocks share tiles along the reduction: those of a cluster share its tiles with those of others, as one. `taken`: tiles, in whole clusters.

@@ -1,0 +1,120 @@
+//! What a kernel demands of the code that is made of it: `require no spills, wgmma, registers <= 168`.
+//!
+//! The table is all that parser, printer and the driver, which holds code against demands, know of their spelling.
+
+use crate::diag::Span;
+use std::fmt;
+
+/// A demand, and where it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    /// What is demanded.
+    pub what: What,
+    /// Where; none: on the command line.
+    pub span: Span,
+}
+
+/// What can be demanded.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum What {
+    /// A property that code has or has not.
+    Has(Property),
+    /// A figure that is at most this.
+    AtMost(Figure, f64),
+    /// A figure that is at least this.
+    AtLeast(Figure, f64),
+}
+
+/// A property of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Property {
+    /// The assembler keeps all values in registers.
+    NoSpills,
+    /// No access to shared memory takes more wavefronts than its width needs.
+    NoBankConflicts,
+    /// Every product is one of warpgroups (`wgmma`).
+    Wgmma,
+    /// Every product runs on tensor cores.
+    TensorCores,
+    /// Loops load tiles into shared memory by the tensor memory accelerator alone.
+    Tma,
+    /// Loads run ahead of their use: a channel has two slots or more.
+    Pipelined,
+    /// Every access to global memory is 16 bytes wide.
+    Vectorised,
+}
+
+/// A figure of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figure {
+    /// Registers of a thread, as the assembler says.
+    Registers,
+    /// Bytes of shared memory of a block.
+    SharedMemory,
+    /// Slots of the deepest channel.
+    Stages,
+    /// Blocks that are resident on a multiprocessor, as the model predicts.
+    Resident,
+    /// The share of the predicted time in which the busiest of tensor cores, memory and caches works.
+    Roofline,
+    /// Bytes of memory that the model predicts to move, over those of the tensors: each read and written once.
+    Bytes,
+}
+
+/// Spellings of properties.
+pub const PROPERTIES: &[(&str, Property)] = &[
+    ("no spills", Property::NoSpills),
+    ("no bank conflicts", Property::NoBankConflicts),
+    ("wgmma", Property::Wgmma),
+    ("tensor cores", Property::TensorCores),
+    ("tma", Property::Tma),
+    ("pipelined", Property::Pipelined),
+    ("vectorised", Property::Vectorised),
+];
+
+/// Spellings of figures, and of the unit behind their numbers.
+pub const FIGURES: &[(&str, Figure, &str)] = &[
+    ("registers", Figure::Registers, ""),
+    ("shared memory", Figure::SharedMemory, ""),
+    ("stages", Figure::Stages, ""),
+    ("resident", Figure::Resident, ""),
+    ("predicted", Figure::Roofline, "roofline"),
+    ("bytes", Figure::Bytes, "minimum"),
+];
+
+impl What {
+    /// Whether only an assembler can tell.
+    pub fn needs_assembler(self) -> bool {
+        matches!(
+            self,
+            What::Has(Property::NoSpills) | What::AtMost(Figure::Registers, _) | What::AtLeast(Figure::Registers, _)
+        )
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (figure, sign, number) = match *self {
+            What::Has(property) => {
+                let (name, _) = PROPERTIES.iter().find(|(_, p)| *p == property).ok_or(fmt::Error)?;
+                return f.write_str(name);
+            }
+            What::AtMost(figure, x) => (figure, "<=", x),
+            What::AtLeast(figure, x) => (figure, ">=", x),
+        };
+        let (name, _, unit) = FIGURES.iter().find(|(_, m, _)| *m == figure).ok_or(fmt::Error)?;
+        // As a number that parses, however large.
+        if number.fract() == 0.0 && number < 1e15 {
+            write!(f, "{name} {sign} {number}")?;
+        } else {
+            write!(f, "{name} {sign} {number:?}")?;
+        }
+        if unit.is_empty() { Ok(()) } else { write!(f, " {unit}") }
+    }
+}
+
+impl fmt::Display for Demand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.what.fmt(f)
+    }
+}

@@ -1,0 +1,64 @@
+//! Demands: `no spills`, `registers <= 168`, `bytes <= 1.05 * minimum`.
+
+use crate::codes;
+use crate::demands::{Demand, FIGURES, PROPERTIES, What};
+use crate::diag::Diagnostic;
+use crate::lexer::{Tok, clip};
+use crate::parser::reader::{Parsed, Parser};
+
+impl Parser<'_, '_> {
+    /// `demand {, demand}`.
+    pub(super) fn demands(&mut self) -> Parsed<Vec<Demand>> {
+        self.comma_list(|p| p.demand())
+    }
+
+    fn demand(&mut self) -> Parsed<Demand> {
+        let start = self.span();
+        if let Some((_, property)) = PROPERTIES.iter().find(|(name, _)| self.eat_words(name)) {
+            return Ok(Demand { what: What::Has(*property), span: self.since(start) });
+        }
+        let Some((_, figure, unit)) = FIGURES.iter().find(|(name, ..)| self.eat_words(name)) else {
+            let found = match self.peek() {
+                Tok::Word(word) => format!("nothing called `{}` can be demanded", clip(word)),
+                _ => return Err(self.expected("a demand, such as `no spills` or `registers <= 168`")),
+            };
+            let all: Vec<String> = PROPERTIES
+                .iter()
+                .map(|(name, _)| format!("`{name}`"))
+                .chain(FIGURES.iter().map(|(name, ..)| format!("`{name}` with `<=` or `>=`")))
+                .collect();
+            let d = Diagnostic::error(codes::UNKNOWN_ITEM, start, found);
+            return Err(self.error(d.with_note(format!("there are {}", all.join(", ")))));
+        };
+        let at_most = self.eat_sign("<=");
+        if !at_most {
+            self.expect_sign(">=")?;
+        }
+        let number = match self.peek() {
+            Tok::Int(n) => n as f64,
+            Tok::Float(x) => x,
+            _ => return Err(self.expected("a number")),
+        };
+        self.bump();
+        if !unit.is_empty() {
+            self.eat_sign("*");
+            if !self.eat_word(unit) {
+                return Err(self.expected(&format!("`{unit}`")));
+            }
+        }
+        let what = if at_most { What::AtMost(*figure, number) } else { What::AtLeast(*figure, number) };
+        Ok(Demand { what, span: self.since(start) })
+    }
+
+    /// Reads these words if they are next, all of them.
+    fn eat_words(&mut self, words: &str) -> bool {
+        let n = words.split(' ').count();
+        let next = words.split(' ').enumerate().all(|(i, word)| self.peek_at(i) == Tok::Word(word));
+        if next {
+            (0..n).for_each(|_| {
+                self.bump();
+            });
+        }
+        next
+    }
+}

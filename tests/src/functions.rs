@@ -124,3 +124,22 @@ fn whole_numbers_near_a_number_are_exact() {
         }
     }
 }
+
+#[test]
+fn tanh_is_within_the_documented_error() {
+    // The simulator's `ex2` and `rcp` are exact; what they may be off by on a device adds half a unit.
+    for (low, high) in [(1e-30, 1e-3), (1e-3, 0.5), (0.5, 1.14), (1.14, 1.2), (1.2, 3.0), (3.0, 12.0), (-12.0, -1e-3)] {
+        let worst = worst("tanh(x)", f64::tanh, low, high);
+        assert!(worst <= 1.53, "{low} to {high}: {worst}");
+    }
+    assert!(values("tanh(x)", 10.0, 1e30).iter().all(|&(_, y)| y == 1.0));
+    assert!(values("tanh(-x / 0.0)", 0.5, 1.5).iter().all(|&(_, y)| y == -1.0));
+    assert!(values("tanh(x - x / 0.0 * 0.0)", 0.5, 1.5).iter().all(|(_, y)| y.is_nan()));
+}
+
+#[test]
+fn fast_tanh_is_near() {
+    for (x, y) in values("fast_tanh(x)", -12.0, 12.0) {
+        assert!((f64::from(y) - f64::from(x).tanh()).abs() <= 2f64.powi(-22), "{x}");
+    }
+}

@@ -27,11 +27,10 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         Op::Log if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log => r.abs() * 1.5 * 2f64.powi(-22),
         Op::Rsqrt => r.abs() * 2f64.powf(-22.9),
-        Op::Tanh => 2f64.powi(-22),
         // The instruction, or what `tanh` is where there is none.
         Op::FastTanh => r.abs() * 2f64.powi(-11) + 2f64.powi(-22),
         Op::Pow => 4.0 * (r.abs() * bits + least),
-        Op::Erf | Op::Sin | Op::Cos => 2.0 * (r.abs() * bits + least),
+        Op::Erf | Op::Tanh | Op::Sin | Op::Cos => 2.0 * (r.abs() * bits + least),
         _ => 0.0,
     }
 }

@@ -154,16 +154,8 @@ impl Lower<'_> {
             (Op::Pow, Class::F32) => return Some(self.power(xs[0], xs[1])),
             (Op::Erf, Class::F32) => return Some(self.erf(xs[0])),
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
-            (Op::Tanh | Op::FastTanh, Class::F32) => {
-                // 1 - 2 / (2^(2x·log2 e) + 1): right at both infinities. Where `.ftz` changes a power or a reciprocal the result is 1 or -1.
-                let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);
-                let scaled = self.emit.pure(class, P::MulF32, [xs[0].into(), factor.into()]);
-                let power = self.emit.pure(class, P::Ex2ApproxFtzF32, [scaled.into()]);
-                let (one, twice) = (self.literal(1.0, class), self.literal(-2.0, class));
-                let below = self.emit.pure(class, P::AddF32, [power.into(), one.into()]);
-                let part = self.emit.pure(class, P::RcpApproxFtzF32, [below.into()]);
-                return Some(self.emit.pure(class, P::FmaRnF32, [part.into(), twice.into(), one.into()]));
-            }
+            (Op::FastTanh, Class::F32) => return Some(self.tanh_of_powers(xs[0])),
+            (Op::Tanh, Class::F32) => return Some(self.tanh(xs[0])),
             _ => instruction(op, (class, unsigned))?,
         };
         Some(self.emit.pure(class, instr, srcs))

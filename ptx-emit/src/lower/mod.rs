@@ -38,6 +38,7 @@ mod eval;
 mod gather;
 mod global;
 mod grids;
+mod hyperbolic;
 mod in_place;
 mod index;
 mod inputs;

@@ -154,7 +154,7 @@ done
 for N in 128 272; do
     check gemm_fp8_scaled --target sm_90a M=201 N=$N K=400 scale_a_ld=204 scale_b_ld=4
     check gemm_fp8_scaled --target sm_90a -D BM=192 -D BN=128 -D WM=64 -D WN=128 -D STAGES=4 -D RASTER=4 M=200 N=$N K=1040 scale_b_ld=12
-    check gemm_fp8_scaled --target sm_90a -D CM=2 -D BM=128 -D BN=128 -D WM=64 -D WN=128 -D STAGES=5 -D RASTER=8 M=300 N=$N K=1040 scale_b_ld=12
+    check gemm_fp8_scaled --target sm_90a -D BM=128 -D BN=128 -D WM=64 -D WN=128 -D STAGES=5 -D RASTER=8 M=300 N=$N K=1040 scale_b_ld=12
     check gemm_fp8_scaled -D T=bf16 -D BK=64 -D ALIGN_S=1 M=67 N=$N K=400
     check gemm_int8_requant M=100 N=$N K=96 P=64 zero_h=3 zero_d=-5
 done

@@ -5,7 +5,7 @@ use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Product, Region};
 use crate::select_mma::warpgroup;
-use crate::walk::cluster::{LINE, choose as choose_cluster};
+use crate::walk::cluster::{LINE, Sums, choose as choose_cluster};
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
 /// Instructions that shift an access of two words into place, and load the second.
@@ -71,7 +71,10 @@ impl Setting<'_> {
             // A tensor copy asks for two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {
-                let lies_across = !m.elem.makes_up(pitch, LINE);
+                // One row asks for one line more at most.
+                let several = self.work.elements(env, &m.shape)
+                    != m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?));
+                let lies_across = several && !m.elem.makes_up(pitch, LINE);
                 across |= lies_across;
                 // It asks for whole lines, whatever it takes of them.
                 fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
@@ -185,6 +188,8 @@ impl Setting<'_> {
             return [along(0), along(1)];
         }
         let count = |i: usize| self.work.extent(env, k.grid[i].extent).and_then(|n| i64::try_from(n).ok());
-        choose_cluster((shape.rows, shape.cols), across, [count(0), count(1)], self.card)
+        let scaled = self.products().any(|product| product.scaled);
+        let sums = if scaled { Sums::Scaled } else { Sums::Plain };
+        choose_cluster((shape.rows, shape.cols), sums, across, [count(0), count(1)], self.card)
     }
 }

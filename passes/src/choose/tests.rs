@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::Options;
+use crate::walk::cluster::Sums;
 use tilec_ir::diag::Sink;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::target::Target;
@@ -285,7 +286,7 @@ fn few_rows_fill_their_tiles() {
         assert!(tiles * bm - rows < 64, "{rows}: {bm}x{bn}");
     }
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, counts| crate::walk::cluster::choose(tile, false, counts, card);
+    let along = |tile, counts| crate::walk::cluster::choose(tile, Sums::Plain, false, counts, card);
     assert_eq!(along((128, 128), [Some(4), Some(10)]), [2, 1]);
     assert_eq!(along((128, 128), [Some(3), Some(10)]), [1, 1], "no tile is computed twice");
     assert_eq!(along((64, 64), [Some(4), Some(10)]), [1, 1]);
@@ -293,11 +294,23 @@ fn few_rows_fill_their_tiles() {
     assert_eq!(along((128, 256), [Some(40), Some(40)]), [2, 1]);
 }
 
+/// Sums with factors gain from pairs in smaller tiles, that share the larger operand.
+#[test]
+fn scaled_sums_gain_from_pairs() {
+    let card = Card::from_name("H200").expect("a card");
+    let along = |tile, counts| crate::walk::cluster::choose(tile, Sums::Scaled, false, counts, card);
+    assert_eq!(along((128, 128), [Some(32), Some(32)]), [2, 1]);
+    assert_eq!(along((192, 128), [Some(43), Some(64)]), [1, 2]);
+    assert_eq!(along((128, 128), [Some(7), Some(32)]), [1, 1], "no tile is computed twice");
+    assert_eq!(along((128, 64), [Some(32), Some(64)]), [1, 1]);
+}
+
 /// Where all tiles are computed at once, pairs of blocks share the larger operand, if an even number of up to eight blocks takes each part of it.
 #[test]
 fn pairs_share_the_larger_operand() {
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, down, right| crate::walk::cluster::choose(tile, false, [Some(down), Some(right)], card);
+    let along =
+        |tile, down, right| crate::walk::cluster::choose(tile, Sums::Plain, false, [Some(down), Some(right)], card);
     assert_eq!(along((64, 80), 4, 32), [2, 1]);
     assert_eq!(along((64, 80), 32, 4), [1, 2], "the other way about");
     assert_eq!(along((64, 80), 3, 40), [1, 1], "no tile is computed twice");
@@ -305,7 +318,7 @@ fn pairs_share_the_larger_operand() {
     assert_eq!(along((64, 80), 4, 34), [1, 1], "more tiles than multiprocessors");
     assert_eq!(along((152, 64), 2, 4), [1, 1], "each block would load 76 rows, no multiple of 8");
     assert_eq!(along((160, 64), 2, 4), [1, 2]);
-    assert_eq!(crate::walk::cluster::choose((64, 80), false, [None, None], card), [1, 1]);
+    assert_eq!(crate::walk::cluster::choose((64, 80), Sums::Plain, false, [None, None], card), [1, 1]);
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(super) struct Product {
     pub(super) accumulator: Value,
     /// What these sums of one trip are added to, by a statement of the loop.
     pub(super) whole: Option<Value>,
+    /// Whether they are multiplied by factors of the iteration before.
+    pub(super) scaled: bool,
     /// The statement.
     pub(super) at: Stmt,
     pub(super) inputs: Inputs,
@@ -354,17 +356,19 @@ impl Reader<'_> {
         let inputs = Inputs { a: of_a, b: of_b };
         let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
         let (shape, operands) = ([rows, cols, depth], [a, b]);
-        Ok(Product { shape, accumulator: dst, whole: self.whole(at), at, inputs, acc, atom: mma.atom, operands })
+        let parts = self.parts(at);
+        let (whole, scaled) = (parts.map(|(sums, _)| sums), parts.is_some_and(|(_, scaled)| scaled));
+        Ok(Product { shape, accumulator: dst, whole, scaled, at, inputs, acc, atom: mma.atom, operands })
     }
 
-    /// What the loop around a product adds its sums to, where it does nothing else.
-    fn whole(&self, at: Stmt) -> Option<Value> {
+    /// What the loop around a product adds its sums to, where it does nothing else, and whether it multiplies them by factors of the iteration.
+    fn parts(&self, at: Stmt) -> Option<(Value, bool)> {
         let body = path_to(self.sketch, at).into_iter().rev().find_map(|(block, i)| {
             let around = self.sketch.blocks[block][i];
             loop_body(self.sketch, around)
         })?;
         let step = reduction::of(self.sketch, body).ok()?;
-        step.part.map(|_| step.sums)
+        step.part.map(|part| (step.sums, !part.factors.is_empty()))
     }
 
     fn copy(&self, s: Stmt, region: &mut Region) {

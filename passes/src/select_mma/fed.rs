@@ -136,6 +136,10 @@ fn buffers_of(k: &Kernel, body: Block, tile: Value) -> Vec<Value> {
 }
 
 /// The tensor-core product of a warp for fragments of the whole depth of both operands, and whether it is computed transposed.
+///
+/// Rather with what threads convert as the instruction's first operand. A lane loads neighbours along the reduction of the other one at once: those are the registers of a second
+/// operand's fragment as they come, but go to two fragments of a first one, whose registers are those of two rows in turns. The assembler moves each of them, once or more (a
+/// fifth of the instructions of 16x32x64 of a warp); what is converted is computed where it is wanted.
 fn instruction(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, u64)) -> Option<(Inputs, Atom, bool)> {
     let Product { acc, mma, .. } = *product;
     let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
@@ -145,7 +149,8 @@ fn instruction(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, u64))
     let types = (inputs, known(k.tile_ty(acc).map(|t| t.elem))?);
     let best = |tile| best_atom(cx.options.target, true, types, tile).filter(|atom: &Atom| atom.row().tensor_core);
     let tile = (wm, wn, depth);
-    let rather = mma.swap || stored_column_major(k, acc);
+    let second = whole_buffer(k, mma.a).is_some();
+    let rather = mma.swap || second || whole_buffer(k, mma.b).is_none() && stored_column_major(k, acc);
     let ways = [rather, !rather].into_iter().filter(|&swap| swap || !mma.swap);
     let (atom, swap) =
         ways.filter_map(|swap| Some((best(if swap { transposed(tile) } else { tile })?, swap))).next()?;

@@ -21,6 +21,10 @@ else
     echo "skipped: scripts/gpu/tests.py: there is no Python 3.11" | tee -a "$log"
 fi
 
+if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then
+    scripts/browser_test.sh 2>&1 | tee -a "$log" || status=$?
+fi
+
 skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)
 if [ -n "$skipped" ]; then
     echo

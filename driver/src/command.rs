@@ -7,3 +7,4 @@ pub(crate) mod failure;
 pub(crate) mod fmt;
 pub(crate) mod run;
 pub(crate) mod tune;
+pub(crate) mod xray;

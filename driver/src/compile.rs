@@ -6,6 +6,7 @@ pub mod machine_code;
 pub(crate) mod options;
 mod parallel;
 mod pipeline;
+pub(crate) mod places;
 mod reach;
 pub mod report_json;
 mod sources;
@@ -19,3 +20,4 @@ pub use pipeline::{
     Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, Unchosen, compile,
     lower, meaning, optimize, optimize_as_far,
 };
+pub use places::Place;

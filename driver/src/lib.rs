@@ -49,6 +49,7 @@ pub mod contract;
 pub mod cuda;
 pub mod measure;
 pub mod run;
+pub mod xray;
 
 pub use compile::{explain, machine_code, report_json};
 pub use console::{clock, output, progress, render};

@@ -75,7 +75,7 @@ impl FunctionBuilder {
 
     /// Appends an instruction that runs where `guard` holds.
     pub fn push_guarded(&mut self, guard: Option<Guard>, op: Op, operands: impl Into<Vec<Operand>>) {
-        self.func.body.push(Item::Inst(Inst { op, guard, operands: operands.into() }));
+        self.func.body.push(Item::Inst(Inst::new(op, guard, operands)));
     }
 
     /// Appends an instruction whose single destination is a fresh register, and returns that register.

@@ -6,6 +6,8 @@
 use crate::ops::Op;
 use crate::target::{Sm, Version};
 use cranelift_entity::entity_impl;
+use cranelift_entity::packed_option::PackedOption;
+use tilec_ir::entities::Stmt;
 
 /// A typed virtual register of one function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -311,9 +313,16 @@ pub struct Inst {
     pub guard: Option<Guard>,
     /// Operands in PTX order, destinations first.
     pub operands: Vec<Operand>,
+    /// The statement that it was made for, of several that share it the first; none: it belongs to the kernel as a whole.
+    pub origin: PackedOption<Stmt>,
 }
 
 impl Inst {
+    /// An instruction of no statement.
+    pub fn new(op: Op, guard: Option<Guard>, operands: impl Into<Vec<Operand>>) -> Inst {
+        Inst { op, guard, operands: operands.into(), origin: None.into() }
+    }
+
     /// The columns of a product that has a choice of them.
     pub fn columns(&self) -> Option<u16> {
         self.operands.iter().find_map(|operand| if let Operand::Columns(n) = operand { Some(*n) } else { None })

@@ -13,9 +13,59 @@ use crate::module::{ConstDecl, Function, Item, Module, Param, ParamTy};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeSet;
 use std::io::Write;
+use tilec_ir::entities::Stmt;
 
 /// The text of the module.
 pub fn print(module: &Module) -> String {
+    print_bodies(module).0
+}
+
+/// A module as text, and what its lines are.
+#[derive(Clone, Debug, Default)]
+pub struct Printed {
+    /// The text, as [`print()`] gives it.
+    pub text: String,
+    /// The lines of instructions, in order.
+    pub instructions: Vec<InstLine>,
+}
+
+/// The line of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InstLine {
+    /// Its number, from 1.
+    pub line: u32,
+    /// The function, by its index in the module.
+    pub function: u32,
+    /// The statement of the function's kernel that the instruction was made for.
+    pub origin: Option<Stmt>,
+}
+
+/// The text of the module, and which of its lines are instructions.
+pub fn print_lines(module: &Module) -> Printed {
+    let (text, bodies) = print_bodies(module);
+    let feeds = |text: &str| u32::try_from(text.matches('\n').count()).expect("bug: PTX of 2^32 lines");
+    let mut instructions = Vec::new();
+    let (mut line, mut counted) = (1, 0);
+    for (function, (func, body)) in (0..).zip(module.functions.iter().zip(bodies)) {
+        line += feeds(&text[counted..body]);
+        counted = body;
+        let mut at = line;
+        for item in &func.body {
+            match item {
+                Item::Inst(inst) => {
+                    instructions.push(InstLine { line: at, function, origin: inst.origin.expand() });
+                    at += 1;
+                }
+                Item::Comment(text) => at += feeds(text) + 1,
+                Item::Label(_) | Item::Loc { .. } | Item::Pragma(_) => at += 1,
+            }
+        }
+    }
+    Printed { text, instructions }
+}
+
+/// The text of the module, and the byte at which the statements of each function begin.
+fn print_bodies(module: &Module) -> (String, Vec<usize>) {
     let mut out = Vec::new();
     for line in &module.header {
         comment(&mut out, "", line);
@@ -37,11 +87,12 @@ pub fn print(module: &Module) -> String {
     for table in module.functions.iter().flat_map(|f| &f.tables) {
         print_table(&mut out, table);
     }
+    let mut bodies = Vec::new();
     for func in &module.functions {
         out.push(b'\n');
-        print_function(&mut out, func);
+        bodies.push(print_function(&mut out, func));
     }
-    String::from_utf8(out).expect("bug: PTX is ASCII")
+    (String::from_utf8(out).expect("bug: PTX is ASCII"), bodies)
 }
 
 /// Elements of a table on a line.
@@ -97,7 +148,8 @@ fn percent_encoded(name: &str) -> String {
     name.bytes().map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-fn print_function(out: &mut Vec<u8>, func: &Function) {
+/// The byte at which its statements begin.
+fn print_function(out: &mut Vec<u8>, func: &Function) -> usize {
     put(out, format_args!(".visible .entry {}(", func.name));
     for (index, param) in func.params.iter().enumerate() {
         say(out, if index == 0 { "\n" } else { ",\n" });
@@ -128,8 +180,10 @@ fn print_function(out: &mut Vec<u8>, func: &Function) {
     for decl in func.shared.iter().filter(|d| !d.dynamic) {
         put(&mut declarations, format_args!("\t.shared .align {} .b8 {}[{}];\n", decl.align, decl.name, decl.bytes));
     }
+    let first = begin + declarations.len();
     out.splice(begin..begin, declarations);
     say(out, "}\n");
+    first
 }
 
 fn print_param(out: &mut Vec<u8>, param: &Param) {

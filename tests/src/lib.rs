@@ -22,6 +22,7 @@
 //! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `formatting`  | `tilec fmt` over every program of the repository                                |
+//! | `xray`        | the page of every example: whole, small, and every link leads somewhere        |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
 //! | `inference`   | references of programs whose sizes are numbers in tensors                      |
@@ -77,6 +78,8 @@ pub mod simulated;
 pub mod test_file;
 #[cfg(test)]
 mod words;
+#[cfg(test)]
+mod xray;
 
 use std::path::PathBuf;
 

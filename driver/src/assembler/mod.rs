@@ -10,6 +10,8 @@
 //! | `child.rs` | runs one of them: private directory, clean environment, time limit      |
 //! | `ptxas.rs` | PTX to cubin, with the log as data; PTX line to `.tile` line            |
 //! | `sass.rs`  | cubin to instructions                                                   |
+//! | `live.rs`  | registers in use at every instruction                                   |
+//! | `control.rs` | what an encoding says of scheduling: stalls, barriers, reuse           |
 //! | `loops.rs` | control flow of those instructions: natural loops, the main loop        |
 //! | `lint.rs`  | counts by kind of instruction, and what no kernel of ours may contain   |
 //!
@@ -18,9 +20,11 @@
 //! which tool was found, and that is part of the result.
 
 mod child;
+pub mod control;
 mod counts;
 pub mod find;
 pub mod lint;
+pub mod live;
 pub mod loops;
 mod message;
 pub mod ptxas;
@@ -33,7 +37,7 @@ pub use lint::SassStats;
 pub use loops::{Loop, innermost_loops, main_loop};
 pub use message::{PtxasMessage, Severity, TileLocation, tile_location};
 pub use ptxas::{Assembled, EntryStats, Options, assemble};
-pub use sass::{Disassembly, SassFunction, SassInst, disassemble};
+pub use sass::{Disassembly, SassFunction, SassInst, disassemble, disassemble_encoded};
 pub use tools::{Arch, AssemblerError, NotFound, Tool, ToolVersion};
 
 #[cfg(test)]

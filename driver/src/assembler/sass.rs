@@ -26,6 +26,8 @@ pub struct SassInst {
     pub text: String,
     /// Index into [`SassFunction::files`], and line from 1, of the source.
     pub line: Option<(usize, u32)>,
+    /// The 128 bits of the instruction, where the listing has them.
+    pub encoding: Option<u128>,
 }
 
 impl SassInst {
@@ -94,9 +96,22 @@ pub fn disassemble(cubin: &[u8], arch: Arch) -> Result<Disassembly, AssemblerErr
 /// # Errors
 /// As [`disassemble`], but for `NotFound`.
 pub fn disassemble_with(nvdisasm: &Found, cubin: &[u8]) -> Result<Disassembly, AssemblerError> {
+    listed(nvdisasm, cubin, &["-c", "-g", "in.cubin"])
+}
+
+/// [`disassemble`] with the encoding of every instruction.
+///
+/// # Errors
+/// As [`disassemble`].
+pub fn disassemble_encoded(cubin: &[u8], arch: Arch) -> Result<Disassembly, AssemblerError> {
+    listed(&find(Tool::Nvdisasm, arch)?, cubin, &["-c", "-g", "-hex", "in.cubin"])
+}
+
+/// What nvdisasm says of `in.cubin`.
+pub(super) fn listed(nvdisasm: &Found, cubin: &[u8], args: &[&str]) -> Result<Disassembly, AssemblerError> {
     let dir = PrivateDir::new()?;
     dir.write("in.cubin", cubin)?;
-    let done = child::run(Tool::Nvdisasm, &nvdisasm.path, &["-c", "-g", "in.cubin"], &dir, LIMIT)?;
+    let done = child::run(Tool::Nvdisasm, &nvdisasm.path, args, &dir, LIMIT)?;
     let functions = parse(&done.log);
     // It also reports trouble with status 0 and an empty listing.
     if !done.status.success() || functions.is_empty() {
@@ -134,6 +149,11 @@ pub fn parse(text: &str) -> Vec<SassFunction> {
         } else if let Some(mut inst) = parse_inst(line) {
             inst.line = line_now;
             function.insts.push(inst);
+        } else if let Some(high) = line.strip_prefix("/*").and_then(half)
+            && let Some(low) = function.insts.last_mut().and_then(|inst| inst.encoding.as_mut())
+        {
+            // The upper half has a line of its own.
+            *low |= high << 64;
         }
     }
     functions
@@ -169,7 +189,25 @@ fn parse_inst(line: &str) -> Option<SassInst> {
     if !opcode.starts_with(|c: char| c.is_ascii_uppercase()) {
         return None;
     }
-    Some(SassInst { addr, predicate, opcode: opcode.to_owned(), text: text.to_owned(), line: None })
+    Some(SassInst {
+        addr,
+        predicate,
+        opcode: opcode.to_owned(),
+        text: text.to_owned(),
+        line: None,
+        encoding: low_half(rest),
+    })
+}
+
+/// The lower 64 bits of an encoding, in the comment behind the instruction.
+fn low_half(rest: &str) -> Option<u128> {
+    half(rest.rsplit_once("/*")?.1)
+}
+
+/// ` 0x00000a00ff017b82 */`: one half of an encoding.
+fn half(text: &str) -> Option<u128> {
+    let digits = text.split_once("*/")?.0.trim().strip_prefix("0x")?;
+    u128::from(u64::from_str_radix(digits, 16).ok()?).into()
 }
 
 #[cfg(test)]

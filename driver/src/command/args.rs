@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Bench(Box<Bench>),
     /// Measures what `auto` parameters may be on a GPU, and writes the program with the fastest
     Tune(Box<Tune>),
+    /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
+    Xray(Box<Xray>),
     /// Lays source files out: indentation, spaces, comments; lines end where they did
     Fmt(Fmt),
     /// Lists the targets and their limits
@@ -149,6 +151,37 @@ pub(crate) enum CountersForm {
     /// A table
     Table,
     /// Every line and every instruction of the PTX
+    Json,
+}
+
+/// Arguments of a page.
+#[derive(Args, Debug)]
+pub(crate) struct Xray {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile")]
+    pub(crate) input: PathBuf,
+    /// Sizes that `auto` parameters are chosen for, as with one --for
+    #[arg(value_name = "NAME=SIZE", value_parser = sizes, conflicts_with = "sizes")]
+    pub(crate) values: Vec<Sizes>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// Variants in one file: compile-time parameters, `/` separates alternatives (ALIGN=8/1). May be repeated
+    #[arg(long, value_name = "NAME=VALUE,..")]
+    pub(crate) variant: Vec<String>,
+    /// Output file; `-`, and the default, is standard output
+    #[arg(short, long, value_name = "OUT.html")]
+    pub(crate) output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "WHAT", default_value = "html")]
+    pub(crate) emit: XrayEmit,
+}
+
+/// What a page is written as.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum XrayEmit {
+    /// The page
+    Html,
+    /// The data of the page
     Json,
 }
 
@@ -451,6 +484,7 @@ impl Cli {
             Some(Command::Run(run)) => run.program.error_format,
             Some(Command::Bench(bench)) => bench.program.error_format,
             Some(Command::Tune(tune)) => tune.program.error_format,
+            Some(Command::Xray(xray)) => xray.program.error_format,
             Some(Command::Fmt(fmt)) => fmt.error_format,
             Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::BenchServe | Command::Bug)
             | None => self.build.program.error_format,
@@ -501,7 +535,7 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<&'static str> {
     let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
     // A subcommand as it should be is not mistyped, whatever is wrong behind it.
-    let known = ["run", "bench", "tune", "targets", "explain", "help"];
+    let known = ["run", "bench", "tune", "xray", "targets", "explain", "help"];
     if known.contains(&word) { None } else { tilec::explain::nearest(word, known) }
 }
 

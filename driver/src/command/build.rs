@@ -307,7 +307,7 @@ pub(crate) fn read_at_most(input: &Path, limit: u64) -> Result<String, Failure> 
     }
 }
 
-fn write(output: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(output: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     match output {
         None => Ok(write_stdout(bytes)?),
         Some(path) => write_file(path, bytes)

@@ -29,6 +29,11 @@ pub fn pass_names() -> Vec<&'static str> {
     PASSES.iter().map(|p| p.name).collect()
 }
 
+/// What a pass does, in a line; empty: there is no such pass.
+pub fn about_pass(pass: &str) -> &'static str {
+    PASSES.iter().find(|p| p.name == pass).map_or("", |p| p.summary)
+}
+
 /// Whether the pass can be switched off; `None`: there is no such pass.
 pub fn can_disable(pass: &str) -> Option<bool> {
     PASSES.iter().find(|p| p.name == pass).map(|p| !p.required)

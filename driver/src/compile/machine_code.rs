@@ -3,8 +3,10 @@
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
 use super::demands;
+use crate::assembler::live::{Live, live_registers};
 use crate::assembler::{
-    self, Arch, Assembled, AssemblerError, Disassembly, PtxasMessage, SassStats, assemble, disassemble, tile_location,
+    self, Arch, Assembled, AssemblerError, Disassembly, EntryStats, PtxasMessage, SassFunction, SassStats, assemble,
+    disassemble, disassemble_encoded, tile_location,
 };
 use crate::compile::CompiledKernel;
 use crate::compile::report_json::Assembler;
@@ -14,6 +16,7 @@ use std::fmt::Write as _;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
 use tilec_ir::target::Target;
+use tilec_ptx::print::InstLine;
 
 /// Assembles the PTX of a program for its target. Warnings of the assembler are added to its diagnostics.
 ///
@@ -52,6 +55,67 @@ pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
         .map_err(|e| diagnostics(&e, &program.ptx, &program.source))?;
     let stats = SassStats::all(&assembled.entries, &disassembly.functions);
     Ok(listing_of(&disassembly, &stats, &program.source))
+}
+
+/// The machine code of a program, and the PTX line that each instruction came from.
+#[derive(Clone, Debug)]
+pub struct ByLine {
+    /// The version of the assembler.
+    pub version: String,
+    /// What the assembler says of each entry.
+    pub entries: Vec<EntryStats>,
+    /// The functions; lines of their instructions are those of the PTX.
+    pub functions: Vec<SassFunction>,
+    /// The registers in use at each instruction of each function.
+    pub live: Vec<Live>,
+}
+
+/// The machine code with the PTX line of every instruction; `None`: this machine has no tools for it.
+///
+/// The assembler is given the same PTX with lines of its own in place of those of the source. It makes the same code of it.
+///
+/// # Errors
+/// There are tools, and one of them fails; or an environment variable names one that cannot be used.
+pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
+    let arch = arch(program.target);
+    for tool in [assembler::Tool::Ptxas, assembler::Tool::Nvdisasm] {
+        if let Err(missing) = assembler::find(tool, arch)
+            && !missing.is_named()
+        {
+            return Ok(None);
+        }
+    }
+    let as_written = assembled(program)?;
+    let fault = |e: AssemblerError| diagnostics(&e, &program.ptx, &program.source);
+    let text = numbered(&program.ptx, &program.ptx_lines);
+    let assembled = assemble(&text, arch, assembler::Options { line_info: true }).map_err(fault)?;
+    let by_line = disassemble_encoded(&assembled.cubin, arch).map_err(fault)?;
+    let plain = disassemble_encoded(&as_written.cubin, arch).map_err(fault)?;
+    let code = |d: &Disassembly| -> Vec<_> {
+        d.functions.iter().flat_map(|f| &f.insts).map(|i| (i.text.clone(), i.encoding)).collect()
+    };
+    assert!(
+        code(&plain) == code(&by_line),
+        "bug: the assembler makes other code of the same PTX with other line numbers"
+    );
+    let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
+    let version = as_written.version.to_string();
+    Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live }))
+}
+
+/// PTX whose source is itself: in front of every instruction stands its line as it is without these.
+fn numbered(ptx: &str, lines: &[InstLine]) -> String {
+    let mut lines = lines.iter().map(|l| l.line).peekable();
+    let mut out = String::with_capacity(2 * ptx.len());
+    for (number, line) in (1..).zip(ptx.lines()) {
+        if lines.next_if_eq(&number).is_some() {
+            let _ = writeln!(out, "\t.loc\t1 {number} 1");
+        } else if line.starts_with("\t.loc\t") {
+            continue;
+        }
+        let _ = writeln!(out, "{line}");
+    }
+    out
 }
 
 fn listing_of(disassembly: &Disassembly, stats: &[SassStats], source: &SourceFile) -> String {

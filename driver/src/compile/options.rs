@@ -39,6 +39,8 @@ pub struct CompileOptions {
     pub demands: Vec<Demand>,
     /// After which passes (or [`PARSED`](crate::compile::PARSED)) the program is kept as text.
     pub keep: Keep,
+    /// With each text of a kernel that is kept goes where its lines come from.
+    pub keep_places: bool,
     /// Verify the program after every pass.
     pub verify_each: bool,
     /// The reports say what each copy and access of shared memory became, which takes a tenth of a compilation.
@@ -76,6 +78,7 @@ impl Default for CompileOptions {
             deny: BTreeSet::new(),
             demands: Vec::new(),
             keep: Keep::default(),
+            keep_places: false,
             verify_each: cfg!(debug_assertions),
             report_accesses: true,
         }

@@ -3,6 +3,7 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
+use super::places::Place;
 use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::texts::{Texts, join, joined};
 use super::variants::{self, Planned};
@@ -20,6 +21,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::launch::Launch;
+use tilec_ptx::print::InstLine;
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
@@ -67,6 +69,8 @@ pub struct Optimized {
     pub dispatch: Vec<Dispatch>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
     pub texts: Vec<(&'static str, String)>,
+    /// Of each line of the text after the passes over the whole file where it comes from, if that is kept.
+    pub places: Vec<Place>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
@@ -92,6 +96,8 @@ pub struct OptimizedKernel {
     pub kernel: Kernel,
     /// Name of a pass and the program after it, for the passes asked for, in order.
     pub texts: Vec<(&'static str, String)>,
+    /// Of each line of these texts where it comes from, if that is kept.
+    pub places: Vec<Vec<Place>>,
 }
 
 /// A kernel whose `auto` parameters have no values yet.
@@ -113,6 +119,8 @@ impl OptimizedKernel {
 pub struct Compiled {
     /// The PTX of all kernels.
     pub ptx: String,
+    /// The lines of it that are instructions, and the statement of each in the kernel after the last pass.
+    pub ptx_lines: Vec<InstLine>,
     /// Its `.version`.
     pub ptx_version: (u8, u8),
     /// The kernels in source order, the variants of one beside each other.
@@ -121,6 +129,10 @@ pub struct Compiled {
     pub programs: Vec<Program>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
     pub texts: Vec<(&'static str, String)>,
+    /// Of each line of the text after the passes over the whole file where it comes from, if that is kept.
+    pub places: Vec<Place>,
+    /// The sequences as text.
+    pub sequences: Vec<String>,
     /// Which of them are variants of one kernel, and when each is launched.
     pub dispatch: Vec<Dispatch>,
     /// Warnings and remarks.
@@ -239,9 +251,22 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
     }
     let (target, deny) = (options.target, options.deny.clone());
     let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
+    let places = if options.keep_places { stages::print_module_places(&module).1 } else { Vec::new() };
     let sequences = module.sequences;
     let report_accesses = options.report_accesses;
-    Ok(Optimized { source, target, kernels, dispatch, sequences, texts, diagnostics, deny, sizes, report_accesses })
+    Ok(Optimized {
+        source,
+        target,
+        kernels,
+        dispatch,
+        sequences,
+        texts,
+        places,
+        diagnostics,
+        deny,
+        sizes,
+        report_accesses,
+    })
 }
 
 /// A file after the passes over all of it, its kernels as they are after `choose`, and which of these are variants.
@@ -306,19 +331,25 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     let Planned { mut kernel, unchosen, options: pass_options, parameters, choice, prediction } = planned;
     let mut sink = Sink::new();
     let mut texts = Texts::new();
+    let mut places = Vec::new();
     let mut specialized = None;
     let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
         if pass == SPECIALIZED {
             specialized = Some(kernel.clone());
         }
-        if options.keeps(pass) {
+        if options.keeps(pass) && options.keep_places {
+            let (text, of_lines) = stages::print_places(kernel);
+            texts.push((pass, text));
+            places.push(of_lines);
+        } else if options.keeps(pass) {
             texts.push((pass, stages::print(kernel)));
         }
     });
     let done = result.ok().and(specialized);
     let tile = |specialized| {
         let unchosen = Unchosen { kernel: unchosen, options: pass_options };
-        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts: Texts::new() }
+        let texts = Texts::new();
+        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts, places }
     };
     (done.map(tile), texts, sink)
 }
@@ -387,7 +418,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, .. } = program;
-    let Optimized { deny, sizes, report_accesses, .. } = program;
+    let Optimized { deny, sizes, report_accesses, places, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -433,7 +464,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     });
     let diagnostics = settle(&source, sink, &deny)?;
     let mut linked = linked.expect("no error was reported, so there is PTX");
-    let ptx = linked.ptx(contracts.iter().filter_map(Contract::mark));
+    let tilec_ptx::print::Printed { text: ptx, instructions: ptx_lines } =
+        linked.ptx(contracts.iter().filter_map(Contract::mark));
     let stages::Linked { version, launches, .. } = linked;
     let kernels = launches
         .into_iter()
@@ -446,7 +478,22 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             tile,
         })
         .collect();
-    Ok(Compiled { ptx, ptx_version: version, kernels, dispatch, programs, texts, diagnostics, source, target })
+    let sequences = sequences.iter().map(tilec_ir::print::print_sequence).collect();
+    let ptx_version = version;
+    Ok(Compiled {
+        ptx,
+        ptx_lines,
+        ptx_version,
+        kernels,
+        dispatch,
+        programs,
+        texts,
+        places,
+        sequences,
+        diagnostics,
+        source,
+        target,
+    })
 }
 
 /// The contract of a kernel that was lowered.

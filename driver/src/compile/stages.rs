@@ -1,5 +1,6 @@
 //! The calls into the other crates, one function a stage.
 
+use crate::compile::places::{Place, Places};
 use crate::console::render::SourceFile;
 use crate::contract::version::decimal_version;
 use tilec_ir::codes;
@@ -21,6 +22,30 @@ pub(crate) fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
 
 pub(crate) fn print(kernel: &Kernel) -> String {
     tilec_ir::print::print(kernel)
+}
+
+/// The kernel as text, with the source place of each line.
+pub(crate) fn print_places(kernel: &Kernel) -> (String, Vec<Place>) {
+    let tilec_ir::print::Printed { text, lines } = tilec_ir::print::print_lines(kernel);
+    let places = Places::new(kernel);
+    (text, lines.into_iter().map(|stmt| places.of_statement(stmt)).collect())
+}
+
+/// The file as text, with the source place of each line; the lines of sequences have none.
+pub(crate) fn print_module_places(module: &Module) -> (String, Vec<Place>) {
+    let (mut texts, mut places) = (Vec::new(), Vec::new());
+    let none = Place { stmt: None, span: Span::default() };
+    for (text, own) in module.kernels.iter().map(print_places) {
+        if !texts.is_empty() {
+            places.push(none);
+        }
+        texts.push(text);
+        places.extend(own);
+    }
+    texts.extend(module.sequences.iter().map(tilec_ir::print::print_sequence));
+    let text = texts.join("\n");
+    places.resize(text.lines().count(), none);
+    (text, places)
 }
 
 pub(crate) fn verify(kernel: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
@@ -51,10 +76,10 @@ pub(crate) struct Linked {
 }
 
 impl Linked {
-    /// The text, with these comments at its head.
-    pub(crate) fn ptx(&mut self, comments: impl IntoIterator<Item = String>) -> String {
+    /// The text, with these comments at its head, and which of its lines are instructions.
+    pub(crate) fn ptx(&mut self, comments: impl IntoIterator<Item = String>) -> tilec_ptx::print::Printed {
         self.module.header.extend(comments);
-        tilec_ptx::print::print(&self.module)
+        tilec_ptx::print::print_lines(&self.module)
     }
 }
 

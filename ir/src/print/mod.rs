@@ -38,12 +38,41 @@ pub fn print_sequence(sequence: &Sequence) -> String {
 
 /// Prints a kernel; the text ends with a line end.
 pub fn print(kernel: &Kernel) -> String {
+    whole(kernel).out
+}
+
+fn whole(kernel: &Kernel) -> Printer<'_> {
     let mut p = Printer::new(kernel);
     p.header();
     p.out.push_str("{\n");
     p.statements(kernel.body);
     p.out.push_str("}\n");
-    p.out
+    p
+}
+
+/// A kernel as text, and the statement of each line.
+#[derive(Clone, Debug)]
+pub struct Printed {
+    /// The text, as [`print()`] gives it.
+    pub text: String,
+    /// For each line the statement that it is of, of one that ends and another that begins the latter; none: the header, and the braces of the body.
+    pub lines: Vec<Option<Stmt>>,
+}
+
+/// Prints a kernel with the statement of each line.
+pub fn print_lines(kernel: &Kernel) -> Printed {
+    let Printer { out: text, marks, .. } = whole(kernel);
+    let mut marks = marks.into_iter().peekable();
+    let (mut now, mut end) = (None, 0);
+    let lines = text.split_inclusive('\n').map(|line| {
+        end += line.len();
+        while let Some((_, stmt)) = marks.next_if(|&(at, _)| at < end) {
+            now = stmt;
+        }
+        now
+    });
+    let lines = lines.collect();
+    Printed { text, lines }
 }
 
 /// Prints an expression.
@@ -83,11 +112,15 @@ struct Printer<'k> {
     heads: bool,
     /// The loops of the kernel, once they are asked for.
     loops: OnceCell<LoopEnds>,
+    /// The statement being printed.
+    at: Option<Stmt>,
+    /// From which byte on the text is of which statement.
+    marks: Vec<(usize, Option<Stmt>)>,
 }
 
 impl<'k> Printer<'k> {
     fn new(k: &'k Kernel) -> Printer<'k> {
-        Printer { k, out: String::new(), indent: 0, heads: false, loops: OnceCell::new() }
+        Printer { k, out: String::new(), indent: 0, heads: false, loops: OnceCell::new(), at: None, marks: Vec::new() }
     }
 }
 
@@ -143,6 +176,8 @@ impl Printer<'_> {
             self.put("\n");
         }
         self.indent -= 1;
+        // What closes the block is of the statement around it.
+        self.mark(self.at);
     }
 
     fn start_line(&mut self) {
@@ -164,6 +199,11 @@ impl Printer<'_> {
     fn stmt(&mut self, stmt: Stmt) {
         self.start_line();
         self.stmt_here(stmt);
+    }
+
+    /// What follows is of this statement.
+    fn mark(&mut self, stmt: Option<Stmt>) {
+        self.marks.push((self.out.len(), stmt));
     }
 
     /// `@(producer, stage 1, cycle 512) `.
@@ -201,6 +241,13 @@ impl Printer<'_> {
     }
 
     fn stmt_here(&mut self, stmt: Stmt) {
+        let around = self.at.replace(stmt);
+        self.mark(self.at);
+        self.statement(stmt);
+        self.at = around;
+    }
+
+    fn statement(&mut self, stmt: Stmt) {
         let k = self.k;
         if k.plans[stmt].is_some() {
             self.plan(k.plans[stmt]);

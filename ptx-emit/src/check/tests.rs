@@ -308,7 +308,7 @@ fn the_lowest_version_that_works_and_who_forced_it() {
         let mut module = Module::new(target);
         module.functions.push(Function::new("first"));
         let mut func = Function::new("second");
-        let inst = |&op| Item::Inst(Inst { op, guard: None, operands: vec![] });
+        let inst = |&op| Item::Inst(Inst::new(op, None, vec![]));
         func.body = ops.iter().map(inst).collect();
         module.functions.push(func);
         let (version, by) = required_version(&module);

@@ -11,7 +11,9 @@ use super::known::{Key, Known};
 use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg};
 use crate::module::{Function, Item};
 use crate::ops::Op;
+use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{EntityRef, PrimaryMap};
+use tilec_ir::entities::Stmt;
 
 /// One open region.
 struct Frame {
@@ -41,6 +43,8 @@ pub(super) struct Emit {
     opened: u32,
     /// The outermost frame that pure instructions go to: that of the role being built, whose registers are its own.
     floor: usize,
+    /// The statement that instructions are made for.
+    pub(super) origin: PackedOption<Stmt>,
 }
 
 impl Emit {
@@ -52,6 +56,7 @@ impl Emit {
             known: Known::default(),
             opened: 1,
             floor: 0,
+            origin: None.into(),
         }
     }
 
@@ -112,7 +117,7 @@ impl Emit {
                 Class::F64 => (Op::MovF64, Operand::F64(0.0)),
                 Class::Pred => continue,
             };
-            zeros.push(Item::Inst(Inst { op, guard: None, operands: vec![r.into(), zero] }));
+            zeros.push(Item::Inst(Inst::new(op, None, vec![r.into(), zero])));
         }
         if let Some(first) = self.frames.first_mut() {
             first.items.splice(0..0, zeros);
@@ -131,7 +136,16 @@ impl Emit {
     }
 
     pub(super) fn item(&mut self, item: Item) {
+        let item = self.with_origin(item);
         self.here().push(item);
+    }
+
+    /// An instruction is of the statement that is being lowered, wherever it goes.
+    fn with_origin(&self, mut item: Item) -> Item {
+        if let Item::Inst(inst) = &mut item {
+            inst.origin = self.origin;
+        }
+        item
     }
 
     /// Appends what a frame held. Fresh memory is what takes time here: of the two lists the longer one is kept.
@@ -147,6 +161,7 @@ impl Emit {
 
     /// Appends to the frame at `depth`.
     pub(super) fn item_at(&mut self, depth: usize, item: Item) {
+        let item = self.with_origin(item);
         self.frames[depth].items.push(item);
     }
 
@@ -199,12 +214,12 @@ impl Emit {
 
     /// An instruction at the current place.
     pub(super) fn push(&mut self, op: Op, operands: impl Into<Vec<Operand>>) {
-        self.item(Item::Inst(Inst { op, guard: None, operands: operands.into() }));
+        self.item(Item::Inst(Inst::new(op, None, operands)));
     }
 
     /// A guarded instruction at the current place.
     pub(super) fn push_if(&mut self, guard: Option<Guard>, op: Op, operands: impl Into<Vec<Operand>>) {
-        self.item(Item::Inst(Inst { op, guard, operands: operands.into() }));
+        self.item(Item::Inst(Inst::new(op, guard, operands)));
     }
 
     /// An instruction at the current place into a fresh register.
@@ -289,7 +304,7 @@ impl Emit {
         let depth = if kept > 0 { depth.max(frames.len() - kept) } else { depth };
         let dst = self.reg_at(class, depth, false);
         self.known.insert(dst);
-        self.item_at(depth, Item::Inst(Inst { op, guard: None, operands: with_destination(dst, srcs) }));
+        self.item_at(depth, Item::Inst(Inst::new(op, None, with_destination(dst, srcs))));
         dst
     }
 
@@ -313,7 +328,7 @@ impl Emit {
             Class::Pred => panic!("bug: a predicate is made once"),
         };
         let dst = self.reg_at(class, depth, false);
-        self.item_at(depth, Item::Inst(Inst { op: copy, guard: None, operands: vec![dst.into(), reg.into()] }));
+        self.item_at(depth, Item::Inst(Inst::new(copy, None, vec![dst.into(), reg.into()])));
         dst
     }
 

@@ -273,11 +273,7 @@ impl Lower<'_> {
         let reg = self.emit.reg_at(Class::B64, depth, true);
         self.emit.item_at(
             depth - 1,
-            crate::module::Item::Inst(crate::inst::Inst {
-                op: P::MovB64,
-                guard: None,
-                operands: vec![reg.into(), initial.into()],
-            }),
+            crate::module::Item::Inst(crate::inst::Inst::new(P::MovB64, None, vec![reg.into(), initial.into()])),
         );
         let advance = self.as64(advance);
         if let Some(l) = self.loops.last_mut() {

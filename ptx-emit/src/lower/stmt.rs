@@ -26,7 +26,9 @@ const MAX_UNROLL: i64 = 4096;
 impl Lower<'_> {
     pub(super) fn block(&mut self, b: Block) -> Result<(), Reported> {
         let stmts = self.k.blocks[b].clone();
+        let around = self.emit.origin;
         for (i, &s) in stmts.iter().enumerate() {
+            self.emit.origin = s.into();
             self.wait_in_front_of(s);
             self.settle_for(s);
             match self.k.stmts[s] {
@@ -52,6 +54,7 @@ impl Lower<'_> {
                 return Err(self.unsupported_at(self.k.stmt_spans[s], &what));
             }
         }
+        self.emit.origin = around;
         Ok(())
     }
 
@@ -369,7 +372,7 @@ impl Lower<'_> {
         self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, [other.into()]);
         self.emit.items(then_items);
         if otherwise.is_some() {
-            self.emit.item(Item::Inst(Inst { op: P::BraUni, guard: None, operands: vec![end.into()] }));
+            self.emit.item(Item::Inst(Inst::new(P::BraUni, None, vec![end.into()])));
             self.emit.item(Item::Label(other));
             self.emit.items(else_items);
         }

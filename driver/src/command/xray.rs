@@ -1,0 +1,32 @@
+//! `tilec xray IN.tile -o OUT.html`.
+
+use crate::command::args::{Xray, XrayEmit};
+use crate::command::build::{Said, definitions, keeps_source, options, read, write};
+use crate::command::failure::Failure;
+use std::path::Path;
+use tilec::{Target, xray};
+
+/// Writes the page of a program.
+pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
+    let output = args.output.as_deref().filter(|o| *o != Path::new("-"));
+    if let Some(output) = output {
+        keeps_source(&args.input, output)?;
+    }
+    let source = read(&args.input)?;
+    let mut options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let values: Vec<_> = args.values.iter().flat_map(|s| s.0.iter().cloned()).collect();
+    if let Some(i) = (1..values.len()).find(|&i| values[..i].iter().any(|(name, _)| *name == values[i].0)) {
+        return Err(Failure::Usage(format!("`{}` has two sizes", values[i].0)));
+    }
+    if !values.is_empty() {
+        options.sizes = vec![values];
+    }
+    options.variants = definitions(&options, &args.variant)?;
+    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let shown = said.unless_error(xray::xray(&source, &options))?;
+    let text = match args.emit {
+        XrayEmit::Html => shown.to_html(),
+        XrayEmit::Json => shown.to_json(),
+    };
+    write(output, text.as_bytes())
+}

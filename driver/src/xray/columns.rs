@@ -1,0 +1,233 @@
+//! The program in all its forms, line by line, and what came of what.
+//!
+//! Every line of a program after a pass, and every instruction of PTX, has a *place*: the lines of the source that its
+//! statement came from. A line of the last program and an instruction have a *statement* beside: the same number is the same
+//! statement. An instruction of the machine code has the PTX line that it came from.
+
+use super::diff;
+use super::machine::Machine;
+use crate::compile::machine_code::ByLine;
+use crate::compile::places::Places;
+use crate::compile::{Compiled, Place, explain};
+use crate::console::render::SourceFile;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::Stmt;
+
+/// The program in all its forms.
+#[derive(Clone, Debug, Serialize)]
+pub struct Columns {
+    /// The lines of the source.
+    pub source: Vec<String>,
+    /// Places: the first and the last line of the source, from 1.
+    pub places: Vec<(usize, usize)>,
+    /// The program after each pass, in order.
+    pub stages: Vec<Stage>,
+    /// The lines of the PTX.
+    pub ptx: Vec<String>,
+    /// Of each line of the PTX its place, by number; none of what is no instruction, or of nothing in the source.
+    pub ptx_places: Vec<Option<usize>>,
+    /// Of each line of the PTX its statement in the program after the last pass.
+    pub ptx_statements: Vec<Option<usize>>,
+    /// The machine code; none: there are no tools for it where the page was made.
+    pub machine: Option<Machine>,
+    /// What is said of the program besides what passes say.
+    pub remarks: Vec<Remark>,
+}
+
+/// The program after a pass.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stage {
+    /// The pass.
+    pub pass: &'static str,
+    /// What it does.
+    pub about: String,
+    /// The lines; none: they are those of the stage in front.
+    pub text: Option<Vec<String>>,
+    /// Of each line its place, by number; none: nothing in the source.
+    pub places: Vec<Option<usize>>,
+    /// Of each line its statement; only of the last stage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<Option<usize>>,
+    /// The lines that the pass changed or added, from 1.
+    pub changed: Vec<usize>,
+    /// The lines that are no more, and the line, from 1, in front of which each stood.
+    pub removed: Vec<(usize, String)>,
+    /// What the pass says.
+    pub remarks: Vec<Remark>,
+}
+
+/// What a pass, or the compiler, says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Remark {
+    /// `warning` or `remark`.
+    pub severity: &'static str,
+    /// Its code or kind.
+    pub code: &'static str,
+    /// The message.
+    pub message: String,
+    /// Causes, and the way out.
+    pub notes: Vec<String>,
+    /// The line of the source; 0: none.
+    pub line: usize,
+}
+
+/// Numbers for places and statements.
+struct Numbers<'a> {
+    source: &'a SourceFile,
+    places: Vec<(usize, usize)>,
+    known: BTreeMap<(usize, usize), usize>,
+    statements: BTreeMap<(usize, Stmt), usize>,
+    /// Where declarations of kernels end that begin at a byte. Passes drop parts of them; they stand for the whole all the same.
+    declarations: BTreeMap<u32, u32>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(program: &'a Compiled) -> Numbers<'a> {
+        let mut declarations = BTreeMap::new();
+        let kernels = program.kernels.iter().flat_map(|k| k.tile.places.iter().flatten());
+        for place in program.places.iter().chain(kernels).filter(|p| p.stmt.is_none()) {
+            let end = declarations.entry(place.span.start).or_insert(0);
+            *end = place.span.end.max(*end);
+        }
+        let (places, known) = (Vec::new(), BTreeMap::new());
+        Numbers { source: &program.source, places, known, statements: BTreeMap::new(), declarations }
+    }
+
+    fn place(&mut self, place: Place) -> Option<usize> {
+        let mut span = place.span;
+        if span.is_none() {
+            return None;
+        }
+        if place.stmt.is_none() {
+            span.end = self.declarations.get(&span.start).map_or(span.end, |&end| end.max(span.end));
+        }
+        // The end of a span is one past it, and may have spaces and line ends in front.
+        let start = span.start as usize;
+        let text = self.source.text().get(start..span.end as usize).unwrap_or("");
+        let lines = (
+            self.source.position(start).line,
+            self.source.position(start + text.trim_end().len().saturating_sub(1)).line,
+        );
+        let next = self.places.len();
+        let number = *self.known.entry(lines).or_insert(next);
+        if number == next {
+            self.places.push(lines);
+        }
+        Some(number)
+    }
+
+    fn statement(&mut self, kernel: usize, stmt: Option<Stmt>) -> Option<usize> {
+        let next = self.statements.len();
+        Some(*self.statements.entry((kernel, stmt?)).or_insert(next))
+    }
+}
+
+/// A text with the places of its lines, and the kernel of each.
+type Text = (String, Vec<(usize, Place)>);
+
+const NOWHERE: Place = Place { stmt: None, span: Span { start: 0, end: 0 } };
+
+impl Columns {
+    /// The columns of a program that was compiled with its texts and places kept.
+    pub(super) fn new(program: &Compiled, machine: Option<&ByLine>) -> Columns {
+        let source = &program.source;
+        let mut numbers = Numbers::new(program);
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let stages = stages(program, &mut numbers);
+        let ptx = lines(&program.ptx);
+        let (mut ptx_places, mut ptx_statements) = (vec![None; ptx.len()], vec![None; ptx.len()]);
+        let of_kernels: Vec<Places<'_>> = program.kernels.iter().map(|k| Places::new(&k.tile.kernel)).collect();
+        for inst in &program.ptx_lines {
+            let (at, function) = (inst.line as usize - 1, inst.function as usize);
+            ptx_places[at] = numbers.place(of_kernels[function].of_statement(inst.origin));
+            ptx_statements[at] = numbers.statement(function, inst.origin);
+        }
+        let passes = explain::pass_names();
+        let others = program.diagnostics.iter().filter(|d| d.kind.is_none_or(|kind| !passes.contains(&kind)));
+        Columns {
+            source: lines(source.text()),
+            stages,
+            ptx,
+            ptx_places,
+            ptx_statements,
+            machine: machine.map(Machine::new),
+            remarks: others.map(|d| Remark::new(d, source)).collect(),
+            places: numbers.places,
+        }
+    }
+}
+
+/// The program after each pass.
+fn stages(program: &Compiled, numbers: &mut Numbers<'_>) -> Vec<Stage> {
+    let mut stages: Vec<Stage> = Vec::new();
+    let (mut before, mut before_places) = (Vec::<String>::new(), Vec::new());
+    let passes = explain::pass_names();
+    let last = passes.last().copied();
+    for &pass in &passes {
+        let Some((text, own)) = text_after(program, pass) else { continue };
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let places: Vec<Option<usize>> = own.iter().map(|(_, place)| numbers.place(*place)).collect();
+        assert_eq!(lines.len(), places.len(), "bug: lines without places after `{pass}`");
+        let borrowed = |lines: &'_ [String]| lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+        let (old, new) = (borrowed(&before), borrowed(&lines));
+        let changes = match stages.is_empty() {
+            true => diff::Changes::default(),
+            false => diff::changes(&old.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>()),
+        };
+        let same = lines == before && places == before_places;
+        let statements = match Some(pass) == last {
+            true => own.iter().map(|(kernel, place)| numbers.statement(*kernel, place.stmt)).collect(),
+            false => Vec::new(),
+        };
+        let said = program.diagnostics.iter().filter(|d| d.kind == Some(pass));
+        stages.push(Stage {
+            pass,
+            about: explain::about_pass(pass).to_owned(),
+            text: (!same).then(|| lines.clone()),
+            places: if same { Vec::new() } else { places.clone() },
+            statements,
+            changed: changes.added.iter().map(|i| i + 1).collect(),
+            removed: changes.removed.iter().map(|&(i, at)| (at + 1, before[i].clone())).collect(),
+            remarks: said.map(|d| Remark::new(d, numbers.source)).collect(),
+        });
+        (before, before_places) = (lines, places);
+    }
+    stages
+}
+
+/// The program after a pass, kernels with an empty line between them; `None`: the text was not kept.
+fn text_after(program: &Compiled, pass: &str) -> Option<Text> {
+    if let Some((_, text)) = program.texts.iter().find(|(p, _)| *p == pass) {
+        return Some((text.clone(), program.places.iter().map(|&place| (0, place)).collect()));
+    }
+    let (mut text, mut places) = (String::new(), Vec::new());
+    for (number, kernel) in program.kernels.iter().enumerate() {
+        let at = kernel.tile.texts.iter().position(|(p, _)| *p == pass)?;
+        if number > 0 {
+            text.push('\n');
+            places.push((number, NOWHERE));
+        }
+        text.push_str(&kernel.tile.texts[at].1);
+        places.extend(kernel.tile.places[at].iter().map(|&place| (number, place)));
+    }
+    for sequence in &program.sequences {
+        text.push('\n');
+        text.push_str(sequence);
+    }
+    places.resize(text.lines().count(), (0, NOWHERE));
+    Some((text, places))
+}
+
+impl Remark {
+    fn new(d: &Diagnostic, source: &SourceFile) -> Remark {
+        Remark {
+            severity: d.severity.name(),
+            code: d.code.0,
+            message: d.message.clone(),
+            notes: d.notes.clone(),
+            line: if d.span.is_none() { 0 } else { source.position(d.span.start as usize).line },
+        }
+    }
+}

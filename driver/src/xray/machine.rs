@@ -1,0 +1,85 @@
+//! Machine code: what each instruction is, the PTX line that it came from, and how it is scheduled.
+
+use crate::assembler::control::Control;
+use crate::assembler::{EntryStats, SassFunction};
+use crate::compile::machine_code::ByLine;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Machine code as lines.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The version of the assembler that made it.
+    pub assembler: String,
+    /// What it says of each entry.
+    pub entries: Vec<Entry>,
+    /// The lines: names of functions, labels, instructions.
+    pub text: Vec<String>,
+    /// Of each line the PTX line that it came from, from 1; 0: none.
+    pub ptx: Vec<u32>,
+    /// Of each line the 32-bit registers that hold a value there; none of what is no instruction, or where it is not known.
+    pub live: Vec<Option<u32>>,
+    /// Of each line how it is scheduled; none of what is no instruction.
+    pub control: Vec<Option<Control>>,
+}
+
+/// What the assembler says of an entry.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub entry: String,
+    /// 32-bit registers per thread.
+    pub registers: u32,
+    /// Bytes of register values spilled: stores and loads.
+    pub spilled: u64,
+}
+
+impl Machine {
+    /// The machine code of a program.
+    pub(super) fn new(code: &ByLine) -> Machine {
+        let entry = |e: &EntryStats| Entry {
+            entry: e.name.clone(),
+            registers: e.registers,
+            spilled: e.spill_store_bytes + e.spill_load_bytes,
+        };
+        let mut machine = Machine {
+            assembler: code.version.clone(),
+            entries: code.entries.iter().map(entry).collect(),
+            text: Vec::new(),
+            ptx: Vec::new(),
+            live: Vec::new(),
+            control: Vec::new(),
+        };
+        for function in &code.functions {
+            let live = code.live.iter().find(|(name, _)| *name == function.name);
+            machine.function(function, live.map(|(_, live)| live));
+        }
+        machine
+    }
+
+    fn function(&mut self, function: &SassFunction, live: Option<&BTreeMap<u64, u32>>) {
+        self.line(format!("{}:", function.name));
+        let mut labels: Vec<(usize, &str)> = function.labels.iter().map(|(name, &at)| (at, name.as_str())).collect();
+        labels.sort_unstable();
+        // The entry's own label and that of its section say nothing new.
+        let mut labels =
+            labels.into_iter().filter(|(_, name)| *name != function.name && !name.starts_with(".text.")).peekable();
+        for (i, inst) in function.insts.iter().enumerate() {
+            while let Some((_, name)) = labels.next_if(|(at, _)| *at <= i) {
+                self.line(format!("{name}:"));
+            }
+            self.text.push(format!("/*{:04x}*/ {}", inst.addr, inst.text));
+            self.ptx.push(inst.line.map_or(0, |(_, line)| line));
+            self.live.push(live.and_then(|live| live.get(&inst.addr)).copied());
+            self.control.push(inst.encoding.map(Control::of));
+        }
+    }
+
+    /// A line that is no instruction.
+    fn line(&mut self, text: String) {
+        self.text.push(text);
+        self.ptx.push(0);
+        self.live.push(None);
+        self.control.push(None);
+    }
+}

@@ -1,0 +1,207 @@
+// The columns that move together: source, a program between passes, PTX, machine code.
+
+import { Links, STRONG } from "xray/links.js";
+import { address, choose, chosen, whenChosen } from "xray/select.js";
+import { addSearch } from "xray/search.js";
+
+export const id = "columns";
+export const title = "Code";
+
+const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+// Four kinds of column: what it is called and what stands in front of its lines.
+export function draw(data, root) {
+  const columns = data.columns;
+  const links = new Links(columns);
+  const passes = columns.stages.map((s) => s.pass);
+  let pass = passes.at(-1) || "";
+  root.innerHTML = `<div class="tools"></div><div class="columns">
+    ${section("source", "Source", "")}
+    ${section("tile", "Program after", passSelect(columns.stages))}
+    ${section("ptx", "PTX", "")}
+    ${section("sass", "Machine code", "")}
+  </div><p class="status" role="status"></p>`;
+  const box = (kind) => root.querySelector(`.column[data-kind="${kind}"] .lines`);
+  const kindOf = (column) => (links.texts.has(column) ? "tile" : column);
+  const columnOf = (kind) => (kind === "tile" ? pass : kind);
+
+  box("source").innerHTML = columns.source.map((text, i) => row("source", i + 1, text)).join("");
+  box("ptx").innerHTML = columns.ptx.map((text, i) => row("ptx", i + 1, text.replace(/\t/g, "  "))).join("");
+  drawMachine(root, columns.machine);
+  box("source").insertAdjacentHTML("beforeend", remarks(columns.remarks, "Remarks on the whole"));
+
+  const drawPass = () => {
+    const stage = columns.stages.find((s) => s.pass === pass);
+    if (!stage) return;
+    root.querySelector("select").value = pass;
+    root.querySelector('.column[data-kind="tile"] .about').textContent = stage.about;
+    box("tile").innerHTML = passLines(stage, links.text(pass)) + remarks(stage.remarks, `What ${pass} says`);
+    light();
+  };
+  const light = () => {
+    const { name, line } = chosen();
+    root.querySelectorAll(".l.on, .l.strong, .l.weak").forEach((l) => l.classList.remove("on", "strong", "weak"));
+    if (!line || !links.has(name, line)) return;
+    const counts = [];
+    for (const kind of ["source", "tile", "ptx", "sass"]) {
+      const rows = box(kind).querySelectorAll(".l[data-line]");
+      let first = null;
+      let count = 0;
+      const related = links.related({ column: name, line }, columnOf(kind));
+      for (const row of rows) {
+        const how = related.get(Number(row.dataset.line));
+        if (!how) continue;
+        count++;
+        row.classList.add(how === STRONG ? "strong" : "weak");
+        if (!first || (how === STRONG && !first.classList.contains("strong"))) first = row;
+      }
+      if (kind === kindOf(name)) {
+        first = box(kind).querySelector(`.l[data-line="${line}"]`);
+        first.classList.add("on");
+      }
+      if (first) bring(first);
+      counts.push(`${count} of ${kind === "tile" ? pass : kind}`);
+    }
+    root.querySelector(".status").textContent = `${name}:${line} — lines lit: ${counts.join(", ")}`;
+  };
+  const show = (to) => {
+    pass = to;
+    drawPass();
+  };
+
+  drawPass();
+  whenChosen(({ name }) => {
+    if (links.texts.has(name) && name !== pass) show(name);
+    else light();
+  });
+  root.querySelector("select").addEventListener("change", (e) => show(e.target.value));
+  root.addEventListener("click", (e) => {
+    const row = e.target.closest(".l[data-line]");
+    if (!row || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    e.preventDefault();
+    choose(columnOf(row.closest(".column").dataset.kind), Number(row.dataset.line));
+  });
+  const step = (by) => {
+    const at = passes.indexOf(pass) + by;
+    if (at >= 0 && at < passes.length) show(passes[at]);
+  };
+  root.querySelector("[data-step='-1']").addEventListener("click", () => step(-1));
+  root.querySelector("[data-step='1']").addEventListener("click", () => step(1));
+  addSearch(root, (kind) => columnOf(kind));
+  return (key) => keyboard(key, { links, step, kindOf, columnOf, box });
+}
+
+function section(kind, title, more) {
+  return `<section class="column" data-kind="${kind}" aria-label="${title}">
+    <h2>${title} ${more}</h2><p class="about"></p><div class="lines" tabindex="0"></div></section>`;
+}
+
+function passSelect(stages) {
+  const options = stages.map((s) => {
+    const n = s.changed.length + s.removed.length;
+    return `<option value="${s.pass}">${s.pass}${n ? ` (±${n})` : ""}</option>`;
+  });
+  return `<button data-step="-1" title="the pass before: [">‹</button>
+    <select aria-label="pass">${options.join("")}</select>
+    <button data-step="1" title="the next pass: ]">›</button>`;
+}
+
+// A line: its number is a link to it.
+function row(column, line, text, before = "", classes = "") {
+  return `<div class="l ${classes}" data-line="${line}"><a class="n" href="${address(column, line)}">${line}</a>${before}<code>${
+    escape(text) || " "
+  }</code></div>`;
+}
+
+function passLines(stage, text) {
+  const changed = new Set(stage.changed);
+  const gone = new Map();
+  for (const [at, was] of stage.removed) gone.set(at, [...(gone.get(at) || []), was]);
+  const removed = (at) =>
+    (gone.get(at) || []).map((was) => `<div class="l removed"><span class="n"></span><i>−</i><code>${escape(was) || " "}</code></div>`).join("");
+  const lines = text.map((line, i) => {
+    const is = changed.has(i + 1);
+    return removed(i + 1) + row(stage.pass, i + 1, line, `<i>${is ? "+" : " "}</i>`, is ? "changed" : "");
+  });
+  return lines.join("") + removed(text.length + 1);
+}
+
+function remarks(list, title) {
+  if (!list.length) return "";
+  const items = list.map((r) => {
+    const notes = r.notes.map((n) => `<br><small>${escape(n)}</small>`).join("");
+    const line = r.line ? `<a href="${address("source", r.line)}">line ${r.line}</a>: ` : "";
+    return `<li class="${r.severity}">${line}${escape(r.message)} <small>[${escape(r.code)}]</small>${notes}</li>`;
+  });
+  return `<div class="remarks"><h3>${title}</h3><ul>${items.join("")}</ul></div>`;
+}
+
+// Machine code with its scheduling: what it waits for, what it sets, how long it stalls; registers in use.
+function drawMachine(root, machine) {
+  const column = root.querySelector('.column[data-kind="sass"]');
+  const about = column.querySelector(".about");
+  if (!machine) {
+    about.textContent = "not shown: no ptxas and nvdisasm were found for this target where the page was made";
+    return;
+  }
+  const most = Math.max(1, ...machine.live.map((n) => n || 0));
+  about.textContent =
+    `ptxas ${machine.assembler}: ` +
+    machine.entries.map((e) => `${e.entry} ${e.registers} registers, ${e.spilled} bytes spilled`).join("; ");
+  const head = `<div class="l head"><span class="n"></span><span class="ctl">wait   rd wr y st reuse</span><span class="live">live</span></div>`;
+  const lines = machine.text.map((text, i) => {
+    const c = machine.control[i];
+    const live = machine.live[i];
+    const bar = live === null ? "" : `<b style="width:${Math.round((30 * live) / most)}px"></b>${live}`;
+    const ctl = c ? `<span class="ctl" title="${words(c)}">${fields(c)}</span>` : '<span class="ctl"></span>';
+    return row("sass", i + 1, text, `${ctl}<span class="live" title="registers in use">${bar}</span>`);
+  });
+  column.querySelector(".lines").innerHTML = head + lines.join("");
+}
+
+const bits = (mask, n) => Array.from({ length: n }, (_, i) => (mask & (1 << i) ? String(i) : "-")).join("");
+const number = (n) => (n === undefined ? "-" : String(n));
+
+// The fields in columns of fixed width.
+function fields(c) {
+  return `${bits(c.wait, 6)} ${number(c.read)}  ${number(c.write)}  ${c.yields ? "y" : "-"} ${String(c.stall).padStart(2)} ${bits(c.reuse, 4)}`;
+}
+
+function words(c) {
+  const list = (mask) => [0, 1, 2, 3, 4, 5].filter((i) => mask & (1 << i)).join(", ");
+  const said = [`${c.stall} cycles until the warp may issue again`];
+  if (c.wait) said.push(`waits for barrier ${list(c.wait)}`);
+  if (c.write !== undefined) said.push(`sets barrier ${c.write} until its result is written`);
+  if (c.read !== undefined) said.push(`sets barrier ${c.read} until its operands are read`);
+  if (c.yields) said.push("asks the scheduler to go on with another warp");
+  if (c.reuse) said.push(`keeps operand ${list(c.reuse)} for the next instruction`);
+  return said.join("; ");
+}
+
+// Scrolls a line into its own column, and moves nothing else.
+function bring(line) {
+  const box = line.closest(".lines");
+  const [top, height] = [line.offsetTop - box.offsetTop, box.clientHeight];
+  if (top < box.scrollTop || top + line.offsetHeight > box.scrollTop + height) box.scrollTop = top - height / 3;
+}
+
+const KINDS = ["source", "tile", "ptx", "sass"];
+
+// Arrows, `[`, `]` and Escape. Whether the key was used.
+function keyboard(key, { links, step, kindOf, columnOf, box }) {
+  const { name, line } = chosen();
+  const at = line && links.has(name, line) ? { name, line } : null;
+  if (key === "[" || key === "]") step(key === "[" ? -1 : 1);
+  else if (key === "Escape") choose("", 0);
+  else if (key === "ArrowDown" || key === "j" || key === "ArrowUp" || key === "k") {
+    const next = at ? at.line + (key === "ArrowDown" || key === "j" ? 1 : -1) : 1;
+    const column = at ? at.name : "source";
+    if (links.has(column, next)) choose(column, next);
+  } else if (key === "ArrowRight" || key === "l" || key === "ArrowLeft" || key === "h") {
+    if (!at) return false;
+    const to = KINDS[KINDS.indexOf(kindOf(at.name)) + (key === "ArrowRight" || key === "l" ? 1 : -1)];
+    const lit = to && (box(to).querySelector(".l.strong") || box(to).querySelector(".l.weak"));
+    if (lit) choose(columnOf(to), Number(lit.dataset.line));
+  } else return false;
+  return true;
+}

@@ -1,0 +1,53 @@
+// The page: its head, its rooms, and the keys. A room is a module with `id`, `title` and `draw(data, root)`, which gives
+// back what to do with a key.
+
+import * as columns from "xray/columns.js";
+import { whenChosen } from "xray/select.js";
+
+const ROOMS = [columns];
+const data = JSON.parse(document.getElementById("data").textContent);
+
+const head = document.getElementById("head");
+const rooms = document.getElementById("rooms");
+head.innerHTML = `<h1></h1><nav aria-label="rooms"></nav><p class="kernels"></p>`;
+head.querySelector("h1").textContent = `${data.file} for ${data.target}`;
+const values = (k) => Object.entries(k.parameters).map(([name, value]) => `${name}=${value}`).join(" ");
+head.querySelector(".kernels").textContent = data.kernels.map((k) => `${k.entry}: ${values(k)}`).join("; ");
+
+const keys = new Map();
+for (const room of ROOMS) {
+  const root = document.createElement("div");
+  root.className = "room";
+  root.dataset.room = room.id;
+  rooms.append(root);
+  // Drawn while it is open, so that lines can be brought into view.
+  root.classList.add("open");
+  const link = document.createElement("a");
+  link.href = `#${room.id}`;
+  link.textContent = room.title;
+  head.querySelector("nav").append(link);
+  keys.set(room.id, room.draw(data, root));
+}
+
+let open = ROOMS[0].id;
+whenChosen(({ name }) => {
+  const asked = ROOMS.find((room) => name === room.id || (room.owns && room.owns(data, name)));
+  open = (asked || ROOMS[0]).id;
+  rooms.querySelectorAll(".room").forEach((root) => root.classList.toggle("open", root.dataset.room === open));
+  head.querySelectorAll("nav a").forEach((a) => a.setAttribute("aria-current", String(a.hash === `#${open}`)));
+});
+
+addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
+  if (e.key === "/") {
+    const input = rooms.querySelector(".room.open input[type=search]");
+    if (input) {
+      input.focus();
+      e.preventDefault();
+    }
+    return;
+  }
+  const used = keys.get(open);
+  if (used && used(e.key)) e.preventDefault();
+});
+document.body.dataset.ready = "yes";

@@ -1,0 +1,40 @@
+// What is chosen, as the address says it: `#ptx:412` is a line, `#budget` a room.
+
+const listeners = [];
+let now = parse(location.hash);
+
+// `column:line`, or the name of a room, or nothing.
+export function parse(hash) {
+  const text = decodeURIComponent(hash.replace(/^#/, ""));
+  const [name, rest] = text.split(":");
+  const line = Number(rest);
+  return Number.isInteger(line) && line > 0 ? { name, line } : { name, line: 0 };
+}
+
+export function address(name, line) {
+  return line ? `#${encodeURIComponent(name)}:${line}` : `#${encodeURIComponent(name)}`;
+}
+
+export function chosen() {
+  return now;
+}
+
+// Calls `f` with what is chosen, now and whenever that changes.
+export function whenChosen(f) {
+  listeners.push(f);
+  f(now);
+}
+
+// Chooses; the address follows, and does not fill the history.
+export function choose(name, line) {
+  history.replaceState(null, "", name ? address(name, line) : location.pathname + location.search);
+  settle({ name: name || "", line: line || 0 });
+}
+
+function settle(next) {
+  if (next.name === now.name && next.line === now.line) return;
+  now = next;
+  listeners.forEach((f) => f(now));
+}
+
+addEventListener("hashchange", () => settle(parse(location.hash)));

@@ -1,0 +1,146 @@
+// Opens every page of a folder, and does in it what a reader does. See scripts/browser_test.sh.
+
+import { createRequire } from "node:module";
+import { readdirSync } from "node:fs";
+import { resolve } from "node:path";
+import assert from "node:assert/strict";
+
+const require = createRequire(`${process.env.TILEC_BROWSER_CACHE}/`);
+const puppeteer = require("puppeteer-core");
+const OPENS_WITHIN = 2; // seconds of work: the machine may be busy with other things
+
+const folder = resolve(process.argv[2]);
+const browser = await puppeteer.launch({
+  executablePath: process.env.TILEC_BROWSER,
+  args: ["--no-sandbox", "--disable-gpu"],
+});
+
+// Opens a page at an address; whatever it says on the console, or asks the network for, is an error.
+async function open(file, hash) {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1600, height: 900 });
+  const said = [];
+  page.on("console", (m) => said.push(m.text()));
+  page.on("pageerror", (e) => said.push(e.message));
+  page.on("request", (r) => {
+    const own = r.url().startsWith("data:") || r.url().startsWith("file:");
+    if (!own) said.push(`asked for ${r.url()}`);
+  });
+  await page.goto(`file://${folder}/${file}${hash}`);
+  await page.waitForSelector("body[data-ready]", { timeout: 10000 });
+  const { TaskDuration } = await page.metrics();
+  return { page, said, seconds: TaskDuration };
+}
+
+const count = (page, selector) => page.$$eval(selector, (found) => found.length);
+const lit = (page, kind) => count(page, `.column[data-kind="${kind}"] .l.strong`);
+const at = (page) => page.evaluate(() => location.hash);
+
+// Every kind of link opens with its line chosen and in view, and lights what belongs to it.
+async function links(file) {
+  const { page, said } = await open(file, "");
+  const has = await page.evaluate(() => {
+    const c = JSON.parse(document.getElementById("data").textContent).columns;
+    const ptx = c.ptx_statements.findLastIndex((s) => s !== null) + 1;
+    const sass = c.machine ? c.machine.ptx.indexOf(ptx) + 1 || c.machine.ptx.findIndex((l) => l > 0) + 1 : 0;
+    const [source] = c.places[c.ptx_places[ptx - 1]];
+    return { source, ptx, sass, last: c.stages.at(-1).pass, first: c.stages[0].pass, passes: c.stages.length };
+  });
+  assert.deepEqual(said, []);
+  await page.close();
+  let most = 0;
+  const wanted = [["source", has.source], ["ptx", has.ptx], [has.last, 1], [has.first, 1]];
+  if (has.sass) wanted.push(["sass", has.sass]);
+  for (const [name, line] of wanted) {
+    const { page, said, seconds } = await open(file, `#${name}:${line}`);
+    assert.equal(await count(page, ".l.on"), 1, `${file}#${name}:${line}: no line is chosen`);
+    for (const kind of ["source", "tile", "ptx"]) assert.ok(await lit(page, kind), `${file}#${name}:${line}: no ${kind} is lit`);
+    const seen = await page.$eval(".l.on", (l) => {
+      const [line, box] = [l.getBoundingClientRect(), l.closest(".lines").getBoundingClientRect()];
+      return line.top >= box.top - 1 && line.bottom <= box.bottom + 1;
+    });
+    assert.ok(seen, `${file}#${name}:${line}: the line is not in view`);
+    assert.ok(seconds < OPENS_WITHIN, `${file} took ${seconds} s to open`);
+    most = Math.max(most, seconds);
+    assert.deepEqual(said, [], `${file}#${name}:${line}`);
+    await page.close();
+  }
+  return { ...has, most };
+}
+
+// A click, the keys, the passes and the search.
+async function reader(file, has) {
+  const { page, said } = await open(file, "");
+  await page.click(`.column[data-kind="source"] .l[data-line="${has.source}"] code`);
+  assert.equal(await at(page), `#source:${has.source}`);
+  await page.keyboard.press("ArrowRight");
+  assert.match(await at(page), new RegExp(`^#${has.last}:`));
+  await page.keyboard.press("ArrowRight");
+  assert.match(await at(page), /^#ptx:/);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Escape");
+  assert.equal(await at(page), "");
+  assert.equal(await count(page, ".l.on, .l.strong, .l.weak"), 0);
+  for (let i = 1; i < has.passes; i++) await page.keyboard.press("[");
+  assert.equal(await page.$eval("select", (s) => s.value), has.first);
+  let changed = 0;
+  for (let i = 1; i < has.passes; i++) {
+    await page.keyboard.press("]");
+    changed += await count(page, ".l.changed");
+  }
+  assert.ok(changed > 0, `${file}: no pass changes anything`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("ld.param");
+  assert.ok((await count(page, ".l.hit")) > 0, `${file}: the search finds nothing`);
+  await page.keyboard.press("Enter");
+  assert.match(await at(page), /^#ptx:/);
+  // Every link of the page leads to a line that there is, or to a room.
+  const dead = await page.evaluate(() => {
+    const data = JSON.parse(document.getElementById("data").textContent).columns;
+    const lines = { source: data.source.length, ptx: data.ptx.length, sass: data.machine ? data.machine.text.length : 0 };
+    let text = 0;
+    for (const s of data.stages) lines[s.pass] = text = s.text ? s.text.length : text;
+    const rooms = new Set([...document.querySelectorAll(".room")].map((r) => r.dataset.room));
+    return [...document.querySelectorAll("a[href]")]
+      .map((a) => a.getAttribute("href"))
+      .filter((href) => {
+        const [name, line] = href.replace("#", "").split(":");
+        return line ? !(Number(line) <= lines[name]) : !rooms.has(name);
+      });
+  });
+  assert.deepEqual(dead, []);
+  await page.emulateMediaType("print");
+  assert.equal(await page.$eval(".tools", (t) => getComputedStyle(t).display), "none");
+  await page.emulateMediaType("screen");
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
+  assert.notEqual(await page.$eval("body", (b) => getComputedStyle(b).backgroundColor), "rgb(255, 255, 255)");
+  assert.deepEqual(said, [], file);
+  await page.close();
+}
+
+// Every room can be opened by its link.
+async function rooms(file) {
+  const { page, said } = await open(file, "");
+  const names = await page.$$eval("nav a", (links) => links.map((a) => a.getAttribute("href")));
+  for (const name of names) {
+    await page.click(`nav a[href="${name}"]`);
+    await page.waitForFunction((name) => document.querySelector(".room.open").dataset.room === name, {}, name.slice(1));
+    const text = await page.$eval(".room.open", (r) => r.textContent.trim().length);
+    assert.ok(text > 0, `${file}: the room ${name} is empty`);
+  }
+  assert.deepEqual(said, [], file);
+  await page.close();
+}
+
+try {
+  const files = readdirSync(folder).filter((f) => f.endsWith(".html")).sort();
+  assert.ok(files.length > 0);
+  for (const file of files) {
+    const has = await links(file);
+    await reader(file, has);
+    await rooms(file);
+    console.log(`${file}: fine, opened with ${has.most.toFixed(2)} s of work`);
+  }
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Open pages of `tilec xray` in a browser: every room, every kind of link, search and keys, and no word on the console.
+#
+#   scripts/browser_test.sh [tilec]     the command; by default target/debug/tilec
+#
+# The browser is $TILEC_BROWSER, else Debian's chromium (`apt-get install chromium`); puppeteer-core, which drives it, is
+# fetched from npm into a cache outside the tree, as scripts/fetch_tools.sh does. Without node, the browser or the network
+# the test is skipped, loudly, with status 0; TILEC_REQUIRE_TOOLS=1 makes that status 1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tilec=${1:-${CARGO_TARGET_DIR:-target}/debug/tilec}
+cache=${TILEC_BROWSER_CACHE:-${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}/tilec/browser}
+driver=puppeteer-core@24.10.0
+
+skip() {
+    echo "skipped: browser test: $1"
+    if [ "${TILEC_REQUIRE_TOOLS:-}" = 1 ]; then exit 1; fi
+    exit 0
+}
+
+command -v node > /dev/null && command -v npm > /dev/null || skip "there is no node and npm"
+browser=${TILEC_BROWSER:-$(command -v chromium || command -v google-chrome || true)}
+[ -n "$browser" ] || skip "there is no chromium (apt-get install chromium)"
+if [ "$(cat "$cache/stamp" 2> /dev/null)" != "$driver" ]; then
+    mkdir -p "$cache"
+    npm install --silent --no-fund --no-audit --prefix "$cache" "$driver" > /dev/null 2>&1 || skip "npm cannot fetch $driver"
+    printf '%s\n' "$driver" > "$cache/stamp"
+fi
+[ -x "$tilec" ] || { echo "$tilec is not there: cargo build -p tilec" >&2; exit 1; }
+
+pages=$(mktemp -d)
+trap 'rm -rf -- "$pages"' EXIT
+for row in gemm:sm_90a gemm:sm_80 softmax:sm_70 gemm_softmax:sm_90a; do
+    "$tilec" xray "examples/${row%%:*}.tile" --target "${row##*:}" -o "$pages/${row%%:*}-${row##*:}.html"
+done
+TILEC_BROWSER=$browser TILEC_BROWSER_CACHE=$cache node scripts/browser/pages.mjs "$pages"

@@ -1,0 +1,143 @@
+//! The page of every example: whole, small, the same each time, and every link in it leads somewhere.
+
+use std::fs;
+use std::path::Path;
+use tilec::compile::machine_code::by_ptx_line;
+use tilec::xray::{Columns, Stage, Xray, compiled, of};
+use tilec::{CompileOptions, Compiled, Target};
+
+/// What a page may have for bytes.
+const MOST: usize = 3 << 20;
+
+fn example(name: &str, target: Target) -> Option<Compiled> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples")).join(name);
+    let source = fs::read_to_string(&path).unwrap();
+    let options = CompileOptions { source_name: format!("examples/{name}"), target, ..CompileOptions::default() };
+    compiled(&source, &options).ok()
+}
+
+fn names() -> Vec<String> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
+    let all = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = all.filter(|n| n.ends_with(".tile")).collect();
+    names.sort();
+    names
+}
+
+/// That every number in the columns is that of a line that there is, and that nothing has lost its source.
+fn check(what: &str, c: &Columns) {
+    let lines = c.source.len();
+    assert!(
+        c.places.iter().all(|&(first, last)| 1 <= first && first <= last && last <= lines),
+        "{what}: {:?}",
+        c.places
+    );
+    assert_eq!([c.ptx_places.len(), c.ptx_statements.len()], [c.ptx.len(); 2], "{what}");
+    let place = |p: &Option<usize>| p.is_none_or(|p| p < c.places.len());
+    assert!(c.ptx_places.iter().all(place), "{what}");
+    let mut text: &[String] = &[];
+    for stage in &c.stages {
+        let Stage { pass, places, changed, removed, remarks, .. } = stage;
+        if let Some(own) = &stage.text {
+            text = own;
+            assert_eq!(text.len(), places.len(), "{what}: {pass}");
+        }
+        assert!(places.iter().all(place), "{what}: {pass}");
+        assert!(changed.iter().all(|&l| 1 <= l && l <= text.len()), "{what}: {pass}: {changed:?}");
+        assert!(removed.iter().all(|(l, _)| 1 <= *l && *l <= text.len() + 1), "{what}: {pass}");
+        assert!(remarks.iter().all(|r| r.line <= lines), "{what}: {pass}");
+    }
+    let last = c.stages.last().expect("there are passes");
+    assert_eq!(last.statements.len(), text.len(), "{what}: the last program says the statement of each line");
+    // Every statement that has PTX stands in the last program.
+    let lost = c.ptx_statements.iter().flatten().find(|s| !last.statements.contains(&Some(**s)));
+    assert_eq!(lost, None, "{what}: a statement of the PTX is not in the program");
+    // Statements of the PTX are on instructions, and most instructions have one.
+    let instructions =
+        c.ptx.iter().filter(|l| l.starts_with("\t@") || l.starts_with(|c: char| c == '\t') && l.ends_with(';'));
+    let placed = c.ptx_places.iter().flatten().count();
+    assert!(placed * 10 >= instructions.count() * 9, "{what}: {placed} instructions have a place");
+}
+
+fn check_page(what: &str, xray: &Xray) {
+    check(what, &xray.columns);
+    let page = xray.to_html();
+    assert!(page.len() <= MOST, "{what}: {} bytes", page.len());
+    assert_eq!(page, xray.to_html(), "{what}");
+    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("the data");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    serde_json::from_str::<serde_json::Value>(data).expect("JSON");
+    for text in [before, after] {
+        for outside in ["http:", "https:", "//cdn", "src=", "@import", "url(", "fetch(", "XMLHttp"] {
+            assert!(!text.contains(outside), "{what}: the page asks for `{outside}`");
+        }
+    }
+}
+
+#[test]
+fn every_example_has_a_page() {
+    let mut shown = 0;
+    for (i, name) in names().into_iter().enumerate() {
+        // A target each, in turn; of programs for one target alone, that one.
+        let turn = [Target::Sm80, Target::Sm90a, Target::Sm70, Target::Sm75];
+        let targets = turn.iter().cycle().skip(i).take(turn.len());
+        let Some((target, program)) = targets.into_iter().find_map(|&t| Some((t, example(&name, t)?))) else {
+            panic!("{name} is compiled for no target");
+        };
+        check_page(&format!("{name} for {}", target.name()), &of(&program, None));
+        shown += 1;
+    }
+    assert!(shown > 20, "{shown} examples");
+}
+
+/// The machine code leads back to instructions of the PTX, and its scheduling fits together: many of those that may take any time
+/// set a barrier, who takes a fixed time sets none, and every barrier that is waited for is set by someone.
+#[test]
+fn machine_code_leads_back_to_the_ptx() {
+    for (name, target) in [
+        ("gemm.tile", Target::Sm70),
+        ("gemm.tile", Target::Sm75),
+        ("softmax.tile", Target::Sm80),
+        ("gemm.tile", Target::Sm90a),
+    ] {
+        let what = format!("{name} for {}", target.name());
+        let program = example(name, target).expect("compiles");
+        let Some(code) = by_ptx_line(&program).expect("the tools work") else {
+            eprintln!("\nskipped: xray test: no ptxas or nvdisasm for {}\n", target.name());
+            continue;
+        };
+        let xray = of(&program, Some(&code));
+        check_page(&what, &xray);
+        let machine = xray.columns.machine.as_ref().expect("there is machine code");
+        let (mut led, mut set, mut waited) = (0, 0u8, 0u8);
+        let (mut slow, mut slow_set) = (0, 0);
+        for ((text, &line), control) in machine.text.iter().zip(&machine.ptx).zip(&machine.control) {
+            let Some(control) = control else { continue };
+            if line > 0 {
+                let known = program.ptx_lines.iter().any(|l| l.line == line);
+                assert!(known, "{what}: `{text}` is of line {line}, which is no instruction");
+                led += 1;
+            }
+            let mut words = text.split_whitespace().skip(1).filter(|w| !w.starts_with('@'));
+            let opcode = words.next().and_then(|w| w.split('.').next()).unwrap_or("");
+            if ["LDG", "LDS", "S2R", "MUFU"].contains(&opcode) {
+                // Of accesses in a row, whose results come in order, the last one alone may set it.
+                slow += 1;
+                slow_set += usize::from(control.write.is_some());
+            }
+            if ["IADD3", "FADD", "FMUL", "FFMA", "LOP3", "ISETP"].contains(&opcode) {
+                assert_eq!((control.write, control.read), (None, None), "{what}: `{text}` sets a barrier");
+            }
+            set |= control.write.map_or(0, |n| 1 << n) | control.read.map_or(0, |n| 1 << n);
+            waited |= control.wait;
+        }
+        assert!(led * 10 > machine.control.iter().flatten().count() * 8, "{what}: {led} instructions lead to PTX");
+        assert_eq!(waited & !set, 0, "{what}: a barrier is waited for that nobody sets");
+        assert!(slow_set * 4 > slow, "{what}: {slow_set} of {slow} that take any time set a barrier");
+        let most = machine.live.iter().flatten().max().copied().unwrap_or(0);
+        let registers = machine.entries.iter().map(|e| e.registers).max().unwrap_or(0);
+        assert!(most > 0, "{what}: registers in use are known");
+        // Warps that are given registers may use more than the kernel begins with.
+        assert!(target == Target::Sm90a || most <= registers, "{what}: {most} registers in use of {registers}");
+    }
+}

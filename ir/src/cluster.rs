@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 /// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
 pub const MAX_BLOCKS: i64 = 8;
 
+/// Blocks of a cluster that a device runs where the launch asks for it (CUDA driver API, `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`): those of
+/// sm_90 have them.
+pub const MAX_BLOCKS_ASKED: i64 = 16;
+
 /// Blocks of a cluster along an axis of the grid; 1 where the schedule says nothing, or nothing constant.
 pub fn along(k: &Kernel, axis: usize) -> i64 {
     k.schedule.cluster.get(axis).and_then(|&e| const_int(k, e)).unwrap_or(1).max(1)

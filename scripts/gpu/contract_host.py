@@ -401,12 +401,13 @@ class Driver:
 
 
 class LoadedKernel:
-    """A kernel in the driver, ready for launches."""
+    """A kernel in the driver, ready for launches: of PTX, or of what the assembler made of it (bytes)."""
 
-    def __init__(self, driver: Driver, ptx: str, contract: Contract) -> None:
+    def __init__(self, driver: Driver, ptx: str | bytes, contract: Contract) -> None:
         self.driver, self.contract = driver, contract
         self.module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        driver.call("cuModuleLoadData", ctypes.byref(self.module), ptx.encode() + b"\0")
+        image = ptx if isinstance(ptx, bytes) else ptx.encode() + b"\0"
+        driver.call("cuModuleLoadData", ctypes.byref(self.module), image)
         driver.call("cuModuleGetFunction", ctypes.byref(self.function), self.module, contract.entry.encode())
         if contract.dynamic_smem > _UNRAISED_SHARED_BYTES:
             driver.call("cuFuncSetAttribute", self.function, _MAX_DYNAMIC_SHARED, contract.dynamic_smem)

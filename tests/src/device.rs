@@ -98,6 +98,9 @@ impl Loaded {
             if contract.dynamic_smem_bytes > 48 * 1024 {
                 function.set_max_dynamic_smem(contract.dynamic_smem_bytes).map_err(|e| e.to_string())?;
             }
+            if contract.has_large_clusters() {
+                function.allow_large_clusters().map_err(|e| e.to_string())?;
+            }
             launches.push((contract, function));
         }
         Ok(Loaded { launches, temporaries })

@@ -6,6 +6,7 @@ use super::form::{
 use crate::contract::hash::hash;
 use crate::contract::number::Number;
 use crate::contract::version::decimal_version;
+use tilec_ir::cluster::MAX_BLOCKS;
 use tilec_ir::interp;
 use tilec_ptx::launch::{self, Launch};
 
@@ -15,6 +16,11 @@ const MARK: &str = "launch contract of ";
 const ID_DIGITS: usize = 16;
 
 impl Contract {
+    /// Whether clusters have more blocks than every device runs at once, which the launch must ask for.
+    pub fn has_large_clusters(&self) -> bool {
+        self.cluster.iter().map(|&n| i64::from(n)).product::<i64>() > MAX_BLOCKS
+    }
+
     /// The contract of a lowered kernel; `version` is that of the PTX module it went into.
     pub fn new(launch: &Launch, version: (u8, u8)) -> Contract {
         Contract {

@@ -186,6 +186,15 @@ impl Function {
         self.context().with(|api| attribute(api, self.function, asked))
     }
 
+    /// Allows clusters of more than 8 blocks. The driver refuses what the device does not have.
+    pub fn allow_large_clusters(&self) -> Result<(), CudaError> {
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        self.context().with(|api| {
+            // SAFETY: the function is one of a loaded module.
+            api.check("cuFuncSetAttribute", unsafe { (api.cuFuncSetAttribute)(self.function, attribute, 1) })
+        })
+    }
+
     pub(super) fn context(&self) -> &Rc<Context> {
         &self.module.context
     }

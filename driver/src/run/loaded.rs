@@ -94,6 +94,9 @@ impl<'d> LoadedKernel<'d> {
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
             function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
         }
+        if contract.has_large_clusters() {
+            function.allow_large_clusters()?;
+        }
         Ok(LoadedKernel { device, function, contract: contract.clone(), scratch: RefCell::default() })
     }
 

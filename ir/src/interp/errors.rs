@@ -48,6 +48,12 @@ fn power_spread([(x, ex), (y, ey)]: [(f64, f64); 2]) -> f64 {
     ends.into_iter().map(|(x, y)| (x.powf(y) - middle).abs()).fold(0.0, f64::max)
 }
 
+/// How far a product of numbers may be off that are off by so much: by nothing of an infinite number times one that is exact.
+fn of_both(x: f64, ex: f64, y: f64, ey: f64) -> f64 {
+    let times = |size: f64, error: f64| if error == 0.0 { 0.0 } else { size * error };
+    times(x.abs() + ex, ey) + times(y.abs(), ex)
+}
+
 /// The bound of `op(args)`, whose elements are `exact` before and `out` after they are rounded to what `elem` is computed in.
 /// `f` is the operator on numbers.
 pub(super) fn elementwise(
@@ -82,8 +88,8 @@ pub(super) fn elementwise(
         let e = |i: usize| error(i, at);
         let within = match op {
             Op::Add | Op::Sub => e(0) + e(1),
-            Op::Fma => (arg(0, at).abs() + e(0)) * e(1) + e(0) * arg(1, at).abs() + e(2),
-            Op::Mul => (arg(0, at).abs() + e(0)) * e(1) + e(0) * arg(1, at).abs(),
+            Op::Fma => of_both(arg(0, at), e(0), arg(1, at), e(1)) + e(2),
+            Op::Mul => of_both(arg(0, at), e(0), arg(1, at), e(1)),
             Op::Div if e(0) == 0.0 && e(1) == 0.0 => 0.0,
             Op::Div => (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
             Op::Min | Op::Max => e(0).max(e(1)),

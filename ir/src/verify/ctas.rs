@@ -14,7 +14,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let Some(asked) = k.schedule.ctas.filter(|_| ctas::ctas(k) > 1) else { return };
     if ctas::ctas(k).count_ones() != 1 {
-        let message = format!("`ctas` is 1, 2, 4 or 8, found {}", ctas::ctas(k));
+        let message = format!("`ctas` is 1, 2, 4, 8 or 16, found {}", ctas::ctas(k));
         cx.error_at(codes::BAD_SCHEDULE, asked, message, "blocks share out tiles in halves, quarters, ..");
         return;
     }

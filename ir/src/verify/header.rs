@@ -1,7 +1,7 @@
 //! Parameters, preconditions, grid and schedule: rules 4 to 8.
 
 use super::tables;
-use crate::cluster::MAX_BLOCKS;
+use crate::cluster::{MAX_BLOCKS, MAX_BLOCKS_ASKED};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
@@ -262,7 +262,8 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let max = match what {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
-            "`cluster`" | "`ctas`" => MAX_BLOCKS,
+            "`cluster`" => MAX_BLOCKS,
+            "`ctas`" => MAX_BLOCKS_ASKED,
             "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
             _ => 1 << 20,
         };

@@ -10,6 +10,7 @@
 
 mod across_warps;
 mod numbers;
+mod together;
 mod tuples;
 
 use super::cost;
@@ -54,6 +55,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
         put_together: Vec::new(),
         buffers: Vec::new(),
         moved: Vec::new(),
+        loads: Vec::new(),
     };
     let mut result = Ok(());
     for is_next in ORDER {
@@ -64,6 +66,9 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
             work.tuples_of_memory(k);
             work.complete(k);
         }
+    }
+    if cx.enabled {
+        together::settle(k, &work.loads);
     }
     for (_, buffer) in work.buffers {
         order(k, buffer);
@@ -110,6 +115,8 @@ struct Work<'a> {
     buffers: Vec<(Block, Value)>,
     /// Expressions that have moved from a statement into another one in front of it.
     moved: Vec<Moved>,
+    /// The statements that load parts of rows that warps share: of a reduction each.
+    loads: Vec<Vec<Stmt>>,
 }
 
 /// An expression that has moved into a tile of its own.

@@ -4,13 +4,14 @@ use super::in_roles;
 use crate::Cx;
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::views::plain_var;
+use crate::analysis::views::{accessed_views, copy_shape, plain_var};
 use crate::assign_layouts::Reduced;
 use crate::roles::threads_of;
 use tilec_ir::bits::Bits;
 use tilec_ir::cluster;
 use tilec_ir::codes;
 use tilec_ir::ctas;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
@@ -106,18 +107,87 @@ pub(crate) fn written_threads(k: &mut Kernel) {
 /// with 16 each, 0.74 with 4; of 8192 bf16 0.99 with 32 each, 0.93 with 16; layer norm of 4096 bf16 0.97 with 32 each, 0.79 with 16.
 const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
+/// Elements of a row that a block has for itself.
+const ALONE: u64 = 8192;
 
-/// Elements that a block reduces, and that all of its tiles have where most live at once, above which several blocks share rows where a cluster can. Where elements have 2 bytes half as
-/// many tiles: for memory's rate a multiprocessor needs several blocks, of which one loads while another reduces. On an H200: softmax of 16384 f32 0.97 in one block, of 32768 0.95 and 0.97 in two;
-/// layer norm of 8192 f32 0.96, of 16384 0.86 and 0.95 in four; RMS norm of 16384 bf16 0.72 and 0.93 in two.
-const ALONE: [u64; 2] = [16384, 40960];
-/// Elements of a block that shares rows, where a thread holds up to three tiles of them, and more. Of one tile half as many blocks may have twice as many: softmax of 65536 bf16 0.78 in
-/// four blocks, 0.68 in eight. Layer norm of 32768 f32 0.88 in eight blocks of 4096, 0.78 in four of 8192; cross entropy 0.61 and 0.77.
-const OF_BLOCK: [u64; 2] = [8192, 4096];
-/// Elements of all tiles for a thread of a block that has more, for want of blocks.
-const OF_THREAD: u64 = 64;
-/// Most blocks that share a row: those of a cluster.
-const MOST_BLOCKS: u64 = cluster::MAX_BLOCKS as u64;
+/// How rows spread that are longer: measured for six programs, both sizes of elements and up to 262144 of them with every number of threads and blocks
+/// (`scripts/gpu_row_spread.py`; docs/results/h100/row_spread.csv).
+///
+/// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax of 16384 bf16 has 0.99 of a copy's rate in two
+/// blocks of 128 threads, 0.95 in one of 512; cross entropy 0.96 and 0.62. A block of several tiles has no more than [`Spread::BYTES`] of them for a thread, as long as there are blocks.
+///
+/// What is read behind the reduction (a vector beside the rows) is waited for by its warp alone: there 256 threads have 64 bytes of a row each. RMS norm of 65536 bf16: 0.97 in eight
+/// blocks of 256 threads, 0.79 in eight of 64, 0.93 in eight of 128.
+struct Spread {
+    /// Threads of a block, while blocks suffice.
+    threads: u64,
+    /// Elements of a row for each thread.
+    each: u64,
+    /// The same where eight blocks are not enough.
+    most: u64,
+    /// Threads of a block where eight blocks of so many elements are not enough.
+    wide: u64,
+    /// Most threads of a block, for want of blocks.
+    largest: u64,
+    /// Most blocks.
+    blocks: u64,
+}
+
+impl Spread {
+    /// Bytes of the tiles that a thread loads.
+    const BYTES: u64 = 512;
+    /// Bytes of a row for a thread that reads more behind the reduction.
+    const BEHIND: u64 = 64;
+    /// Registers of a thread for its elements of which a multiprocessor has two blocks of 512 threads.
+    const OF_TWO: u64 = 32;
+
+    /// How the rows of a kernel spread that has so many `tiles` of a row at once.
+    fn of(k: &Kernel, elements: u64, tiles: u64, loaded: &[Bits]) -> Spread {
+        let word = u64::from(u32::BITS / u8::BITS);
+        let least = loaded.iter().min().map_or(word, |size| size.bytes_of(1).clamp(1, word));
+        if reads_behind(k, elements) {
+            let each = Self::BEHIND / least;
+            // Of many tiles a multiprocessor has one block: a large one.
+            let (wide, blocks) = if each * tiles <= Self::OF_TWO { (512, MOST_BLOCKS) } else { (1024, FEW_BLOCKS) };
+            return Spread { threads: 256, each, most: each, wide, largest: wide, blocks };
+        }
+        let bytes: u64 = loaded.iter().map(|size| size.bytes_of(1)).sum();
+        let each = (1 << (Self::BYTES / bytes.max(1)).max(1).ilog2()).clamp(16, 64);
+        // What is held of one tile alone leaves registers for twice as many.
+        let most = if tiles > 1 { 64 } else { 128 };
+        Spread { threads: 128, each, most, wide: 128, largest: u64::from(MAX_THREADS), blocks: MOST_BLOCKS }
+    }
+
+    /// Blocks of a row of so many elements, and threads of each.
+    fn blocks(&self, elements: u64) -> (u64, u64) {
+        let few = elements / (self.threads * self.each);
+        if few <= FEW_BLOCKS {
+            return (few.max(1), self.threads);
+        }
+        let each = (elements / (self.threads * FEW_BLOCKS)).min(self.most);
+        let all = elements / each;
+        let blocks = (all / self.wide).clamp(1, self.blocks);
+        (blocks, (all / blocks).min(self.largest))
+    }
+}
+
+/// Blocks that share a row while threads have room for more of it: a cluster that every device has.
+const FEW_BLOCKS: u64 = cluster::MAX_BLOCKS as u64;
+/// Most blocks that share a row.
+const MOST_BLOCKS: u64 = cluster::MAX_BLOCKS_ASKED as u64;
+
+/// Whether a copy of whole rows to a tensor reads others beside the tiles that it is computed of.
+fn reads_behind(k: &Kernel, elements: u64) -> bool {
+    let deferred = Deferred::of(k);
+    k.statement_data().any(|s| match *s {
+        StmtData::Copy { src, dst, .. } => {
+            let stores = resolve_view(k, src).is_none() && reads_tensor(k, dst);
+            let whole = copy_shape(k, src, dst).is_some_and(|shape| shape.iter().product::<u64>() >= elements);
+            stores && whole && accessed_views(k, &deferred, src).iter().any(|view| k.tensor_ty(view.base).is_some())
+        }
+        _ => false,
+    })
+}
 
 /// Threads of a kernel that does no more than reduce rows, and the blocks that share them: fewer threads than usual of short ones, for warps would repeat what others
 /// have, and more of long ones.
@@ -134,40 +204,29 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<(i64, i64)> {
     if rows > 2 && elements <= SHORT && k.schedule.ctas.is_none() {
         return None;
     }
-    let size = loaded(k, elements).map_or(u64::from(u32::BITS), |size| size.bytes_of(8).min(u64::from(u32::BITS)));
     // Of rows that are scanned further warps would repeat what others have.
     let scanned = reduced.scanned_rows();
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
     let most = scanned.map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
     let most = most.clamp(fewest, u64::from(MAX_THREADS));
+    let loaded = loaded(k, elements);
     // Of the tiles that are as large; what is left of rows is small.
     let tiles = live::most_elements(k) / elements;
-    let held = tiles * elements;
-    let of_block = OF_BLOCK[usize::from(tiles > 3)];
-    let ctas = match k.schedule.ctas {
-        Some(_) => ctas::ctas(k).unsigned_abs(),
-        None if cx.options.target.has_clusters()
-            && scanned.is_none()
-            && (elements > ALONE[0] || held > ALONE[1] * size / u64::from(u32::BITS)) =>
-        {
-            let few = (elements / of_block).min(if tiles > 1 { MOST_BLOCKS } else { MOST_BLOCKS / 2 });
-            few.max(elements / ALONE[0]).next_power_of_two().clamp(1, MOST_BLOCKS)
+    let spread = Spread::of(k, elements, tiles, &loaded);
+    let (ctas, threads) = match k.schedule.ctas {
+        Some(_) => {
+            let ctas = ctas::ctas(k).unsigned_abs();
+            (ctas, elements / ctas / spread.each)
         }
-        None => 1,
-    };
-    let alone = elements / OF_ROW[usize::from(elements > SHORT * size / u64::from(u32::BITS))];
-    let threads = match ctas {
-        1 => alone.next_power_of_two(),
-        // Wide elements of many tiles take a thread's registers.
-        _ => {
-            let each = OF_ROW[usize::from(tiles <= 3 || size < u64::from(u32::BITS))];
-            match elements / ctas {
-                own if own > of_block => (1 << (held / ctas / OF_THREAD).ilog2()).max(of_block / each),
-                own => own / each,
-            }
+        None if cx.options.target.has_clusters() && scanned.is_none() && elements > ALONE => spread.blocks(elements),
+        None if elements > ALONE => (1, elements / spread.each),
+        None => {
+            let size =
+                loaded.iter().min().map_or(u64::from(u32::BITS), |size| size.bytes_of(8).min(u64::from(u32::BITS)));
+            (1, elements / OF_ROW[usize::from(elements > SHORT * size / u64::from(u32::BITS))])
         }
     };
-    let threads = threads.clamp(fewest, most);
+    let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
     let all = ctas * threads;
     let mut message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / all);
     if ctas > 1 {
@@ -177,13 +236,13 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<(i64, i64)> {
     Some((i64::try_from(threads).ok()?, i64::try_from(ctas).ok()?))
 }
 
-/// The smallest elements of which a kernel loads so many at once.
-fn loaded(k: &Kernel, elements: u64) -> Option<Bits> {
+/// The sizes of elements of the tiles that a kernel loads so many elements of at once.
+fn loaded(k: &Kernel, elements: u64) -> Vec<Bits> {
     let tiles = k.statement_data().filter_map(|s| match *s {
         StmtData::Copy { src, dst, .. } if reads_tensor(k, src) => live::tile_of(k, plain_var(k, dst)?),
         _ => None,
     });
-    tiles.filter(|tile| tile.shape.iter().product::<u64>() >= elements).map(|tile| tile.elem).min()
+    tiles.filter(|tile| tile.shape.iter().product::<u64>() >= elements).map(|tile| tile.elem).collect()
 }
 
 fn reads_tensor(k: &Kernel, src: Expr) -> bool {

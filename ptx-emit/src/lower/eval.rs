@@ -442,6 +442,11 @@ impl Lower<'_> {
                 {
                     return Ok(found);
                 }
+                if let &[a, b] = &args[..]
+                    && let Some(found) = self.equals_counted(op, [a, b], operands, group)?
+                {
+                    return Ok(found);
+                }
                 let classes = [self.kind_of(args[0])?, self.kind_of(args[1])?];
                 // Of two types the wider one.
                 let class = match classes {
@@ -651,6 +656,45 @@ impl Lower<'_> {
                 return Ok(None);
             };
             found.push(self.int_compare(op, Int::constant(a.known[i] - b.known[i]), less));
+        }
+        Ok(Some(found))
+    }
+
+    /// Whether coordinates equal a number, or differ from it, for each element, `iota(x, 1) == label`: what the thread has of the coordinate is subtracted from the
+    /// number, once where a row has one number. Integers of 32 bits wrap, so nothing is asked of their values. `None`: it is something else.
+    fn equals_counted(
+        &mut self,
+        op: Op,
+        [a, b]: [Expr; 2],
+        operands: &Operands,
+        group: &[usize],
+    ) -> Result<Option<Vec<Reg>>, Reported> {
+        let instr = match op {
+            Op::Eq => P::SetpEqS32,
+            Op::Ne => P::SetpNeS32,
+            _ => return Ok(None),
+        };
+        let (count, number) = if self.counts(a) { (a, b) } else { (b, a) };
+        if !self.counts(count) || self.elem_of_expr(number) != Some(Elem::I32) {
+            return Ok(None);
+        }
+        let Some(counted) = self.counted(count, &operands.scope, group)? else { return Ok(None) };
+        if !counted.own.iter().all(|own| fits32(own.lo, own.hi))
+            || !counted.known.iter().all(|&n| fits32(n.into(), n.into()))
+        {
+            return Ok(None);
+        }
+        let numbers = self.eval(number, operands, group, Class::B32)?;
+        let mut found = Vec::new();
+        for ((own, known), number) in counted.own.into_iter().zip(counted.known).zip(numbers) {
+            let rest = match own.as_const() {
+                Some(0) => number,
+                _ => {
+                    let own = self.in32(own);
+                    self.emit.pure(Class::B32, P::SubS32, [number.into(), own.into()])
+                }
+            };
+            found.push(self.emit.pure(Class::Pred, instr, [rest.into(), Operand::Imm(known)]));
         }
         Ok(Some(found))
     }

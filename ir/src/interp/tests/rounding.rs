@@ -121,3 +121,12 @@ fn integers_of_one_width_keep_their_bits_and_others_saturate() {
     assert_eq!(of("f32", "u8", "cast<u8>(x)", nan).0[..5], [0.0, 255.0, 0.0, 2.0, 0.0]);
     assert_eq!(of("f64", "i8", "cast<i8>(x)", nan).0[..5], [-128.0, 127.0, -128.0, 2.0, -2.0]);
 }
+
+#[test]
+fn infinite_numbers_times_exact_ones_are_exact() {
+    let x = [f64::NEG_INFINITY, 1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0];
+    let (y, errors) = of("f32", "f32", "exp2(x * 1.442695 - 3.0)", x);
+    let bound = errors.expect("an exponential is off").largest;
+    assert_eq!(y[0], 0.0);
+    assert!(bound.iter().all(|b| b.is_finite()), "{bound:?}");
+}

@@ -168,8 +168,9 @@ impl Work<'_> {
             self.buffers.push((block, buffer));
             found.push(all);
         }
-        let stmts: Vec<Stmt> = first.into_iter().chain(then).map(|data| k.stmt(data, span)).collect();
-        k.blocks[block].splice(index..index, stmts);
+        let [stores, loads] = [first, then].map(|of| of.into_iter().map(|data| k.stmt(data, span)).collect::<Vec<_>>());
+        k.blocks[block].splice(index..index, stores.into_iter().chain(loads.iter().copied()));
+        self.loads.push(loads);
         found
     }
 }

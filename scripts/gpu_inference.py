@@ -101,7 +101,10 @@ class Program:
             for param in contract.of_kind("tensor"):
                 if param["name"] not in known:
                     shape, strides = contract.shape_of(param["name"], values)
-                    self.memory.append(self.torch.full(shape, -1, dtype=getattr(self.torch, TORCH_TYPES[param["type"]]), device="cuda"))
+                    # Signals, numbers of 32 bits, are all down before a launch.
+                    signals = param.get("scratch") == "signals"
+                    dtype = self.torch.int32 if signals else getattr(self.torch, TORCH_TYPES[param["type"]])
+                    self.memory.append(self.torch.full(shape, 0 if signals else -1, dtype=dtype, device="cuda"))
                     known[param["name"]] = host.Tensor(self.memory[-1].data_ptr(), shape, strides, param["type"])
             bound.append(kernel.bind({name: t for name, t in known.items() if name in names}, *own, overlap=self.overlap))
         return bound

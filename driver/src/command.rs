@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod build;
 pub(crate) mod failure;
 pub(crate) mod fmt;
+pub(crate) mod lsp;
 pub(crate) mod run;
 pub(crate) mod tune;
 pub(crate) mod xray;

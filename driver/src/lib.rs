@@ -47,6 +47,7 @@ pub mod console;
 pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod editor;
 pub mod measure;
 pub mod run;
 pub mod xray;

@@ -2,4 +2,6 @@
 
 mod cli;
 mod common;
+mod grammars;
+mod lsp;
 mod run;

@@ -71,6 +71,15 @@ pub struct Label {
     pub text: String,
 }
 
+/// A change of the source text: what stands in `span` becomes `text`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// What goes; empty: the text is put in there.
+    pub span: Span,
+    /// What comes; empty: nothing.
+    pub text: String,
+}
+
 /// One message to the user.
 ///
 /// Style: lower case, no full stop, names in backticks, what was found and what was expected; the note says how to mend it.
@@ -96,6 +105,8 @@ pub struct Diagnostic {
     pub why: Option<String>,
     /// The fast path whose loss this says.
     pub loss: Option<Loss>,
+    /// The change that mends it, where one can be named that needs no thought.
+    pub fix: Option<Edit>,
 }
 
 impl Diagnostic {
@@ -126,6 +137,7 @@ impl Diagnostic {
             kind: None,
             why: None,
             loss: None,
+            fix: None,
         }
     }
 
@@ -151,6 +163,18 @@ impl Diagnostic {
     pub fn with_loss(mut self, loss: Loss) -> Diagnostic {
         self.loss = Some(loss);
         self
+    }
+
+    /// With the change that mends it; a note says it in words.
+    pub fn with_fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.fix = Some(Edit { span, text: text.into() });
+        self
+    }
+
+    /// With the word that was meant in place of the one at the main place.
+    pub fn with_spelling(self, meant: &str) -> Diagnostic {
+        let span = self.span;
+        self.with_note(format!("did you mean `{meant}`?")).with_fix(span, meant)
     }
 
     /// With a note.

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Xray(Box<Xray>),
     /// Lays source files out: indentation, spaces, comments; lines end where they did
     Fmt(Fmt),
+    /// Serves an editor on standard input and output: the language server protocol (docs/editor.md)
+    Lsp(Lsp),
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
@@ -197,6 +199,17 @@ pub(crate) struct Fmt {
     /// How diagnostics are written
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,
+}
+
+/// Arguments of the language server.
+#[derive(Args, Debug)]
+pub(crate) struct Lsp {
+    /// The chip to compile for in the background, where the program names none and the editor sends no settings
+    #[arg(long, value_name = "CHIP", default_value = "sm_70", value_parser = target_parser())]
+    pub(crate) target: Target,
+    /// Taken for the sake of editors that pass it: standard input and output are all there is
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
 }
 
 /// Arguments of a measurement.
@@ -486,7 +499,14 @@ impl Cli {
             Some(Command::Tune(tune)) => tune.program.error_format,
             Some(Command::Xray(xray)) => xray.program.error_format,
             Some(Command::Fmt(fmt)) => fmt.error_format,
-            Some(Command::Targets | Command::Explain { .. } | Command::Launch | Command::BenchServe | Command::Bug)
+            Some(
+                Command::Lsp(_)
+                | Command::Targets
+                | Command::Explain { .. }
+                | Command::Launch
+                | Command::BenchServe
+                | Command::Bug,
+            )
             | None => self.build.program.error_format,
         }
     }

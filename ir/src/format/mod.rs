@@ -9,8 +9,8 @@ mod lines;
 mod pieces;
 mod spacing;
 
-use crate::diag::{Reported, Sink};
-use crate::lexer::{Tok, lex};
+use crate::diag::{Reported, Sink, Span};
+use crate::lexer::{Tok, Token, lex};
 use crate::parser::parse_marked;
 use pieces::{Piece, pieces};
 
@@ -30,6 +30,12 @@ pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
     let kept = tokens.iter().map(|t| t.tok).eq(again.iter().map(|t| t.tok));
     assert!(kept && comments(&all) == comments(&pieces(&text, &again)), "formatting has changed the program:\n{text}");
     Ok(text)
+}
+
+/// The places of the comments of a text that was split into these tokens, in order.
+pub(crate) fn comments_of(source: &str, tokens: &[Token<'_>]) -> Vec<Span> {
+    let all = pieces(source, tokens);
+    all.iter().filter(|p| p.is_comment()).map(|p| Span::new(p.at as usize, p.at as usize + p.text.len())).collect()
 }
 
 /// The texts of the comments, in order.

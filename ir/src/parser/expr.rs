@@ -7,6 +7,7 @@ use crate::codes;
 use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
+use crate::functions;
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
@@ -200,14 +201,7 @@ impl Parser<'_, '_> {
     }
 
     fn unknown_function(&mut self, word: &str, span: Span) -> Reported {
-        let functions: Vec<&'static str> = Op::ALL
-            .iter()
-            .filter(|op| op.form() == Form::Call)
-            .map(|op| op.token())
-            .chain(ReduceOp::ALL.iter().map(|op| op.token()))
-            .chain(ReduceOp::ALL.iter().filter_map(|op| op.scan_token()))
-            .chain(["cast", "bitcast", "transpose", "iota", index::WORD, "mma"])
-            .collect();
+        let functions: Vec<&'static str> = functions::all().into_iter().map(|f| f.name).collect();
         let message = format!("no function is called `{}`", clip(word));
         let mut d = Diagnostic::error(codes::UNKNOWN_FUNCTION, span, message);
         if How::from_word(word).is_some() {
@@ -215,7 +209,7 @@ impl Parser<'_, '_> {
             return self.error(d.with_note(note));
         }
         d = match self.near_word(word, &functions) {
-            Some(near) => d.with_note(format!("did you mean `{near}`?")),
+            Some(near) => d.with_spelling(near),
             None => d.with_note(format!("the functions are `{}`", functions.join("`, `"))),
         };
         self.error(d)

@@ -17,6 +17,26 @@ use crate::values;
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
 
+/// What a schedule may say.
+pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
+    "target",
+    "threads",
+    "warp_tile",
+    "k_warps",
+    "ctas",
+    "stages",
+    "raster",
+    "promote",
+    "pending",
+    "ping_pong",
+    "min_ctas",
+    "align_rows",
+    "stage_stores",
+    "stream_k",
+    "overlap",
+    "cluster",
+];
+
 impl<'s> Parser<'s, '_> {
     /// `kernel NAME<..>(..) clauses { .. }`.
     pub(super) fn kernel(&mut self) -> Parsed<()> {
@@ -236,9 +256,13 @@ impl<'s> Parser<'s, '_> {
                 "parameters are tensors in global memory, tables or scalars; declare buffers in the body",
             ));
         }
+        let at = self.span();
         let elem = self.elem_ref()?;
         if self.at_sign("[") || self.at_sign("*") {
-            return Err(self.expected_with_note("`,`, `=` or `)`", "a tensor parameter is written `A: gmem f16[M, K]`"));
+            let d =
+                self.expected_here("`,`, `=` or `)`").with_note("a tensor parameter is written `A: gmem f16[M, K]`");
+            let d = if self.at_sign("[") { d.with_fix(Span { end: at.start, ..at }, "gmem ") } else { d };
+            return Err(self.error(d));
         }
         let default = if self.eat_sign("=") { Some(self.literal()?) } else { None };
         Ok(ValueDef::Scalar { elem, default })
@@ -369,32 +393,14 @@ impl<'s> Parser<'s, '_> {
                     self.expect_sign(")")?;
                 }
                 _ => {
-                    let items = [
-                        "target",
-                        "threads",
-                        "warp_tile",
-                        "k_warps",
-                        "ctas",
-                        "stages",
-                        "raster",
-                        "promote",
-                        "pending",
-                        "ping_pong",
-                        "min_ctas",
-                        "align_rows",
-                        "stage_stores",
-                        "stream_k",
-                        "overlap",
-                        "cluster",
-                    ];
                     let message = format!("no schedule item is called `{}`", clip(word));
                     let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, span, message);
                     if ["warps", "num_warps"].contains(&word) {
                         d = d.with_note("a block of 4 warps is `threads 128`");
-                    } else if let Some(near) = self.near_word(word, &items) {
-                        d = d.with_note(format!("did you mean `{near}`?"));
+                    } else if let Some(near) = self.near_word(word, SCHEDULE_ITEMS) {
+                        d = d.with_spelling(near);
                     }
-                    return Err(self.error(d.with_note(format!("the items are `{}`", items.join("`, `")))));
+                    return Err(self.error(d.with_note(format!("the items are `{}`", SCHEDULE_ITEMS.join("`, `")))));
                 }
             }
         }

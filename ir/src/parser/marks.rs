@@ -1,6 +1,7 @@
-//! What a formatter wants to know of a text, beside its tokens.
+//! What a formatter and an editor want to know of a text, beside its tokens.
 
 use crate::diag::Span;
+use crate::entities::Value;
 
 /// Where things are in a text that parses.
 #[derive(Debug, Default)]
@@ -11,6 +12,40 @@ pub(crate) struct Marks {
     pub(crate) blocks: Vec<u32>,
     /// The texts of layouts.
     pub(crate) layouts: Vec<Span>,
+    /// The texts of the kernels, in the order of the module.
+    pub(crate) kernels: Vec<Span>,
+    /// Where names are declared, as they are read.
+    pub(crate) declarations: Vec<Declaration>,
+    /// Where names of blocks, by kernel, are no longer visible.
+    pub(crate) ends: Vec<((usize, Value), u32)>,
+    /// Where names are used.
+    pub(crate) mentions: Vec<Mention>,
+}
+
+/// A name that is declared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Declaration {
+    /// The number of its kernel in the module.
+    pub kernel: usize,
+    /// What it names there.
+    pub value: Value,
+    /// The name as it is written; that of the value may have a number behind it.
+    pub name: String,
+    /// Where it is written.
+    pub span: Span,
+    /// Where it is visible.
+    pub visible: Span,
+}
+
+/// A name that is used.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Mention {
+    /// The number of the kernel in the module.
+    pub kernel: usize,
+    /// What is named there.
+    pub value: Value,
+    /// Where.
+    pub span: Span,
 }
 
 impl Marks {

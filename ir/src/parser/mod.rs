@@ -38,16 +38,26 @@ use crate::kernel::Module;
 use crate::lexer::Tok;
 
 pub use crate::lexer::reserved_words;
+pub(crate) use header::SCHEDULE_ITEMS;
 pub(crate) use marks::Marks;
+pub use marks::{Declaration, Mention};
+pub(crate) use reader::CLAUSES;
 use reader::Parser;
 pub use reader::{MAX_DEPTH, MAX_SOURCE, MAX_STMTS};
+pub(crate) use stmt::BEGINNINGS;
+pub(crate) use types::AFTER_SHAPE;
 
 /// Parses a file.
 ///
 /// # Errors
 /// Everything found wrong is in `sink`: text that is not of the grammar (E01..) and names that do not resolve (E02..).
 pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
-    parse_both(source, sink).map(|(module, _)| module)
+    let before = sink.error_count();
+    let (module, _) = parse_both(source, sink)?;
+    if sink.error_count() > before {
+        sink.check()?
+    }
+    Ok(module)
 }
 
 /// Parses demands that stand alone, as on a command line.
@@ -65,22 +75,20 @@ pub fn parse_demands(source: &str, sink: &mut Sink) -> Result<Vec<Demand>, Repor
 
 /// Parses a file for what [`Marks`] has.
 pub(crate) fn parse_marked(source: &str, sink: &mut Sink) -> Result<Marks, Reported> {
-    let mut marks = parse_both(source, sink).map(|(_, marks)| marks)?;
+    let (_, mut marks) = parse_both(source, sink)?;
+    sink.check()?;
     marks.sort();
     Ok(marks)
 }
 
-fn parse_both(source: &str, sink: &mut Sink) -> Result<(Module, Marks), Reported> {
+/// Parses a file as far as it can be read: what [`parse`] gives, and [`Marks`]. A module with mistakes is not whole: nothing but names and
+/// declarations may be read off it.
+pub(crate) fn parse_both(source: &str, sink: &mut Sink) -> Result<(Module, Marks), Reported> {
     if source.len() > MAX_SOURCE {
         let message = format!("the source has {} bytes, at most {MAX_SOURCE} are allowed", source.len());
         return Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)));
     }
-    let before = sink.error_count();
     let mut parser = Parser::new(source, sink);
     let module = parser.module();
-    let marks = parser.marks;
-    if sink.error_count() > before {
-        return sink.check().map(|()| (module, marks));
-    }
-    Ok((module, marks))
+    Ok((module, parser.marks))
 }

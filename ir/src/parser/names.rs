@@ -8,6 +8,7 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
 use crate::lexer::clip;
+use crate::parser::marks::{Declaration, Mention};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::scope::Unknown;
 use crate::{codes, spelling};
@@ -21,8 +22,11 @@ impl Parser<'_, '_> {
     pub(super) fn scoped<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
         self.names.scopes.push(Vec::new());
         let result = f(self);
+        let end = self.last_span().end;
         for name in self.names.scopes.pop().unwrap_or_default() {
-            self.names.visible.remove(&name);
+            let value = self.names.visible.remove(&name);
+            let kernel = self.marks.kernels.len();
+            self.marks.ends.extend(value.map(|value| ((kernel, value), end)));
         }
         result
     }
@@ -32,6 +36,10 @@ impl Parser<'_, '_> {
         let first = self.names.visible.get(name).map(|&old| self.kernel.values[old].span);
         let unique = self.names.unique(name);
         let value = self.kernel.values.push(ValueData { name: unique, span, def });
+        if self.source.get(span.start as usize..span.end as usize) == Some(name) {
+            let (kernel, visible) = (self.marks.kernels.len(), Span { start: self.span().start, end: u32::MAX });
+            self.marks.declarations.push(Declaration { kernel, value, name: name.to_owned(), span, visible });
+        }
         match first {
             Some(first) => self.duplicate(name, "name", span, first),
             None => {
@@ -70,6 +78,7 @@ impl Parser<'_, '_> {
     /// The value called `name`. One that does not exist is declared or reported as [`Names::unknown`] says.
     pub(super) fn resolve(&mut self, name: &str, span: Span) -> Parsed<Value> {
         if let Some(&value) = self.names.visible.get(name) {
+            self.marks.mentions.push(Mention { kernel: self.marks.kernels.len(), value, span });
             return Ok(value);
         }
         match self.names.unknown {
@@ -97,7 +106,7 @@ impl Parser<'_, '_> {
         match self.suggest(name) {
             Some((near, declared)) => {
                 d = d.with_place(declared, format!("`{near}` is declared here"));
-                d = d.with_note(format!("did you mean `{near}`?"));
+                d = d.with_spelling(&near);
             }
             None => d = d.with_note("declare it with `let` or `var` before this, or as a parameter of the kernel"),
         }

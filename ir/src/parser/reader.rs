@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub const MAX_DEPTH: u8 = 64;
 
 /// Words that begin clauses and attributes, and may be names elsewhere.
-pub(super) const CLAUSES: &[&str] = &[
+pub(crate) const CLAUSES: &[&str] = &[
     "sequence",
     "where",
     "grid",
@@ -107,6 +107,7 @@ impl<'s, 'd> Parser<'s, 'd> {
                 self.skip_to_kernel();
                 continue;
             }
+            let start = self.span();
             if self.kernel().is_err() {
                 self.skip_to_kernel();
             }
@@ -118,6 +119,7 @@ impl<'s, 'd> Parser<'s, 'd> {
                     seen.insert(kernel.name.clone(), span);
                 }
             }
+            self.marks.kernels.push(self.since(start));
             module.kernels.push(kernel);
         }
         self.check_sequences(&module);
@@ -272,10 +274,10 @@ impl<'s, 'd> Parser<'s, 'd> {
         let d = Diagnostic::error(codes::EXPECTED, span, format!("expected {what}, found {found}"))
             .with_label(format!("expected {what}"));
         match tok {
-            Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out"),
+            Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out").with_fix(span, ""),
             Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => {
                 match self.near_word(word, &[&reserved_words(), CLAUSES].concat()) {
-                    Some(near) => d.with_note(format!("did you mean `{near}`?")),
+                    Some(near) => d.with_spelling(near),
                     None => d,
                 }
             }

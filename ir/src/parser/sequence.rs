@@ -51,7 +51,7 @@ impl Parser<'_, '_> {
             }
             let mut d = Diagnostic::error(codes::UNKNOWN_NAME, *span, format!("there is no kernel `{}`", clip(name)));
             if let Some(near) = self.near_word(name, &names) {
-                d = d.with_note(format!("did you mean `{near}`?"));
+                d = d.with_spelling(near);
             }
             self.error(d.with_note("a sequence launches kernels of its file"));
         }

@@ -10,7 +10,7 @@ use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
 use crate::types::{Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
-const BEGINNINGS: &[&str] = &[
+pub(crate) const BEGINNINGS: &[&str] = &[
     "let", "var", "copy", "for", "while", "if", "role", "ordered", "barrier", "await", "signal", "acquire", "publish",
     "wait", "release",
 ];
@@ -266,8 +266,12 @@ impl Parser<'_, '_> {
                  `signal`, `acquire`, `publish`, `wait` or `release`, or are assignments: `x = expression`"
             };
             let message = format!("`=` after `{}`", clip(name));
-            let meant = self.near_word(name, BEGINNINGS).map(|word| format!("did you mean `{word}`?"));
-            return Err(self.expected_with_note(&message, meant.as_deref().unwrap_or(note)));
+            let meant = self.near_word(name, BEGINNINGS);
+            let d = self.expected_here(&message);
+            return Err(self.error(match meant {
+                Some(word) => d.with_note(format!("did you mean `{word}`?")).with_fix(span, word),
+                None => d.with_note(note),
+            }));
         }
         self.bump();
         let dst = self.resolve(name, span);
@@ -382,10 +386,9 @@ impl Parser<'_, '_> {
         } else if self.eat_word("reg") {
             let tile = self.reg_tile()?;
             if !(self.at_sign("=") && self.peek_at(1) == Tok::Word("copy")) {
-                return Err(self.expected_with_note(
-                    "`= copy`",
-                    "a register tile that changes is declared with `var`; `let x = reg .. = copy ..` reads one from memory",
-                ));
+                let note = "a register tile that changes is declared with `var`; `let x = reg .. = copy ..` reads one from memory";
+                let d = self.expected_here("`= copy`").with_note(note);
+                return Err(self.error(d.with_fix(start, "var")));
             }
             self.bump();
             return self.var_from_copy(stmts, start, name, span, ValueDef::Var(tile));
@@ -413,7 +416,8 @@ impl Parser<'_, '_> {
         if !self.eat_word("reg") {
             let note = "`var` declares register tiles: `var acc = reg f32[64, 64] = 0.0`, `var x = reg i32[] = 0`; \
                         use `let` for values that do not change and for buffers";
-            return Err(self.expected_with_note("`reg`", note));
+            let d = self.expected_here("`reg`").with_note(note);
+            return Err(self.error(d.with_fix(start, "let")));
         }
         let tile = self.reg_tile()?;
         if !self.eat_sign("=") {

@@ -22,7 +22,7 @@ enum Dim {
 }
 
 /// Words that may follow the shape of a tensor.
-const AFTER_SHAPE: &[&str] = &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align"];
+pub(crate) const AFTER_SHAPE: &[&str] = &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align"];
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -65,7 +65,7 @@ impl Parser<'_, '_> {
         let all: Vec<&'static str> = Elem::ALL.iter().map(|e| e.name()).collect();
         let mut d = Diagnostic::error(codes::UNKNOWN_TYPE, span, format!("no element type is called `{}`", clip(word)));
         if let Some(near) = self.near_word(word, &all) {
-            d = d.with_note(format!("did you mean `{near}`?"));
+            d = d.with_spelling(near);
         }
         self.error(d.with_note(format!("use one of `{}`{or}", all.join("`, `"))))
     }

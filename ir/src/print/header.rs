@@ -44,7 +44,7 @@ impl Printer<'_> {
             .collect()
     }
 
-    fn compile_time_param(&mut self, v: Value) {
+    pub(super) fn compile_time_param(&mut self, v: Value) {
         let k = self.k;
         self.value(v);
         let ValueDef::ConstParam(param) = &k.values[v].def else {
@@ -75,7 +75,7 @@ impl Printer<'_> {
         }
     }
 
-    fn param(&mut self, v: Value) {
+    pub(super) fn param(&mut self, v: Value) {
         let k = self.k;
         self.value(v);
         self.put(": ");

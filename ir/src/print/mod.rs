@@ -88,6 +88,24 @@ fn ends_with_its_loop(k: &Kernel, loops: &OnceCell<LoopEnds>, view: &View, d: us
     loop_variable(k, start).is_some() && implied(k, loops.get_or_init(|| LoopEnds::of(k)), view, d).is_some()
 }
 
+/// Prints what a name is declared as: `A: gmem f16[M, K] row`, `BM = 128`, `let a = smem f16[64, 32]`; `None`: it has no declaration of
+/// its own (an index, a size) or is a `let` of an expression.
+pub fn print_declaration(kernel: &Kernel, value: Value) -> Option<String> {
+    let mut p = Printer::new(kernel);
+    match &kernel.values[value].def {
+        ValueDef::ConstParam(_) => p.compile_time_param(value),
+        ValueDef::Tensor(_) | ValueDef::Scalar { .. } | ValueDef::Table(_) => p.param(value),
+        ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => {
+            p.put(if matches!(kernel.values[value].def, ValueDef::Var(_)) { "var " } else { "let " });
+            p.value(value);
+            p.put(" = ");
+            p.place(value);
+        }
+        _ => return None,
+    }
+    Some(p.out)
+}
+
 /// Prints a statement with the blocks it owns; the text ends with a line end.
 pub fn print_stmt(kernel: &Kernel, stmt: Stmt) -> String {
     let mut p = Printer::new(kernel);

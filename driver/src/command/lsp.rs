@@ -1,0 +1,52 @@
+//! `tilec lsp`: the language server. Messages are read and answered here; what is said comes from [`tilec::editor`].
+//!
+//! One thread reads messages and answers them in order; whatever it asks for takes milliseconds. Another one compiles the newest text of
+//! each file, and publishes what was found if the text is still the newest ([`worker`]).
+
+mod convert;
+mod open;
+mod requests;
+mod server;
+mod worker;
+
+use crate::command::args::Lsp;
+use crate::command::failure::Failure;
+use lsp_server::Connection;
+use server::{Server, Settings};
+use tilec::CompileOptions;
+use tilec::output::write_stderr;
+
+/// Serves until the client says `exit`.
+pub(crate) fn lsp_command(args: &Lsp) -> Result<(), Failure> {
+    let (connection, threads) = Connection::stdio();
+    let options = CompileOptions { target: args.target, verify_each: false, ..CompileOptions::default() };
+    let served = serve(&connection, options);
+    // Its sender is the last one, so what was sent is written before the end.
+    drop(connection);
+    let served = served.and_then(|ended| threads.join().map(|()| ended).map_err(|e| e.to_string()));
+    match served {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::Said),
+        Err(message) => {
+            write_stderr(&format!("error: the connection to the editor: {message}\n"));
+            Err(Failure::Said)
+        }
+    }
+}
+
+/// Whether the client shut the server down before it left.
+fn serve(connection: &Connection, options: CompileOptions) -> Result<bool, String> {
+    let (id, params) = connection.initialize_start().map_err(|e| e.to_string())?;
+    let mut settings = Settings { options, refreshes_hints: false };
+    settings.initialize(&params);
+    let answer = serde_json::json!({
+        "capabilities": server::capabilities(),
+        "serverInfo": { "name": "tilec", "version": env!("CARGO_PKG_VERSION") },
+    });
+    connection.initialize_finish(id, answer).map_err(|e| e.to_string())?;
+    let sender = connection.sender.clone();
+    let mut server = Server::new(settings, Box::new(move |message| sender.send(message).is_ok()));
+    let ended = server.serve(&connection.receiver);
+    server.stop();
+    Ok(ended)
+}

@@ -1,0 +1,21 @@
+//! A file that is open.
+
+use lsp_types::Uri;
+use tilec::editor::analysis::Analysis;
+
+/// A file that is open.
+pub(crate) struct Open {
+    pub(crate) uri: Uri,
+    pub(crate) analysis: Analysis,
+    /// The version that the editor counts.
+    pub(crate) editor_version: Option<i32>,
+}
+
+/// What is said of a panic.
+pub(crate) const BUG: &str = concat!(
+    "this is a bug in tilec ",
+    env!("CARGO_PKG_VERSION"),
+    "; please report it with the source, at ",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/issues"
+);

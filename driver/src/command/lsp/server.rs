@@ -1,0 +1,213 @@
+//! The files that are open, and what the client asks in general.
+
+use super::convert::{TOKEN_MODIFIERS, token_name};
+use super::open::{BUG, Open};
+use super::requests;
+use super::worker::{Job, Send, Worker};
+use lsp_server::{ErrorCode, Message, Notification, Request, Response};
+use lsp_types::notification::{
+    DidChangeConfiguration, DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, Notification as _,
+};
+use lsp_types::{
+    DidChangeConfigurationParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    Uri,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tilec::editor::analysis::Analysis;
+use tilec::editor::tokens::TokenKind;
+use tilec::{CompileOptions, Target};
+
+/// What the client set.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// How texts are compiled.
+    pub(crate) options: CompileOptions,
+    /// The client asks for hints again when it is told to.
+    pub(crate) refreshes_hints: bool,
+}
+
+impl Settings {
+    /// Takes what `initialize` says. What is not understood is as if it were not there.
+    pub(crate) fn initialize(&mut self, params: &Value) {
+        let refreshes = params.pointer("/capabilities/workspace/inlayHint/refreshSupport");
+        self.refreshes_hints = refreshes.and_then(Value::as_bool).unwrap_or(false);
+        self.set(&params["initializationOptions"]);
+    }
+
+    /// Takes `{"target": "sm_90a", "defines": {"BM": 128}, "sizes": {"M": 4096}}`; false: the target is none.
+    fn set(&mut self, settings: &Value) -> bool {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if let Some(defines) = settings["defines"].as_object() {
+            self.options.defines = defines.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        }
+        if let Some(sizes) = settings["sizes"].as_object() {
+            let sizes: Vec<_> = sizes.iter().filter_map(|(name, n)| Some((name.clone(), n.as_i64()?))).collect();
+            self.options.sizes = if sizes.is_empty() { Vec::new() } else { vec![sizes] };
+        }
+        let Some(name) = settings["target"].as_str() else { return true };
+        match Target::from_name(name) {
+            Some(target) => self.options.target = target,
+            None => return false,
+        }
+        true
+    }
+}
+
+/// A server between `initialize` and `exit`.
+pub(crate) struct Server {
+    settings: Settings,
+    worker: Worker,
+    files: BTreeMap<String, Open>,
+    /// Texts so far.
+    versions: u64,
+    shut_down: bool,
+}
+
+impl Server {
+    pub(crate) fn new(settings: Settings, send: Send) -> Server {
+        let worker = Worker::new(send, settings.refreshes_hints);
+        Server { settings, worker, files: BTreeMap::new(), versions: 0, shut_down: false }
+    }
+
+    /// Answers messages until the client leaves; whether it has said so before.
+    pub(crate) fn serve(&mut self, messages: impl IntoIterator<Item = Message>) -> bool {
+        for message in messages {
+            match message {
+                Message::Notification(n) if n.method == "exit" => return self.shut_down,
+                Message::Notification(n) => self.notified(n),
+                Message::Request(request) => {
+                    let response = self.answer(request);
+                    self.worker.send(response.into());
+                }
+                Message::Response(_) => {}
+            }
+        }
+        false
+    }
+
+    /// Sends nothing more.
+    pub(crate) fn stop(&self) {
+        self.worker.stop();
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        let Request { id, method, params } = request;
+        if self.shut_down {
+            return Response::new_err(id, ErrorCode::InvalidRequest as i32, "the server is shut down".to_owned());
+        }
+        if method == "shutdown" {
+            self.shut_down = true;
+            return Response::new_ok(id, Value::Null);
+        }
+        let files = &self.files;
+        let worker = &self.worker;
+        let find = |uri: &Uri| {
+            let file = files.get(uri.as_str())?;
+            Some((file, worker.decisions(uri)))
+        };
+        match catch_unwind(AssertUnwindSafe(|| requests::answer(&find, &method, params))) {
+            Ok(Ok(value)) => Response::new_ok(id, value),
+            Ok(Err(refused)) => Response::new_err(id, refused.code as i32, refused.message),
+            Err(_) => Response::new_err(id, ErrorCode::InternalError as i32, BUG.to_owned()),
+        }
+    }
+
+    fn notified(&mut self, n: Notification) {
+        match n.method.as_str() {
+            DidOpenTextDocument::METHOD => {
+                if let Some(p) = self.read::<DidOpenTextDocumentParams>(n) {
+                    let document = p.text_document;
+                    self.changed(document.uri, Some(document.version), &document.text);
+                }
+            }
+            DidChangeTextDocument::METHOD => {
+                if let Some(p) = self.read::<DidChangeTextDocumentParams>(n) {
+                    // Whole texts were asked for: the last one is the text.
+                    if let Some(change) = p.content_changes.into_iter().next_back() {
+                        self.changed(p.text_document.uri, Some(p.text_document.version), &change.text);
+                    }
+                }
+            }
+            DidCloseTextDocument::METHOD => {
+                if let Some(p) = self.read::<DidCloseTextDocumentParams>(n) {
+                    self.files.remove(p.text_document.uri.as_str());
+                    self.worker.closed(&p.text_document.uri);
+                }
+            }
+            DidChangeConfiguration::METHOD => {
+                if let Some(p) = self.read::<DidChangeConfigurationParams>(n) {
+                    self.configured(&p.settings);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The parameters of a notification. Of one that is not as it should be the client is told.
+    fn read<P: DeserializeOwned>(&self, n: Notification) -> Option<P> {
+        match serde_json::from_value(n.params) {
+            Ok(params) => Some(params),
+            Err(e) => {
+                self.say(&format!("`{}`: {e}", n.method));
+                None
+            }
+        }
+    }
+
+    fn say(&self, message: &str) {
+        let params = json!({ "type": 1, "message": format!("tilec: {message}") });
+        self.worker.send(Notification::new("window/showMessage".to_owned(), params).into());
+    }
+
+    fn configured(&mut self, settings: &Value) {
+        let settings = settings.get("tilec").unwrap_or(settings);
+        if !self.settings.set(settings) {
+            let names: Vec<&str> = Target::ALL.iter().map(|t| t.name()).collect();
+            self.say(&format!("the targets are {}", names.join(", ")));
+        }
+        let open: Vec<_> =
+            self.files.values().map(|f| (f.uri.clone(), f.editor_version, f.analysis.text.clone())).collect();
+        for (uri, version, text) in open {
+            self.changed(uri, version, &text);
+        }
+    }
+
+    fn changed(&mut self, uri: Uri, editor_version: Option<i32>, text: &str) {
+        self.versions += 1;
+        let Ok(analysis) = catch_unwind(|| Analysis::new(text)) else {
+            self.say(BUG);
+            return;
+        };
+        let mut options = self.settings.options.clone();
+        options.source_name = uri.path().as_str().rsplit('/').next().unwrap_or("input.tile").to_owned();
+        let job = Job { uri: uri.clone(), version: self.versions, text: text.to_owned(), options };
+        self.worker.changed(job, editor_version, &analysis.diagnostics, analysis.whole);
+        self.files.insert(uri.as_str().to_owned(), Open { uri, analysis, editor_version });
+    }
+}
+
+/// What the server can do.
+pub(crate) fn capabilities() -> Value {
+    let kinds: Vec<&str> = TokenKind::ALL.iter().map(|kind| token_name(*kind)).collect();
+    json!({
+        "positionEncoding": "utf-16",
+        "textDocumentSync": { "openClose": true, "change": 1 },
+        "documentFormattingProvider": true,
+        "documentSymbolProvider": true,
+        "hoverProvider": true,
+        "definitionProvider": true,
+        "referencesProvider": true,
+        "documentHighlightProvider": true,
+        "renameProvider": { "prepareProvider": true },
+        "completionProvider": { "triggerCharacters": [":", "<", "|"] },
+        "inlayHintProvider": true,
+        "codeActionProvider": { "codeActionKinds": ["quickfix"] },
+        "semanticTokensProvider": {
+            "legend": { "tokenTypes": kinds, "tokenModifiers": TOKEN_MODIFIERS },
+            "full": true,
+        },
+    })
+}

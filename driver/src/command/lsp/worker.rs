@@ -1,0 +1,175 @@
+//! Compiling behind the back of the editor, and what is shared with it.
+
+use super::convert::{Text, diagnostic};
+use super::open::BUG;
+use lsp_server::{Message, Notification, Request, RequestId};
+use lsp_types::{PublishDiagnosticsParams, Uri};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tilec::CompileOptions;
+use tilec::editor::decisions::{Decisions, decide};
+use tilec::editor::lines::Lines;
+use tilec_ir::diag;
+
+/// Sends a message; false: there is nobody any more.
+pub(crate) type Send = Box<dyn Fn(Message) -> bool + std::marker::Send>;
+
+/// A text to be compiled.
+pub(crate) struct Job {
+    pub(crate) uri: Uri,
+    /// The text's number; texts of later numbers have taken its place.
+    pub(crate) version: u64,
+    pub(crate) text: String,
+    pub(crate) options: CompileOptions,
+}
+
+/// What both threads know of the files.
+pub(crate) struct Shared {
+    /// `None`: the server stops.
+    send: Option<Send>,
+    files: BTreeMap<String, File>,
+    /// Requests sent so far.
+    requests: i32,
+    refreshes_hints: bool,
+}
+
+/// A file that is open.
+struct File {
+    version: u64,
+    /// The version that the editor counts.
+    editor_version: Option<i32>,
+    decisions: Option<Arc<Decisions>>,
+}
+
+/// The thread that compiles, seen from the other one.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Mutex<Shared>>,
+    jobs: Sender<Job>,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    // Nothing is left half done by a thread that panics.
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Worker {
+    pub(crate) fn new(send: Send, refreshes_hints: bool) -> Worker {
+        let shared = Shared { send: Some(send), files: BTreeMap::new(), requests: 0, refreshes_hints };
+        let shared = Arc::new(Mutex::new(shared));
+        let (jobs, receiver) = channel();
+        let theirs = Arc::clone(&shared);
+        std::thread::spawn(move || compile_all(&receiver, &theirs));
+        Worker { shared, jobs }
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&self, message: Message) {
+        lock(&self.shared).send(message);
+    }
+
+    /// Sends what was found at once in a text, and has it compiled if it has no errors.
+    pub(crate) fn changed(&self, job: Job, editor_version: Option<i32>, found: &[diag::Diagnostic], whole: bool) {
+        let lines = Lines::new(&job.text);
+        let mut shared = lock(&self.shared);
+        let file = File { version: job.version, editor_version, decisions: None };
+        shared.files.insert(job.uri.as_str().to_owned(), file);
+        shared.publish(&job.uri, Text { text: &job.text, lines: &lines }, found);
+        drop(shared);
+        if whole {
+            // The thread is there as long as this one is.
+            let _ = self.jobs.send(job);
+        }
+    }
+
+    /// Forgets a file.
+    pub(crate) fn closed(&self, uri: &Uri) {
+        let mut shared = lock(&self.shared);
+        shared.files.remove(uri.as_str());
+        let nothing = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
+        shared.notify("textDocument/publishDiagnostics", nothing);
+    }
+
+    /// What was decided of the newest text of a file, if that is known by now.
+    pub(crate) fn decisions(&self, uri: &Uri) -> Option<Arc<Decisions>> {
+        lock(&self.shared).files.get(uri.as_str())?.decisions.clone()
+    }
+
+    /// Lets nothing more be sent.
+    pub(crate) fn stop(&self) {
+        lock(&self.shared).send = None;
+    }
+}
+
+impl Shared {
+    fn send(&self, message: Message) {
+        if let Some(send) = &self.send {
+            // Nobody is there any more: the other thread notices that, too.
+            let _ = send(message);
+        }
+    }
+
+    fn notify(&self, method: &str, params: impl serde::Serialize) {
+        self.send(Notification::new(method.to_owned(), params).into());
+    }
+
+    fn publish(&self, uri: &Uri, text: Text<'_>, found: &[diag::Diagnostic]) {
+        let list = found.iter().filter_map(|d| diagnostic(text, uri, d)).collect();
+        let version = self.files.get(uri.as_str()).and_then(|file| file.editor_version);
+        self.notify("textDocument/publishDiagnostics", PublishDiagnosticsParams::new(uri.clone(), list, version));
+    }
+
+    fn refresh_hints(&mut self) {
+        if self.refreshes_hints {
+            self.requests += 1;
+            let id = RequestId::from(self.requests);
+            self.send(
+                Request { id, method: "workspace/inlayHint/refresh".to_owned(), params: serde_json::Value::Null }
+                    .into(),
+            );
+        }
+    }
+}
+
+/// Compiles what comes, of several texts of a file the last.
+fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
+    let mut waiting: BTreeMap<String, Job> = BTreeMap::new();
+    loop {
+        if waiting.is_empty() {
+            let Ok(job) = jobs.recv() else { return };
+            waiting.insert(job.uri.as_str().to_owned(), job);
+        }
+        while let Ok(job) = jobs.try_recv() {
+            waiting.insert(job.uri.as_str().to_owned(), job);
+        }
+        if let Some((_, job)) = waiting.pop_first() {
+            compile_one(&job, shared);
+        }
+    }
+}
+
+fn compile_one(job: &Job, shared: &Mutex<Shared>) {
+    let is_newest = |shared: &Shared| shared.files.get(job.uri.as_str()).is_some_and(|f| f.version == job.version);
+    if !is_newest(&lock(shared)) {
+        return;
+    }
+    let decided = catch_unwind(AssertUnwindSafe(|| decide(&job.text, &job.options)));
+    let mut shared = lock(shared);
+    if !is_newest(&shared) {
+        return;
+    }
+    let lines = Lines::new(&job.text);
+    let text = Text { text: &job.text, lines: &lines };
+    let Ok(decisions) = decided else {
+        let bug = serde_json::json!({ "type": 1, "message": BUG });
+        shared.notify("window/showMessage", bug);
+        return;
+    };
+    shared.publish(&job.uri, text, &decisions.diagnostics);
+    if let Some(file) = shared.files.get_mut(job.uri.as_str()) {
+        file.decisions = Some(Arc::new(decisions));
+    }
+    shared.notify("tilec/compiled", serde_json::json!({ "uri": job.uri }));
+    shared.refresh_hints();
+}

@@ -1,0 +1,11 @@
+//! What an editor asks of a source text: names, places, types, what the passes decided. It knows no protocol; `command/lsp` speaks one.
+
+pub mod analysis;
+pub mod complete;
+pub mod decisions;
+pub mod hints;
+pub mod hover;
+pub mod lines;
+pub mod rename;
+pub mod symbols;
+pub mod tokens;

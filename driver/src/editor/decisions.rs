@@ -1,0 +1,70 @@
+//! What the passes decided of a program, which takes longer than an editor waits.
+
+use crate::compile::{CompileOptions, OptimizedKernel, compile};
+use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ConstValue, Kernel};
+use tilec_ir::target::Target;
+
+/// A program as it was compiled.
+#[derive(Clone, Debug)]
+pub struct Decisions {
+    /// The target that it was compiled for.
+    pub target: Target,
+    /// Everything that was said.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The kernels after the passes; none of a program that was refused.
+    pub kernels: Vec<OptimizedKernel>,
+}
+
+/// The target that a text says its decisions were made for.
+pub fn written_target(source: &str) -> Option<Target> {
+    let module = tilec_ir::parser::parse(source, &mut Sink::new()).ok()?;
+    module.kernels.iter().find_map(|k| k.schedule.target)
+}
+
+/// Compiles a program, for the target that it names or else that of `options`.
+pub fn decide(source: &str, options: &CompileOptions) -> Decisions {
+    let mut options = options.clone();
+    options.target = written_target(source).unwrap_or(options.target);
+    let (diagnostics, kernels) = match compile(source, &options) {
+        Ok(compiled) => (compiled.diagnostics, compiled.kernels.into_iter().map(|k| k.tile).collect()),
+        Err(refused) => (refused.list, Vec::new()),
+    };
+    Decisions { target: options.target, diagnostics, kernels }
+}
+
+impl Decisions {
+    /// What became of a kernel.
+    pub fn kernel(&self, name: &str) -> Option<&OptimizedKernel> {
+        self.kernels.iter().find(|k| k.kernel.name == name)
+    }
+
+    /// The value of a compile-time parameter of a kernel.
+    pub fn parameter(&self, kernel: &str, name: &str) -> Option<ConstValue> {
+        self.kernel(kernel)?.parameters.iter().find(|(p, _)| p == name).map(|(_, value)| *value)
+    }
+
+    /// A value of a kernel after the passes, by its name and its place in the source.
+    pub fn value(&self, kernel: &str, name: &str, span: Span) -> Option<(&Kernel, Value)> {
+        let kernel = &self.kernel(kernel)?.kernel;
+        let found = kernel.values.iter().find(|(_, data)| data.name == name && data.span == span);
+        found.map(|(value, _)| (kernel, value))
+    }
+
+    /// What the passes remarked about a place: of a byte, the spans that hold it.
+    pub fn remarks(&self, byte: usize) -> impl Iterator<Item = &Diagnostic> {
+        let holds = move |span: Span| !span.is_none() && (span.start as usize..span.end as usize).contains(&byte);
+        self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span))
+    }
+}
+
+/// A value of a compile-time parameter as it is written.
+pub fn const_text(value: ConstValue) -> Option<String> {
+    match value {
+        ConstValue::Int(n) => Some(n.to_string()),
+        ConstValue::Elem(e) => Some(e.name().to_owned()),
+        ConstValue::Order(o) => Some(o.name().to_owned()),
+        ConstValue::Same(_) | ConstValue::Auto { .. } => None,
+    }
+}

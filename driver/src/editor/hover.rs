@@ -1,0 +1,98 @@
+//! What is shown of a word under the pointer, as Markdown.
+
+use super::analysis::{Analysis, Symbol};
+use super::decisions::{Decisions, const_text};
+use crate::compile::explain;
+use std::fmt::Write as _;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::outline::WordKind;
+use tilec_ir::print::{print_declaration, print_expr};
+use tilec_ir::typing::Types;
+
+/// What there is to say about the word at a byte, and where the word is. `decisions`: of this text.
+pub fn hover(a: &Analysis, decisions: Option<&Decisions>, byte: usize) -> Option<(String, Span)> {
+    let word = a.word_at(byte)?;
+    let mut out = match a.symbol_of(word.span) {
+        Some(Symbol::Value(kernel, value)) => of_value(a, decisions, kernel, value),
+        Some(Symbol::Kernel(k)) => of_kernel(a, decisions, k),
+        Some(Symbol::Sequence(s)) => code(&tilec_ir::print::print_sequence(&a.outline.module.sequences[s])),
+        None if matches!(word.kind, WordKind::Comment | WordKind::Number) => return None,
+        None => explain::explain(a.slice(word.span)).map_or_else(|_| String::new(), |text| format!("{text}\n")),
+    };
+    let Some(decisions) = decisions else { return (!out.is_empty()).then_some((out, word.span)) };
+    let mut remarks = decisions.remarks(word.span.start as usize).peekable();
+    if remarks.peek().is_some() {
+        let _ = writeln!(out, "\nDecided for {}:\n", decisions.target.name());
+    }
+    for remark in remarks {
+        let why = remark.why.iter().map(|why| format!(" ({why})")).collect::<String>();
+        let _ = writeln!(out, "* `{}`: {}{why}", remark.code, remark.message);
+    }
+    (!out.is_empty()).then_some((out, word.span))
+}
+
+fn code(text: &str) -> String {
+    format!("```tile\n{}\n```\n", text.trim_end())
+}
+
+/// What a name is, in few words.
+pub fn kind(def: &ValueDef) -> &'static str {
+    match def {
+        ValueDef::ConstParam(_) => "compile-time parameter",
+        ValueDef::Size => "run-time size",
+        ValueDef::Stride => "run-time stride",
+        ValueDef::Tensor(_) => "tensor in global memory",
+        ValueDef::Scalar { .. } => "scalar parameter",
+        ValueDef::Table(_) => "table in constant memory",
+        ValueDef::Grid => "grid index",
+        ValueDef::Loop => "loop variable",
+        ValueDef::Let | ValueDef::Local(_) => "value that does not change",
+        ValueDef::Var(_) => "register tile",
+        ValueDef::Smem(_) => "buffer in shared memory",
+        ValueDef::Element { .. } => "component of tuples",
+        ValueDef::Channel { .. } => "channel: a ring of slots in shared memory",
+    }
+}
+
+/// The type of a `let` of an expression, as the language writes it; `None`: it has none, or another declaration has it.
+pub fn let_type(k: &Kernel, types: &Types<'_>, value: Value) -> Option<String> {
+    matches!(k.values[value].def, ValueDef::Let).then(|| types.let_type(value).map(|ty| ty.describe(k))).flatten()
+}
+
+fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: Value) -> String {
+    let (k, data) = (a.kernel(kernel), a.value(kernel, value));
+    let axis = || k.grid.iter().find(|axis| axis.index == value).map(|axis| print_expr(k, axis.extent));
+    let ty = if a.whole { let_type(k, &Types::new(k), value) } else { None };
+    let text = match (&data.def, ty) {
+        (ValueDef::Grid, _) => axis().map_or_else(|| data.name.clone(), |e| format!("grid ({}: {e})", data.name)),
+        (_, Some(ty)) => format!("let {}: {ty}", data.name),
+        _ => print_declaration(k, value).unwrap_or_else(|| data.name.clone()),
+    };
+    let mut out = format!("{}\n{}\n", code(&text), kind(&data.def));
+    let Some(decisions) = decisions else { return out };
+    if let ValueDef::ConstParam(_) = data.def
+        && let Some(text) = decisions.parameter(&k.name, &data.name).and_then(const_text)
+    {
+        let _ = writeln!(out, "\n`{text}` on {}", decisions.target.name());
+    }
+    if let Some((after, value)) = decisions.value(&k.name, &data.name, data.span)
+        && let Some(decided) = print_declaration(after, value).filter(|decided| *decided != text)
+    {
+        let threads = after.schedule.threads.and_then(|e| after.as_int(e)).map(|n| format!(", {n} threads"));
+        let _ = writeln!(out, "\nOn {}{}:\n", decisions.target.name(), threads.unwrap_or_default());
+        out += &code(&decided);
+    }
+    out
+}
+
+fn of_kernel(a: &Analysis, decisions: Option<&Decisions>, number: usize) -> String {
+    let k = a.kernel(number);
+    let mut out = code(&format!("kernel {}", k.name));
+    let Some(decided) = decisions.and_then(|d| d.kernel(&k.name)) else { return out };
+    if let Some(n) = decided.kernel.schedule.threads.and_then(|e| decided.kernel.as_int(e)) {
+        let _ = writeln!(out, "\n{n} threads a block");
+    }
+    out
+}

@@ -1,0 +1,87 @@
+//! Another name for something, everywhere at once.
+
+use super::analysis::{Analysis, Symbol};
+use std::collections::BTreeMap;
+use tilec_ir::diag::Span;
+use tilec_ir::outline::may_be_name;
+
+/// The places that change when the symbol at a byte is called `name`, in order.
+///
+/// # Errors
+/// Why it cannot be called so, for people.
+pub fn rename(a: &Analysis, byte: usize, name: &str) -> Result<Vec<Span>, String> {
+    let (symbol, places) = places(a, byte)?;
+    if !may_be_name(name) {
+        return Err(format!(
+            "`{name}` cannot be a name: names are letters, digits and `_`, and no words of the language"
+        ));
+    }
+    if let Some(clash) = clash(a, symbol, name) {
+        return Err(format!("`{name}` is declared where this is visible, in line {}", line(a, clash)));
+    }
+    let text = renamed(&a.text, &places, name);
+    let after = Analysis::new(&text);
+    // The words are the same, so that those at one position mean the same in both texts, or the name does not fit.
+    if !after.whole || meaning(a) != meaning(&after) {
+        return Err(format!("with `{name}` the file would mean something else"));
+    }
+    Ok(places)
+}
+
+/// The symbol at a byte, and all places of its name.
+///
+/// # Errors
+/// Why it cannot be renamed, for people.
+pub fn places(a: &Analysis, byte: usize) -> Result<(Symbol, Vec<Span>), String> {
+    let (symbol, _) = a.symbol_at(byte).ok_or("there is no name here")?;
+    if !a.whole {
+        return Err("the file has errors; names are changed in whole programs".to_owned());
+    }
+    if matches!(symbol, Symbol::Value(..)) && a.declaration(symbol).is_none() {
+        return Err("this name is made of that of its tensor: rename the tensor".to_owned());
+    }
+    let mut places = a.uses(symbol);
+    places.push(a.definition(symbol));
+    places.sort();
+    places.dedup();
+    Ok((symbol, places))
+}
+
+/// Where something that is visible beside the symbol is called `name`.
+fn clash(a: &Analysis, symbol: Symbol, name: &str) -> Option<Span> {
+    let o = &a.outline;
+    let Some(own) = a.declaration(symbol) else {
+        let kernels = o.module.kernels.iter().map(|k| (&k.name, k.name_span));
+        let sequences = o.module.sequences.iter().map(|s| (&s.name, s.name_span));
+        let here = a.definition(symbol);
+        return kernels.chain(sequences).find(|(other, at)| *other == name && *at != here).map(|(_, at)| at);
+    };
+    let beside = |d: Span| d.start < own.visible.end && own.visible.start < d.end;
+    let others = o.declarations.iter().filter(|d| d.kernel == own.kernel && d.value != own.value);
+    others.into_iter().find(|d| d.name == name && beside(d.visible)).map(|d| d.span)
+}
+
+fn line(a: &Analysis, span: Span) -> u32 {
+    a.lines.place(&a.text, span.start as usize).line + 1
+}
+
+/// A text with other words at some places, which are in order.
+pub fn renamed(text: &str, places: &[Span], name: &str) -> String {
+    let (mut out, mut at) = (String::new(), 0);
+    for place in places {
+        out += &text[at..place.start as usize];
+        out += name;
+        at = place.end as usize;
+    }
+    out + &text[at..]
+}
+
+/// Of every word that is a name: which word declares it.
+fn meaning(a: &Analysis) -> Vec<(usize, usize)> {
+    let numbers: BTreeMap<Span, usize> = a.words.iter().enumerate().map(|(i, w)| (w.span, i)).collect();
+    let of = |(span, i): (&Span, &usize)| {
+        let symbol = a.symbol_of(*span)?;
+        Some((*i, numbers.get(&a.definition(symbol)).copied().unwrap_or(usize::MAX)))
+    };
+    numbers.iter().filter_map(of).collect()
+}

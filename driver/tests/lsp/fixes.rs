@@ -1,0 +1,66 @@
+//! Mistakes that can be mended by a click.
+
+use super::client::Client;
+use super::text::{edited, place};
+use super::{PROGRAM, URI};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use tilec_ir::diag::Sink;
+
+/// Every fix makes the program again that the mistake was made in.
+#[test]
+fn mistakes_are_mended() {
+    let mut client = Client::new(Value::Null);
+    let program = PROGRAM.replace("(i: M) {", "(i: M) schedule { threads 128 } {");
+    for (right, wrong, title) in [
+        ("acc + x", "acc + x;", "remove `;`"),
+        ("copy sum(acc", "cpoy sum(acc", "replace `cpoy` with `copy`"),
+        ("sum(acc", "summ(acc", "replace `summ` with `sum`"),
+        ("threads 128", "thread 128", "replace `thread` with `threads`"),
+        ("A: gmem f32[", "A: f32[", "insert `gmem`"),
+        ("A: gmem f32[", "A: gmem F32[", "replace `F32` with `f32`"),
+        ("{ total, total }", "{ total, totla }", "replace `totla` with `total`"),
+        ("var acc = reg f32", "let acc = reg f32", "replace `let` with `var`"),
+        ("let x = A", "var x = A", "replace `var` with `let`"),
+        ("kernel total", "kernle total", "replace `kernle` with `kernel`"),
+        ("sum(acc", "sum(Acc", "replace `Acc` with `acc`"),
+        ("step BN", "setp BN", "replace `setp` with `step`"),
+        (") grid (i", ") gird (i", "replace `gird` with `grid`"),
+    ] {
+        let (right, wrong) = (program.clone(), program.replacen(right, wrong, 1));
+        assert_ne!(right, wrong);
+        client.open(URI, &wrong);
+        let everything = json!({ "start": place(&wrong, 0), "end": place(&wrong, wrong.len()) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
+        let actions = client.request("textDocument/codeAction", ask);
+        let actions = actions.as_array().expect("a list");
+        let action = actions.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title}: {actions:#?}"));
+        assert_eq!(action["kind"], "quickfix");
+        let edits = action["edit"]["changes"][URI].as_array().expect("edits");
+        assert_eq!(edited(&wrong, edits), right, "{title}");
+        let first = json!({ "start": place(&wrong, 0), "end": place(&wrong, 0) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": first, "context": { "diagnostics": [] } });
+        assert_eq!(client.request("textDocument/codeAction", ask), json!([]), "{title}: far away");
+    }
+}
+
+/// A message that asks `did you mean` has the change with it: over every text of the tests of diagnostics.
+#[test]
+fn suggestions_are_fixes() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files/diag");
+    let mut suggestions = 0;
+    for entry in std::fs::read_dir(dir).expect("texts") {
+        let path = entry.expect("entry").path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let mut sink = Sink::new();
+        // The mistakes are what is looked at.
+        let _ = tilec_ir::parser::parse(&text, &mut sink);
+        for d in sink.diagnostics() {
+            let Some(meant) = d.notes.iter().find_map(|n| n.strip_prefix("did you mean `")) else { continue };
+            suggestions += 1;
+            let fix = d.fix.as_ref().unwrap_or_else(|| panic!("{}: {d:?}", path.display()));
+            assert_eq!(format!("{}`?", fix.text), meant, "{}", path.display());
+        }
+    }
+    assert!(suggestions >= 5, "{suggestions}");
+}

@@ -1,0 +1,305 @@
+//! `tilec lsp` as an editor speaks with it.
+
+mod client;
+mod fixes;
+mod text;
+
+use client::Client;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use text::{at, byte, edited, place, slice};
+
+const URI: &str = "file:///work/k.tile";
+
+/// A program with characters of two, three and four bytes, and of two units, in front of what counts.
+const PROGRAM: &str = "\
+// \u{1f600} sums \u{e9}
+kernel total<BN = 64>(A: gmem f32[M, N], /* \u{1f600}\u{65e5} */ B: gmem f32[M]) grid (i: M) {
+    var acc = reg f32[BN] = 0.0
+    for j in 0..N step BN {
+        let x = A[i, j..]
+        /* \u{1f600}\u{1f600} */ acc = acc + x
+    }
+    copy sum(acc, 0) -> B[i..]
+}
+
+sequence both { total, total }
+";
+
+fn examples() -> Vec<(String, String)> {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut all: Vec<_> = std::fs::read_dir(dir)
+        .expect("examples")
+        .map(|e| e.expect("entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "tile"))
+        .map(|p| {
+            (p.file_name().expect("a name").to_string_lossy().into_owned(), std::fs::read_to_string(&p).expect("text"))
+        })
+        .collect();
+    all.sort();
+    assert!(all.len() > 20);
+    all
+}
+
+fn document(uri: &str) -> Value {
+    json!({ "textDocument": { "uri": uri } })
+}
+
+#[test]
+fn it_begins_and_ends_as_the_protocol_says() {
+    assert_eq!(Client::new(Value::Null).leave(), Some(0));
+    assert_eq!(Client::new(Value::Null).status(), Some(1), "nobody said shutdown");
+    let mut early = Client::bare();
+    assert!(early.refusal("textDocument/hover", json!({})).contains("initialize"));
+
+    let mut client = Client::new(Value::Null);
+    assert!(client.refusal("textDocument/unheardOf", document("file:///x")).contains("not open"));
+    client.open(URI, PROGRAM);
+    assert!(client.refusal("textDocument/unheardOf", document(URI)).contains("unheardOf"));
+    assert!(!client.refusal("textDocument/hover", json!({ "textDocument": { "uri": URI }, "position": 3 })).is_empty());
+    client.notify("textDocument/didChange", json!({ "nonsense": true }));
+    assert!(client.notification("window/showMessage")["message"].as_str().expect("text").contains("didChange"));
+    client.request("shutdown", Value::Null);
+    assert!(client.refusal("textDocument/hover", document(URI)).contains("shut down"));
+    client.notify("exit", Value::Null);
+    assert_eq!(client.status(), Some(0));
+}
+
+#[test]
+fn mistakes_are_said_where_they_are() {
+    let mut client = Client::new(Value::Null);
+    let text = PROGRAM.replace("acc + x", "acc + y").replace("let x", "let acc");
+    let found = client.open(URI, &text);
+    let duplicate = found.iter().find(|d| d["code"] == "E0202").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(slice(&text, &duplicate["range"]), "acc");
+    assert_eq!(duplicate["severity"], 1);
+    assert_eq!(duplicate["source"], "tilec");
+    assert_eq!(duplicate["codeDescription"]["href"], "tilec-explain:E0202");
+    let related = &duplicate["relatedInformation"][0];
+    assert_eq!((related["location"]["uri"].as_str(), slice(&text, &related["location"]["range"])), (Some(URI), "acc"));
+    assert_eq!(related["location"]["range"]["start"]["line"], 2);
+    let unknown = found.iter().find(|d| d["code"] == "E0201").unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(slice(&text, &unknown["range"]), "y", "behind characters of two units");
+    assert!(unknown["message"].as_str().expect("text").contains("note: "));
+    let explained = client.request("tilec/explain", json!({ "word": "E0201" }));
+    assert!(explained.as_str().expect("text").starts_with("E0201: "));
+    assert!(client.refusal("tilec/explain", json!({ "word": "E9999" })).contains("E9999"));
+
+    // A later text takes its place, and what was wrong is taken back.
+    let change = json!({ "textDocument": { "uri": URI, "version": 2 }, "contentChanges": [{ "text": PROGRAM }] });
+    client.notify("textDocument/didChange", change);
+    assert_eq!(client.published(URI), [Value::Null; 0]);
+    client.notify("textDocument/didClose", document(URI));
+    assert_eq!(client.published(URI), [Value::Null; 0]);
+}
+
+/// What only the passes find is published when they have run; what a text of earlier says is not.
+#[test]
+fn what_the_passes_find_comes_later() {
+    let mut client = Client::new(json!({ "target": "sm_70" }));
+    let text = PROGRAM.replace("<BN = 64>", "<BN: int>");
+    assert_eq!(client.open(URI, &text), [Value::Null; 0]);
+    let later = client.published(URI);
+    assert_eq!((&later[0]["code"], &later[0]["severity"]), (&json!("E0403"), &json!(3)));
+    client.notify("workspace/didChangeConfiguration", json!({ "settings": { "tilec": { "defines": { "BN": 32 } } } }));
+    assert_eq!(client.published(URI), [Value::Null; 0]);
+    client.notification("tilec/compiled");
+    let hover = client.request("textDocument/hover", at(URI, &text, "acc", 0));
+    assert!(hover["contents"]["value"].as_str().expect("text").contains("reg f32[32]"), "{hover}");
+    client.notify("workspace/didChangeConfiguration", json!({ "settings": { "tilec": { "target": "sm_1" } } }));
+    assert!(client.notification("window/showMessage")["message"].as_str().expect("text").contains("sm_90a"));
+}
+
+#[test]
+fn names_lead_to_where_they_are_declared_and_used() {
+    let mut client = Client::new(Value::Null);
+    client.open(URI, PROGRAM);
+    for (name, nth, uses) in
+        [("acc", 2, 4), ("BN", 2, 3), ("x\n", 0, 2), ("M", 1, 3), ("total", 2, 3), ("A", 1, 2), ("j", 1, 2)]
+    {
+        let what = name.trim_end();
+        let ask = at(URI, PROGRAM, name, nth);
+        let definition = client.request("textDocument/definition", ask.clone());
+        assert_eq!(slice(PROGRAM, &definition["range"]), what, "{name}");
+        let mut ask = ask;
+        ask["context"] = json!({ "includeDeclaration": true });
+        let places = client.request("textDocument/references", ask.clone());
+        let places = places.as_array().expect("a list");
+        assert!(places.iter().all(|p| slice(PROGRAM, &p["range"]) == what), "{name}: {places:?}");
+        assert_eq!(places.len(), uses, "{name}: {places:?}");
+        assert!(places.iter().any(|p| p["range"] == definition["range"]));
+        ask["context"] = json!({ "includeDeclaration": false });
+        assert_eq!(client.request("textDocument/references", ask).as_array().expect("a list").len(), uses - 1);
+    }
+    let nothing = json!({ "textDocument": { "uri": URI }, "position": { "line": 0, "character": 4 } });
+    assert_eq!(client.request("textDocument/definition", nothing), Value::Null);
+}
+
+#[test]
+fn a_name_is_changed_everywhere_or_not_at_all() {
+    let mut client = Client::new(Value::Null);
+    client.open(URI, PROGRAM);
+    let mut rename = |what: &str, nth: usize, name: &str| {
+        let mut ask = at(URI, PROGRAM, what, nth);
+        ask["newName"] = json!(name);
+        client.answer("textDocument/rename", ask)
+    };
+    for (what, nth, name) in
+        [("acc", 1, "result"), ("BN", 1, "WIDTH"), ("M,", 0, "rows"), ("total", 1, "all_of_it"), ("both", 0, "twice")]
+    {
+        let answer = rename(what, nth, name);
+        let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let text = edited(PROGRAM, edits);
+        let old = what.trim_end_matches(',');
+        let words =
+            |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect::<Vec<_>>();
+        let wanted: Vec<_> = words(PROGRAM).into_iter().map(|w| if w == old { name.to_owned() } else { w }).collect();
+        assert_eq!(words(&text), wanted);
+    }
+    for (what, name, why) in [
+        ("acc", "copy", "words of the language"),
+        ("acc", "2x", "cannot be a name"),
+        ("acc", "a b", "cannot be a name"),
+        ("acc", "", "cannot be a name"),
+        ("acc", "x", "is declared"),
+        ("x\n", "acc", "is declared"),
+        ("acc", "f32", "words of the language"),
+        ("BN", "M", "is declared"),
+        ("both", "total", "is declared"),
+        ("kernel", "y", "no name here"),
+    ] {
+        let answer = rename(what, 0, name);
+        let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{what} -> {name}: {answer}"));
+        assert!(message.contains(why), "{what} -> {name}: {message}");
+    }
+    let prepared = client.request("textDocument/prepareRename", at(URI, PROGRAM, "acc", 2));
+    assert_eq!(slice(PROGRAM, &prepared), "acc");
+    let text = PROGRAM.replace("let x", "let x =");
+    client.open("file:///broken.tile", &text);
+    assert!(
+        client.refusal("textDocument/prepareRename", at("file:///broken.tile", &text, "acc", 0)).contains("errors")
+    );
+}
+
+#[test]
+fn what_was_chosen_is_shown() {
+    let mut client = Client::new(json!({ "target": "sm_80" }));
+    let (_, text) = examples().into_iter().find(|(name, _)| name == "gemm.tile").expect("an example");
+    client.open(URI, &text);
+    client.notification("tilec/compiled");
+    let hover = |client: &mut Client, what: &str, nth: usize| {
+        let found = client.request("textDocument/hover", at(URI, &text, what, nth));
+        found["contents"]["value"].as_str().unwrap_or_else(|| panic!("{what}: {found}")).to_owned()
+    };
+    let acc = hover(&mut client, "acc = reg", 0);
+    assert!(acc.contains("reg Acc[BM, BN]") && acc.contains("On sm_80, ") && acc.contains("layout"), "{acc}");
+    assert!(acc.contains("threads"), "{acc}");
+    let parameter = hover(&mut client, "BM = auto", 0);
+    assert!(parameter.contains("on sm_80") && parameter.contains("compile-time parameter"), "{parameter}");
+    let copy = hover(&mut client, "copy A[", 0);
+    assert!(copy.contains("* `pipeline`: ") && copy.contains("* `predicate`: `A`"), "{copy}");
+    assert!(hover(&mut client, "ceildiv", 0).contains("rounded toward plus infinity"));
+    let c = hover(&mut client, "c = C[", 0);
+    assert!(c.contains("let c: a rank-2 window"), "{c}");
+
+    let everything = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 999, "character": 0 } });
+    let hints =
+        client.request("textDocument/inlayHint", json!({ "textDocument": { "uri": URI }, "range": everything }));
+    let hints = hints.as_array().expect("a list");
+    let autos = text.matches("= auto").count();
+    let behind = |h: &Value| text[..byte(&text, &h["position"])].to_owned();
+    assert_eq!(hints.iter().filter(|h| behind(h).ends_with("= auto")).count(), autos, "{hints:?}");
+    for hint in hints.iter().filter(|h| behind(h).ends_with("auto")) {
+        assert!(hint["label"].as_str().expect("text").trim().parse::<i64>().is_ok(), "{hint}");
+    }
+    assert!(hints.iter().any(|h| h["kind"] == 1 && behind(h).ends_with("let c")), "{hints:?}");
+}
+
+#[test]
+fn proposals_fit_the_place() {
+    let mut client = Client::new(Value::Null);
+    let mut words = |text: &str, marker: &str| {
+        let text = text.to_owned();
+        let byte = text.find(marker).expect("a place");
+        let text = text.replacen(marker, "", 1);
+        client.open(URI, &text);
+        let ask = json!({ "textDocument": { "uri": URI }, "position": place(&text, byte) });
+        let list = client.request("textDocument/completion", ask);
+        list.as_array()
+            .expect("a list")
+            .iter()
+            .map(|i| i["label"].as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (from, to, there, not_there) in [
+        (
+            "    copy sum",
+            "    \u{a7}\n    copy sum",
+            &["copy", "for", "acc", "let"][..],
+            &["kernel", "x", "f32", "threads"][..],
+        ),
+        ("acc + x", "acc + x + \u{a7}", &["x", "acc", "j", "sum", "exp2", "BN"], &["copy", "kernel", "grid"]),
+        ("acc = reg f32", "acc = reg \u{a7}f32", &["f16", "bf16"], &["copy", "acc", "sum"]),
+        ("A: gmem", "A: \u{a7}gmem", &["gmem", "const", "f32"], &["copy"]),
+        (" grid (i", " \u{a7} grid (i", &["grid", "where", "schedule"], &["copy", "f32"]),
+        (" grid (i: M) {", " grid (i: M) schedule { \u{a7} } {", &["threads", "stages", "BN"], &["copy", "gmem"]),
+        ("sequence both", "\u{a7}\nsequence both", &["kernel", "sequence"], &["copy", "acc"]),
+        ("<BN = 64>", "<BN = \u{a7}64>", &["auto"], &["copy"]),
+        ("sums", "su\u{a7}ms", &[], &["sum", "copy", "kernel"]),
+    ] {
+        let found = words(&PROGRAM.replacen(from, to, 1), "\u{a7}");
+        assert!(there.iter().all(|w| found.iter().any(|f| f == w)), "{to}: {there:?} in {found:?}");
+        assert!(not_there.iter().all(|w| !found.iter().any(|f| f == w)), "{to}: none of {not_there:?} in {found:?}");
+    }
+}
+
+/// Every example: nothing is wrong with it, it has symbols, stands as it should, and its tokens are words of it in order.
+#[test]
+fn every_example_is_understood() {
+    let mut client = Client::new(Value::Null);
+    for (name, text) in examples() {
+        let uri = format!("file:///examples/{name}");
+        let found = client.open(&uri, &text);
+        assert!(found.iter().all(|d| d["severity"] != 1), "{name}: {found:#?}");
+        let symbols = client.request("textDocument/documentSymbol", document(&uri));
+        let kernel = &symbols[0];
+        assert!(text.contains(kernel["name"].as_str().expect("a name")), "{name}");
+        assert!(kernel["children"].as_array().is_some_and(|all| !all.is_empty()), "{name}");
+        for child in kernel["children"].as_array().into_iter().flatten() {
+            assert_eq!(slice(&text, &child["selectionRange"]), child["name"].as_str().expect("a name"), "{name}");
+        }
+        let options = json!({ "textDocument": { "uri": uri }, "options": { "tabSize": 4, "insertSpaces": true } });
+        assert_eq!(client.request("textDocument/formatting", options), json!([]), "{name}");
+        let tokens = client.request("textDocument/semanticTokens/full", document(&uri));
+        let mut at = (0, 0);
+        let mut seen = 0;
+        for token in tokens["data"].as_array().expect("numbers").chunks(5) {
+            let n = |i: usize| token[i].as_u64().expect("a number");
+            at = if n(0) == 0 { (at.0, at.1 + n(1)) } else { (at.0 + n(0), n(1)) };
+            let end = json!({ "line": at.0, "character": at.1 + n(2) });
+            let word = slice(&text, &json!({ "start": { "line": at.0, "character": at.1 }, "end": end }));
+            assert!(!word.is_empty() && !word.contains('\n'), "{name}: {at:?}");
+            seen += 1;
+            // The word `kernel` is one of the language, wherever it is no part of a comment.
+            if word == "kernel" {
+                assert_eq!(n(3), 1, "{name}: {at:?}");
+            }
+        }
+        assert!(seen > 50, "{name}");
+        client.notify("textDocument/didClose", document(&uri));
+    }
+    assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
+fn a_file_is_laid_out() {
+    let mut client = Client::new(Value::Null);
+    let text = PROGRAM.replace("    var acc = reg", "  var   acc=reg");
+    client.open(URI, &text);
+    let options = json!({ "textDocument": { "uri": URI }, "options": { "tabSize": 4, "insertSpaces": true } });
+    let edits = client.request("textDocument/formatting", options.clone());
+    assert_eq!(edited(&text, edits.as_array().expect("edits")), PROGRAM);
+    client.open(URI, "kernel");
+    assert_eq!(client.request("textDocument/formatting", options), Value::Null);
+}

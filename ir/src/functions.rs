@@ -1,0 +1,44 @@
+//! The functions of the language with their forms, for messages and editors.
+
+use crate::index;
+use crate::ops::{Form, Op, ReduceOp};
+
+/// A function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is called: `select(a, b, c)`.
+    pub form: String,
+    /// What it computes, a paragraph; empty where `tilec explain` has it as a word of the language.
+    pub doc: String,
+}
+
+/// Those that are neither operators nor reductions.
+const OTHERS: &[(&str, &str)] = &[
+    ("cast", "cast<type>(x)"),
+    ("bitcast", "bitcast<type>(x)"),
+    ("transpose", "transpose(x)"),
+    ("iota", "iota(x, axis)"),
+    (index::WORD, "index(n)"),
+    ("mma", "mma(a, b, acc)"),
+];
+
+/// Every function: operators written as calls, reductions, scans, and the others.
+pub fn all() -> Vec<Function> {
+    let calls = Op::ALL.iter().filter(|op| op.form() == Form::Call).map(|op| {
+        let operands = ["a", "b", "c"][..op.arity()].join(", ");
+        Function { name: op.token(), form: format!("{}({operands})", op.token()), doc: op.doc().trim().to_owned() }
+    });
+    let reductions = ReduceOp::ALL.iter().map(|op| {
+        let form = format!("{}(x, axis)", op.token());
+        Function { name: op.token(), form, doc: op.doc().trim().to_owned() }
+    });
+    let scans = ReduceOp::ALL.iter().filter_map(|op| {
+        let name = op.scan_token()?;
+        let doc = format!("At each place along an axis what `{}` makes of the elements up to there.", op.token());
+        Some(Function { name, form: format!("{name}(x, axis)"), doc })
+    });
+    let others = OTHERS.iter().map(|&(name, form)| Function { name, form: form.to_owned(), doc: String::new() });
+    calls.chain(reductions).chain(scans).chain(others).collect()
+}

@@ -1,0 +1,126 @@
+//! What an editor wants to know of a text, whether or not it is a program: its words, its names, and where they mean what.
+
+use crate::diag::{Sink, Span};
+use crate::entities::Value;
+use crate::format::comments_of;
+use crate::functions;
+use crate::kernel::Module;
+use crate::lexer::{Tok, is_reserved, lex};
+use crate::parser::{AFTER_SHAPE, BEGINNINGS, CLAUSES, SCHEDULE_ITEMS, parse_both};
+pub use crate::parser::{Declaration, Mention};
+use crate::types::Elem;
+use std::collections::BTreeMap;
+
+/// A file as far as it can be read.
+#[derive(Debug, Default)]
+pub struct Outline {
+    /// Kernels and sequences. Where there are mistakes nothing but names, places and declarations may be read off them.
+    pub module: Module,
+    /// The text of each kernel.
+    pub kernels: Vec<Span>,
+    /// Names that are declared, by place.
+    pub declarations: Vec<Declaration>,
+    /// Names that are used, by place.
+    pub mentions: Vec<Mention>,
+}
+
+/// Reads a file. What is wrong with it is in `sink`, as of [`parse`](crate::parser::parse).
+pub fn outline(source: &str, sink: &mut Sink) -> Outline {
+    let Ok((module, marks)) = parse_both(source, sink) else { return Outline::default() };
+    let (mut declarations, mut mentions) = (marks.declarations, marks.mentions);
+    declarations.sort_by_key(|d| d.span);
+    declarations.dedup_by_key(|d| d.span);
+    let ends: BTreeMap<(usize, Value), u32> = marks.ends.into_iter().collect();
+    for d in &mut declarations {
+        let kernel = marks.kernels.get(d.kernel).map_or(u32::MAX, |k| k.end);
+        d.visible.end = ends.get(&(d.kernel, d.value)).copied().unwrap_or(kernel);
+    }
+    mentions.sort_by_key(|m| m.span);
+    mentions.dedup_by_key(|m| m.span);
+    Outline { module, kernels: marks.kernels, declarations, mentions }
+}
+
+/// What a word of the text is by itself.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum WordKind {
+    /// A name, or a word that is one elsewhere (`grid`, `step`).
+    Name,
+    /// A reserved word.
+    Keyword,
+    /// An element type.
+    Type,
+    /// A function.
+    Function,
+    /// A number.
+    Number,
+    /// An operator or a bracket.
+    Sign,
+    /// A comment, which may go over several lines.
+    Comment,
+}
+
+/// A word of the text and its place.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// What it is.
+    pub kind: WordKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The words, numbers, signs and comments of a text, in order.
+pub fn words(source: &str) -> Vec<Word> {
+    let tokens = lex(source, &mut Sink::new());
+    let functions: Vec<&str> = functions::all().into_iter().map(|f| f.name).collect();
+    let mut all: Vec<Word> = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(i, token)| {
+            let called = || tokens.get(i + 1).is_some_and(|next| matches!(next.tok, Tok::Sign("(" | "<")));
+            let kind = match token.tok {
+                Tok::Word(word) if functions.contains(&word) && called() => WordKind::Function,
+                Tok::Word(word) if Elem::from_name(word).is_some() => WordKind::Type,
+                Tok::Word(word) if is_reserved(word) => WordKind::Keyword,
+                Tok::Word(_) => WordKind::Name,
+                Tok::Int(_) | Tok::Float(_) => WordKind::Number,
+                Tok::Sign(_) => WordKind::Sign,
+                Tok::End => return None,
+            };
+            Some(Word { kind, span: token.span })
+        })
+        .collect();
+    all.extend(comments_of(source, &tokens).into_iter().map(|span| Word { kind: WordKind::Comment, span }));
+    all.sort_by_key(|word| word.span);
+    all
+}
+
+/// Whether a word can be declared.
+pub fn may_be_name(word: &str) -> bool {
+    matches!(lex(word, &mut Sink::new())[..], [token, _] if token.span == Span::new(0, word.len()) && matches!(token.tok, Tok::Word(_)))
+        && !is_reserved(word)
+        && word != "_"
+}
+
+/// Words that begin statements.
+pub fn statement_words() -> &'static [&'static str] {
+    BEGINNINGS
+}
+
+/// What a schedule may say.
+pub fn schedule_words() -> &'static [&'static str] {
+    SCHEDULE_ITEMS
+}
+
+/// What may follow the shape of a tensor.
+pub fn tensor_words() -> &'static [&'static str] {
+    AFTER_SHAPE
+}
+
+/// Every word that means something at a place, and may be a name elsewhere.
+pub fn clause_words() -> Vec<&'static str> {
+    let mut all = [CLAUSES, SCHEDULE_ITEMS, AFTER_SHAPE, BEGINNINGS].concat();
+    all.retain(|word| !is_reserved(word));
+    all.sort_unstable();
+    all.dedup();
+    all
+}

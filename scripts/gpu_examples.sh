@@ -64,10 +64,10 @@ for more in "" "-D T=bf16" "--target sm_80" "--target sm_70"; do
     check conv2d_data_grad $more B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
 done
 
-for more in "" "-D STRIDE=2,ALIGN=1" "-D DILATION=2,PAD=2,ALIGN=1" "-D T=bf16,PAD=0"; do
-    check conv_padded $more B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
-    check conv_padded $more --target sm_80 B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8
-    check conv_padded $more --target sm_90a B=1 H=7 W=7 C=8 O=8 R=1 S=3 P=3 Q=3
+for more in "" "-D SH=2,SW=2,ALIGN=1" "-D DH=2,DW=2,PH=2,PW=2,ALIGN=1" "-D T=bf16,PH=0,PW=0"; do
+    check conv2d $more B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8 xb=18360 xh=1224 xw=72
+    check conv2d $more --target sm_80 B=3 H=15 W=17 C=72 O=136 R=3 S=3 P=7 Q=8 xb=18360 xh=1224 xw=72
+    check conv2d $more --target sm_90a B=1 H=7 W=7 C=8 O=8 R=1 S=3 P=3 Q=3 xb=392 xh=56 xw=8
 done
 for more in "" "-D STRIDE=2" "-D DILATION=2,PAD=2" "-D T=f16,ALIGN=8" "-D T=bf16,PAD=0"; do
     check depthwise $more B=3 H=15 W=37 C=72 R=3 S=3 P=7 Q=17

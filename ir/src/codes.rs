@@ -140,7 +140,7 @@ codes! {
     NO_EXTENTS "E0225" "extents are missing"
         "A window of memory such as `A[i.., k..]` has no extents of its own: it takes those of the tile on the other side of a copy or an operator. Here there is none. In a copy, and in what is reduced, windows say how many elements there are, each dimension once: `A[i * 64..+64, k..+32]`.";
     BAD_VIEW "E0226" "an impossible window"
-        "A window has a range `start..`, `start..end`, `start..+extent` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one. In a copy, one dimension of a tensor may have a register tile of integers in place of a range (`X[rows, j..]`): the numbers of its elements there, which are gathered or scattered.";
+        "A window has a range `start..`, `start..end`, `start..+extent` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one. In a copy, dimensions of a tensor may have register tiles of integers in place of ranges (`X[rows, j..]`): the numbers of its elements there, which are gathered or scattered.";
     NOT_INDEX "E0227" "an index is wanted"
         "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them. In the body of a kernel integers in registers and in memory are indices, too; extents and grid sizes are the host's, which has sizes and strides alone.";
     BAD_AXIS "E0228" "no such dimension"

@@ -200,7 +200,7 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// Whether a copy gathers or scatters.
 fn gathers(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
-    [src, dst].into_iter().flat_map(|e| memory_views(k, e)).any(|view| view.gathered().is_some())
+    [src, dst].into_iter().flat_map(|e| memory_views(k, e)).any(|view| view.is_gathered())
 }
 
 /// The layouts of the tiles by whose numbers the producer's copies gather: nothing else is done with them.
@@ -208,11 +208,13 @@ fn numbers_of_producer(k: &mut Kernel) {
     for s in all_stmts(k, k.body).into_iter().filter(|&s| k.plans[s].producer && gathers(k, s)).collect::<Vec<_>>() {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { unreachable!("it is a copy") };
         let (view, shape) = (resolve_view(k, src).expect("the producer copies windows"), moved_shape(k, src, dst));
-        let (dim, rows) =
-            view.gathered().zip(feeds::gathered_by(k, src)).map(|((d, _), v)| (d, v)).expect("it gathers");
-        let layout = attrs.threads.as_ref().and_then(|layout| layout.alone(&log2_shape(&shape), dim));
-        if let Some(tile) = k.tile_ty_mut(rows).filter(|tile| tile.reg_layout.is_none()) {
-            tile.reg_layout = layout;
+        let threads = attrs.threads.clone();
+        let gathered = view.gathered().into_iter().zip(feeds::gathered_by(k, src));
+        for ((dim, _), rows) in gathered.collect::<Vec<_>>() {
+            let layout = threads.as_ref().and_then(|layout| layout.alone(&log2_shape(&shape), dim));
+            if let Some(tile) = k.tile_ty_mut(rows).filter(|tile| tile.reg_layout.is_none()) {
+                tile.reg_layout = layout;
+            }
         }
     }
 }

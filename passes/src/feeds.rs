@@ -245,8 +245,9 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
         let s = k.blocks[block][index];
         let exprs = match &k.stmts[s] {
             StmtData::Copy { src, .. } => {
-                let gathered = gathered_by(k, *src).filter(|&rows| numbers(k, fill, rows).is_some());
-                k.children(*src).into_iter().filter(|&e| !is_name(k, e, gathered)).collect()
+                let mut gathered = gathered_by(k, *src);
+                gathered.retain(|&rows| numbers(k, fill, rows).is_some());
+                k.children(*src).into_iter().filter(|&e| !is_name(k, e, &gathered)).collect()
             }
             StmtData::For { cond: Some(_), .. } => {
                 let why = "whether the loop around it goes on is known only to the threads that compute (`while`)";
@@ -269,17 +270,18 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
     Ok(())
 }
 
-fn is_name(k: &Kernel, e: Expr, v: Option<Value>) -> bool {
-    v.is_some_and(|v| k.exprs[e] == ExprData::Ref(v))
+fn is_name(k: &Kernel, e: Expr, of: &[Value]) -> bool {
+    matches!(k.exprs[e], ExprData::Ref(v) if of.contains(&v))
 }
 
-/// The register tile by whose numbers a window is gathered.
-pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Option<Value> {
-    let (_, e) = resolve_view(k, src)?.gathered()?;
-    match k.exprs[e] {
-        ExprData::Ref(v) => Some(v),
+/// The register tiles by whose numbers a window is gathered, in the order of its dimensions.
+pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Vec<Value> {
+    let gathered = resolve_view(k, src).map_or_else(Vec::new, |view| view.gathered());
+    let name = |(_, e): (usize, Expr)| match k.exprs[e] {
+        ExprData::Ref(v) => v,
         _ => panic!("bug: rows are gathered by what is no variable"),
-    }
+    };
+    gathered.into_iter().map(name).collect()
 }
 
 /// The copy that brings the numbers by which the copy `fill` gathers, if whoever needs them can do it: it stands in front of all loops, nothing else changes the

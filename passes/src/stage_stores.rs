@@ -256,7 +256,7 @@ fn fits(
     if to.transposed || to.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err("the window is transposed, or has an end of its own".to_owned());
     }
-    if to.gathered().is_some() {
+    if to.is_gathered() {
         return Err("its rows are scattered: each lies where a number says".to_owned());
     }
     // The accelerator stores to no coordinates in front of a tensor (PTX ISA 5.5.3).

@@ -71,7 +71,7 @@ pub(crate) fn fits_unconverted(
     if !tensor.repeats.is_empty() {
         return Err(format!("`{name}` repeats along a dimension that the host does not know").into());
     }
-    if from.gathered().is_some() {
+    if from.is_gathered() {
         return Err(format!("the copy of `{name}` gathers: the accelerator copies boxes of a tensor").into());
     }
     if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {

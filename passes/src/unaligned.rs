@@ -88,7 +88,7 @@ pub(crate) fn applies(
     let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
     let vec = elem.per(MAX_ACCESS_BYTES);
     // The words of a row end at its end, and begin where it does. Rows that are gathered are no multiple of a distance apart.
-    if begins_in_front(k, &from) || from.gathered().is_some() {
+    if begins_in_front(k, &from) || from.is_gathered() {
         return None;
     }
     let aligned = global_width(k, facts, &from, shape).elems;

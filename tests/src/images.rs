@@ -7,9 +7,7 @@ use tilec_ir::kernel::ConstValue;
 /// Programs over images. What is outside of an image is zero.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Images {
-    /// `Y`, pixels of `P` x `Q` images in rows, of those of `X`, `H` x `W`, by the filter `F`, whose rows are places. Steps are `STRIDE` and `DILATION`, the padding `PAD`.
-    Padded,
-    /// The same of each channel by itself: `X`, `F` and `Y` have a dimension for each of theirs.
+    /// `Y`, images of `P` x `Q` pixels, of those of `X`, `H` x `W`, each channel by its own filter of `F`. Steps are `STRIDE` and `DILATION`, the padding `PAD`.
     Depthwise,
     /// The largest element of each channel in a window of `X`.
     MaxPool,
@@ -29,7 +27,6 @@ impl Images {
     /// The one called `name`.
     pub fn from_name(name: &str) -> Option<Images> {
         match name {
-            "conv_padded" => Some(Images::Padded),
             "depthwise" => Some(Images::Depthwise),
             "stencil3d" => Some(Images::Planes),
             "max_pool" => Some(Images::MaxPool),
@@ -106,26 +103,17 @@ impl Images {
             return Ok(());
         }
         let f = &before[find("F")?];
-        let [h, w, p, q, r, s] = ["H", "W", "P", "Q", "R", "S"].map(|name| run.integer(name));
-        let (h, w, p, q, r, s) = (h?, w?, p?, q?, r?, s?);
+        let [h, w, r, s] = ["H", "W", "R", "S"].map(|name| run.integer(name));
+        let (h, w, r, s) = (h?, w?, r?, s?);
         for (index, at) in elements(&after[y]) {
-            let (place, channel) = match self {
-                Images::Depthwise => ([index[0], index[1], index[2]], index[3]),
-                _ => ([index[0] / (p * q), index[0] / q % p, index[0] % q], index[1]),
-            };
+            let (place, channel) = ([index[0], index[1], index[2]], index[3]);
             let mut sum = 0.0;
             for (r, s) in (0..r).flat_map(|r| (0..s).map(move |s| (r, s))) {
                 let (i, j) = (place[1] * stride + r * dilation - pad, place[2] * stride + s * dilation - pad);
                 if !(0..h).contains(&i) || !(0..w).contains(&j) {
                     continue;
                 }
-                sum += match self {
-                    Images::Depthwise => read(x, &[place[0], i, j, channel]) * read(f, &[r, s, channel]),
-                    _ => {
-                        let (row, filter) = ((place[0] * h + i) * w + j, r * run.integer("S")? + s);
-                        (0..x.extent(1)).map(|c| read(x, &[row, c]) * read(f, &[filter, c, channel])).sum::<f64>()
-                    }
-                };
+                sum += read(x, &[place[0], i, j, channel]) * read(f, &[r, s, channel]);
             }
             after[y].data[at] = sum;
         }

@@ -39,7 +39,6 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("conv2d_data_grad", Reference::Images(Images::DataGradient)),
     ("conv2d", Reference::Images(Images::Pixels)),
     ("conv3d", Reference::Images(Images::Pixels)),
-    ("conv_padded", Reference::Images(Images::Padded)),
     ("depthwise", Reference::Images(Images::Depthwise)),
     ("stencil3d", Reference::Images(Images::Planes)),
     ("max_pool", Reference::Images(Images::MaxPool)),

@@ -78,9 +78,13 @@ pub(super) struct Window {
 impl Window {
     /// The window in parts that have no element twice, of elements in the order in which they stand.
     pub(super) fn rounds(&self) -> Vec<Window> {
-        let Some((d, rows)) = self.axes.iter().enumerate().find_map(|(d, axis)| Some((d, axis.rows.clone()?))) else {
-            return vec![self.clone()];
-        };
+        let gathered = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some());
+        gathered.fold(vec![self.clone()], |parts, d| parts.iter().flat_map(|part| part.rounds_along(d)).collect())
+    }
+
+    /// The same where elements are gathered along a dimension.
+    fn rounds_along(&self, d: usize) -> Vec<Window> {
+        let Some(rows) = self.axes[d].rows.clone() else { return vec![self.clone()] };
         let mut times = BTreeMap::new();
         let rounds: Vec<usize> = rows
             .iter()
@@ -104,12 +108,18 @@ impl Window {
 
     /// An index that several elements have along a dimension, and two of these elements.
     pub(super) fn twice(&self) -> Option<(i64, [usize; 2])> {
-        let axis = self.axes.iter().find(|axis| axis.rows.is_some())?;
-        let mut seen = BTreeMap::new();
-        axis.rows.iter().flat_map(|rows| rows.iter().enumerate()).find_map(|(i, &row)| {
-            let exists = (0..axis.extent).contains(&row);
-            let other = seen.insert(row, i).filter(|_| exists)?;
-            Some((row, [other, i]))
+        let exists = |axis: &Axis, row: i64| (0..axis.extent).contains(&row);
+        // What names nothing along one dimension is stored nowhere, however often it is named along another.
+        let some = |axis: &Axis| axis.rows.as_ref().is_none_or(|rows| rows.iter().any(|&row| exists(axis, row)));
+        if !self.axes.iter().all(some) {
+            return None;
+        }
+        self.axes.iter().find_map(|axis| {
+            let mut seen = BTreeMap::new();
+            axis.rows.iter().flat_map(|rows| rows.iter().enumerate()).find_map(|(i, &row)| {
+                let other = seen.insert(row, i).filter(|_| exists(axis, row))?;
+                Some((row, [other, i]))
+            })
         })
     }
 }

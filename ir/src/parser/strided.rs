@@ -1,13 +1,13 @@
 //! Windows with a step: `X[i * 64.. step 2, ..]` has every second row.
 //!
-//! A copy of such a window is one of gathered rows, whose numbers are counted: `write_out` puts a tile of them in front of the statement, `rows = i * 64 + 2 * iota(rows, 0)`,
-//! in 64 bits, so that no number wraps around. Numbers at and past the end of the range, and of the tensor, name nothing, as in any gathered window.
+//! A copy of such a window is one of gathered rows, whose numbers are counted: `write_out` puts a tile of them in front of the statement for each dimension that steps,
+//! `rows = i * 64 + 2 * iota(rows, 0)`, in 64 bits, so that no number wraps around. Numbers at and past the end of the range, and of the tensor, name nothing, as in any gathered window.
 
 use super::said::{Notes, leaves, window};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, is_infinite};
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, TileTy};
@@ -74,49 +74,74 @@ fn rows(
     }
     let steps: Vec<(usize, Expr)> =
         notes[&e].iter().enumerate().filter_map(|(d, said)| said.step.map(|step| (d, step))).collect();
-    let gathered = view.ranges.iter().any(|r| matches!(*r, Range::At(at) | Range::Gather(at) if is_tile(k, at)));
-    let (&[(d, step)], false) = (&steps[..], gathered) else {
-        let message = "a window steps, or is gathered, along several dimensions".to_owned();
-        return Err(bad(
-            message,
-            "copy what steps along one of them, and of that tile, by way of a tensor, along the other",
-        ));
-    };
-    if k.as_int(step).is_some_and(|step| step < 1) {
+    if steps.iter().any(|&(_, step)| k.as_int(step).is_some_and(|step| step < 1)) {
         return Err(bad("a step is at least 1".to_owned(), "rows are counted upwards"));
     }
-    let own = view.ranges[..d].iter().filter(|r| matches!(r, Range::From { .. })).count();
-    let own = last.map_or(own, |last| last - own);
-    let Some(extent) = extent_of(k, (src, dst), own) else {
-        let message = "nothing here says how many elements this window has".to_owned();
-        return Err(bad(message, "a tile beside it says it, or the windows of the copy: `X[i..+64 step 2, ..]`"));
-    };
-    let Range::From { start, end } = view.ranges[d] else { unreachable!("a range has a step") };
-    let end = match end {
-        Some(end) => (!is_infinite(k, end)).then_some(end),
-        None => implied(k, loops, &view, d).map(|end| k.copy_expr(end)),
-    };
-    let extent = match extent {
-        Extent::Known(n) => k.int(n as i64, span),
-        Extent::Sym(e) => k.copy_expr(e),
-    };
-    let wide = ElemRef::Known(Elem::I64);
-    let value = k.value("rows", span, ValueDef::Var(TileTy::registers(wide, vec![extent], None)));
-    let zero = k.int(0, span);
-    let mut front = vec![k.stmt(StmtData::Var { value, init: Some(zero) }, span)];
-    let like = k.value_ref(value, span);
-    let count = k.expr(ExprData::Iota { axis: 0, like }, span);
-    let count = k.expr(ExprData::Cast { elem: wide, arg: count }, span);
-    let distance = k.binary(Op::Mul, step, count, span);
-    let numbers = k.binary(Op::Add, start, distance, span);
-    front.push(k.stmt(StmtData::Assign { dst: value, src: numbers }, span));
-    if let Some(end) = end {
-        front.push(cut(k, value, end, span));
+    // Extents and ends are those of the window as it is written.
+    let mut front = Vec::new();
+    let mut counted = view.clone();
+    for (d, step) in steps {
+        let numbers = Numbers { view: &view, dim: d, step, last, span };
+        let Some(value) = numbers.count(k, loops, (src, dst), &mut front) else {
+            let message = "nothing here says how many elements this window has".to_owned();
+            return Err(bad(message, "a tile beside it says it, or the windows of the copy: `X[i..+64 step 2, ..]`"));
+        };
+        counted.ranges[d] = Range::Gather(k.value_ref(value, span));
     }
-    let mut view = view;
-    view.ranges[d] = Range::Gather(k.value_ref(value, span));
-    k.exprs[e] = ExprData::View(view);
+    k.exprs[e] = ExprData::View(counted);
     Ok(front)
+}
+
+/// What steps along a dimension of a window.
+struct Numbers<'v> {
+    view: &'v View,
+    dim: usize,
+    step: Expr,
+    /// The number of the last dimension of the window, if it is seen transposed.
+    last: Option<usize>,
+    span: Span,
+}
+
+impl Numbers<'_> {
+    /// The tile of numbers, which what is put in `front` of the copy counts; `None`: nothing says how many there are.
+    fn count(
+        &self,
+        k: &mut Kernel,
+        loops: &LoopEnds,
+        (src, dst): (Expr, Expr),
+        front: &mut Vec<Stmt>,
+    ) -> Option<Value> {
+        let Numbers { view, dim: d, step, last, span } = *self;
+        let range = |r: &Range| {
+            matches!(r, Range::From { .. }) || matches!(*r, Range::At(at) | Range::Gather(at) if is_tile(k, at))
+        };
+        let own = view.ranges[..d].iter().filter(|&r| range(r)).count();
+        let own = last.map_or(own, |last| last - own);
+        let extent = extent_of(k, (src, dst), own)?;
+        let Range::From { start, end } = view.ranges[d] else { unreachable!("a range has a step") };
+        let end = match end {
+            Some(end) => (!is_infinite(k, end)).then_some(end),
+            None => implied(k, loops, view, d).map(|end| k.copy_expr(end)),
+        };
+        let extent = match extent {
+            Extent::Known(n) => k.int(n as i64, span),
+            Extent::Sym(e) => k.copy_expr(e),
+        };
+        let wide = ElemRef::Known(Elem::I64);
+        let value = k.value("rows", span, ValueDef::Var(TileTy::registers(wide, vec![extent], None)));
+        let zero = k.int(0, span);
+        front.push(k.stmt(StmtData::Var { value, init: Some(zero) }, span));
+        let like = k.value_ref(value, span);
+        let count = k.expr(ExprData::Iota { axis: 0, like }, span);
+        let count = k.expr(ExprData::Cast { elem: wide, arg: count }, span);
+        let distance = k.binary(Op::Mul, step, count, span);
+        let numbers = k.binary(Op::Add, start, distance, span);
+        front.push(k.stmt(StmtData::Assign { dst: value, src: numbers }, span));
+        if let Some(end) = end {
+            front.push(cut(k, value, end, span));
+        }
+        Some(value)
+    }
 }
 
 /// Numbers at and past `end` name nothing.

@@ -51,12 +51,18 @@ impl ViewDim {
 }
 
 impl ResolvedView {
-    /// The register tile whose integers say where elements are along a dimension of the window, and that dimension.
-    pub fn gathered(&self) -> Option<(usize, Expr)> {
-        self.kept().into_iter().enumerate().find_map(|(w, d)| match self.dims[d] {
+    /// The dimensions of the window along which elements are gathered or scattered, and the register tiles whose integers say where they are.
+    pub fn gathered(&self) -> Vec<(usize, Expr)> {
+        let tile_of = |(w, d): (usize, usize)| match self.dims[d] {
             ViewDim::Gather(e) => Some((w, e)),
             ViewDim::Fixed(_) | ViewDim::From { .. } => None,
-        })
+        };
+        self.kept().into_iter().enumerate().filter_map(tile_of).collect()
+    }
+
+    /// Whether elements are gathered or scattered along a dimension of the window.
+    pub fn is_gathered(&self) -> bool {
+        self.dims.iter().any(|dim| matches!(dim, ViewDim::Gather(_)))
     }
 
     /// The base dimensions that the window has, in the order of the window's own dimensions.

@@ -1,10 +1,10 @@
-//! Windows whose elements are gathered or scattered along a dimension: rule 33.
+//! Windows whose elements are gathered or scattered along dimensions: rule 33.
 
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{CopyAttrs, ExprData, Range, StmtData};
-use crate::typing::{Extent, Type, ViewDim, shape_text};
+use crate::typing::{Extent, Type, shape_text};
 use crate::verify::cx::Cx;
 
 /// Checks the gathered windows of a copy.
@@ -63,25 +63,18 @@ fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
     let k = cx.k;
     let Some(view) = cx.types.resolve_view(e) else { return };
     let name = cx.name(view.base).to_owned();
-    let numbers: Vec<(usize, Expr)> = view
-        .kept()
-        .into_iter()
-        .enumerate()
-        .filter_map(|(w, d)| match view.dims[d] {
-            ViewDim::Gather(numbers) => Some((w, numbers)),
-            ViewDim::Fixed(_) | ViewDim::From { .. } => None,
-        })
-        .collect();
     if k.tensor_ty(view.base).is_none() {
         let message = format!("`{name}` is no tensor, and elements are gathered from tensors");
         cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
     }
-    let [(w, numbers)] = numbers[..] else {
-        let message = format!("elements of `{name}` are gathered along several dimensions");
-        let note = "a window has one tile of indices; along the other dimensions it has ranges, or single indices";
-        cx.error_at(codes::BAD_VIEW, e, message, note);
-        return;
-    };
+    for (w, numbers) in view.gathered() {
+        indices(cx, (w, numbers), shape);
+    }
+}
+
+/// Checks that a tile of indices has one for each element along dimension `w` of what is copied.
+fn indices(cx: &mut Cx<'_, '_>, (w, numbers): (usize, Expr), shape: Option<&[Extent]>) {
+    let k = cx.k;
     let Ok(Type::Tile(tile)) = cx.types.type_of(numbers) else { return };
     let own = tile.shape.iter().copied().find(|&n| n != Extent::Known(1)).unwrap_or(Extent::Known(1));
     if let Some(&extent) = shape.and_then(|shape| shape.get(w))

@@ -73,7 +73,7 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
         }
         let name = &k.values[from.base].name;
         let why = if along == contiguous { width.why } else { other_order(name, elem) };
-        let gathered = from.gathered().map(|_| format!("rows of `{name}` are gathered, and a copy would be of all"));
+        let gathered = from.is_gathered().then(|| format!("rows of `{name}` are gathered, and a copy would be of all"));
         let refused = gathered.or_else(|| refused(k, from.base, stride_1, along));
         found.push(Operand { tensor: from.base, multiple, contiguous, along, why, refused });
     });

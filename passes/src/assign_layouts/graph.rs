@@ -361,7 +361,7 @@ impl Builder<'_> {
         let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { unreachable!("it is a copy") };
         let layout = attrs.threads.clone();
         let mut gathered = [accessed_views(self.k, &self.deferred, src), memory_views(self.k, dst)].concat();
-        gathered.retain(|view| view.gathered().is_some());
+        gathered.retain(|view| view.is_gathered());
         if gathered.is_empty() {
             return;
         }
@@ -372,15 +372,16 @@ impl Builder<'_> {
         gathered.iter().for_each(|view| self.rows(context, view));
     }
 
-    /// The edge from a context to the register tile whose integers say where a window's elements are.
+    /// The edges from a context to the register tiles whose integers say where a window's elements are.
     fn rows(&mut self, context: NodeId, view: &ResolvedView) {
-        let Some((dim, e)) = view.gathered() else { return };
-        let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
-        let node = self.of_tile(v).expect("the verifier has tiles of integers alone as indices");
-        let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));
         let &(block, index) = self.path.last().expect("a copy stands somewhere");
         let at = self.k.blocks[block][index];
-        self.graph.edges.push(Edge { a: context, b: node, relation: Relation::Rows(dim), weight, at, leaf: Some(e) });
+        for (dim, e) in view.gathered() {
+            let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
+            let b = self.of_tile(v).expect("the verifier has tiles of integers alone as indices");
+            let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));
+            self.graph.edges.push(Edge { a: context, b, relation: Relation::Rows(dim), weight, at, leaf: Some(e) });
+        }
     }
 
     /// The tile that is copied as a whole, and how.

@@ -104,7 +104,8 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
     for fill in fills {
         // Indices by which it gathers do not change in the loop.
         let rows = gathered_by(k, fill.src);
-        let indices = k.children(fill.src).into_iter().filter(|&e| rows.is_none_or(|v| k.exprs[e] != ExprData::Ref(v)));
+        let named = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if rows.contains(&v));
+        let indices = k.children(fill.src).into_iter().filter(|&e| !named(e));
         if let Some(v) = indices.into_iter().find_map(|e| computed(k, e)) {
             let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
             let why = format!("what is copied into `{buffer}` depends on `{name}`, which threads compute");
@@ -121,7 +122,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
 pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     let buffer = &k.values[fill.buffer].name;
     // An iteration that gathers ahead has the indices of the one that is at the end by then.
-    if let Some(v) = gathered_by(k, fill.src).filter(|&v| changes(k, at, v)) {
+    if let Some(v) = gathered_by(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
         let name = &k.values[v].name;
         let why = format!("what is copied into `{buffer}` is gathered by `{name}`, which changes in the loop");
         return Err(Refused::at(fill.span, why));

@@ -188,8 +188,10 @@ fn fill(k: &mut Kernel, feed: &Feed) {
     let attrs = match feed.how {
         How::Tensor => CopyAttrs::tensor(),
         How::Threads => {
-            if let Some(tile) = gathered_by(k, src).and_then(|rows| k.tile_ty_mut(rows)) {
-                tile.reg_layout = tile.reg_layout.as_ref().and_then(producers);
+            for rows in gathered_by(k, src) {
+                if let Some(tile) = k.tile_ty_mut(rows) {
+                    tile.reg_layout = tile.reg_layout.as_ref().and_then(producers);
+                }
             }
             let threads = attrs.threads.as_ref().and_then(producers);
             CopyAttrs { threads, mechanism: Mechanism::Asynchronous, ..attrs }

@@ -138,7 +138,7 @@ pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView
     let contiguous = |view: &ResolvedView| window_contiguous_dim(k, view);
     let same = elem_of(k, from.base) == elem_of(k, to.base) && contiguous(&from) == contiguous(to);
     let ends = from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. }));
-    let plain = !ends && !from.transposed && from.gathered().is_none();
+    let plain = !ends && !from.transposed && !from.is_gathered();
     // What one block stores another must not load.
     let own = from == *to || !is_written(k, from.base);
     (same && plain && own && all.iter().all(|view| *view == from)).then_some(from)

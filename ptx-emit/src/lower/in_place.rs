@@ -108,7 +108,7 @@ impl Lower<'_> {
             }
         }
         // Rows that numbers name may be any.
-        if store.to.gathered().is_some() {
+        if store.to.is_gathered() {
             return false;
         }
         let Some(extents) = self.extents(store) else { return false };

@@ -53,7 +53,7 @@ impl Lower<'_> {
         layout: &RegLayout,
         window: &[u32],
     ) -> Result<Option<Rows>, Reported> {
-        let Some((_, e)) = view.gathered().filter(|&(at, _)| at == w) else { return Ok(None) };
+        let Some((_, e)) = view.gathered().into_iter().find(|&(at, _)| at == w) else { return Ok(None) };
         let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
         let tile = self.tiles[v].clone().expect("bug: a tile of indices is declared in front of its use");
         let wanted = layout.alone(window, w);

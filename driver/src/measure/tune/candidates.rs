@@ -11,7 +11,8 @@ use crate::measure::bench::programs::{self, Built};
 use std::borrow::Cow;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Sink};
-use tilec_ir::kernel::{ConstValue, Module};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
 use tilec_passes::choose::{self, Candidates};
 
 /// Candidates that are predicted to take more than so many times as long as the fastest are none.
@@ -150,11 +151,7 @@ impl<'a> Space<'a> {
         }
         let list = in_order(&kernels);
         if list.is_empty() {
-            let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
-            let message = format!("nothing is left to choose for `{}`", own.program.name);
-            return Err(fail(vec![Diagnostic::error(codes::NOTHING_TO_TUNE, span, message).with_note(
-                "parameters that are `auto`, such as `BM = auto`, and that no `-D` gives are what is tuned",
-            )]));
+            return Err(fail(vec![nothing_to_tune(&module, &options.defines, &own.program.name)]));
         }
         let given = given(&own.compiled, options, &kernels);
         let plain = CompileOptions { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
@@ -315,6 +312,34 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
         Edit { kernel: k.contract.entry.clone(), values, items: rows.into_iter().collect() }
     };
     program.kernels.iter().map(one).collect()
+}
+
+/// Why there are no candidates: everything has a value, or no values of what is `auto` go with what is given.
+fn nothing_to_tune(module: &Module, defines: &[(String, String)], program: &str) -> Diagnostic {
+    let given = |name: &str| defines.iter().any(|(given, _)| given == name);
+    let open = |k: &Kernel| {
+        let auto = |v: Value| match &k.values[v].def {
+            ValueDef::ConstParam(p) => matches!(p.default, Some(ConstValue::Auto { .. })) && !given(&k.values[v].name),
+            _ => false,
+        };
+        k.const_params.iter().filter(|&&v| auto(v)).map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>()
+    };
+    let open: Vec<String> = module.kernels.iter().flat_map(open).collect();
+    let (message, note) = if open.is_empty() {
+        let message = format!("nothing is left to choose for `{program}`");
+        (message, "parameters that are `auto`, such as `BM = auto`, and that no `-D` gives are what is tuned")
+    } else {
+        let message = format!(
+            "nothing can be chosen for `{program}`: no values of {} go with those that are given",
+            open.join(", ")
+        );
+        (
+            message,
+            "tiles of warps divide those of blocks, so extents that are multiples of 16 leave a choice; the compiler takes plain values otherwise",
+        )
+    };
+    let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);
+    Diagnostic::error(codes::NOTHING_TO_TUNE, span, message).with_note(note)
 }
 
 /// The model's own choice, and then what differs from it in one kernel, by the time that is predicted of all.

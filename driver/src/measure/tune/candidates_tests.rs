@@ -124,6 +124,8 @@ fn what_cannot_be_tuned_is_said() {
     let all = "BM=64,BN=64,BK=32,WM=32,WN=32,KW=1,STAGES=2,RASTER=1";
     let said = space(EXAMPLES[0].0, all, "M=64 N=64 K=64").expect_err("nothing is left").to_string();
     assert!(said.contains("E0617") && said.contains("nothing is left to choose for `gemm`"), "{said}");
+    let said = space(EXAMPLES[0].0, "BM=63", "M=64 N=64 K=64").expect_err("no warp tile divides it").to_string();
+    assert!(said.contains("E0617") && said.contains("no values of `BN`, "), "{said}");
     let said = space(EXAMPLES[0].0, "Q=1", "M=64 N=64 K=64").expect_err("no such parameter").to_string();
     assert!(said.contains("`Q`"), "{said}");
 }

@@ -5,10 +5,19 @@ use crate::feeds;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
-/// Has the producer load the numbers by which one of its copies gathers: into the tile that there is, if that is for nothing else, or into one of its own.
+/// Has the producer load the numbers by which one of its copies gathers: into the tiles that there are, if these are for nothing else, or into tiles of its own.
 pub(super) fn numbers_of_producer(k: &mut Kernel, fill: Stmt) {
     let StmtData::Copy { src, .. } = k.stmts[fill] else { unreachable!("a feed is a copy") };
-    let Some(rows) = feeds::gathered_by(k, src) else { return };
+    let mut seen: Vec<Value> = Vec::new();
+    for rows in feeds::gathered_by(k, src) {
+        if !seen.contains(&rows) {
+            seen.push(rows);
+            tile_of_producer(k, fill, (src, rows));
+        }
+    }
+}
+
+fn tile_of_producer(k: &mut Kernel, fill: Stmt, (src, rows): (Expr, Value)) {
     let load = feeds::numbers(k, fill, rows).expect("bug: a feed gathers by numbers that the producer cannot load");
     let declaration = all_stmts(k, k.body)
         .into_iter()

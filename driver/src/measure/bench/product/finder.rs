@@ -86,7 +86,7 @@ impl<'k> Finder<'k> {
     /// The tensor that the elements of `e` come from, unchanged.
     pub(super) fn source(&self, e: Expr, hops: usize) -> Option<Operand> {
         let k = self.kernel;
-        let view = resolve_view(k, e).filter(|view| view.gathered().is_none())?;
+        let view = resolve_view(k, e).filter(|view| !view.is_gathered())?;
         let &[rows, cols] = view.kept().as_slice() else { return None };
         if view.space(k).has_bounds() {
             let batch = self.batch(&view)?;

@@ -50,6 +50,8 @@ pub mod expect;
 mod formatting;
 #[cfg(test)]
 mod functions;
+#[cfg(test)]
+mod functions_f64;
 mod fusions;
 pub mod fuzz;
 pub mod gathers;

@@ -12,7 +12,8 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         return 0.0;
     }
     if elem == Elem::F64 {
-        return 0.0;
+        // Two units of the device's, and one of the reference's.
+        return 3.0 * (r.abs() * f64::EPSILON + f64::from_bits(1));
     }
     let (bits, least) = (2f64.powi(-23), 2f64.powi(-149));
     match op {

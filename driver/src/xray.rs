@@ -7,9 +7,11 @@ mod columns;
 mod diff;
 mod machine;
 mod page;
+mod pictures;
 
 pub use columns::{Columns, Remark, Stage};
 pub use machine::Machine;
+pub use pictures::Picture;
 
 use crate::compile::machine_code::{self, ByLine};
 use crate::compile::{CompileOptions, Compiled, Diagnostics, Keep, compile};
@@ -35,6 +37,8 @@ pub struct Xray {
     pub kernels: Vec<Named>,
     /// The program in all its forms.
     pub columns: Columns,
+    /// Pictures of layouts.
+    pub pictures: Vec<Picture>,
 }
 
 /// A kernel.
@@ -77,6 +81,7 @@ pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
         target: program.target.name(),
         kernels: kernels.collect(),
         columns: Columns::new(program, machine),
+        pictures: pictures::pictures(program),
     }
 }
 

@@ -2,9 +2,10 @@
 // back what to do with a key.
 
 import * as columns from "xray/columns.js";
+import * as pictures from "xray/pictures.js";
 import { whenChosen } from "xray/select.js";
 
-const ROOMS = [columns];
+const ROOMS = [columns, pictures];
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const head = document.getElementById("head");

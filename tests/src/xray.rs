@@ -1,6 +1,7 @@
 //! The page of every example: whole, small, the same each time, and every link in it leads somewhere.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use tilec::compile::machine_code::by_ptx_line;
 use tilec::xray::{Columns, Stage, Xray, compiled, of};
@@ -55,12 +56,22 @@ fn check(what: &str, c: &Columns) {
     // Statements of the PTX are on instructions, and most instructions have one.
     let instructions =
         c.ptx.iter().filter(|l| l.starts_with("\t@") || l.starts_with(|c: char| c == '\t') && l.ends_with(';'));
-    let placed = c.ptx_places.iter().flatten().count();
-    assert!(placed * 10 >= instructions.count() * 9, "{what}: {placed} instructions have a place");
+    let (placed, all) = (c.ptx_places.iter().flatten().count(), instructions.count());
+    assert!(placed * 10 >= all * 9, "{what}: {placed} of {all} instructions have a place");
+    let made = c.ptx_statements.iter().flatten().count();
+    assert!(made * 4 >= all, "{what}: {made} of {all} instructions have a statement");
 }
 
 fn check_page(what: &str, xray: &Xray) {
     check(what, &xray.columns);
+    for picture in &xray.pictures {
+        assert!(picture.line <= xray.columns.source.len(), "{what}: {}", picture.name);
+        assert!(
+            picture.svg.starts_with("<svg") && picture.svg.matches("<rect").count() > 1,
+            "{what}: {}",
+            picture.name
+        );
+    }
     let page = xray.to_html();
     assert!(page.len() <= MOST, "{what}: {} bytes", page.len());
     assert_eq!(page, xray.to_html(), "{what}");
@@ -103,7 +114,9 @@ fn machine_code_leads_back_to_the_ptx() {
         let what = format!("{name} for {}", target.name());
         let program = example(name, target).expect("compiles");
         let Some(code) = by_ptx_line(&program).expect("the tools work") else {
-            eprintln!("\nskipped: xray test: no ptxas or nvdisasm for {}\n", target.name());
+            // Past the capture of the test harness.
+            let line = format!("\nskipped: xray test: no ptxas or nvdisasm for {}\n", target.name());
+            std::io::stderr().write_all(line.as_bytes()).unwrap();
             continue;
         };
         let xray = of(&program, Some(&code));

@@ -173,18 +173,20 @@ pub(crate) struct Xray {
     /// Output file; `-`, and the default, is standard output
     #[arg(short, long, value_name = "OUT.html")]
     pub(crate) output: Option<PathBuf>,
-    /// What to write
-    #[arg(long, value_name = "WHAT", default_value = "html")]
+    /// What to write: html, json (the data of the page), or one picture, svg:NAME; svg:list lists them
+    #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
 }
 
 /// What a page is written as.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum XrayEmit {
-    /// The page
+    /// The page.
     Html,
-    /// The data of the page
+    /// The data of the page.
     Json,
+    /// A picture, by its name; `list`: the names.
+    Svg(String),
 }
 
 /// Arguments of formatting.
@@ -567,6 +569,16 @@ fn target_parser() -> impl TypedValueParser<Value = Target> {
 fn card_parser() -> impl TypedValueParser<Value = &'static Card> {
     PossibleValuesParser::new(CARDS.iter().map(|c| c.name))
         .map(|name| Card::from_name(&name).expect("only names of cards pass"))
+}
+
+/// `html`, `json`, `svg:NAME`.
+fn xray_emit(text: &str) -> Result<XrayEmit, String> {
+    match (text, text.strip_prefix("svg:")) {
+        ("html", _) => Ok(XrayEmit::Html),
+        ("json", _) => Ok(XrayEmit::Json),
+        (_, Some(name)) if !name.is_empty() => Ok(XrayEmit::Svg(name.to_owned())),
+        _ => Err("there are `html`, `json` and `svg:NAME`; `svg:list` lists the names".to_owned()),
+    }
 }
 
 /// `M=4096,N=512`, `M=N=K=4096`.

@@ -24,9 +24,28 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let shown = said.unless_error(xray::xray(&source, &options))?;
-    let text = match args.emit {
+    let text = match &args.emit {
         XrayEmit::Html => shown.to_html(),
         XrayEmit::Json => shown.to_json(),
+        XrayEmit::Svg(name) => picture(&shown, name)?,
     };
     write(output, text.as_bytes())
+}
+
+/// One picture, or the names of all with what they show.
+fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
+    if name == "list" {
+        return Ok(shown.pictures.iter().map(|p| format!("{}: {}\n", p.name, p.title)).collect());
+    }
+    let names = shown.pictures.iter().map(|p| p.name.as_str());
+    match shown.pictures.iter().find(|p| p.name == name) {
+        Some(picture) => Ok(picture.svg.clone()),
+        None if shown.pictures.is_empty() => {
+            Err(Failure::Usage("there are no pictures: no register tile of the program has a layout".to_owned()))
+        }
+        None => Err(Failure::Usage(format!(
+            "there is no picture `{name}`; there are {}",
+            names.collect::<Vec<_>>().join(", ")
+        ))),
+    }
 }

@@ -54,8 +54,7 @@ fn check(what: &str, c: &Columns) {
     let lost = c.ptx_statements.iter().flatten().find(|s| !last.statements.contains(&Some(**s)));
     assert_eq!(lost, None, "{what}: a statement of the PTX is not in the program");
     // Statements of the PTX are on instructions, and most instructions have one.
-    let instructions =
-        c.ptx.iter().filter(|l| l.starts_with("\t@") || l.starts_with(|c: char| c == '\t') && l.ends_with(';'));
+    let instructions = c.ptx.iter().filter(|l| l.starts_with("\t@") || l.starts_with('\t') && l.ends_with(';'));
     let (placed, all) = (c.ptx_places.iter().flatten().count(), instructions.count());
     assert!(placed * 10 >= all * 9, "{what}: {placed} of {all} instructions have a place");
     let made = c.ptx_statements.iter().flatten().count();

@@ -56,11 +56,9 @@ pub(super) fn roles(pieces: &[Piece<'_>]) -> Vec<Role> {
 
 /// Whether a `<` behind these two tokens is a bracket.
 fn opens(first: Option<&Piece<'_>>, second: Option<&Piece<'_>>) -> bool {
-    match (first.map(|p| p.tok), second.map(|p| p.tok)) {
-        (Some(Tok::Word("cast" | "bitcast" | "mma" | "swizzle")), _) => true,
-        (Some(Tok::Word(_)), Some(Tok::Word("kernel"))) => true,
-        _ => false,
-    }
+    let [first, second] = [first, second].map(|p| p.map(|p| p.tok));
+    matches!(first, Some(Tok::Word("cast" | "bitcast" | "mma" | "swizzle")))
+        || matches!((first, second), (Some(Tok::Word(_)), Some(Tok::Word("kernel"))))
 }
 
 /// Whether an operator behind this token has no operand in front of it.

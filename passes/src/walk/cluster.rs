@@ -209,9 +209,35 @@ fn within(k: &Kernel, cx: &mut Cx<'_>, mut along: [i64; 2], span: Span) -> [i64;
                 format!("store to a window that begins at `{index}` times the extent of the tile"),
             );
             *blocks = 1;
+        } else if let Some(tensor) = read_beyond(k, axis, *blocks) {
+            let (name, index) = (&k.values[tensor].name, &k.values[k.grid[axis].index].name);
+            let message = format!(
+                "no clusters along `{index}`: the last one may have tiles beyond the grid, which would read `{name}` at a single index outside"
+            );
+            cx.remark_note(
+                span,
+                message,
+                format!("a window of a range that begins at `{index}` times the extent of the tile reads zeros there"),
+            );
+            *blocks = 1;
         }
     }
     along
+}
+
+/// A tensor of which a tile beyond the grid along `axis` would read a single index, which may be outside, where clusters have so many `blocks` along it.
+fn read_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
+    let (index, extent) = (k.grid[axis].index, k.grid[axis].extent);
+    if k.as_int(extent).is_some_and(|n| n % blocks == 0) {
+        return None;
+    }
+    all_stmts(k, k.body).into_iter().find_map(|s| {
+        let StmtData::Copy { src, .. } = k.stmts[s] else { return None };
+        let from = resolve_view(k, src)?;
+        k.tensor_ty(from.base)?;
+        let placed = from.dims.iter().any(|dim| matches!(dim, ViewDim::Fixed(e) if depends(k, *e, index)));
+        placed.then_some(from.base)
+    })
 }
 
 /// A tensor to which a tile beyond the grid along `axis` might store, where clusters have so many `blocks` along it. A tile stores nothing there if its

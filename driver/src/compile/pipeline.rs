@@ -90,6 +90,8 @@ pub struct OptimizedKernel {
     pub prediction: Option<Prediction>,
     /// As written, compile-time parameters bound: what the kernel means.
     pub specialized: Kernel,
+    /// What the passes said of fast paths that they have not taken.
+    pub lost: Vec<Diagnostic>,
     /// Before anything was chosen.
     pub unchosen: Unchosen,
     /// After the last pass.
@@ -108,6 +110,11 @@ pub struct Unchosen {
 }
 
 impl OptimizedKernel {
+    /// What is held against the demands of the kernel.
+    pub(super) fn demanding(&self) -> demands::Demanding<'_> {
+        demands::Demanding { kernel: &self.kernel, prediction: self.prediction.as_ref(), lost: &self.lost }
+    }
+
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones; `None` where there are none, or no others are legal.
     pub fn with_other_values(&self) -> Option<tilec_passes::choose::Other> {
         tilec_passes::choose::with_other_values(&self.unchosen.kernel, &self.unchosen.options, &self.parameters)
@@ -280,7 +287,11 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
     }
     let mut module = stages::parse(source.text(), sink).ok()?;
     for kernel in &mut module.kernels {
-        kernel.demands.extend(options.demands.iter().copied());
+        for demand in &options.demands {
+            if kernel.demands.iter().all(|own| own.what != demand.what) {
+                kernel.demands.push(*demand);
+            }
+        }
     }
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.
@@ -346,10 +357,11 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
         }
     });
     let done = result.ok().and(specialized);
+    let lost = sink.diagnostics().iter().filter(|d| d.loss.is_some()).cloned().collect();
     let tile = |specialized| {
         let unchosen = Unchosen { kernel: unchosen, options: pass_options };
         let texts = Texts::new();
-        OptimizedKernel { parameters, choice, prediction, specialized, unchosen, kernel, texts, places }
+        OptimizedKernel { parameters, choice, prediction, specialized, lost, unchosen, kernel, texts, places }
     };
     (done.map(tile), texts, sink)
 }
@@ -406,6 +418,8 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.
 ///
+/// Demands (`require`) are judged, but for those that only an assembler can tell of: [`meet_demands`](super::machine_code::meet_demands) judges these.
+///
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
@@ -438,11 +452,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         linked.launches.iter().zip(&tiles).map(contract).collect()
     });
     if let Some(linked) = &linked {
-        let said = sink.diagnostics().to_vec();
-        for (((_, report), tile), contract) in linked.launches.iter().zip(&tiles).zip(&contracts) {
-            let (kernel, prediction) = (&tile.kernel, tile.prediction.as_ref());
-            let code = demands::Code { kernel, report, contract, prediction, said: &said };
-            demands::broken(&code, &kernel.demands).into_iter().for_each(|d| sink.push(d));
+        for ((_, report), tile) in linked.launches.iter().zip(&tiles) {
+            demands::broken(tile.demanding(), report).into_iter().for_each(|d| sink.push(d));
         }
     }
     let programs = linked.as_ref().map_or_else(Vec::new, |_| {

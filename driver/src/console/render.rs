@@ -196,7 +196,7 @@ impl JsonPlace {
 }
 
 #[derive(Serialize)]
-struct JsonLabel<'a> {
+struct JsonText<'a> {
     text: &'a str,
     #[serde(flatten)]
     place: Option<JsonPlace>,
@@ -211,14 +211,17 @@ struct JsonDiagnostic<'a> {
     #[serde(flatten)]
     place: Option<JsonPlace>,
     label: &'a str,
-    labels: Vec<JsonLabel<'a>>,
+    labels: Vec<JsonText<'a>>,
     notes: &'a [String],
+    /// A change that mends it: what stands at the place becomes the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<JsonText<'a>>,
 }
 
 /// Diagnostics for programs: one JSON object per line.
 ///
 /// Lines and columns count from 1, columns in characters; `end_column` is one past the last character; byte offsets count
-/// from 0. The six fields of a place are absent where a diagnostic has none.
+/// from 0. The six fields of a place are absent where a diagnostic has none, `fix` where no change is known that mends it.
 pub fn json(source: &SourceFile, diagnostics: &[Diagnostic], style: Style) -> String {
     let mut out = String::new();
     for d in diagnostics.iter().filter(|d| style.remarks || d.severity != Severity::Remark) {
@@ -232,9 +235,10 @@ pub fn json(source: &SourceFile, diagnostics: &[Diagnostic], style: Style) -> St
             labels: d
                 .labels
                 .iter()
-                .map(|l| JsonLabel { text: &l.text, place: JsonPlace::new(source, l.span) })
+                .map(|l| JsonText { text: &l.text, place: JsonPlace::new(source, l.span) })
                 .collect(),
             notes: &d.notes,
+            fix: d.fix.as_ref().map(|fix| JsonText { text: &fix.text, place: JsonPlace::new(source, fix.span) }),
         })
         .expect("a diagnostic has only string keys");
         let _ = writeln!(out, "{line}");

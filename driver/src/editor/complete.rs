@@ -70,7 +70,7 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         (_, "gmem" | "smem" | "reg" | "channel" | "const") => types(),
         (Region::Body, "<") if before.ends_with(&["cast", "<"]) || before.ends_with(&["bitcast", "<"]) => types(),
         (Region::Top, _) => keywords(&["kernel", "sequence"]).collect(),
-        (Region::Clauses, ")" | "}" | "]") => keywords(&["where", "grid", "schedule"]).collect(),
+        (Region::Clauses, ")" | "}" | "]") => keywords(outline::header_words()).collect(),
         (Region::Schedule, _) if !last.ends_with(['(', ',']) => {
             keywords(outline::schedule_words()).chain(names(a, start)).collect()
         }

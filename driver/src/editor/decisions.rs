@@ -58,13 +58,3 @@ impl Decisions {
         self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span))
     }
 }
-
-/// A value of a compile-time parameter as it is written.
-pub fn const_text(value: ConstValue) -> Option<String> {
-    match value {
-        ConstValue::Int(n) => Some(n.to_string()),
-        ConstValue::Elem(e) => Some(e.name().to_owned()),
-        ConstValue::Order(o) => Some(o.name().to_owned()),
-        ConstValue::Same(_) | ConstValue::Auto { .. } => None,
-    }
-}

@@ -1,7 +1,7 @@
 //! What a text does not say: chosen values of `auto` parameters, and types of `let`s.
 
 use super::analysis::Analysis;
-use super::decisions::{Decisions, const_text};
+use super::decisions::Decisions;
 use super::hover::let_type;
 use tilec_ir::kernel::{ConstParam, ConstValue, ValueDef};
 use tilec_ir::outline::Declaration;
@@ -36,7 +36,7 @@ pub fn hints(a: &Analysis, decisions: Option<&Decisions>) -> Vec<Hint> {
                     }));
                 }
                 ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Auto { .. }), .. }) => {
-                    let chosen = decisions.and_then(|c| c.parameter(&k.name, &d.name)).and_then(const_text);
+                    let chosen = decisions.and_then(|c| c.parameter(&k.name, &d.name)).and_then(ConstValue::text);
                     let at = auto_word(a, d);
                     all.extend(chosen.zip(at).map(|(text, at)| Hint { at, text: format!(" {text}"), is_type: false }));
                 }

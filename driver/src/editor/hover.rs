@@ -1,12 +1,12 @@
 //! What is shown of a word under the pointer, as Markdown.
 
 use super::analysis::{Analysis, Symbol};
-use super::decisions::{Decisions, const_text};
+use super::decisions::Decisions;
 use crate::compile::explain;
 use std::fmt::Write as _;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::{ConstValue, Kernel, ValueDef};
 use tilec_ir::outline::WordKind;
 use tilec_ir::print::{print_declaration, print_expr};
 use tilec_ir::typing::Types;
@@ -73,7 +73,7 @@ fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: V
     let mut out = format!("{}\n{}\n", code(&text), kind(&data.def));
     let Some(decisions) = decisions else { return out };
     if let ValueDef::ConstParam(_) = data.def
-        && let Some(text) = decisions.parameter(&k.name, &data.name).and_then(const_text)
+        && let Some(text) = decisions.parameter(&k.name, &data.name).and_then(ConstValue::text)
     {
         let _ = writeln!(out, "\n`{text}` on {}", decisions.target.name());
     }

@@ -170,11 +170,9 @@ fn stages(program: &Compiled, numbers: &mut Numbers<'_>) -> Vec<Stage> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let places: Vec<Option<usize>> = own.iter().map(|(_, place)| numbers.place(*place)).collect();
         assert_eq!(lines.len(), places.len(), "bug: lines without places after `{pass}`");
-        let borrowed = |lines: &'_ [String]| lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-        let (old, new) = (borrowed(&before), borrowed(&lines));
         let changes = match stages.is_empty() {
             true => diff::Changes::default(),
-            false => diff::changes(&old.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>()),
+            false => diff::changes(&before, &lines),
         };
         let same = lines == before && places == before_places;
         let statements = match Some(pass) == last {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::target::WARP;
 
 /// A picture.
 #[derive(Clone, Debug, Serialize)]
@@ -119,7 +120,7 @@ fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> S
     }
     for (&(row, column), &(thread, value, threads)) in held {
         let (x, y) = (MARGIN[0] + column * CELL[0], MARGIN[1] + row * CELL[1]);
-        let tint = TINTS[usize::try_from(thread / 32 % 8).unwrap_or(0)];
+        let tint = TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)];
         let also = if threads > 1 { format!("×{threads}") } else { String::new() };
         let _ = writeln!(
             out,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use text::{at, byte, edited, place, slice};
 
-const URI: &str = "file:///work/k.tile";
+const URI: &str = "file:///k.tile";
 
 /// A program with characters of two, three and four bytes, and of two units, in front of what counts.
 const PROGRAM: &str = "\

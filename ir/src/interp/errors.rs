@@ -12,8 +12,14 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
         return 0.0;
     }
     if elem == Elem::F64 {
-        // Two units of the device's, and one of the reference's.
-        return 3.0 * (r.abs() * f64::EPSILON + f64::from_bits(1));
+        return match op {
+            // Two units of the device's, and one of the reference's.
+            Op::Exp | Op::Exp2 | Op::Log | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh => {
+                3.0 * (r.abs() * f64::EPSILON + f64::from_bits(1))
+            }
+            // Exact, or rounded once.
+            _ => 0.0,
+        };
     }
     let (bits, least) = (2f64.powi(-23), 2f64.powi(-149));
     match op {

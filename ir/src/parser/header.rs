@@ -17,6 +17,9 @@ use crate::values;
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
 
+/// Words that begin the clauses of a header.
+pub(crate) const HEADER_CLAUSES: &[&str] = &["where", "grid", "schedule", "require"];
+
 /// What a schedule may say.
 pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
     "target",
@@ -40,6 +43,8 @@ pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
 impl<'s> Parser<'s, '_> {
     /// `kernel NAME<..>(..) clauses { .. }`.
     pub(super) fn kernel(&mut self) -> Parsed<()> {
+        // A kernel that broke off leaves its own.
+        self.walks.clear();
         self.names.reset();
         self.heights.clear();
         self.said.clear();
@@ -114,7 +119,10 @@ impl<'s> Parser<'s, '_> {
     /// At the `close` of a parameter list, going by what follows.
     fn at_list_end(&self, close: &str) -> bool {
         self.at_sign(close)
-            && matches!(self.peek_at(1), Tok::Word("where" | "grid" | "schedule" | "require") | Tok::Sign("{" | "("))
+            && match self.peek_at(1) {
+                Tok::Word(word) => HEADER_CLAUSES.contains(&word),
+                next => matches!(next, Tok::Sign("{" | "(")),
+            }
     }
 
     /// `T: f16 | bf16 = f16`, `T: type`, `LA: layout = row`, `BM = 128`, `BM: int`, `BM = auto`, `BQ = auto promised`.
@@ -294,9 +302,10 @@ impl<'s> Parser<'s, '_> {
         let mut seen: Vec<(&str, Span)> = Vec::new();
         let mut axes = Vec::new();
         loop {
-            let Tok::Word(word @ ("where" | "grid" | "schedule" | "require")) = self.peek() else {
+            let next = self.peek();
+            let Some(word) = HEADER_CLAUSES.iter().copied().find(|&word| next == Tok::Word(word)) else {
                 if !self.at_sign("{") {
-                    return Err(self.expected("`where`, `grid`, `schedule`, `require` or `{`"));
+                    return Err(self.expected(&format!("`{}` or `{{`", HEADER_CLAUSES.join("`, `"))));
                 }
                 for (at, (name, span, extent, blocks)) in axes.into_iter().enumerate() {
                     match blocks {

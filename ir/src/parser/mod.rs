@@ -38,7 +38,7 @@ use crate::kernel::Module;
 use crate::lexer::Tok;
 
 pub use crate::lexer::reserved_words;
-pub(crate) use header::SCHEDULE_ITEMS;
+pub(crate) use header::{HEADER_CLAUSES, SCHEDULE_ITEMS};
 pub(crate) use marks::Marks;
 pub use marks::{Declaration, Mention};
 pub(crate) use reader::CLAUSES;
@@ -65,12 +65,17 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
 /// # Errors
 /// Text that is no list of demands; `sink` has the mistakes, with places in `source`.
 pub fn parse_demands(source: &str, sink: &mut Sink) -> Result<Vec<Demand>, Reported> {
+    let before = sink.error_count();
     let mut parser = Parser::new(source, sink);
     let demands = parser.demands()?;
-    match parser.peek() {
-        Tok::End => Ok(demands),
-        _ => Err(parser.expected("`,` or the end")),
+    if parser.peek() != Tok::End {
+        return Err(parser.expected("`,` or the end"));
     }
+    // A character that is none of the language.
+    if sink.error_count() > before {
+        sink.check()?;
+    }
+    Ok(demands)
 }
 
 /// Parses a file for what [`Marks`] has.

@@ -63,15 +63,13 @@ impl Printer<'_> {
         }
         match param.default {
             None => {}
-            Some(ConstValue::Int(x)) => self.put(&format!(" = {x}")),
-            Some(ConstValue::Elem(e)) => self.put(&format!(" = {}", e.name())),
-            Some(ConstValue::Order(o)) => self.put(&format!(" = {}", o.name())),
             Some(ConstValue::Auto { promised: false }) => self.put(" = auto"),
             Some(ConstValue::Auto { promised: true }) => self.put(" = auto promised"),
             Some(ConstValue::Same(v)) => {
                 self.put(" = ");
                 self.value(v);
             }
+            Some(value) => self.put(&value.text().map_or_else(String::new, |text| format!(" = {text}"))),
         }
     }
 

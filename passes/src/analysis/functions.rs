@@ -3,6 +3,8 @@
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{Type, type_of};
 
 /// Registers that the functions in a kernel's expressions take beside their operands.
 pub(crate) fn function_registers(k: &Kernel) -> u64 {
@@ -14,9 +16,13 @@ pub(crate) fn registers_of(k: &Kernel, e: Expr) -> u64 {
     k.children(e).into_iter().map(|child| registers_of(k, child)).fold(own(k, e), u64::max)
 }
 
-/// Those that are computed by polynomials keep the coefficients (ptxas 13: 24 for `erf`, and as many for `tanh`, whose formulas share some).
+/// Those that are computed by polynomials keep the coefficients (ptxas 13: 24 for `erf`; with 4 and 32 elements a thread 8 to 15 more for `tanh` than for a sum, of f64
+/// 12 to 28 for exponentials and logarithms, 7 to 19 for others).
 fn own(k: &Kernel, e: Expr) -> u64 {
+    let is_f64 = matches!(type_of(k, e), Ok(Type::Tile(tile)) if tile.elem == ElemRef::Known(Elem::F64));
     match k.exprs[e] {
+        ExprData::Op { op: Op::Exp | Op::Exp2 | Op::Log | Op::Log2, .. } if is_f64 => 28,
+        ExprData::Op { op: Op::Rsqrt | Op::Tanh | Op::FastTanh, .. } if is_f64 => 19,
         ExprData::Op { op: Op::Erf, .. } => 24,
         ExprData::Op { op: Op::Sin | Op::Cos, .. } => 16,
         ExprData::Op { op: Op::Pow | Op::Random, .. } => 12,

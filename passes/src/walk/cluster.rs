@@ -6,7 +6,8 @@
 
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::reduction;
-use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::views::memory_views;
 use crate::analysis::width::{elem_of, tile_shape};
 use crate::choose::Card;
 use crate::{Cx, thread_fills};
@@ -17,7 +18,7 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, PERIOD, boxes};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{ViewDim, let_init, resolve_view, same_product};
+use tilec_ir::typing::{ResolvedView, ViewDim, let_init, resolve_view, same_product};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
@@ -231,13 +232,17 @@ fn read_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
     if k.as_int(extent).is_some_and(|n| n % blocks == 0) {
         return None;
     }
-    all_stmts(k, k.body).into_iter().find_map(|s| {
-        let StmtData::Copy { src, .. } = k.stmts[s] else { return None };
-        let from = resolve_view(k, src)?;
-        k.tensor_ty(from.base)?;
-        let placed = from.dims.iter().any(|dim| matches!(dim, ViewDim::Fixed(e) if depends(k, *e, index)));
-        placed.then_some(from.base)
-    })
+    let placed = |view: &ResolvedView| {
+        k.tensor_ty(view.base).is_some()
+            && view.dims.iter().any(|dim| matches!(dim, ViewDim::Fixed(e) if depends(k, *e, index)))
+    };
+    // What is stored there `stored_beyond` has judged.
+    let read = |s: Stmt| match k.stmts[s] {
+        StmtData::Copy { src, .. } => vec![src],
+        _ => stmt_exprs(k, s).to_vec(),
+    };
+    let exprs = all_stmts(k, k.body).into_iter().flat_map(read);
+    exprs.flat_map(|e| memory_views(k, e)).find(placed).map(|view| view.base)
 }
 
 /// A tensor to which a tile beyond the grid along `axis` might store, where clusters have so many `blocks` along it. A tile stores nothing there if its

@@ -41,14 +41,20 @@ impl Lower<'_> {
         let log = self.polynomial(&Q_COEFFICIENTS, bounded);
         let rest = self.emit.pure(class, P::Ex2ApproxF32, [log.into()]);
         let far = self.emit.pure(class, P::SubF32, [one.into(), rest.into()]);
+        self.odd(x, size, near, (far, 1.0))
+    }
+
+    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far` with the sign of `x`. `near` is taken where `x` is no number.
+    pub(super) fn odd(&mut self, x: Reg, size: Reg, near: Reg, (far, limit): (Reg, f64)) -> Reg {
         let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
         let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);
         let far = self.emit.pure(Class::B32, P::MovB32F32, [far.into()]);
         let far = self.emit.pure(Class::B32, P::OrB32, [far.into(), sign.into()]);
-        let far = self.emit.pure(class, P::MovF32B32, [far.into()]);
+        let far = self.emit.pure(Class::F32, P::MovF32B32, [far.into()]);
 
-        let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, [size.into(), one.into()]);
-        self.emit.pure(class, P::SelpF32, [far.into(), near.into(), is_far.into()])
+        let limit = self.literal(limit, Class::F32);
+        let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, [size.into(), limit.into()]);
+        self.emit.pure(Class::F32, P::SelpF32, [far.into(), near.into(), is_far.into()])
     }
 
     /// A polynomial, of coefficients from the highest power.

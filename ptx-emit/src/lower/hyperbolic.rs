@@ -6,7 +6,7 @@
 //! 9.7.3.13). Infinities give 1 and -1. NaN stays NaN, since no comparison with it holds.
 
 use super::state::Lower;
-use crate::inst::{Class, Operand, Reg};
+use crate::inst::{Class, Reg};
 use crate::ops::Op as P;
 
 /// `(tanh(x) - x) / x^3` in powers of `x^2`, highest first.
@@ -35,15 +35,7 @@ impl Lower<'_> {
 
         let size = self.emit.pure(class, P::AbsF32, [x.into()]);
         let far = self.tanh_of_powers(size);
-        let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
-        let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);
-        let far = self.emit.pure(Class::B32, P::MovB32F32, [far.into()]);
-        let far = self.emit.pure(Class::B32, P::OrB32, [far.into(), sign.into()]);
-        let far = self.emit.pure(class, P::MovF32B32, [far.into()]);
-
-        let limit = self.literal(FAR, class);
-        let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, [size.into(), limit.into()]);
-        self.emit.pure(class, P::SelpF32, [far.into(), near.into(), is_far.into()])
+        self.odd(x, size, near, (far, FAR))
     }
 
     /// `1 - 2 / (2^(2 x log2 e) + 1)`: within 2^-22, and right at both infinities. Where `.ftz` changes a power or a reciprocal the

@@ -209,6 +209,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "kernel f(..) grid (i: ceildiv(M, BM), j: ceildiv(N, BN))",
         "The blocks that run the kernel, and the names of their indices.",
     ),
+    (
+        "require",
+        "kernel f(..) require no spills, wgmma, registers <= 168",
+        "What the code must be like, or compiling fails; it changes nothing in the code.",
+    ),
     ("sequence", "sequence NAME { first, second }", "Kernels of the file that are launched one after the other."),
     (
         "reduce",

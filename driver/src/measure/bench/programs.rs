@@ -3,7 +3,7 @@
 use super::product;
 use super::wire::Program;
 use crate::compile::options::{CompileOptions, Sizes};
-use crate::compile::{Compiled, Diagnostics, compile};
+use crate::compile::{Compiled, Diagnostics, compile, machine_code};
 use crate::contract::number::{Args, Number};
 use crate::measure::bench::chosen::Chosen;
 use crate::measure::bench::options::BenchOptions;
@@ -103,7 +103,8 @@ pub(crate) fn build(
     options: &CompileOptions,
     kernel: Option<&str>,
 ) -> Result<(Built, Vec<Chosen>), Diagnostics> {
-    let compiled = compile(source, options)?;
+    let mut compiled = compile(source, options)?;
+    machine_code::meet_demands(&mut compiled)?;
     let selected = select(&compiled, kernel, &Args::new()).map_err(|list| Diagnostics {
         source: compiled.source.clone(),
         errors: list.len(),

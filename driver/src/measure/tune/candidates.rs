@@ -294,14 +294,8 @@ impl<'a> Space<'a> {
 fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candidates)]) -> Vec<Edit> {
     let one = |k: &crate::compile::CompiledKernel| {
         let defined = |name: &String| options.defines.iter().any(|(n, _)| n == name);
-        let written = |value: &ConstValue| match value {
-            ConstValue::Int(x) => Some(x.to_string()),
-            ConstValue::Elem(elem) => Some(elem.name().to_owned()),
-            ConstValue::Order(order) => Some(order.name().to_owned()),
-            ConstValue::Same(_) | ConstValue::Auto { .. } => None,
-        };
         let parameters = k.tile.parameters.iter().filter(|(name, _)| defined(name));
-        let mut values: Vec<_> = parameters.filter_map(|(name, value)| Some((name.clone(), written(value)?))).collect();
+        let mut values: Vec<_> = parameters.filter_map(|(name, value)| Some((name.clone(), value.text()?))).collect();
         if tuned.iter().all(|(name, _)| *name != k.contract.entry) {
             let chosen = k.tile.choice.iter().flat_map(|c| &c.values);
             values.extend(chosen.map(|(name, x)| (name.clone(), x.to_string())));

@@ -25,7 +25,9 @@ from . import measure, supervise
 from .expressions import ExpressionError, evaluate, names
 from .fake import FakeDriver, word
 from .fused_programs import KINDS, worst
+from .links_tests import Links  # noqa: F401
 from .model_shapes import Shape, draw, layer_products
+from .tables_tests import Tables  # noqa: F401
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SCRIPTS))

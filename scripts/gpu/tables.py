@@ -1,0 +1,480 @@
+"""The tables of the documents, each from committed results under docs/results. `scripts/performance_tables.py` puts them there.
+
+A table is a function of [`Results`] that returns Markdown. `TABLES` names them all; a document says where each stands.
+"""
+
+import csv
+import json
+import math
+import pathlib
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+Row = dict[str, str]
+
+# Of a command, what says only where files of one machine lay.
+LOCAL = ("--out", "--tilec", "--tag")
+# More cases than these are left out of a command that is shown; the results have the whole one.
+CASES_SHOWN = 2
+# A list of sizes of more characters is cut.
+LIST_SHOWN = 80
+LIST_HEAD = 4
+ROW_PROGRAMS = ("softmax", "log_softmax", "softmax_backward", "rms_norm", "layer_norm", "cross_entropy")
+NETWORKS = {"resnet50": "ResNet-50, 32 images", "unet": "U-Net of 256x256, 8 images", "convnext": "ConvNeXt-T, 32 images"}
+
+
+class TableError(Exception):
+    """Results that a table needs are missing or not as they must be."""
+
+
+@dataclass
+class Results:
+    """The folder of results; remembers which files were read."""
+
+    folder: pathlib.Path
+    used: set[str] = field(default_factory=set)
+
+    def path(self, name: str) -> pathlib.Path:
+        """A result file, which counts as used."""
+        path = self.folder / name
+        if not path.is_file():
+            raise TableError(f"there is no {path}")
+        self.used.add(name)
+        return path
+
+    def rows(self, name: str) -> list[Row]:
+        """A CSV file; every row has a value for every column."""
+        with self.path(name).open(newline="", encoding="utf-8") as file:
+            found = list(csv.DictReader(file))
+        for number, row in enumerate(found, 1):
+            if None in row or None in row.values():
+                raise TableError(f"{name}: row {number} has not as many fields as there are columns")
+        if not found:
+            raise TableError(f"{name}: there are no rows")
+        return found
+
+    def made(self, name: str) -> Row:
+        """Machine, driver, date and command of a file: from its rows, or from sources.csv where these do not say it."""
+        if name.endswith(".csv"):
+            first = self.rows(name)[0]
+            if first.get("machine"):
+                return first
+        for row in self.rows("sources.csv"):
+            if row["file"] == name:
+                return row
+        raise TableError(f"{name} does not say what it was measured on, and sources.csv has no row for it")
+
+    def origin(self, *names: str, link: str = "") -> str:
+        """The lines in front of a table: machine, versions, date, files, and the command of the first file."""
+        made = self.made(names[0])
+        words = [made["machine"], f"driver {made['driver']}"]
+        words += [f"{title} {made[key]}" for key, title in (("torch", "PyTorch"), ("cudnn", "cuDNN"), ("cublas", "cuBLAS")) if made.get(key)]
+        words.append(made["date"][:10])
+        files = link or ", ".join(f"[{pathlib.Path(name).name}](results/{name})" for name in names)
+        return f"{', '.join(words)}; {files}:\n\n    {command(made['command'])}\n\n"
+
+
+def command(text: str) -> str:
+    """A command as it is shown: without the paths of the machine that it ran on, and with few of its cases."""
+    words, kept, cases, cut = shlex.split(text), [], 0, False
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.split("=", 1)[0] in LOCAL:
+            at += 1 if "=" in word else 2
+            continue
+        if word == "--case":
+            cases += 1
+            if cases > CASES_SHOWN:
+                cut, at = True, at + 2
+                continue
+        # Of a long list of sizes, the first.
+        listed = word.split(",") if len(word) > LIST_SHOWN and "x" in word else []
+        kept.append(",".join([*listed[:LIST_HEAD], ".."]) if len(listed) > LIST_HEAD else word)
+        at += 1
+    script = kept[0] if kept[0] == "tilec" or kept[0].startswith("scripts/") else f"scripts/{kept[0]}"
+    shown = shlex.join([script, *kept[1:]])
+    return shown + " .." if cut else shown
+
+
+def number(text: str, digits: int = 0) -> str:
+    """A number with so many digits behind the point; `-` where none was measured."""
+    return f"{float(text):.{digits}f}" if text else "-"
+
+
+def micro(us: float | str) -> str:
+    """Microseconds with three significant digits or more."""
+    us = float(us)
+    return f"{us:.{2 if us < 10 else 1 if us < 1000 else 0}f}"
+
+
+def ratio(text: str, least: float = 1.0, digits: int = 2) -> str:
+    """A ratio, bold from `least` on."""
+    shown = number(text, digits)
+    return f"**{shown}**" if text and float(text) >= least else shown
+
+
+def between(row: Row, key: str, digits: int = 2) -> str:
+    """Least and greatest of the rounds."""
+    return f"{number(row[f'{key}_min'], digits)}, {number(row[f'{key}_max'], digits)}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cells) + " |" for cells in rows]
+    return "\n".join(lines) + "\n"
+
+
+def mean(values: Iterable[float]) -> float:
+    """Geometric mean."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def values(rows: Iterable[Row], key: str) -> list[float]:
+    """The numbers of a column, of rows that have one."""
+    return [float(row[key]) for row in rows if row[key]]
+
+
+def case_of(row: Row) -> dict[str, str]:
+    """`M=1,N=2` as names and values."""
+    return dict(part.split("=") for part in row["case"].split(","))
+
+
+def size(case: dict[str, str]) -> str:
+    """M, N and K as sizes are written."""
+    m, n, k = case["M"], case["N"], case["K"]
+    return f"{m}³" if m == n == k else f"{m}x{n}x{k}"
+
+
+# Attention and fused products.
+
+
+def attention(name: str) -> Callable[[Results], str]:
+    """Forward or backward against the fastest library."""
+
+    def made(results: Results) -> str:
+        rows = results.rows(name)
+        # Of the backward pass also the fastest library whose results are the same in every run.
+        fixed = [key for key in rows[0] if key.endswith("_deterministic_tflops")]
+        head = ["D", "mask", "L", "us", "TFLOP/s", "fastest library", "its TFLOP/s", "ratio", "least, most"] + ["fastest deterministic library, TFLOP/s"] * bool(fixed)
+        lines = []
+        for row in rows:
+            cells = [row["D"], "causal" if row["causal"] == "True" else "full", row["L"], number(row["ours_us"]), number(row["ours_tflops"])]
+            cells += [row["best"], number(row[f"{row['best']}_tflops"]), ratio(row["ratio"]), between(row, "ratio")]
+            if fixed:
+                cells.append(f"{max(values([row], key)[0] for key in fixed if row[key]):.0f}")
+            lines.append(cells)
+        found = values(rows, "ratio")
+        return results.origin(name) + table(head, lines) + (f"\nGeometric mean {mean(found):.2f}, least {min(found):.2f}.\n" if len(found) > 1 else "")
+
+    return made
+
+
+def fused(name: str) -> Callable[[Results], str]:
+    """A fused program against the plain product's rate and PyTorch's separate steps."""
+
+    def made(results: Results) -> str:
+        head = ["sizes", "us", "TFLOP/s", "plain product TFLOP/s", "cuBLAS TFLOP/s", "share of the plain product", "least, most", "PyTorch's steps over it"]
+        lines = []
+        for row in results.rows(name):
+            rates = [number(row[f"{who}_tflops"]) for who in ("fused", "plain", "cublas")]
+            lines.append([row["case"], number(row["fused_us"]), *rates, number(row["of_plain"], 2), between(row, "of_plain"), number(row["over_separate"], 2)])
+        return results.origin(name) + table(head, lines)
+
+    return made
+
+
+# Products.
+
+
+def sweep(results: Results) -> str:
+    """Ratios to cuBLAS of the shapes of models, by rows of A, and the worst shapes."""
+    rows = results.rows("h200/sweep.csv")
+    lines = []
+    for kind, words in (("overlap", "overlap"), ("plain", "do not overlap")):
+        for least, most in ((1, 8192), (1, 16), (17, 128), (129, 512), (513, 2048), (2049, 8192)):
+            found = sorted(values([row for row in rows if row["kind"] == kind and least <= int(row["M"]) <= most], "ratio"))
+            lines.append([words, f"{least} to {most}", str(len(found)), f"{mean(found):.3f}", f"{percentile(found, 0.05):.3f}", f"{found[0]:.3f}", f"{found[-1]:.2f}"])
+    text = results.origin("h200/sweep.csv") + table(["launches", "M", "shapes", "geometric mean", "5th percentile", "least", "greatest"], lines)
+    lines = []
+    for row in sorted((row for row in rows if row["kind"] == "overlap" and row["ratio"]), key=lambda row: float(row["ratio"]))[:8]:
+        chosen = dict(word.split("=") for word in row["chosen"].split())
+        tile = f"{chosen['BM']}x{chosen['BN']}x{chosen['BK']}, {chosen['STAGES']} stages"
+        lines.append([size(row), number(row["us"], 1), number(row["cublas_us"], 1), number(row["ratio"], 3), tile])
+    return text + "\nThe eight slowest, relative to cuBLAS, with overlapping launches:\n\n" + table(["M x N x K", "us", "cuBLAS us", "ratio", "tile"], lines)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Of ordered values, interpolated."""
+    at = share * (len(ordered) - 1)
+    low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
+    return low + (high - low) * (at - math.floor(at))
+
+
+def problems(results: Results, name: str) -> list[tuple[str, float, dict[str, float]]]:
+    """Of a report of `tilec bench --format json`: size, median us, ratio to cuBLAS of the first variant."""
+    report = json.loads(results.path(name).read_text(encoding="utf-8"))
+    firsts = [(problem["args"], next(row for row in problem["rows"] if row["variant"] == 0)) for problem in report["problems"]]
+    return [(size(args), row["time"]["median"], row["ratio"]) for args, row in firsts]
+
+
+def products(*elems: str) -> Callable[[Results], str]:
+    """`tilec bench --format json`: a row a size, a column a type."""
+
+    def made(results: Results) -> str:
+        names = [f"h200/hopper_{elem}.json" for elem in elems]
+        found = [{sizes: (us, of) for sizes, us, of in problems(results, name)} for name in names]
+        order = list(dict.fromkeys(sizes for by_size in found for sizes in by_size))
+        lines = [[sizes] for sizes in order]
+        for line in lines:
+            for by_size in found:
+                if line[0] in by_size:
+                    us, of = by_size[line[0]]
+                    line += [micro(us), f"{ratio(str(of['median']), digits=3)} ({of['min']:.2f}, {of['max']:.2f})"]
+                else:
+                    line += ["-", "-"]
+        means = [f"{elem} {mean(of['median'] for _, of in by_size.values()):.3f}" for elem, by_size in zip(elems, found, strict=True)]
+        head = ["M x N x K", *(cell for elem in elems for cell in (f"{elem} us", "ratio (least, most)"))]
+        return results.origin(*names) + table(head, lines) + f"\nGeometric means: {', '.join(means)}.\n"
+
+    return made
+
+
+def warp_tiles(results: Results) -> str:
+    """Ratios to cuBLAS of the ways to share a block of 64x64 among warps, from the tables of `tilec bench`."""
+    lines = []
+    for depth in (32, 64):
+        text = results.path(f"h200/warp_tiles_bk{depth}.txt").read_text(encoding="utf-8")
+        found: dict[str, list[str]] = {}
+        for line in text.splitlines():
+            if here := re.match(r"\s+WM=(\d+) WN=(\d+)\s.*%\s+\w+\s+(\d\.\d+)\s", line):
+                found.setdefault(f"{here[1]}x{here[2]}", []).append(here[3])
+        lines += [[str(depth), tile, *of, f"{mean(map(float, of)):.3f}"] for tile, of in found.items()]
+    return results.origin("h200/warp_tiles_bk32.txt", "h200/warp_tiles_bk64.txt") + table(["depth", "warp tile", "512³", "1024³", "2048³", "4096³", "geometric mean"], lines)
+
+
+def newest(results: Results, *names: str) -> dict[str, Row]:
+    """Rows by case; the first file that has a case counts."""
+    found: dict[str, Row] = {}
+    for name in names:
+        for row in results.rows(name):
+            found.setdefault(row["case"], row)
+    return found
+
+
+def scaled(results: Results) -> str:
+    """e4m3 with scales of blocks, against the same product without them and PyTorch's."""
+    names = ("h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv")
+    lines = []
+    for row in newest(results, *names).values():
+        cells = [size(case_of(row)), micro(row["tilec_us"]), number(row["tflop_s"])]
+        lines.append(cells + [f"{ratio(row[f'over_{who}'])} ({between(row, f'over_{who}')})" for who in ("unscaled", "tensor", "blocks")] + [ratio(row["over_fast"])])
+    head = ["M x N x K", "us", "TFLOP/s", "unscaled `gemm.tile`", "`_scaled_mm`, one scale", "`_scaled_mm`, our scales", "`_scaled_mm`, one scale, fast sums"]
+    return results.origin(*names) + table(head, lines)
+
+
+def weights(results: Results) -> str:
+    """Weights of four and eight bits against cuBLAS on 16-bit weights."""
+    four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv")
+    eight = newest(results, "h100/w8a16_first_operand.csv", "h100/w8a16.csv")
+    order = sorted(four, key=lambda case: [int(case_of(four[case])[name]) for name in "MKN"])
+    lines = []
+    for case in order:
+        cells = [size(case_of(four[case]))]
+        for row in (four[case], eight.get(case)):
+            cells += [micro(row["tilec_us"]), f"{ratio(row['over_cublas'])} ({between(row, 'over_cublas')})"] if row else ["-", "-"]
+        lines.append(cells)
+    names = [f"h100/{name}.csv" for name in ("w4a16_first_operand", "w4a16", "w8a16_first_operand", "w8a16")]
+    return results.origin(*names) + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
+
+
+# Rows.
+
+
+def of_rows(elem: str) -> Callable[[Results], str]:
+    """Programs over rows: the share of a copy's rate, and how much longer PyTorch takes."""
+
+    def made(results: Results) -> str:
+        found = {kind: {row["case"]: row for row in results.rows(f"h100/rows_{kind}_{elem}.csv")} for kind in ROW_PROGRAMS}
+        cases = sorted(found["softmax"].values(), key=lambda row: (int(case_of(row)["N"]), -int(case_of(row)["M"])))
+        lines = []
+        for case in cases:
+            sizes = case_of(case)
+            rows = [by_case[case["case"]] for by_case in found.values()]
+            lines.append([f"{sizes['M']} x {sizes['N']}", *(f"{ratio(row['of_copy'], 0.92)} ({number(row['over_eager'], 2)})" if row["of_copy"] else "-" for row in rows)])
+        link = f"[rows_*_{elem}.csv](results/h100)"
+        return results.origin(f"h100/rows_softmax_{elem}.csv", link=link) + table([f"rows, {elem}", *ROW_PROGRAMS], lines)
+
+    return made
+
+
+def row_spread(results: Results) -> str:
+    """The fastest way to share a row, of all that were measured."""
+    best: dict[tuple[str, str, int], Row] = {}
+    for row in results.rows("h100/row_spread.csv"):
+        key = (row["type"], row["kind"], int(row["length"]))
+        if row["of_copy"] and (key not in best or float(row["of_copy"]) > float(best[key]["of_copy"])):
+            best[key] = row
+    lines = []
+    for elem in ("bf16", "f32"):
+        for length in sorted({at for kind, _, at in best if kind == elem}):
+            cells = [best.get((elem, kind, length)) for kind in ROW_PROGRAMS]
+            lines.append([elem, str(length), *(f"{number(row['of_copy'], 2)} ({row['ctas']} x {row['threads']})" if row else "-" for row in cells)])
+    return results.origin("h100/row_spread.csv") + table(["type", "length", *ROW_PROGRAMS], lines)
+
+
+# Convolutions.
+
+
+def convolutions(name: str) -> Callable[[Results], str]:
+    """Layers against cuDNN."""
+
+    def made(results: Results) -> str:
+        rows = results.rows(name)
+        lines = []
+        for row in rows:
+            case = case_of(row)
+            layer = f"{case['H']}², {case['C']}, {case['O']}, {case['R']} x {case['R']}, {case['S']}"
+            lines.append([case["B"], layer, micro(row["ours_us"]), micro(row["cudnn_us"]), number(row["tflops"]), ratio(row["ratio"], digits=3), between(row, "ratio")])
+        found = values(rows, "ratio")
+        head = ["images", "image, channels, filters, filter, step", "us", "cuDNN us", "TFLOP/s", "ratio", "least, most"]
+        return results.origin(name) + table(head, lines) + f"\nGeometric mean {mean(found):.3f}, least {min(found):.3f}.\n"
+
+    return made
+
+
+# Sizes from tensors.
+
+
+def experts(results: Results) -> str:
+    """Products of experts against one product of as many rows."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.rows("h200/moe_grouped.csv"):
+        sizes, _, how = row["case"].rpartition(",how=")
+        found.setdefault(sizes, {})[how] = row
+    lines = [[sizes, *(f"{micro(by[how]['ours_us'])}, {ratio(by[how]['ratio_dense'])}" if how in by else "-" for how in ("even", "random", "skewed"))] for sizes, by in found.items()]
+    return results.origin("h200/moe_grouped.csv") + table(["sizes", "even parts: us, ratio", "random", "skewed"], lines)
+
+
+def pages(name: str) -> Callable[[Results], str]:
+    """Decoding from pages: the share of a copy's rate, with the parts of the keys that were fastest."""
+
+    def made(results: Results) -> str:
+        # Other programs and tiles of the same run are for docs/notes.
+        rows = [row for row in results.rows(name) if " -D BKV" not in row["options"] and " -D AFTER" not in row["options"]]
+        best: dict[str, Row] = {}
+        for row in rows:
+            case = re.sub(r",S=\d+", "", row["case"])
+            if case not in best or float(row["ours_us"]) < float(best[case]["ours_us"]):
+                best[case] = row
+        lines = [[case, row["parts"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for case, row in best.items()]
+        return results.origin(name) + table(["sizes", "parts", "us", "GB/s", "share of the copy", "least, most"], lines)
+
+    return made
+
+
+def counters(results: Results) -> str:
+    """The simulator's counts beside Nsight Compute's."""
+    head = ["kernel", "sizes", "requests", "of the GPU", "sectors", "of the GPU", "bytes", "of the GPU"]
+    rows = results.rows("h100/ncu_examples.csv")
+    lines = [[row["kernel"], row["sizes"], *(row[f"{what}_{who}"] for what in ("requests", "sectors", "bytes") for who in ("simulator", "gpu"))] for row in rows]
+    return results.origin("h100/ncu_examples.csv") + table(head, lines)
+
+
+# What is said first.
+
+
+def headline(results: Results) -> list[list[str]]:
+    """Program, shapes, against whom, geometric mean, least, machine, script."""
+    h200, h100 = "H200", "H100"
+    bench = "`tilec bench`"
+    lines = []
+
+    def add(program: str, shapes: str, against: str, found: Sequence[float], machine: str, made_by: str) -> None:
+        lines.append([program, shapes, against, f"{mean(found):.2f}", f"{min(found):.2f}", machine, made_by])
+
+    models = [row for row in results.rows("h200/sweep.csv") if row["kind"] == "overlap"]
+    add("`gemm.tile`, bf16", f"{len(models)} shapes of 28 published models", "cuBLAS, fastest of 8 heuristics", values(models, "ratio"), h200, "`gpu_sweep.py`")
+    for elem in ("f16", "bf16", "e4m3", "tf32", "i8"):
+        found = problems(results, f"h200/hopper_{elem}.json")
+        add(f"`gemm.tile`, {elem}", f"{len(found)} sizes", "the same", [of["median"] for _, _, of in found], h200, bench)
+    for name, program, shapes in (
+        ("attention", "`attention.tile`", "heads of 64, 128 and 256, 2k to 16k keys"), ("attention_sm80", "`attention.tile` for sm_80", "heads of 64 and 128, 2k to 16k keys"),
+        ("attention_backward_stored", "`attention_backward_stored.tile`", "4 cases, 2k and 8k keys"),
+    ):  # fmt: skip
+        against = "FlashAttention-2 of PyTorch" if name == "attention_sm80" else "the fastest of cuDNN and PyTorch"
+        script = "`gpu_attention_backward.py`" if "backward" in name else "`gpu_attention.py`"
+        add(program, shapes, against, values(results.rows(f"h200/{name}.csv"), "ratio"), h200, script)
+    add("`swiglu.tile`", "6 sizes", "PyTorch's separate steps", values(results.rows("h200/swiglu.csv"), "over_separate"), h200, "`gpu_fused.py`")
+    layers = [row for name in NETWORKS for row in results.rows(f"h100/conv2d_{name}.csv")]
+    add("`conv2d.tile`", f"{len(layers)} layers of ResNet-50, U-Net and ConvNeXt-T", "cuDNN", values(layers, "ratio"), h100, "`gpu_conv.py`")
+    for program, names in (("conv2d_weight_grad", ["conv2d_weight_grad"]), ("conv2d_data_grad", ["conv2d_data_grad", "conv2d_data_grad_more"])):
+        layers = list(newest(results, *(f"h100/{name}.csv" for name in names)).values())
+        add(f"`{program}.tile`", f"{len(layers)} layers", "cuDNN", values(layers, "ratio"), h100, "`gpu_conv.py`")
+    four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv").values()
+    for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("1024 and 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
+        add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h100, "`gpu_quantized.py`")
+    scales = newest(results, "h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv").values()
+    add("`gemm_fp8_scaled.tile`", f"{len(scales)} sizes", "PyTorch's `_scaled_mm`, the same scales", values(scales, "over_blocks"), h100, "`gpu_scaled.py`")
+    short, long = [], []
+    for elem in ("f32", "bf16"):
+        for kind in ROW_PROGRAMS:
+            for row in results.rows(f"h100/rows_{kind}_{elem}.csv"):
+                (short if int(case_of(row)["N"]) <= 16384 else long).extend(values([row], "of_copy"))
+    add("softmax, norms, cross entropy", "rows of 256 to 16,384, f32 and bf16", "a copy of the same bytes", short, h100, "`gpu_rows.py`")
+    add("the same", "rows of 32,768 to 262,144", "the same", long, h100, "`gpu_rows.py`")
+    experts_of = values(results.rows("h200/moe_grouped.csv"), "ratio_dense")
+    add("`moe_grouped.tile`", f"{len(experts_of)} cases, 8 to 64 experts", "one dense product of as many rows", experts_of, h200, "`gpu_inference.py`")
+    decoding = values(results.rows("h200/paged_decode.csv"), "ratio_copy")
+    add("`paged_decode.tile`", f"{len(decoding)} cases, 34 to 537 MB of keys and values", "a copy of the same bytes", decoding, h200, "`gpu_inference.py`")
+    return lines
+
+
+def summary(results: Results) -> str:
+    """The headline of docs/performance.md."""
+    return table(["program", "shapes", "against", "geometric mean", "least", "GPU", "measured by"], headline(results))
+
+
+def readme(results: Results) -> str:
+    """The headline of the README: what most readers ask for."""
+    wanted = ("`gemm.tile`, bf16", "`gemm.tile`, f16", "`attention.tile`", "`attention_backward_stored.tile`", "`conv2d.tile`", "`gemm_w4a16.tile`", "softmax, norms, cross entropy")
+    found: dict[str, list[str]] = {}
+    for line in headline(results):
+        found.setdefault(line[0], line)
+    lines = [[*found[name][:2], found["`gemm.tile`, bf16"][2] if found[name][2] == "the same" else found[name][2], *found[name][3:6]] for name in wanted]
+    return table(["program", "shapes", "against", "geometric mean", "least", "GPU"], lines)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "summary": summary,
+    "readme": readme,
+    "sweep": sweep,
+    "products of 16 bits": products("f16", "bf16"),
+    "products of other types": products("e4m3", "tf32", "i8"),
+    "warp tiles": warp_tiles,
+    "scaled": scaled,
+    "weights": weights,
+    "attention": attention("h200/attention.csv"),
+    "attention sm_80": attention("h200/attention_sm80.csv"),
+    "attention e4m3": attention("h200/attention_e4m3.csv"),
+    "attention backward stored": attention("h200/attention_backward_stored.csv"),
+    "attention backward": attention("h200/attention_backward.csv"),
+    "swiglu": fused("h200/swiglu.csv"),
+    "back to back": fused("h200/back_to_back.csv"),
+    "rows bf16": of_rows("bf16"),
+    "rows f32": of_rows("f32"),
+    "row spread": row_spread,
+    **{f"convolutions {name}": convolutions(f"h100/conv2d_{name}.csv") for name in NETWORKS},
+    "convolutions 256": convolutions("h100/conv2d_256.csv"),
+    "convolutions weight gradient": convolutions("h100/conv2d_weight_grad.csv"),
+    "convolutions data gradient": convolutions("h100/conv2d_data_grad.csv"),
+    "convolutions data gradient, more": convolutions("h100/conv2d_data_grad_more.csv"),
+    "experts": experts,
+    "pages h200": pages("h200/paged_decode.csv"),
+    "pages h100": pages("h100/paged_decode.csv"),
+    "counters": counters,
+}

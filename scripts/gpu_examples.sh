@@ -142,6 +142,8 @@ check gemm_fused M=264 N=136 K=72 beta=2 --alias D=C
 for T in f16 bf16; do
     check gemm_mixed -D T=$T M=264 N=136 K=72 beta=2
     check gemm_mixed -D T=$T -D TA=u8 -D LB=col -D ALIGN=1 M=67 N=45 K=33 beta=1
+    check gemm_mxfp4 -D T=$T M=17 N=160 K=384
+    check gemm_mxfp4 -D T=$T -D LW=row M=3 N=160 K=384
     for G in 64 128; do
         check gemm_w4a16 -D T=$T -D G=$G M=17 N=160 K=384
         check gemm_w4a16 --target sm_90a -D T=$T -D G=$G -D BM=16 -D BN=64 -D BK=64 -D WM=16 -D WN=64 -D STAGES=4 -D CTAS=4 M=3 N=160 K=2048

@@ -44,7 +44,7 @@ codes! {
     UNKNOWN_FUNCTION "E0203" "no function has this name"
         "Functions are built in: `tilec` has no user-defined ones. The note lists what is near or all there is; `docs/language.md` says what each computes.";
     UNKNOWN_TYPE "E0204" "no element type has this name"
-        "The element types are `f16`, `bf16`, `tf32`, `f32`, `f64`, `e4m3`, `e5m2`, `i4`, `u4`, `i8`, `u8`, `i32`, `u32`, `i64`, `bool`, and the compile-time parameters that stand for one: `<T: f16 | bf16 = f16>`.";
+        "The element types are `f16`, `bf16`, `tf32`, `f32`, `f64`, `e4m3`, `e5m2`, `e2m1`, `ue8m0`, `i4`, `u4`, `i8`, `u8`, `i32`, `u32`, `i64`, `bool`, and the compile-time parameters that stand for one: `<T: f16 | bf16 = f16>`.";
     WRONG_KIND "E0205" "a name stands for something of another kind"
         "An element type or a layout (`row`, `col`) is expected, and the name is declared as something else. Compile-time parameters are `T: f16 | bf16` or `T: type` for types, `LA: layout` for layouts, `BM = 128` or `BM: int` for integers.";
     UNKNOWN_TARGET "E0206" "no target has this name"

@@ -14,7 +14,7 @@ use crate::typing::type_of;
 /// The type in which elements are computed.
 pub fn computed_in(elem: Elem) -> Elem {
     match elem {
-        Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => Elem::F32,
+        Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 => Elem::F32,
         Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::I16 | Elem::U16 => Elem::I32,
         Elem::F32 | Elem::F64 | Elem::I32 | Elem::U32 | Elem::I64 | Elem::U64 | Elem::Bool => elem,
     }
@@ -49,7 +49,9 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
         ExprData::Scan { op, exclusive, arg, .. } => op.is_extreme() && !exclusive && is_of(k, *arg, elem),
         ExprData::Op { op: Op::Min | Op::Max, args } => args.iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Op { op: Op::Select, args } => args[1..].iter().all(|&arg| is_of(k, arg, elem)),
-        ExprData::Op { op: Op::Neg | Op::Abs, args } => elem.class() == ElemClass::Float && is_of(k, args[0], elem),
+        ExprData::Op { op: Op::Neg | Op::Abs, args } => {
+            elem.class() == ElemClass::Float && cast::has_negatives(elem) && is_of(k, args[0], elem)
+        }
         ExprData::Op { .. }
         | ExprData::Iota { .. }
         | ExprData::Index(_)

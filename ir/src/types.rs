@@ -60,6 +60,10 @@ elems! {
     E4M3 "e4m3" 8 Float;
     /// 8-bit float, 5 exponent bits, 2 fraction bits.
     E5M2 "e5m2" 8 Float;
+    /// 4-bit float, 2 exponent bits, 1 fraction bit, all of them numbers; two to a byte.
+    E2M1 "e2m1" 4 Float;
+    /// A power of two from 2^-127 to 2^127, or NaN: the scale of a block.
+    UE8M0 "ue8m0" 8 Float;
     /// Signed integer of four bits, two to a byte.
     I4 "i4" 4 Int;
     /// Unsigned integer of four bits, two to a byte.

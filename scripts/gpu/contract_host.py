@@ -23,10 +23,10 @@ from typing import Any
 
 from .expressions import ExpressionError, evaluate
 
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "i4": 4, "u4": 4, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "bool": 8}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8, "e2m1": 4, "ue8m0": 8, "i4": 4, "u4": 4, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "bool": 8}
 # CUtensorMapDataType and CUtensorMapSwizzle. A tf32 travels as an f32, which the copy does not round.
 # Where elements share a byte a map counts bytes.
-_MAP_TYPES = {"i4": 0, "u4": 0, "u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6, "f32": 7, "tf32": 7, "f64": 8, "bf16": 9}
+_MAP_TYPES = {"i4": 0, "u4": 0, "u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "e2m1": 0, "ue8m0": 0, "u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6, "f32": 7, "tf32": 7, "f64": 8, "bf16": 9}
 _MAP_SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 _L2_PROMOTION_128B = 2
 _CLUSTER_DIMENSION, _PROGRAMMATIC_SERIALIZATION = 4, 6

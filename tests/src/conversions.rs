@@ -3,6 +3,7 @@
 //! Types of up to 16 bits are tried in all their values. What is right is written down once more at the end, for pairs of
 //! integers and for what is no number, so that both cannot be wrong in one way there.
 
+use crate::number::{e2m1_bits, e2m1_value, exponent_bits, exponent_value};
 use crate::problem::Random;
 use std::collections::BTreeMap;
 use tilec::{CompileOptions, Target, data};
@@ -165,8 +166,26 @@ fn same(a: Number, b: Number) -> bool {
     }
 }
 
-/// What integers become, from the documents and not from the code.
+/// What integers, floats of 4 bits and scales become, from the documents and not from the code.
 fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
+    match (to, x) {
+        (Elem::E2M1, x) => return Some(Number::Float(e2m1_value(e2m1_bits(x.to_f64())))),
+        // The highest bit, which an f64 near it may not have.
+        (Elem::UE8M0, Number::Wide(x)) if x > 0 => return Some(Number::Float(2f64.powi(x.ilog2() as i32))),
+        (Elem::UE8M0, x) => return Some(Number::Float(exponent_value(exponent_bits(x.to_f64())))),
+        _ => {}
+    }
+    // What they hold, in types that hold all of it.
+    let few = match from {
+        Elem::E2M1 => {
+            matches!(to, Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2)
+        }
+        Elem::UE8M0 => matches!(to, Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64),
+        _ => false,
+    };
+    if few {
+        return Some(x);
+    }
     let (name, ends) = match to {
         Elem::I4 => ("i4", (-8, 7)),
         Elem::U4 => ("u4", (0, 15)),

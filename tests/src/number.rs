@@ -17,6 +17,10 @@ pub enum Format {
     E4M3,
     /// 8-bit float of 5 exponent and 2 fraction bits, bias 15.
     E5M2,
+    /// 4-bit float, two to a byte: here in one of its own.
+    E2M1,
+    /// A power of two: the exponent of a binary32.
+    UE8M0,
     /// IEEE 754 binary64.
     F64,
     /// An integer of four bits, two to a byte: here in one of its own.
@@ -42,6 +46,8 @@ impl Format {
             "tf32" => Some(Format::TF32),
             "e4m3" => Some(Format::E4M3),
             "e5m2" => Some(Format::E5M2),
+            "e2m1" => Some(Format::E2M1),
+            "ue8m0" => Some(Format::UE8M0),
             "f32" => Some(Format::F32),
             "f64" => Some(Format::F64),
             "i4" => Some(Format::Nibble { signed: true }),
@@ -66,6 +72,8 @@ impl Format {
             Format::TF32 => "tf32",
             Format::E4M3 => "e4m3",
             Format::E5M2 => "e5m2",
+            Format::E2M1 => "e2m1",
+            Format::UE8M0 => "ue8m0",
             Format::F32 => "f32",
             Format::F64 => "f64",
             Format::Nibble { signed: true } => "i4",
@@ -85,7 +93,7 @@ impl Format {
     pub fn bytes(self) -> usize {
         match self {
             Format::F16 | Format::BF16 => 2,
-            Format::E4M3 | Format::E5M2 | Format::Nibble { .. } => 1,
+            Format::E4M3 | Format::E5M2 | Format::E2M1 | Format::UE8M0 | Format::Nibble { .. } => 1,
             Format::F32 | Format::TF32 => 4,
             Format::F64 => 8,
             Format::Int { bytes, .. } => usize::from(bytes),
@@ -94,7 +102,7 @@ impl Format {
 
     /// Elements that share a byte.
     pub fn to_a_byte(self) -> usize {
-        if matches!(self, Format::Nibble { .. }) { 2 } else { 1 }
+        if matches!(self, Format::Nibble { .. } | Format::E2M1) { 2 } else { 1 }
     }
 
     /// Bits of the significand, the hidden one included; of an integer, all bits but the sign.
@@ -103,6 +111,8 @@ impl Format {
             Format::F16 | Format::TF32 => 11,
             Format::E4M3 => 4,
             Format::E5M2 => 3,
+            Format::E2M1 => 2,
+            Format::UE8M0 => 1,
             Format::BF16 => 8,
             Format::F32 => 24,
             Format::F64 => 53,
@@ -113,7 +123,7 @@ impl Format {
 
     /// Whether `x` is exact in this format. Subnormals and zeros of either sign count as what they are.
     pub fn holds(self, x: f64) -> bool {
-        x == 0.0 || (!x.is_nan() && self.decode(&self.encode(x)) == x)
+        (x == 0.0 && self != Format::UE8M0) || (!x.is_nan() && self.decode(&self.encode(x)) == x)
     }
 
     /// What storing `x` leaves of it: rounded to nearest even; what integers and 8-bit floats cannot hold becomes the nearest
@@ -129,6 +139,11 @@ impl Format {
             let (low, high) =
                 if signed { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)) } else { (0.0, 2f64.powi(bits)) };
             return x.round_ties_even().clamp(low, high - 1.0);
+        }
+        match self {
+            Format::E2M1 => return e2m1_value(e2m1_bits(x)),
+            Format::UE8M0 => return exponent_value(exponent_bits(x)),
+            _ => {}
         }
         if x == 0.0 || !x.is_finite() {
             return x;
@@ -153,6 +168,8 @@ impl Format {
             Format::TF32 => (((x as f32).to_bits() & !0x1fff) | 0x0aaa).to_le_bytes().to_vec(),
             Format::E4M3 => vec![small_bits(x, 3, 7, 0x7e)],
             // Binary16 without its lower byte.
+            Format::E2M1 => vec![e2m1_bits(x)],
+            Format::UE8M0 => vec![exponent_bits(x)],
             Format::E5M2 => vec![(f16_bits(x) >> 8) as u8],
             Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
             Format::F64 => x.to_le_bytes().to_vec(),
@@ -168,6 +185,8 @@ impl Format {
             (Format::F32, &[a, b, c, d, ..]) => f64::from(f32::from_le_bytes([a, b, c, d])),
             (Format::TF32, &[_, b, c, d, ..]) => f64::from(f32::from_le_bytes([0, b & 0xe0, c, d])),
             (Format::E4M3, &[a, ..]) => small_value(a, 3, 7),
+            (Format::E2M1, &[a, ..]) => e2m1_value(a),
+            (Format::UE8M0, &[a, ..]) => exponent_value(a),
             (Format::E5M2, &[a, ..]) => f16_value(u16::from(a) << 8),
             (Format::F16, &[a, b, ..]) => f16_value(u16::from_le_bytes([a, b])),
             (Format::BF16, &[a, b, ..]) => f64::from(f32::from_le_bytes([0, 0, a, b])),
@@ -186,6 +205,39 @@ impl Format {
             _ => f64::NAN,
         }
     }
+}
+
+/// The sizes of 4-bit floats.
+const E2M1: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+
+/// The 4-bit float nearest to a number, of two the one that is even; of a NaN the largest.
+pub(crate) fn e2m1_bits(x: f64) -> u8 {
+    if x.is_nan() {
+        return 7;
+    }
+    let half_way = |i: usize| (E2M1[i] + E2M1[i + 1]) / 2.0;
+    let above = (0..7).take_while(|&i| x.abs() > half_way(i) || (x.abs() == half_way(i) && i % 2 == 1)).count();
+    above as u8 | if x.is_sign_negative() { 8 } else { 0 }
+}
+
+/// The value of the bits of a 4-bit float.
+pub(crate) fn e2m1_value(bits: u8) -> f64 {
+    let size = E2M1[usize::from(bits & 7)];
+    if bits & 8 == 0 { size } else { -size }
+}
+
+/// The exponent of the power of two that is not above a number, or of the least; 255 of a NaN.
+pub(crate) fn exponent_bits(x: f64) -> u8 {
+    match x {
+        x if x.is_nan() => 255,
+        x if x < 2f64.powi(-127) => 0,
+        _ => (0u8..=254).rev().find(|&e| exponent_value(e) <= x).unwrap_or(0),
+    }
+}
+
+/// The power of two of an exponent.
+pub(crate) fn exponent_value(bits: u8) -> f64 {
+    if bits == 255 { f64::NAN } else { 2f64.powi(i32::from(bits) - 127) }
 }
 
 /// The bits of a number in binary16's normal range, truncated; what is smaller becomes zero.
@@ -254,6 +306,20 @@ mod tests {
         assert_eq!((Format::F16.stored(2049.0), Format::F16.stored(65520.0)), (2048.0, f64::INFINITY));
         assert_eq!((Format::E4M3.stored(17.0), Format::E4M3.stored(-9000.0)), (16.0, -448.0));
         assert_eq!(Format::F32.stored(16_777_217.0), 16_777_216.0);
+    }
+
+    #[test]
+    fn elements_and_scales_of_blocks_survive_both_ways() {
+        for bits in 0..16 {
+            assert_eq!(Format::E2M1.encode(Format::E2M1.decode(&[bits])), [bits]);
+        }
+        for bits in 0..=255 {
+            assert_eq!(Format::UE8M0.encode(Format::UE8M0.decode(&[bits])), [bits]);
+        }
+        assert!(Format::E2M1.holds(-6.0) && Format::E2M1.holds(0.5) && !Format::E2M1.holds(2.5));
+        assert_eq!([0.25, 0.75, 2.5, 5.0, 7.0, -1e9].map(|x| Format::E2M1.stored(x)), [0.0, 1.0, 2.0, 4.0, 6.0, -6.0]);
+        assert!(Format::UE8M0.holds(0.25) && !Format::UE8M0.holds(0.0) && !Format::UE8M0.holds(3.0));
+        assert_eq!([3.9, 0.0, -1.0, 1e39].map(|x| Format::UE8M0.stored(x).log2()), [1.0, -127.0, -127.0, 127.0]);
     }
 
     #[test]

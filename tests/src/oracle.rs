@@ -114,6 +114,10 @@ impl Problem {
             if matches!(elem, Elem::U4 | Elem::U8 | Elem::U32) {
                 tensor.data.iter_mut().for_each(|x| *x = x.abs());
             }
+            // A scale has neither a sign nor a zero.
+            if elem == Elem::UE8M0 {
+                tensor.data.iter_mut().for_each(|x| *x = Format::UE8M0.stored(x.abs().max(1.0)));
+            }
             tensors.push(tensor);
             elems.push(elem);
         }

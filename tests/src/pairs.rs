@@ -1,6 +1,7 @@
 //! Arithmetic on pairs of 16-bit floats gives what f32 and one rounding give, of all numbers of the type.
 
 use crate::conversions::{TILE, interpreted, simulated};
+use crate::number::{e2m1_value, exponent_value};
 use tilec::{CompileOptions, Target};
 use tilec_ir::interp::Number;
 use tilec_ir::types::Elem;
@@ -64,6 +65,32 @@ fn pairs_are_rounded_as_numbers_are() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Each float of four bits times each scale: exact in bf16, but for what is beyond it.
+#[test]
+fn elements_of_blocks_times_their_scales_are_exact() {
+    let input: Vec<u64> = (0..16 * 256).map(|i| i % 256).collect();
+    let source = format!(
+        "kernel f(X: gmem ue8m0[N], Y: gmem bf16[N]) where N % {TILE} == 0 grid (b: N / {TILE}) {{
+            var x = reg ue8m0[{TILE}]
+            copy X[b * {TILE}..] -> x
+            var w = reg e2m1[{TILE}] = bitcast<e2m1>(cast<u4>((b * {TILE} + iota(x, 0)) / 256))
+            copy cast<bf16>(cast<f32>(w) * cast<f32>(x)) -> Y[b * {TILE}..]
+        }}"
+    );
+    let exact = |i: usize| {
+        let product = e2m1_value((i / 256) as u8) * exponent_value((i % 256) as u8);
+        Number::Float(if product.abs() >= 2f64.powi(128) { product * f64::INFINITY } else { product })
+    };
+    let types = (Elem::UE8M0, Elem::BF16);
+    let of_source = interpreted(&source, types, &input);
+    for target in [Target::Sm70, Target::Sm80, Target::Sm90a] {
+        for (i, got) in simulated(&source, target, types, &input).iter().enumerate() {
+            assert!(same(got, &exact(i)), "{}: element {i} is {got:?}, not {:?}", target.name(), exact(i));
+            assert!(same(&of_source[i], &exact(i)), "the interpreter has {:?} for element {i}", of_source[i]);
         }
     }
 }

@@ -24,6 +24,7 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("lora", Reference::Fusion(Fusion::Lora)),
     ("gemm_w4a16", Reference::Fusion(Fusion::Weights)),
     ("gemm_w8a16", Reference::Fusion(Fusion::Weights)),
+    ("gemm_mxfp4", Reference::Fusion(Fusion::Weights)),
     ("gemm_fp8_scaled", Reference::Fusion(Fusion::Scaled)),
     ("gemm_int8_requant", Reference::Fusion(Fusion::Requantised)),
     ("gemm_fused", Reference::Fused),
@@ -98,6 +99,7 @@ const TOLERANCES: &[(&str, f64)] = &[
     ("gemm_rmsnorm", 1e-3),
     ("gemm_w4a16", 1e-3),
     ("gemm_w8a16", 1e-3),
+    ("gemm_mxfp4", 1e-3),
     ("gemm_fp8_scaled", 1e-2),
 ];
 

@@ -132,9 +132,17 @@ impl MatType {
             Elem::I32 => Some(MatType::I32),
             Elem::E4M3 => Some(MatType::E4M3),
             Elem::E5M2 => Some(MatType::E5M2),
-            Elem::U8 | Elem::I4 | Elem::U4 | Elem::I16 | Elem::U16 | Elem::U32 | Elem::I64 | Elem::U64 | Elem::Bool => {
-                None
-            }
+            Elem::E2M1
+            | Elem::UE8M0
+            | Elem::U8
+            | Elem::I4
+            | Elem::U4
+            | Elem::I16
+            | Elem::U16
+            | Elem::U32
+            | Elem::I64
+            | Elem::U64
+            | Elem::Bool => None,
         }
     }
 

@@ -111,7 +111,7 @@ impl TensorMap {
     pub(super) fn data_type(&self) -> Option<u32> {
         Some(match self.elem {
             // Of elements that share bytes the map counts bytes.
-            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::I4 | Elem::U4 => 0,
+            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => 0,
             Elem::U16 | Elem::I16 => 1,
             Elem::U32 => 2,
             Elem::I32 => 3,

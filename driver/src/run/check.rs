@@ -98,7 +98,7 @@ impl Verdict {
 /// Elements of a tensor that is only written which are still poison after the launch, and the index of the first; as far as there is `more` time.
 pub fn unwritten(plan: &TensorPlan, after: &[u8], mut more: impl FnMut() -> bool) -> (u64, Option<String>) {
     let (mut count, mut first) = (0, None);
-    if plan.access.reads() || float_format(plan.elem).is_none() {
+    if plan.access.reads() || !float_format(plan.elem).is_some_and(|format| format.has_nan()) {
         return (count, first);
     }
     let size = plan.elem.bytes_of(1) as usize;

@@ -372,7 +372,9 @@ fn scalar(elem: Elem, value: Number) -> LaunchArg {
         Elem::F32 | Elem::TF32 => LaunchArg::F32(f32::from_bits(bits as u32)),
         Elem::F64 => LaunchArg::F64(value.to_f64()),
         Elem::I8 => LaunchArg::I8(whole as i8),
-        Elem::U8 | Elem::I4 | Elem::U4 | Elem::Bool | Elem::E4M3 | Elem::E5M2 => LaunchArg::U8(bits as u8),
+        Elem::U8 | Elem::I4 | Elem::U4 | Elem::Bool | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 => {
+            LaunchArg::U8(bits as u8)
+        }
         Elem::I16 | Elem::U16 => LaunchArg::U16(bits as u16),
         Elem::I32 => LaunchArg::I32(whole as i32),
         Elem::U32 => LaunchArg::U32(whole as u32),

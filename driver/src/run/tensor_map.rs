@@ -52,7 +52,15 @@ impl Description {
     fn at(&self, address: u64) -> TensorMap {
         TensorMap {
             element: match self.elem {
-                Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::Bool | Elem::I4 | Elem::U4 => TensorElement::U8,
+                Elem::U8
+                | Elem::I8
+                | Elem::E4M3
+                | Elem::E5M2
+                | Elem::E2M1
+                | Elem::UE8M0
+                | Elem::Bool
+                | Elem::I4
+                | Elem::U4 => TensorElement::U8,
                 Elem::U16 | Elem::I16 => TensorElement::U16,
                 Elem::U32 => TensorElement::U32,
                 Elem::I32 => TensorElement::S32,

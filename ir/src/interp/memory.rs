@@ -14,6 +14,8 @@ use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
 use crate::interp::window::{Axis, Plan, PlannedLines, Root, Window, dense_strides};
 use crate::kernel::{ExprData, Range, Slot, View};
+use crate::numerics::cast;
+use crate::types::Elem;
 use crate::values::is_of_value;
 use std::rc::Rc;
 
@@ -311,6 +313,10 @@ impl Machine<'_> {
             let unfit = || fail(codes::ILL_FORMED, w.span, format!("{} has no such number as `fill`", elem.name()));
             let outside = fill.value(elem).ok_or_else(unfit)?;
             out.data = Numbers::Floats(vec![outside; n]).kept_as(elem);
+        }
+        if elem == Elem::UE8M0 && self.fill.is_none() {
+            // Bits of zero.
+            out.data = Numbers::Floats(vec![cast::to_float(elem, 0.0); n]);
         }
         self.load_over(w, check, &mut out)?;
         Ok(out)

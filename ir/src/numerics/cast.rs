@@ -2,7 +2,8 @@
 //!
 //! | from | to | result |
 //! |---|---|---|
-//! | any | a float | the nearest, ties to even; 8-bit floats saturate |
+//! | any | a float | the nearest, ties to even; floats of 8 and 4 bits saturate |
+//! | any | ue8m0 | the power of two below it; what is below all of them, the least |
 //! | a float | an integer | the nearest, ties to even, saturated; of a NaN [`of_nan`] |
 //! | an integer of up to 32 bits | i32, u32 | the same 32 bits: the value modulo 2^32 |
 //! | an integer | u64; of u64, i64 | the same 64 bits: the value modulo 2^64 |
@@ -26,13 +27,21 @@ pub fn int_format(elem: Elem) -> Option<IntFormat> {
         Elem::U32 => Some(IntFormat::U32),
         Elem::I64 => Some(IntFormat::S64),
         Elem::U64 => Some(IntFormat::U64),
-        Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2 => None,
+        Elem::F16
+        | Elem::BF16
+        | Elem::TF32
+        | Elem::F32
+        | Elem::F64
+        | Elem::E4M3
+        | Elem::E5M2
+        | Elem::E2M1
+        | Elem::UE8M0 => None,
     }
 }
 
 /// Whether a type has numbers below zero.
 pub fn has_negatives(elem: Elem) -> bool {
-    int_format(elem).is_none_or(|format| format.signed)
+    elem != Elem::UE8M0 && int_format(elem).is_none_or(|format| format.signed)
 }
 
 /// The format of the register in which an integer type is computed: 64 bits, or 32 for all narrower types.
@@ -54,6 +63,8 @@ pub fn to_float(to: Elem, x: f64) -> f64 {
         Elem::F32 => f64::from(x as f32),
         Elem::E4M3 => FloatFormat::E4M3.round_with(x, Overflow::Saturate),
         Elem::E5M2 => FloatFormat::E5M2.round_with(x, Overflow::Saturate),
+        Elem::E2M1 => FloatFormat::E2M1.round_f64(x),
+        Elem::UE8M0 => FloatFormat::UE8M0.round_f64(x),
         Elem::F64
         | Elem::I8
         | Elem::U8

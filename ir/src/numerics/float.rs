@@ -21,6 +21,11 @@ pub enum Specials {
     Ieee,
     /// The "fn" formats of OCP FP8: no infinity, and only the mantissa of all ones is a NaN.
     NanOnly,
+    /// OCP MX element formats of few bits: a number like any other.
+    Finite,
+    /// OCP MX scales, which are exponents alone: no sign, no zero, and all ones is NaN. What is converted is cut down to the power of two below it; what is less
+    /// than the least one, zero and numbers below included, becomes that.
+    Powers,
 }
 
 /// What a magnitude beyond the largest finite value becomes.
@@ -84,12 +89,17 @@ impl FloatFormat {
     /// OCP FP8 E5M2: an IEEE-style format, largest finite value 57344.
     pub const E5M2: Self = ieee("e5m2", 5, 2);
 
-    /// Every format above, narrowest first.
+    /// OCP MX E2M1: 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of both signs.
+    pub const E2M1: Self = Self { specials: Specials::Finite, ..ieee("e2m1", 2, 1) };
+    /// OCP MX E8M0: powers of two.
+    pub const UE8M0: Self = Self { specials: Specials::Powers, ..ieee("ue8m0", 8, 0) };
+
+    /// Every format above that has a sign and a NaN, narrowest first.
     pub const ALL: [Self; 7] = [Self::E5M2, Self::E4M3, Self::BF16, Self::F16, Self::TF32, Self::F32, Self::F64];
 
     /// Width of a stored value in bits.
     pub const fn storage_bits(&self) -> u32 {
-        1 + self.exponent_bits + self.mantissa_bits + self.ignored_bits
+        self.sign_shift() + self.has_sign() as u32 + self.ignored_bits
     }
 
     /// Exponent of the smallest quantum: the least positive value is `2^q_min`.
@@ -97,12 +107,22 @@ impl FloatFormat {
         1 - self.bias - self.mantissa_bits as i32
     }
 
+    /// Whether there are numbers below zero.
+    const fn has_sign(&self) -> bool {
+        !matches!(self.specials, Specials::Powers)
+    }
+
+    /// Whether there is an encoding that is no number.
+    pub const fn has_nan(&self) -> bool {
+        !matches!(self.specials, Specials::Finite)
+    }
+
     /// Sign bit position, `ignored_bits` not counted.
     const fn sign_shift(&self) -> u32 {
         self.exponent_bits + self.mantissa_bits
     }
 
-    /// Magnitude with the exponent field and the mantissa all ones: a NaN in every format.
+    /// Magnitude with the exponent field and the mantissa all ones: a NaN in every format that has one.
     const fn nan_magnitude(&self) -> u64 {
         (1 << self.sign_shift()) - 1
     }
@@ -116,7 +136,8 @@ impl FloatFormat {
     const fn max_magnitude(&self) -> u64 {
         match self.specials {
             Specials::Ieee => self.inf_magnitude() - 1,
-            Specials::NanOnly => self.nan_magnitude() - 1,
+            Specials::NanOnly | Specials::Powers => self.nan_magnitude() - 1,
+            Specials::Finite => self.nan_magnitude(),
         }
     }
 
@@ -147,7 +168,7 @@ impl FloatFormat {
     }
 
     /// The encoding that every NaN becomes: sign clear, exponent and mantissa all ones (`0x7fff`
-    /// for `f16` and `bf16`, `0x7f` for the 8-bit formats, as PTX `cvt` gives).
+    /// for `f16` and `bf16`, `0x7f` for the 8-bit formats, as PTX `cvt` gives). A format without NaN has its largest number there.
     pub const fn canonical_nan(&self) -> u64 {
         self.nan_magnitude() << self.ignored_bits
     }
@@ -174,17 +195,26 @@ impl FloatFormat {
         if x.is_nan() {
             return self.canonical_nan();
         }
+        if self.specials == Specials::Powers {
+            return self.power_below(x);
+        }
         let beyond = match (overflow, self.specials) {
-            (Overflow::Saturate, _) => self.max_magnitude(),
+            (Overflow::Saturate, _) | (_, Specials::Finite | Specials::Powers) => self.max_magnitude(),
             (Overflow::Infinity, Specials::Ieee) => self.inf_magnitude(),
             (Overflow::Infinity, Specials::NanOnly) => self.nan_magnitude(),
         };
-        if beyond == self.nan_magnitude() && self.finite_magnitude(x).is_none() {
+        if self.has_nan() && beyond == self.nan_magnitude() && self.finite_magnitude(x).is_none() {
             return self.canonical_nan();
         }
         let magnitude = self.finite_magnitude(x).unwrap_or(beyond);
         let sign = u64::from(x.is_sign_negative()) << self.sign_shift();
         (sign | magnitude) << self.ignored_bits
+    }
+
+    /// The exponent of the greatest power of two that is not above `x`, biased; of what is below all of them that of the least.
+    fn power_below(&self, x: f64) -> u64 {
+        let exponent = x.max(0.0).to_bits() >> 52;
+        (exponent as i32 - 1023 + self.bias).clamp(0, self.max_magnitude() as i32) as u64
     }
 
     /// The rounded magnitude of a number, or `None` where it is beyond the largest finite value.
@@ -216,7 +246,10 @@ impl FloatFormat {
     pub fn decode(&self, bits: u64) -> f64 {
         let bits = bits >> self.ignored_bits;
         let magnitude = bits & self.nan_magnitude();
-        let negative = bits >> self.sign_shift() & 1 != 0;
+        let negative = self.has_sign() && bits >> self.sign_shift() & 1 != 0;
+        if self.specials == Specials::Powers && magnitude == 0 {
+            return exp2(-self.bias);
+        }
         let value = if magnitude <= self.max_magnitude() {
             let field = magnitude >> self.mantissa_bits;
             let fraction = magnitude & ((1 << self.mantissa_bits) - 1);
@@ -267,6 +300,8 @@ pub fn float_format(elem: Elem) -> Option<FloatFormat> {
         Elem::F64 => Some(FloatFormat::F64),
         Elem::E4M3 => Some(FloatFormat::E4M3),
         Elem::E5M2 => Some(FloatFormat::E5M2),
+        Elem::E2M1 => Some(FloatFormat::E2M1),
+        Elem::UE8M0 => Some(FloatFormat::UE8M0),
         Elem::I8
         | Elem::U8
         | Elem::I4

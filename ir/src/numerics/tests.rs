@@ -7,8 +7,9 @@ use crate::random_tests::repeat;
 use arbitrary::{Arbitrary, Unstructured};
 use pretty_assertions::assert_eq;
 
-const NARROW: [FloatFormat; 5] =
-    [FloatFormat::E5M2, FloatFormat::E4M3, FloatFormat::BF16, FloatFormat::F16, FloatFormat::TF32];
+/// Formats that round to nearest, of few enough values to try them all.
+const NARROW: [FloatFormat; 6] =
+    [FloatFormat::E2M1, FloatFormat::E5M2, FloatFormat::E4M3, FloatFormat::BF16, FloatFormat::F16, FloatFormat::TF32];
 
 /// Same value with the same sign of zero, or both NaN.
 fn same(a: f64, b: f64) -> bool {
@@ -82,14 +83,12 @@ fn overflow_starts_at_half_a_unit_beyond_the_largest_value() {
         let below = fmt.decode(fmt.encode(max) - (1 << fmt.ignored_bits));
         let mid = max + (max - below) / 2.0;
         // The tie goes to even: out of range where the largest value is odd (IEEE: all ones), and
-        // back to it where it is even (e4m3: ...110).
-        let (last, first) = match fmt.specials {
-            Specials::Ieee => (mid.next_down(), mid),
-            Specials::NanOnly => (mid, mid.next_up()),
-        };
-        let beyond = match fmt.specials {
-            Specials::Ieee => f64::INFINITY,
-            Specials::NanOnly => f64::NAN,
+        // back to it where it is even (e4m3: ...110). e2m1 has nothing beyond it.
+        let (last, first, beyond) = match fmt.specials {
+            Specials::Ieee => (mid.next_down(), mid, f64::INFINITY),
+            Specials::NanOnly => (mid, mid.next_up(), f64::NAN),
+            Specials::Finite => (mid.next_down(), mid, max),
+            Specials::Powers => unreachable!("it rounds down"),
         };
         for sign in [1.0, -1.0] {
             assert!(same(fmt.round_f64(sign * last), sign * max), "{}", fmt.name);
@@ -99,7 +98,38 @@ fn overflow_starts_at_half_a_unit_beyond_the_largest_value() {
                 assert!(same(saturated, sign * max), "{} {x:e}", fmt.name);
             }
         }
-        assert!(fmt.round_with(f64::NAN, Overflow::Saturate).is_nan());
+        let of_nan = if fmt.has_nan() { f64::NAN } else { max };
+        assert!(same(fmt.round_with(f64::NAN, Overflow::Saturate), of_nan));
+    }
+}
+
+#[test]
+fn floats_of_four_bits_are_those_of_the_specification() {
+    let sizes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    for (bits, size) in (0..).zip(sizes) {
+        assert!(same(FloatFormat::E2M1.decode(bits), size));
+        assert!(same(FloatFormat::E2M1.decode(bits | 8), -size));
+    }
+    assert_eq!(FloatFormat::E2M1.storage_bits(), 4);
+}
+
+#[test]
+fn scales_are_cut_down_to_powers_of_two() {
+    let format = FloatFormat::UE8M0;
+    assert_eq!(format.storage_bits(), 8);
+    assert!(format.decode(255).is_nan() && format.encode(f64::NAN) == 255);
+    for bits in 0..255u64 {
+        let power = 2f64.powi(bits as i32 - 127);
+        assert_eq!(format.decode(bits), power);
+        for x in [power, power * 1.5, (power * 2.0).next_down()] {
+            assert_eq!(format.encode(x), bits, "{x:e}");
+        }
+    }
+    for x in [0.0, -0.0, 5e-324, 2f64.powi(-127).next_down(), -1.0, -f64::MAX, f64::NEG_INFINITY] {
+        assert_eq!(format.encode(x), 0, "{x:e}");
+    }
+    for x in [2f64.powi(128), f64::MAX, f64::INFINITY] {
+        assert_eq!(format.encode(x), 254, "{x:e}");
     }
 }
 

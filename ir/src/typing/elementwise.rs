@@ -1,7 +1,7 @@
 //! Operators element by element: broadcasting, promotion, and the domains of the op table.
 //!
 //! Shapes join first to last: scalars fit everything, extent 1 stretches, windows take the extents of a tile. Element
-//! types join along two chains, `8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i16 -> i32 -> i64`; literals and
+//! types join along two chains, `e2m1 -> 8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i16 -> i32 -> i64`; literals and
 //! indices adopt the type of the other side. Everything else wants a `cast`.
 
 use super::candidates::{candidate_elems, may_be};
@@ -69,8 +69,8 @@ fn join_known(a: Elem, b: Elem) -> Option<Elem> {
     /// Steps of the two chains; types on one step do not mix, nor does one with a sign and a larger one without.
     fn step(e: Elem) -> u8 {
         match e {
-            Elem::I4 | Elem::U4 => 0,
-            Elem::E4M3 | Elem::E5M2 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 1,
+            Elem::I4 | Elem::U4 | Elem::E2M1 => 0,
+            Elem::E4M3 | Elem::E5M2 | Elem::UE8M0 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I8 | Elem::U8 => 1,
             Elem::I16 | Elem::U16 => 2,
             Elem::F32 | Elem::I32 | Elem::U32 => 3,
             Elem::F64 | Elem::I64 | Elem::U64 => 4,

@@ -20,6 +20,8 @@ fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
         | Elem::TF32
         | Elem::E4M3
         | Elem::E5M2
+        | Elem::E2M1
+        | Elem::UE8M0
         | Elem::I8
         | Elem::U8
         | Elem::I4
@@ -132,7 +134,7 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         Err(self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32")
+            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first: `cast<bf16>(a)`")
             .into())
     }
 }

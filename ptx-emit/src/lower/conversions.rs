@@ -46,7 +46,8 @@ impl Lower<'_> {
             }
             Elem::I16 => self.emit.def(Class::B32, P::CvtS32S16, [raw.into()]),
             Elem::U16 => self.emit.def(Class::B32, P::CvtU32U16, [raw.into()]),
-            Elem::I4 | Elem::U4 => self.nibble((raw, 0), elem),
+            Elem::I4 | Elem::U4 | Elem::E2M1 => self.nibble((raw, 0), elem),
+            Elem::UE8M0 => self.of_exponent(raw),
             Elem::I8 => self.emit.def(Class::B32, P::CvtS32S8, [raw.into()]),
             Elem::U8 => self.emit.def(Class::B32, P::CvtU32U8, [raw.into()]),
             Elem::E4M3 | Elem::E5M2 => {
@@ -109,7 +110,7 @@ impl Lower<'_> {
         let wide = self.emit.def(Class::B64, P::CvtU64U32, [x.into()]);
         match to {
             // Exact, so that one rounding is left.
-            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => {
+            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 => {
                 self.emit.def(Class::F64, P::CvtRnF64S64, [wide.into()])
             }
             _ => wide,
@@ -121,7 +122,7 @@ impl Lower<'_> {
         match to {
             Elem::F32 => self.emit.def(Class::F32, P::CvtRnF32U64, [x.into()]),
             Elem::F64 => self.emit.def(Class::F64, P::CvtRnF64U64, [x.into()]),
-            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 => {
+            Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 => {
                 self.round_to_odd_by(x, (P::CvtRzF32U64, P::CvtRziU64F32, P::SetpNeS64))
             }
             Elem::I64 | Elem::U64 | Elem::Bool => x,
@@ -152,15 +153,17 @@ impl Lower<'_> {
             (Class::F64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F64, [x.into()]),
             (Class::F32, Elem::BF16) => self.round_bf16(x),
             // By way of an f32 rounded to odd the second rounding is the only one that counts.
-            (Class::F64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+            (Class::F64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
                 let odd = self.round_to_odd(x);
                 return self.narrow(odd, to);
             }
-            (Class::B32, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+            (Class::B32, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
                 let exact = self.emit.def(Class::F64, P::CvtRnF64S32, [x.into()]);
                 return self.narrow(exact, to);
             }
             (Class::F32, Elem::TF32) => self.round_upper(x, 13),
+            (Class::F32, Elem::E2M1) => self.round_e2m1(x),
+            (Class::F32, Elem::UE8M0) => self.exponent_below(x),
             (Class::F32, Elem::E4M3 | Elem::E5M2) => {
                 self.need_fp8_conversions(to);
                 let op = if to == Elem::E4M3 { P::CvtRnSatfiniteE4m3x2F32 } else { P::CvtRnSatfiniteE5m2x2F32 };
@@ -228,7 +231,7 @@ impl Lower<'_> {
                 }
             }
             (Class::B64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16S64, [x.into()]),
-            (Class::B64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2) => {
+            (Class::B64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
                 let odd = self.round_to_odd(x);
                 return self.narrow(odd, to);
             }

@@ -185,7 +185,7 @@ impl Moves<'_> {
         }
         let part = v % self.from.per_register;
         match (self.from.elem.bits(), part) {
-            (4, _) => cx.nibble((word, part), self.from.elem),
+            (4, _) => cx.bits_of_nibble((word, part), self.from.elem),
             (8, _) => cx.byte(word, part),
             (_, 0) => word,
             _ => cx.emit.def(Class::B32, P::ShrU32, [word.into(), Operand::Imm(16)]),

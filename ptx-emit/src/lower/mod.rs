@@ -81,6 +81,7 @@ mod shared;
 mod shuffles;
 mod signals;
 mod sine;
+mod small;
 mod specials;
 mod state;
 mod stmt;
@@ -214,9 +215,7 @@ impl Lower<'_> {
                         Some(Elem::F16 | Elem::BF16 | Elem::I16 | Elem::U16) => {
                             (ParamTy::B16, Class::B16, P::LdParamB16)
                         }
-                        Some(Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 | Elem::E4M3 | Elem::E5M2) => {
-                            (ParamTy::B8, Class::B32, P::LdParamU8)
-                        }
+                        Some(elem) if elem.bits() <= 8 && elem != Elem::Bool => (ParamTy::B8, Class::B32, P::LdParamU8),
                         Some(Elem::TF32) => (ParamTy::F32, Class::B32, P::LdParamB32),
                         Some(Elem::I32) => (ParamTy::S32, Class::B32, P::LdParamB32),
                         Some(Elem::U32) => (ParamTy::U32, Class::B32, P::LdParamU32),

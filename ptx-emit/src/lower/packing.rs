@@ -83,10 +83,16 @@ impl Lower<'_> {
         }
     }
 
+    /// The bits of an element, alone in a register; above them are copies of the highest one if the type has a sign.
+    pub(super) fn bits_of_nibble(&mut self, (reg, at): Nibble, elem: Elem) -> Reg {
+        let field = if elem == Elem::U4 { P::BfeU32 } else { P::BfeS32 };
+        self.emit.def(Class::B32, field, [reg.into(), Operand::Imm(4 * at as i64), Operand::Imm(4)])
+    }
+
     /// The number of an element.
     pub(super) fn nibble(&mut self, (reg, at): Nibble, elem: Elem) -> Reg {
-        let field = if elem == Elem::I4 { P::BfeS32 } else { P::BfeU32 };
-        self.emit.def(Class::B32, field, [reg.into(), Operand::Imm(4 * at as i64), Operand::Imm(4)])
+        let bits = self.bits_of_nibble((reg, at), elem);
+        if elem == Elem::E2M1 { self.of_e2m1(bits) } else { bits }
     }
 
     /// A register of up to eight elements; what is left is of no meaning.

@@ -4,7 +4,7 @@
 //! same where all operands are numbers of the 16-bit type, and every result but the last is one, too:
 //!
 //! * sums and products of whole numbers that the type holds exactly: 4-bit weights less their zero points;
-//! * a last product of such a whole number and a number of the type, or of two numbers of f16: f32 holds it exactly, so it is rounded once either way.
+//! * a last product of such a whole number, or of a float of four bits, and a number of the type, or of two numbers of f16: f32 holds it exactly, so it is rounded once either way.
 //!
 //! f16 has whole numbers up to 2^11, bf16 up to 2^8. A product of two bf16 may have an exponent that f32 does not have.
 
@@ -29,6 +29,8 @@ use tilec_ir::typing::type_of;
 enum Exact {
     /// Whole numbers from one to the other.
     Whole(i64, i64),
+    /// Numbers of so few digits that f32 holds their products with any number of the type.
+    Few,
     /// Any numbers of the type.
     Numbers,
 }
@@ -75,6 +77,8 @@ fn exact(k: &Kernel, e: Expr, elem: Elem) -> Option<Exact> {
                 let (least, most) = whole_numbers(own);
                 whole(least, most)
             }
+            ElemRef::Known(Elem::E2M1) => Some(Exact::Few),
+            ElemRef::Known(Elem::UE8M0) if elem == Elem::BF16 => Some(Exact::Numbers),
             ElemRef::Known(own) if own == elem || matches!(own, Elem::E4M3 | Elem::E5M2) => Some(Exact::Numbers),
             _ => None,
         },
@@ -181,7 +185,10 @@ impl Lower<'_> {
             ExprData::Cast { arg, .. } => self.tile_of_halves(arg, pairs),
             _ => {
                 let tile = self.tile_of(e)?;
-                (tile.elem.bits() == 4 && tile.per_register >= 2 && tile.layout == pairs.operands.scope.layout)
+                (tile.elem.bits() == 4
+                    && !tile.elem.is_float()
+                    && tile.per_register >= 2
+                    && tile.layout == pairs.operands.scope.layout)
                     .then_some(tile)
             }
         }

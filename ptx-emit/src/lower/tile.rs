@@ -92,7 +92,9 @@ pub(super) fn class_of(elem: Elem) -> Option<Class> {
         Elem::F32 => Some(Class::F32),
         Elem::F64 => Some(Class::F64),
         Elem::I32 | Elem::U32 | Elem::TF32 => Some(Class::B32),
-        Elem::E4M3 | Elem::E5M2 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => Some(Class::B32),
+        Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I8 | Elem::U8 | Elem::I4 | Elem::U4 => {
+            Some(Class::B32)
+        }
         Elem::I64 | Elem::U64 => Some(Class::B64),
         Elem::Bool => None,
     }

@@ -82,7 +82,7 @@ impl Lower<'_> {
             return tile.regs[v];
         }
         if tile.elem.bits() == 4 {
-            return self.nibble(tile.nibble_of(v), tile.elem);
+            return self.bits_of_nibble(tile.nibble_of(v), tile.elem);
         }
         if tile.elem.bits() == 8 {
             let (reg, byte) = tile.byte_of(v);

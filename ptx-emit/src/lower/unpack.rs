@@ -16,6 +16,8 @@ use tilec_ir::types::Elem;
 /// `a & b | c` and `a & b ^ c` as truth tables of `lop3`.
 const AND_OR: i64 = 0xea;
 const AND_XOR: i64 = 0x6a;
+/// `(a | b) & c`.
+const OR_AND: i64 = 0xa8;
 
 /// What the bits of a number of four bits, below the exponent of a power of two, are more than the number: the least power that leaves no bit of the number
 /// a fraction, and 8 if the number has a sign, whose highest bit was turned over.
@@ -55,7 +57,7 @@ impl Lower<'_> {
         if self.bytes_unpacked(from, to) {
             return true;
         }
-        let small = matches!(from.elem, Elem::I4 | Elem::U4) && from.packed() && to.per_register == 2;
+        let small = from.elem.bits() == 4 && from.packed() && to.per_register == 2;
         let halves = match to.elem {
             Elem::F16 => true,
             Elem::BF16 => self.target.has_bf16_conversions(),
@@ -63,6 +65,10 @@ impl Lower<'_> {
         };
         if !small || !halves || from.layout != to.layout {
             return false;
+        }
+        if from.elem == Elem::E2M1 {
+            self.floats_unpacked(from, to);
+            return true;
         }
         let pairs: Vec<usize> = to.registers().collect();
         if from.per_register == 2 {
@@ -82,6 +88,40 @@ impl Lower<'_> {
             }
         }
         true
+    }
+
+    /// Floats of four bits: put where sign, exponent and fraction of a 16-bit one end, they are the number divided by a power of two, subnormals included.
+    fn floats_unpacked(&mut self, from: &Tile, to: &Tile) {
+        // What is left of a nibble in the highest bits of a half: its sign, and the rest moved down by so many bits.
+        let (down, kept, scale) = match to.elem {
+            Elem::F16 => (3, 0x8e00_8e00, 0x7400_7400),
+            _ => (6, 0x81c0_81c0, 0x7e80_7e80),
+        };
+        let scale = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(scale)]);
+        let pairs: Vec<usize> = to.registers().collect();
+        for pairs in pairs.chunk_by(|a, b| 2 * a / from.per_register == 2 * b / from.per_register) {
+            let word = from.regs[2 * pairs[0] / from.per_register];
+            let lower = match from.per_register {
+                2 => None,
+                _ => Some(self.emit.def(Class::B32, P::ShlB32, [word.into(), Operand::Imm(4)])),
+            };
+            for &pair in pairs {
+                let spread = match lower {
+                    Some(lower) => {
+                        let byte = pair % (from.per_register / 2);
+                        let both = selector([byte, byte, byte + 4, byte + 4]);
+                        self.emit.def(Class::B32, P::PrmtB32, [lower.into(), word.into(), both])
+                    }
+                    None => self.emit.def(Class::B32, P::MulLoS32, [word.into(), Operand::Imm(0x0100_1000)]),
+                };
+                let top = self.emit.def(Class::B32, P::AndB32, [spread.into(), Operand::Imm(0xf000_f000)]);
+                let moved = self.emit.def(Class::B32, P::ShrU32, [top.into(), Operand::Imm(down)]);
+                let operands = vec![top.into(), moved.into(), Operand::Imm(kept), Operand::Imm(OR_AND)];
+                let bits = self.emit.def(Class::B32, P::Lop3B32, operands);
+                let numbers = self.operation(Op::Mul, to.elem, bits, scale);
+                self.mov(to.regs[pair], numbers);
+            }
+        }
     }
 
     /// What is added to the bits of two numbers of a tile of 4-bit elements ([`byte_less`](Lower::byte_less), [`halves_less`](Lower::halves_less)), to have them less

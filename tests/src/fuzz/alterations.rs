@@ -42,8 +42,8 @@ pub(super) const NUMBERS: &[&str] = &[
     "-8",
 ];
 pub(super) const TYPES: &[&str] = &[
-    "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i64",
-    "u64", "bool",
+    "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e2m1", "ue8m0", "i4", "u4", "i8", "u8", "i16", "u16", "i32",
+    "u32", "i64", "u64", "bool",
 ];
 pub(super) const ATTRIBUTES: &[&str] = &[
     " vec 1",

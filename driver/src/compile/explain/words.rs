@@ -337,6 +337,8 @@ pub(super) fn element(elem: Elem) -> String {
         (Elem::E5M2, _) => {
             "8 bits: 5 of exponent, 2 of fraction; conversions saturate. Computed in f32, from sm_89.".to_owned()
         }
+        (Elem::E2M1, _) => "4 bits, two elements to a byte: 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of both signs. Conversions saturate, and a NaN becomes 6. Computed in f32.".to_owned(),
+        (Elem::UE8M0, _) => "8 bits: a power of two from 2^-127 to 2^127, or NaN. Conversions give the power of two below a number. Computed in f32.".to_owned(),
         (Elem::Bool, _) => "A truth value. Tiles of them are in no memory.".to_owned(),
         (_, ElemClass::Float) => format!("IEEE 754 binary{bits}."),
         _ => format!("An integer of {bits} bits. Arithmetic is done in at least 32, and wraps around."),

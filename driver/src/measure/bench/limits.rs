@@ -55,6 +55,8 @@ impl Unit {
             Elem::I8 | Elem::U8 => Unit::Int8,
             Elem::F64 => Unit::F64,
             Elem::F32
+            | Elem::E2M1
+            | Elem::UE8M0
             | Elem::I4
             | Elem::U4
             | Elem::I16

@@ -27,6 +27,7 @@ mod types;
 mod unnamed;
 mod vectors;
 mod walks;
+mod widened;
 
 #[cfg(test)]
 pub(crate) mod tests;

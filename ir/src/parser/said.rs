@@ -4,7 +4,7 @@
 //! The parser notes it, and writes out what it means ([`super::unnamed`], [`super::strided`], [`super::vectors`]); nothing else knows such windows.
 
 use crate::entities::{Expr, Value};
-use crate::kernel::{ExprData, Kernel, Range, ValueDef};
+use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef};
 use crate::typing::{Extent, Type, let_init, type_of};
 use std::collections::BTreeMap;
 
@@ -120,5 +120,42 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
         | ExprData::Part { .. }
         | ExprData::Iota { .. }
         | ExprData::Mma(_) => found.push(e),
+    }
+}
+
+/// How many dimensions `e` has, whether or not what it is made of has been given those that it lacks.
+pub(super) fn rank(k: &Kernel, notes: &Notes, e: Expr) -> usize {
+    rank_within(k, notes, e, NAMES)
+}
+
+fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> usize {
+    let most = |all: &[Expr]| all.iter().map(|&e| rank_within(k, notes, e, names)).max().unwrap_or(0);
+    match &k.exprs[e] {
+        ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => {
+            match (let_init(k, *v), names.checked_sub(1)) {
+                (Some(init), Some(names)) => rank_within(k, notes, init, names),
+                _ => 0,
+            }
+        }
+        ExprData::Ref(v) => match &k.values[*v].def {
+            ValueDef::Tensor(t) => t.shape.len(),
+            _ => k.tile_ty(*v).map_or(0, |t| t.shape.len()),
+        },
+        ExprData::View(view) if view.ranges.is_empty() => {
+            k.tile_ty(view.base).map_or_else(|| k.tensor_ty(view.base).map_or(0, |t| t.shape.len()), |t| t.shape.len())
+        }
+        ExprData::View(_) => window(k, notes, e).map_or(0, |window| window.dims.len()),
+        ExprData::Op { args, .. } => most(args),
+        ExprData::Combine(combine) => most(&combine.args),
+        ExprData::Cast { arg, .. }
+        | ExprData::Bits { arg, .. }
+        | ExprData::Lookup { index: arg, .. }
+        | ExprData::Reduce { arg, .. }
+        | ExprData::Scan { arg, .. }
+        | ExprData::Part { of: arg, .. }
+        | ExprData::Transpose(arg)
+        | ExprData::Iota { like: arg, .. }
+        | ExprData::Mma(Mma { c: arg, .. }) => rank_within(k, notes, *arg, names),
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => 0,
     }
 }

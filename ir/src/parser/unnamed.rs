@@ -115,9 +115,15 @@ impl Writer<'_> {
         }
     }
 
-    /// The extents that windows say, of `rank` dimensions; `None` if not all are said.
-    fn extents(&mut self, k: &Kernel, windows: &[(Expr, Window)], rank: usize, span: Span) -> Option<Vec<Extent>> {
-        let mut extents: Vec<Option<Extent>> = vec![None; rank];
+    /// The extents that windows say beside those that are known; `None` if not all are said.
+    fn extents(
+        &mut self,
+        k: &Kernel,
+        windows: &[(Expr, Window)],
+        mut extents: Vec<Option<Extent>>,
+        span: Span,
+    ) -> Option<Vec<Extent>> {
+        let rank = extents.len();
         for (_, window) in windows {
             let front = rank.checked_sub(window.dims.len())?;
             self.used.extend(&window.from);
@@ -150,14 +156,18 @@ impl Writer<'_> {
             return;
         };
         let rank = to.dims.len();
-        if let Some(tile) = parts.tile.take() {
+        let tile = parts.tile.take();
+        let is_larger =
+            |tile: &Vec<Extent>| larger(&to, tile) || parts.windows.iter().any(|(_, window)| larger(window, tile));
+        if let Some(tile) = tile.as_ref().filter(|&tile| !is_larger(tile)) {
             parts.windows.push((dst, to));
-            self.agree(k, &parts, &tile);
+            self.agree(k, &parts, tile);
             return;
         }
         let elem = k.values[to.base].def.elem();
         parts.windows.insert(0, (dst, to));
-        let (Some(extents), Some(elem)) = (self.extents(k, &parts.windows, rank, span), elem) else { return };
+        let known = tile.map_or_else(|| vec![None; rank], |tile| but_for_ones(&tile));
+        let (Some(extents), Some(elem)) = (self.extents(k, &parts.windows, known, span), elem) else { return };
         if rank == 0 {
             return;
         }
@@ -212,13 +222,17 @@ impl Writer<'_> {
     /// A window among the parts of `arg` becomes the tile that says how many elements there are, if none does.
     fn tile_among(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
         let parts = self.parts(k, arg);
-        if let Some(tile) = &parts.tile {
-            self.agree(k, &parts, tile);
-            return;
-        }
         let rank = parts.windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
+        let known = match &parts.tile {
+            Some(tile) if !parts.windows.iter().any(|(_, window)| larger(window, tile)) => {
+                self.agree(k, &parts, tile);
+                return;
+            }
+            Some(tile) => but_for_ones(tile),
+            None => vec![None; rank],
+        };
         let span = k.expr_spans[arg];
-        let Some(extents) = self.extents(k, &parts.windows, rank, span) else { return };
+        let Some(extents) = self.extents(k, &parts.windows, known, span) else { return };
         if let Some(loaded) = whole(&parts.windows, rank).filter(|_| rank > 0) {
             front.extend(self.tile_of(k, loaded, &extents, CopyAttrs::default(), span));
         }
@@ -240,6 +254,18 @@ impl Writer<'_> {
         k.exprs[e] = ExprData::Ref(value);
         [k.stmt(StmtData::Var { value, init: None }, span), k.stmt(StmtData::Copy { src, dst, attrs }, span)]
     }
+}
+
+/// Whether a window has more elements than a tile beside it, which repeats along dimensions of extent 1.
+fn larger(window: &Window, tile: &[Extent]) -> bool {
+    let more = |n: Option<Extent>| n.is_some_and(|n| n.known() != Some(1));
+    let mut dims = window.dims.iter().zip(tile);
+    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && more(dim.extent))
+}
+
+/// The extents of a tile, but for those along which it repeats.
+fn but_for_ones(tile: &[Extent]) -> Vec<Option<Extent>> {
+    tile.iter().map(|&n| Some(n).filter(|n| n.known() != Some(1))).collect()
 }
 
 /// The first window that has all dimensions.

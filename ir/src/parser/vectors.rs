@@ -6,13 +6,14 @@
 //! Everything else knows tensors that have such dimensions: `write_out` puts them into the type, `bias: gmem f32[_, N]`, and into all windows of the tensor. They have
 //! stride 0 and end nowhere, and are no part of the launch contract. A window that lacks one has the index 0 there.
 
-use super::said::{Notes, Said, leaves, window};
+use super::said::{Notes, Said, leaves, rank};
+use super::widened::takes_dimensions;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::extents::MAX_SIZE;
 use crate::kernel::{ExprData, Kernel, Range, ValueDef, View};
-use crate::typing::{let_init, type_of};
+use crate::typing::let_init;
 use std::collections::BTreeMap;
 
 /// Writes out the dimensions along which tensors repeat; returns what cannot be.
@@ -42,10 +43,9 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
         };
         let asked = by > 0 || notes.get(&e).is_some_and(|said| said.iter().any(|said| said.repeats));
         let Some(ty) = k.tensor_ty(base) else {
-            if asked {
+            if asked && !takes_dimensions(k, base) {
                 let message = format!("`{}` cannot repeat along a dimension that it lacks", k.values[base].name);
-                let note =
-                    "tensors can: `bias[_, j..]`; of a tile declare the dimension, with extent 1: `reg f32[1, 64]`";
+                let note = "tensors and tiles can: `bias[_, j..]`, `v[.., _]`";
                 wrong.push(Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message).with_note(note));
             }
             continue;
@@ -84,13 +84,7 @@ type Lifted = BTreeMap<Expr, (usize, Option<Expr>)>;
 fn align(k: &Kernel, notes: &Notes, e: Expr, lifted: &mut Lifted) {
     let mut found = Vec::new();
     leaves(k, e, &mut found);
-    let ranks: Vec<usize> = found
-        .iter()
-        .map(|&e| match window(k, notes, e) {
-            Some(window) => window.dims.len(),
-            None => type_of(k, e).map_or(0, |ty| ty.rank()),
-        })
-        .collect();
+    let ranks: Vec<usize> = found.iter().map(|&e| rank(k, notes, e)).collect();
     let most = ranks.iter().copied().max().unwrap_or(0);
     for (&e, rank) in found.iter().zip(ranks) {
         if (1..most).contains(&rank)

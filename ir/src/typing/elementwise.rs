@@ -248,16 +248,11 @@ impl Types<'_> {
                     "copy the element to a scalar, which broadcasts: `var f = reg f32[]`, `copy s[i] -> f`",
                 ));
             }
-            let (few, many) = (a.min(b), a.max(b));
-            if (few, many) == (1, 2) {
-                return TypeError::from(d.with_note(
-                    "tiles broadcast along extents of 1: declare the smaller one with one, `reg f32[1, 64]` beside rows or `reg f32[64, 1]` \
-                     beside columns, and copy `bias[_, j..]` or `scale[i.., _]` to it",
-                ).with_note(REPEATS));
-            }
             TypeError::from(
-                d.with_note("only scalars and extents of 1 broadcast; give the smaller operand extents of 1")
-                    .with_note(REPEATS),
+                d.with_note(
+                    "what lacks dimensions repeats along them if it says how many elements it has: `s[i, 0..+64]`",
+                )
+                .with_note(REPEATS),
             )
         };
         match (a, b) {

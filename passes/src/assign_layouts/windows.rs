@@ -136,9 +136,12 @@ fn layout(k: &Kernel, s: Stmt, e: Expr, shape: &[u64]) -> Option<RegLayout> {
     let mut found = None;
     for starts in places(k, s, &view)? {
         let (layout, registers) = window_of_registers_at(k, &view, &starts, &own)?;
-        // Elements that share a register stay together.
+        // Elements that share a register stay together; so do all that a thread has of the tile.
+        let held = k.tile_ty(view.base)?.reg_layout.as_ref().map_or(0, |layout| 1usize << layout.value_bits());
         let whole = |word: &[usize]| {
-            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
+            word.len() == per.min(held)
+                && word[0].is_multiple_of(per)
+                && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
         };
         if per > 1 && !registers.chunks(per).all(whole) {
             return None;
@@ -146,6 +149,17 @@ fn layout(k: &Kernel, s: Stmt, e: Expr, shape: &[u64]) -> Option<RegLayout> {
         found = Some(layout);
     }
     found.and_then(|layout| if transposed { layout.transposed(*log2_shape(&own).first()?) } else { Some(layout) })
+}
+
+/// Has a tile that begins as nothing hold numbers: what a window leaves of it goes through the buffer, too.
+fn begin(k: &mut Kernel, value: Value) {
+    let declared = all_stmts(k, k.body)
+        .into_iter()
+        .find(|&s| matches!(k.stmts[s], StmtData::Var { value: v, init: None } if v == value));
+    if let Some(s) = declared {
+        let zero = k.int(0, k.stmt_spans[s]);
+        k.stmts[s] = StmtData::Var { value, init: Some(zero) };
+    }
 }
 
 struct Work {
@@ -269,6 +283,7 @@ impl Work {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { panic!("bug: it is a copy") };
         let value = window(k, dst).expect("bug: it goes to a window").base;
         let elem = k.tile_ty(value).expect("a register tile").elem;
+        begin(k, value);
         let buffer = self.buffer(k, cx, s, value);
         let ExprData::View(view) = &mut k.exprs[dst] else { panic!("bug: it goes to a window") };
         view.base = buffer;

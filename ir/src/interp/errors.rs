@@ -14,9 +14,17 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     if elem == Elem::F64 {
         return match op {
             // Two units of the device's, and one of the reference's.
-            Op::Exp | Op::Exp2 | Op::Log | Op::Log2 | Op::Rsqrt | Op::Tanh | Op::FastTanh => {
-                3.0 * (r.abs() * f64::EPSILON + f64::from_bits(1))
-            }
+            Op::Exp
+            | Op::Exp2
+            | Op::Log
+            | Op::Log2
+            | Op::Rsqrt
+            | Op::Tanh
+            | Op::FastTanh
+            | Op::Sin
+            | Op::Cos
+            | Op::Erf
+            | Op::Pow => 3.0 * (r.abs() * f64::EPSILON + f64::from_bits(1)),
             // Exact, or rounded once.
             _ => 0.0,
         };

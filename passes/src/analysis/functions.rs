@@ -17,12 +17,15 @@ pub(crate) fn registers_of(k: &Kernel, e: Expr) -> u64 {
 }
 
 /// Those that are computed by polynomials keep the coefficients (ptxas 13: 24 for `erf`; with 4 and 32 elements a thread 8 to 15 more for `tanh` than for a sum, of f64
-/// 12 to 28 for exponentials and logarithms, 7 to 19 for others).
+/// 12 to 28 for exponentials and logarithms, 40 to 46 for `sin` and `cos`, 30 to 44 for `erf`, 28 to 36 for `pow`, 7 to 19 for others).
 fn own(k: &Kernel, e: Expr) -> u64 {
     let is_f64 = matches!(type_of(k, e), Ok(Type::Tile(tile)) if tile.elem == ElemRef::Known(Elem::F64));
     match k.exprs[e] {
         ExprData::Op { op: Op::Exp | Op::Exp2 | Op::Log | Op::Log2, .. } if is_f64 => 28,
         ExprData::Op { op: Op::Rsqrt | Op::Tanh | Op::FastTanh, .. } if is_f64 => 19,
+        ExprData::Op { op: Op::Sin | Op::Cos, .. } if is_f64 => 46,
+        ExprData::Op { op: Op::Erf, .. } if is_f64 => 44,
+        ExprData::Op { op: Op::Pow, .. } if is_f64 => 36,
         ExprData::Op { op: Op::Erf, .. } => 24,
         ExprData::Op { op: Op::Sin | Op::Cos, .. } => 16,
         ExprData::Op { op: Op::Pow | Op::Random, .. } => 12,

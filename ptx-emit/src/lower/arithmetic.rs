@@ -156,6 +156,10 @@ impl Lower<'_> {
             (Op::FastTanh, Class::F32) if self.target.has_tanh() => P::TanhApproxF32,
             (Op::FastTanh, Class::F32) => return Some(self.tanh_of_powers(xs[0])),
             (Op::Tanh, Class::F32) => return Some(self.tanh(xs[0])),
+            (Op::Sin, Class::F64) => return Some(self.sine_f64(xs[0], false)),
+            (Op::Cos, Class::F64) => return Some(self.sine_f64(xs[0], true)),
+            (Op::Pow, Class::F64) => return Some(self.power_f64(xs[0], xs[1])),
+            (Op::Erf, Class::F64) => return Some(self.erf_f64(xs[0])),
             (op, Class::F64) if xs.len() == 1 && instruction(op, (class, unsigned)).is_none() => {
                 return self.function_of_f64(op, xs[0]);
             }

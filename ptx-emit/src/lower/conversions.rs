@@ -8,12 +8,15 @@ use crate::ops::Op as P;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
+use tilec_ir::numerics::FloatFormat;
 use tilec_ir::types::Elem;
 
 impl Lower<'_> {
     /// From an 8-bit float in the low byte of a register to f16.
     pub(super) fn half_of_fp8(&mut self, raw: Reg, elem: Elem) -> Reg {
-        self.need_fp8_conversions(elem);
+        if !self.target.has_fp8_conversions() {
+            return if elem == Elem::E4M3 { self.half_of_e4m3(raw) } else { self.half_of_e5m2(raw) };
+        }
         let op = if elem == Elem::E4M3 { P::CvtRnF16x2E4m3x2 } else { P::CvtRnF16x2E5m2x2 };
         let pair = self.emit.def(Class::B16, P::CvtU16U32, [raw.into()]);
         let pair = self.emit.def(Class::B32, op, [pair.into()]);
@@ -162,10 +165,11 @@ impl Lower<'_> {
                 return self.narrow(exact, to);
             }
             (Class::F32, Elem::TF32) => self.round_upper(x, 13),
-            (Class::F32, Elem::E2M1) => self.round_e2m1(x),
             (Class::F32, Elem::UE8M0) => self.exponent_below(x),
+            (Class::F32, Elem::E2M1) => self.round_small(x, &FloatFormat::E2M1),
+            (Class::F32, Elem::E4M3) if !self.target.has_fp8_conversions() => self.round_small(x, &FloatFormat::E4M3),
+            (Class::F32, Elem::E5M2) if !self.target.has_fp8_conversions() => self.round_small(x, &FloatFormat::E5M2),
             (Class::F32, Elem::E4M3 | Elem::E5M2) => {
-                self.need_fp8_conversions(to);
                 let op = if to == Elem::E4M3 { P::CvtRnSatfiniteE4m3x2F32 } else { P::CvtRnSatfiniteE5m2x2F32 };
                 let zero = self.literal(0.0, Class::F32);
                 let pair = self.emit.def(Class::B16, op, [zero.into(), x.into()]);
@@ -363,13 +367,6 @@ impl Lower<'_> {
         let sticky = self.emit.def(Class::B32, P::OrB32, [bits.into(), Operand::Imm(1)]);
         let bits = self.emit.def(Class::B32, P::SelpB32, [sticky.into(), bits.into(), inexact.into()]);
         self.emit.def(Class::F32, P::MovF32B32, [bits.into()])
-    }
-
-    /// Notes a conversion of 8-bit floats for a target without the instruction; the statement is refused once it is lowered.
-    pub(super) fn need_fp8_conversions(&mut self, elem: Elem) {
-        if !self.target.has_fp8_conversions() {
-            self.unconverted = Some(elem);
-        }
     }
 
     /// f32 to bf16, to nearest even; with integer instructions where the target has no conversion.

@@ -215,11 +215,6 @@ impl Lower<'_> {
             }
             match self.arithmetic(op, (class, unsigned), &xs) {
                 Some(r) => out.push(r),
-                None if class == Class::F64 => {
-                    let f = op.token();
-                    let way = format!("`{f}` of f64: f32 has it, `cast<f64>({f}(cast<f32>(x)))`");
-                    return Err(self.unsupported(e, &way));
-                }
                 None => return Err(self.unsupported(e, "this operator on elements of this type")),
             }
         }

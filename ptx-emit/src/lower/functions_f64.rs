@@ -12,11 +12,11 @@ use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 use tilec_ir::ops::Op;
 
 /// `ln 2` in two parts, the first of 21 bits: a multiple of it by an exponent is exact.
-const LN2_PARTS: [f64; 2] = [f64::from_bits(0x3fe6_2e42_0000_0000), f64::from_bits(0x3e9f_df47_3de6_af28)];
+pub(super) const LN2_PARTS: [f64; 2] = [f64::from_bits(0x3fe6_2e42_0000_0000), f64::from_bits(0x3e9f_df47_3de6_af28)];
 /// What rounding takes of `1 / ln 2`.
 const LOG2_E_REST: f64 = f64::from_bits(0x3c77_77d0_ffda_0d24);
 /// Terms of the series of `(exp(r) - 1 - r) / r^2`: the next is below 2^-58 where `r` is `ln 2 / 2`.
-const EXP_TERMS: u32 = 13;
+pub(super) const EXP_TERMS: u32 = 13;
 /// Terms of the series of `log`: the next is below 2^-60.
 const LOG_TERMS: u32 = 11;
 /// From here on both ways `exp2`, and `exp`, are infinite or zero.
@@ -30,21 +30,26 @@ const FRACTION: i64 = 52;
 /// What makes numbers below the normal ones normal, as a power of two.
 const RAISED: i32 = 54;
 
+/// `n!`, exact up to 22.
+pub(super) fn factorial(n: u32) -> f64 {
+    (1..=n).map(f64::from).product()
+}
+
 impl Lower<'_> {
-    fn d(&mut self, op: P, xs: &[Reg]) -> Reg {
+    pub(super) fn d(&mut self, op: P, xs: &[Reg]) -> Reg {
         let xs: Vec<Operand> = xs.iter().map(|&x| x.into()).collect();
         self.emit.pure(Class::F64, op, xs)
     }
 
-    fn long(&mut self, op: P, x: Reg, by: i64) -> Reg {
+    pub(super) fn long(&mut self, op: P, x: Reg, by: i64) -> Reg {
         self.emit.pure(Class::B64, op, [x.into(), Operand::Imm(by)])
     }
 
-    fn test(&mut self, op: P, x: Reg, y: f64) -> Reg {
+    pub(super) fn test(&mut self, op: P, x: Reg, y: f64) -> Reg {
         self.emit.pure(Class::Pred, op, [x.into(), Operand::F64(y)])
     }
 
-    fn double(&mut self, x: f64) -> Reg {
+    pub(super) fn double(&mut self, x: f64) -> Reg {
         self.literal(x, Class::F64)
     }
 
@@ -65,7 +70,7 @@ impl Lower<'_> {
     }
 
     /// `c0 + c1 x + ..`, the coefficients from the highest power on.
-    fn series(&mut self, coefficients: &[f64], x: Reg) -> Reg {
+    pub(super) fn series(&mut self, coefficients: &[f64], x: Reg) -> Reg {
         let mut sum = self.double(coefficients[0]);
         for &c in &coefficients[1..] {
             let c = self.double(c);
@@ -76,7 +81,6 @@ impl Lower<'_> {
 
     /// `exp(r) - 1` of an `r` of at most `ln 2 / 2` on either side.
     fn exp_less_one(&mut self, r: Reg) -> Reg {
-        let factorial = |n: u32| (1..=n).map(f64::from).product::<f64>();
         let coefficients: Vec<f64> = (2..2 + EXP_TERMS).rev().map(|n| 1.0 / factorial(n)).collect();
         let tail = self.series(&coefficients, r);
         let square = self.d(P::MulRnF64, &[r, r]);
@@ -103,7 +107,7 @@ impl Lower<'_> {
     }
 
     /// `exp2(x)`, or `exp(x)`.
-    fn exp_f64(&mut self, x: Reg, of_two: bool) -> Reg {
+    pub(super) fn exp_f64(&mut self, x: Reg, of_two: bool) -> Reg {
         let far = if of_two { FAR[0] } else { FAR[1] };
         let (least, most) = (self.double(-far), self.double(far));
         let near = self.d(P::MaxF64, &[x, least]);
@@ -118,18 +122,40 @@ impl Lower<'_> {
         };
         let (less, one) = (self.exp_less_one(rest), self.double(1.0));
         let power = self.d(P::AddRnF64, &[less, one]);
-        let n = self.emit.pure(Class::B64, P::CvtRniS64F64, [count.into()]);
-        let first = self.long(P::ShrS64, n, 1);
-        let second = self.emit.pure(Class::B64, P::SubS64, [n.into(), first.into()]);
-        let power = [first, second].into_iter().fold(power, |power, n| {
-            let factor = self.power_of_two(n);
-            self.d(P::MulRnF64, &[power, factor])
-        });
+        let power = self.times_power_of_two(power, count);
         self.unless_none(x, power)
     }
 
+    /// `x 2^n` of a whole number between -2044 and 2046: in two factors, so that the last multiplication alone rounds.
+    pub(super) fn times_power_of_two(&mut self, x: Reg, n: Reg) -> Reg {
+        let n = self.emit.pure(Class::B64, P::CvtRniS64F64, [n.into()]);
+        let first = self.long(P::ShrS64, n, 1);
+        let second = self.emit.pure(Class::B64, P::SubS64, [n.into(), first.into()]);
+        [first, second].into_iter().fold(x, |x, n| {
+            let factor = self.power_of_two(n);
+            self.d(P::MulRnF64, &[x, factor])
+        })
+    }
+
+    /// The sum of two, of which the first is zero or the larger, and what rounding took of it (Dekker, 1971).
+    pub(super) fn sum_in_two_f64(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
+        let sum = self.d(P::AddRnF64, &[a, b]);
+        let added = self.d(P::SubRnF64, &[sum, a]);
+        [sum, self.d(P::SubRnF64, &[b, added])]
+    }
+
+    /// A number that is not below zero with the sign of `x`.
+    pub(super) fn with_sign_f64(&mut self, size: Reg, x: Reg) -> Reg {
+        let sign = self.emit.pure(Class::B64, P::MovB64F64, [x.into()]);
+        let sign = self.long(P::ShrU64, sign, 63);
+        let sign = self.long(P::ShlB64, sign, 63);
+        let bits = self.emit.pure(Class::B64, P::MovB64F64, [size.into()]);
+        let bits = self.emit.pure(Class::B64, P::OrB64, [bits.into(), sign.into()]);
+        self.d(P::MovF64B64, &[bits])
+    }
+
     /// `y`, but where `x` is no number.
-    fn unless_none(&mut self, x: Reg, y: Reg) -> Reg {
+    pub(super) fn unless_none(&mut self, x: Reg, y: Reg) -> Reg {
         let number = self.emit.pure(Class::Pred, P::SetpEqF64, [x.into(), x.into()]);
         let none = self.d(P::AddRnF64, &[x, x]);
         self.choose(number, y, none)
@@ -149,17 +175,12 @@ impl Lower<'_> {
         let two = self.double(2.0);
         let below = self.d(P::AddRnF64, &[e, two]);
         let value = self.d(P::DivRnF64, &[e, below]);
-        let sign = self.emit.pure(Class::B64, P::MovB64F64, [x.into()]);
-        let sign = self.long(P::ShrU64, sign, 63);
-        let sign = self.long(P::ShlB64, sign, 63);
-        let bits = self.emit.pure(Class::B64, P::MovB64F64, [value.into()]);
-        let bits = self.emit.pure(Class::B64, P::OrB64, [bits.into(), sign.into()]);
-        let value = self.d(P::MovF64B64, &[bits]);
+        let value = self.with_sign_f64(value, x);
         self.unless_none(x, value)
     }
 
     /// `x = 2^e (1 + f)`: the exponent, and `f` between `sqrt(1/2) - 1` and `sqrt(2) - 1`.
-    fn exponent_and_fraction(&mut self, x: Reg) -> (Reg, Reg) {
+    pub(super) fn exponent_and_fraction(&mut self, x: Reg) -> (Reg, Reg) {
         let small = self.test(P::SetpLtF64, x, f64::MIN_POSITIVE);
         let factor = self.double(2f64.powi(RAISED));
         let scaled = self.d(P::MulRnF64, &[x, factor]);
@@ -211,10 +232,8 @@ impl Lower<'_> {
             let whole = self.d(P::MulRnF64, &[exponent, factor]);
             (whole, high, self.d(P::FmaRnF64, &[exponent, factor_rest, low]))
         };
-        // The exponent's part is zero, or larger than the fraction's: what the sum loses is exact (Dekker, 1971).
-        let sum = self.d(P::AddRnF64, &[whole, part]);
-        let added = self.d(P::SubRnF64, &[sum, whole]);
-        let lost = self.d(P::SubRnF64, &[part, added]);
+        // The exponent's part is zero, or larger than the fraction's.
+        let [sum, lost] = self.sum_in_two_f64(whole, part);
         let rest = self.d(P::AddRnF64, &[lost, rest]);
         let log = self.d(P::AddRnF64, &[sum, rest]);
 

@@ -54,7 +54,7 @@ impl Lower<'_> {
         let [zero, one, half] = [0.0, 1.0, 0.5].map(|c| self.constant(c));
         let size = self.f(P::AbsF32, &[x]);
         let [high, low] = self.log2_in_two(size);
-        let exponent = self.f(P::MulF32, &[y, high]);
+        let exponent = self.f(P::MulRnF32, &[y, high]);
         let rest = self.f(P::NegF32, &[exponent]);
         let rest = self.f(P::FmaRnF32, &[y, high, rest]);
         let rest = self.f(P::FmaRnF32, &[y, low, rest]);
@@ -74,7 +74,7 @@ impl Lower<'_> {
         // The sign: whether `y` is a whole number, and an odd one.
         let floor = self.f(P::CvtRmiF32F32, &[y]);
         let whole = self.holds(P::SetpEqF32, floor, y);
-        let halved = self.f(P::MulF32, &[y, half]);
+        let halved = self.f(P::MulRnF32, &[y, half]);
         let floor = self.f(P::CvtRmiF32F32, &[halved]);
         let even = self.holds(P::SetpEqF32, floor, halved);
         let odd = self.emit.pure(Class::Pred, P::NotPred, [even.into()]);
@@ -94,7 +94,7 @@ impl Lower<'_> {
         let none = self.emit.pure(Class::Pred, P::AndPred, [none.into(), broken.into()]);
         let nan = self.constant(f64::NAN);
         let power = self.choose(none, nan, power);
-        let sum = self.f(P::AddF32, &[x, y]);
+        let sum = self.f(P::AddRnF32, &[x, y]);
         let numbers = self.holds(P::SetpEqF32, x, x);
         let power = self.choose(numbers, power, sum);
         let numbers = self.holds(P::SetpEqF32, y, y);
@@ -107,9 +107,9 @@ impl Lower<'_> {
 
     /// The sum of two, of which the first is zero or the larger, and what rounding took of it (Dekker, 1971).
     fn sum_in_two(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
-        let sum = self.f(P::AddF32, &[a, b]);
-        let added = self.f(P::SubF32, &[sum, a]);
-        [sum, self.f(P::SubF32, &[b, added])]
+        let sum = self.f(P::AddRnF32, &[a, b]);
+        let added = self.f(P::SubRnF32, &[sum, a]);
+        [sum, self.f(P::SubRnF32, &[b, added])]
     }
 
     /// The logarithm to base two of a number that is not below zero, as the sum of two; those of zero and of infinity are infinite.
@@ -119,7 +119,7 @@ impl Lower<'_> {
         let normal = self.constant(f64::from(f32::MIN_POSITIVE));
         let factor = self.constant(f64::from(1u32 << 24));
         let small = self.holds(P::SetpLtF32, x, normal);
-        let scaled = self.f(P::MulF32, &[x, factor]);
+        let scaled = self.f(P::MulRnF32, &[x, factor]);
         let scaled = self.choose(small, scaled, x);
         let bits = self.emit.pure(Class::B32, P::MovB32F32, [scaled.into()]);
         // The exponent that leaves a fraction between sqrt(1/2) and sqrt(2).
@@ -130,37 +130,37 @@ impl Lower<'_> {
         let fraction = self.emit.pure(Class::F32, P::MovF32B32, [bits.into()]);
         let exponent = self.emit.pure(Class::F32, P::CvtRnF32S32, [exponent.into()]);
         let minus = self.constant(-24.0);
-        let less = self.f(P::AddF32, &[exponent, minus]);
+        let less = self.f(P::AddRnF32, &[exponent, minus]);
         let exponent = self.choose(small, less, exponent);
 
         // s = (m - 1) / (m + 1), in two parts. The difference is exact.
         let minus_one = self.constant(-1.0);
-        let difference = self.f(P::AddF32, &[fraction, minus_one]);
-        let sum = self.f(P::AddF32, &[fraction, one]);
-        let back = self.f(P::AddF32, &[sum, minus_one]);
-        let sum_rest = self.f(P::SubF32, &[fraction, back]);
+        let difference = self.f(P::AddRnF32, &[fraction, minus_one]);
+        let sum = self.f(P::AddRnF32, &[fraction, one]);
+        let back = self.f(P::AddRnF32, &[sum, minus_one]);
+        let sum_rest = self.f(P::SubRnF32, &[fraction, back]);
         let reciprocal = self.f(P::RcpApproxFtzF32, &[sum]);
-        let s = self.f(P::MulF32, &[difference, reciprocal]);
+        let s = self.f(P::MulRnF32, &[difference, reciprocal]);
         let negative = self.f(P::NegF32, &[s]);
         let rest = self.f(P::FmaRnF32, &[negative, sum, difference]);
         let rest = self.f(P::FmaRnF32, &[negative, sum_rest, rest]);
-        let s_rest = self.f(P::MulF32, &[rest, reciprocal]);
+        let s_rest = self.f(P::MulRnF32, &[rest, reciprocal]);
 
         // The series: the first coefficient in two parts, and the others added to it.
-        let square = self.f(P::MulF32, &[s, s]);
+        let square = self.f(P::MulRnF32, &[s, s]);
         let series = self.polynomial(&OTHERS, square);
-        let others = self.f(P::MulF32, &[series, square]);
+        let others = self.f(P::MulRnF32, &[series, square]);
         let [first, first_rest] = FIRST.map(|c| self.constant(c.into()));
         let [factor, lost] = self.sum_in_two(first, others);
-        let factor_rest = self.f(P::AddF32, &[lost, first_rest]);
-        let log = self.f(P::MulF32, &[s, factor]);
+        let factor_rest = self.f(P::AddRnF32, &[lost, first_rest]);
+        let log = self.f(P::MulRnF32, &[s, factor]);
         let negative = self.f(P::NegF32, &[log]);
         let log_rest = self.f(P::FmaRnF32, &[s, factor, negative]);
         let log_rest = self.f(P::FmaRnF32, &[s, factor_rest, log_rest]);
         let log_rest = self.f(P::FmaRnF32, &[s_rest, factor, log_rest]);
 
         let [high, lost] = self.sum_in_two(exponent, log);
-        let low = self.f(P::AddF32, &[lost, log_rest]);
+        let low = self.f(P::AddRnF32, &[lost, log_rest]);
         let minus_infinity = self.constant(f64::NEG_INFINITY);
         let nothing = self.holds(P::SetpEqF32, x, zero);
         let high = self.choose(nothing, minus_infinity, high);
@@ -172,8 +172,8 @@ impl Lower<'_> {
     /// `2^(t + rest)`, `t` between -160 and 160.
     fn exp2_of_two(&mut self, t: Reg, rest: Reg) -> Reg {
         let whole = self.f(P::CvtRniF32F32, &[t]);
-        let part = self.f(P::SubF32, &[t, whole]);
-        let part = self.f(P::AddF32, &[part, rest]);
+        let part = self.f(P::SubRnF32, &[t, whole]);
+        let part = self.f(P::AddRnF32, &[part, rest]);
         let power = self.polynomial(&POWERS, part);
         // In two factors, each a number that is normal: the last multiplication alone rounds.
         let n = self.emit.pure(Class::B32, P::CvtRniS32F32, [whole.into()]);
@@ -183,7 +183,7 @@ impl Lower<'_> {
             let biased = self.bits_of(P::AddS32, n, BIAS);
             let bits = self.bits_of(P::ShlB32, biased, 23);
             let factor = self.emit.pure(Class::F32, P::MovF32B32, [bits.into()]);
-            self.f(P::MulF32, &[power, factor])
+            self.f(P::MulRnF32, &[power, factor])
         })
     }
 }

@@ -84,8 +84,6 @@ pub(crate) struct Lower<'a> {
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
     /// Numbers of the computed form that were read of registers or memory: the stored form, whose bits a conversion back need not give.
     pub(super) read: BTreeMap<Reg, (Elem, Reg)>,
-    /// A conversion of the current statement that the target has no instruction for.
-    pub(super) unconverted: Option<Elem>,
     /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
     pub(super) parts: Option<(Partial, Vec<Expr>)>,
     pub(super) smem_bytes: u64,
@@ -151,7 +149,6 @@ impl<'a> Lower<'a> {
             follows: false,
             maps: Vec::new(),
             turns: BTreeMap::new(),
-            unconverted: None,
             parts: None,
             smem_bytes: 0,
             report: Report { stages: 1, ..Report::default() },

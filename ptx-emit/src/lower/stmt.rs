@@ -48,11 +48,6 @@ impl Lower<'_> {
                 }
                 _ => self.stmt(s)?,
             }
-            if let Some(elem) = self.unconverted.take() {
-                let what =
-                    format!("conversions of {0}; they start with sm_89, copies of {0} as it is do not", elem.name());
-                return Err(self.unsupported_at(self.k.stmt_spans[s], &what));
-            }
         }
         self.emit.origin = around;
         Ok(())

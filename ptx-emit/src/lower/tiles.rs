@@ -154,8 +154,8 @@ impl Lower<'_> {
     /// Sets 8-bit floats of a tile to numbers of f32, rounded two by two; whether all of them have their neighbour.
     fn set_pairs_of_bytes(&mut self, tile: &Tile, values: &[(usize, Reg)]) -> bool {
         let op = match tile.elem {
-            Elem::E4M3 => P::CvtRnSatfiniteE4m3x2F32,
-            Elem::E5M2 => P::CvtRnSatfiniteE5m2x2F32,
+            Elem::E4M3 if self.target.has_fp8_conversions() => P::CvtRnSatfiniteE4m3x2F32,
+            Elem::E5M2 if self.target.has_fp8_conversions() => P::CvtRnSatfiniteE5m2x2F32,
             _ => return false,
         };
         // What is in its stored form already is put there as it is.
@@ -167,7 +167,6 @@ impl Lower<'_> {
         if !floats || !tile.packed() {
             return false;
         }
-        self.need_fp8_conversions(tile.elem);
         let mut pairs = BTreeMap::new();
         for (&v, &low) in given.iter().filter(|(v, _)| v.is_multiple_of(2)) {
             pairs.insert(v, self.emit.def(Class::B16, op, [given[&(v + 1)].into(), low.into()]));

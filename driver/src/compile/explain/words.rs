@@ -332,10 +332,10 @@ pub(super) fn element(elem: Elem) -> String {
         (Elem::BF16, _) => "The upper half of an f32: 8 bits of exponent, 7 of fraction. Computed in f32.".to_owned(),
         (Elem::TF32, _) => "An f32 of which products read the upper 19 bits. Computed in f32.".to_owned(),
         (Elem::E4M3, _) => {
-            "8 bits: 4 of exponent, 3 of fraction; conversions saturate. Computed in f32, from sm_89.".to_owned()
+            "8 bits: 4 of exponent, 3 of fraction; conversions saturate. Computed in f32; products from sm_89.".to_owned()
         }
         (Elem::E5M2, _) => {
-            "8 bits: 5 of exponent, 2 of fraction; conversions saturate. Computed in f32, from sm_89.".to_owned()
+            "8 bits: 5 of exponent, 2 of fraction; conversions saturate. Computed in f32; products from sm_89.".to_owned()
         }
         (Elem::E2M1, _) => "4 bits, two elements to a byte: 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of both signs. Conversions saturate, and a NaN becomes 6. Computed in f32.".to_owned(),
         (Elem::UE8M0, _) => "8 bits: a power of two from 2^-127 to 2^127, or NaN. Conversions give the power of two below a number. Computed in f32.".to_owned(),

@@ -22,6 +22,8 @@ CASES_SHOWN = 2
 LIST_SHOWN = 80
 LIST_HEAD = 4
 ROW_PROGRAMS = ("softmax", "log_softmax", "softmax_backward", "rms_norm", "layer_norm", "cross_entropy")
+# Reports of code for sm_75 to sm_90, by type and operand order.
+EARLIER = ("sm80_f16", "sm80_f16_cr", "sm80_f16_rc", "sm80_f16_cc", "sm80_bf16", "sm80_f16acc", "sm75_f16", "sm80_tf32", "sm80_i8", "sm90_f64")
 NETWORKS = {"resnet50": "ResNet-50, 32 images", "unet": "U-Net of 256x256, 8 images", "convnext": "ConvNeXt-T, 32 images"}
 
 
@@ -257,6 +259,52 @@ def warp_tiles(results: Results) -> str:
     return results.origin("h200/warp_tiles_bk32.txt", "h200/warp_tiles_bk64.txt") + table(["depth", "warp tile", "512³", "1024³", "2048³", "4096³", "geometric mean"], lines)
 
 
+def bench_lines(results: Results, name: str) -> list[list[str]]:
+    """Of a report of `tilec bench`: a line for each problem and variant, with the chosen tile."""
+    report = json.loads(results.path(name).read_text(encoding="utf-8"))
+    lines = []
+    for problem in report["problems"]:
+        for row in sorted(problem["rows"], key=lambda row: row["variant"]):
+            us, of, chosen = row["time"]["median"], row["ratio"], dict(row["chosen"][-1]["values"])
+            tile = f"{chosen['BM']}x{chosen['BN']}x{chosen['BK']}, {chosen['STAGES']} stages"
+            rate = f"{row['flops'] / us / 1e6:.0f}" if row["flops"] / us > 1e7 else f"{row['flops'] / us / 1e6:.1f}"
+            label = report["variants"][row["variant"]]["label"].replace("as it is", "ALIGN=1")
+            lines.append([label, size(problem["args"]), tile, micro(us), rate, ratio(str(of["median"]), digits=3), f"{of['min']:.2f}, {of['max']:.2f}"])
+    return lines
+
+
+def bench_table(*names: str, link: str = "") -> Callable[[Results], str]:
+    """Reports of `tilec bench`, one after the other."""
+
+    def made(results: Results) -> str:
+        lines = [line for name in names for line in bench_lines(results, name)]
+        found = [float(line[5].strip("*")) for line in lines]
+        head = ["target and parameters", "M x N x K", "tile", "us", "TFLOP/s", "ratio", "least, most"]
+        return results.origin(*names, link=link) + table(head, lines) + f"\nGeometric mean {mean(found):.3f}, least {min(found):.3f}.\n"
+
+    return made
+
+
+def linear(results: Results) -> str:
+    """Triangles, symmetric results and complex numbers, against cuBLAS's function and PyTorch's dense product."""
+    names = [f"h200/linear_{name}.csv" for name in ("syrk_f16", "syrk_half", "syrk_tf32", "trmm_f16", "trmm_tf32", "complex_f16", "complex_tf32")]
+    lines = []
+    for name in names:
+        for row in results.rows(name):
+            program = f"`{pathlib.Path(row['file']).name}`, {row['type']}" + (", one triangle stored" if "FULL=0" in row["options"] else "")
+            cells = [f"{ratio(row[f'ratio_{who}'])} ({between(row, f'ratio_{who}')})" if row[f"ratio_{who}"] else "-" for who in ("dense", "blas")]
+            lines.append([program, row["case"], micro(row["ours_us"]), number(row["rate"]), *cells])
+    return results.origin(*names, link="[linear_*.csv](results/h200)") + table(["program", "sizes", "us", "TFLOP/s", "dense product over it", "cuBLAS's function over it"], lines)
+
+
+def stencils(results: Results) -> str:
+    """Stencils against a copy of the matrix."""
+    names = [f"h200/linear_{name}.csv" for name in ("stencil", "stencil_rows", "stencil3d")]
+    rows = [row for name in names for row in results.rows(name)]
+    lines = [[f"`{pathlib.Path(row['file']).name}`", row["case"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in rows]
+    return results.origin(*names) + table(["program", "sizes", "us", "GB/s", "share of the copy", "least, most"], lines)
+
+
 def newest(results: Results, *names: str) -> dict[str, Row]:
     """Rows by case; the first file that has a case counts."""
     found: dict[str, Row] = {}
@@ -402,6 +450,10 @@ def headline(results: Results) -> list[list[str]]:
     for elem in ("f16", "bf16", "e4m3", "tf32", "i8"):
         found = problems(results, f"h200/hopper_{elem}.json")
         add(f"`gemm.tile`, {elem}", f"{len(found)} sizes", "the same", [of["median"] for _, _, of in found], h200, bench)
+    scalar = [of["median"] for _, _, of in problems(results, "h200/bench_fma.json")]
+    add("`gemm.tile`, f32", f"{len(scalar)} sizes, without tensor cores", "cuBLAS", scalar, h200, bench)
+    earlier = [of["median"] for name in EARLIER if name.startswith("sm80") for _, _, of in problems(results, f"h200/bench_{name}.json")]
+    add("`gemm.tile` for sm_80", f"{len(earlier)} types and operand orders at 4096³", "cuBLAS, which uses wgmma", earlier, h200, bench)
     for name, program, shapes in (
         ("attention", "`attention.tile`", "heads of 64, 128 and 256, 2k to 16k keys"), ("attention_sm80", "`attention.tile` for sm_80", "heads of 64 and 128, 2k to 16k keys"),
         ("attention_backward_stored", "`attention_backward_stored.tile`", "4 cases, 2k and 8k keys"),
@@ -427,6 +479,8 @@ def headline(results: Results) -> list[list[str]]:
                 (short if int(case_of(row)["N"]) <= 16384 else long).extend(values([row], "of_copy"))
     add("softmax, norms, cross entropy", "rows of 256 to 16,384, f32 and bf16", "a copy of the same bytes", short, h100, "`gpu_rows.py`")
     add("the same", "rows of 32,768 to 262,144", "the same", long, h100, "`gpu_rows.py`")
+    triangles = [row for name in ("syrk_f16", "trmm_f16", "syrk_tf32", "trmm_tf32") for row in results.rows(f"h200/linear_{name}.csv")]
+    add("`syrk.tile`, `trmm.tile`", f"{len(triangles)} cases, f16 and tf32", "PyTorch's product of the whole matrices", values(triangles, "ratio_dense"), h200, "`gpu_linear.py`")
     experts_of = values(results.rows("h200/moe_grouped.csv"), "ratio_dense")
     add("`moe_grouped.tile`", f"{len(experts_of)} cases, 8 to 64 experts", "one dense product of as many rows", experts_of, h200, "`gpu_inference.py`")
     decoding = values(results.rows("h200/paged_decode.csv"), "ratio_copy")
@@ -455,6 +509,9 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "sweep": sweep,
     "products of 16 bits": products("f16", "bf16"),
     "products of other types": products("e4m3", "tf32", "i8"),
+    "unaligned": bench_table(*(f"h200/bench_unaligned_{size}.json" for size in ("4095", "1111"))),
+    "earlier targets": bench_table(*(f"h200/bench_{name}.json" for name in EARLIER), link="[bench_*.json](results/h200)"),
+    "fma": bench_table("h200/bench_fma.json"),
     "warp tiles": warp_tiles,
     "scaled": scaled,
     "weights": weights,
@@ -476,5 +533,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "experts": experts,
     "pages h200": pages("h200/paged_decode.csv"),
     "pages h100": pages("h100/paged_decode.csv"),
+    "linear": linear,
+    "stencils": stencils,
     "counters": counters,
 }

@@ -94,7 +94,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--dry", action="store_true", help="without a GPU: compile and assemble")
     add("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
-    options.file = str(ROOT / f"examples/{FILES[options.way]}.tile")
+    options.file = str(ROOT / f"examples/{FILES[options.way]}.tile")  # recorded with the rows
     return options
 
 
@@ -105,8 +105,7 @@ def parse_case(way: str, text: str) -> Case:
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
-    found = [parse_case(options.way, text) for text in options.case or NETS[options.net](options.batch)]
-    return [case for case in found if options.way != "data" or case["S"] == 1]
+    return [parse_case(options.way, text) for text in options.case or NETS[options.net](options.batch)]
 
 
 def defines(way: str, case: Case) -> str:
@@ -117,11 +116,18 @@ def defines(way: str, case: Case) -> str:
     one_pixel = next((n for n in (64, 32) if inner % n == 0), aligned["c"])
     pad = f"PH={case['P']},PW={case['P']}"
     if way == "data":
-        return f"{pad},ALIGN={min(aligned.values())},OALIGN={one_pixel},BK={max(one_pixel, 32)}"
+        steps = f"SH={case['S']},SW={case['S']}," if case["S"] > 1 else ""
+        return f"{steps}{pad},ALIGN={min(aligned.values())},BK={64 if o > 32 else 32}"
     steps = f"SH={case['S']},SW={case['S']},{pad},ALIGN_X={aligned['c']},ALIGN_Y={aligned['o']},CALIGN={one_pixel}"
     if way == "weight":
         return f"{steps},BK=64"
     return f"{steps},ALIGN_F={aligned['o']},BK={max(one_pixel, 32)}"
+
+
+def file_of(options: argparse.Namespace, case: Case) -> str:
+    """The program of a layer: gradients of inputs with steps have their own."""
+    name = "conv2d_data_grad_steps" if options.way == "data" and case["S"] > 1 else FILES[options.way]
+    return str(ROOT / f"examples/{name}.tile")
 
 
 def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFile, str]:
@@ -130,7 +136,7 @@ def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFi
     sizes = f"B={case['B']},H={h},W={h},P={p},Q={p},R={r},S={r},C={case['C']},O={case['O']}"
     defined = ",".join(part for part in (f"T={options.type},Out={options.type}", defines(options.way, case), options.define) if part)
     words = ["--target", options.target, "--for", sizes, *(word for part in defined.split(",") for word in ("-D", part)), *options.option]
-    return host.compile_file(options.tilec, options.file, words), " ".join(words)
+    return host.compile_file(options.tilec, file_of(options, case), words), " ".join(words)
 
 
 class Bench:
@@ -168,8 +174,9 @@ class Bench:
                 g = torch.full((r * r * c, o), nan, device="cuda", dtype=self.dtype)
                 return {"X": flat(t["X"], b, h, h, c), "E": flat(t["E"], b * p * p, o), "G": flat(g, r * r * c, o)}, g
             case _:
-                g = torch.full((b * h * h, c), nan, device="cuda", dtype=self.dtype)
-                return {"E": flat(t["E"], b, p, p, o), "F": flat(t["F"], r * r, c, o), "G": flat(g, b * h * h, c)}, g
+                g = torch.full((b, h, h, c), nan, device="cuda", dtype=self.dtype)
+                shapes = ((r, r, c, o), (b, h, h, c)) if case["S"] > 1 else ((r * r, c, o), (b * h * h, c))
+                return {"E": flat(t["E"], b, p, p, o), "F": flat(t["F"], *shapes[0]), "G": flat(g, *shapes[1])}, g
 
     def cudnn(self, case: Case, t: dict[str, Any], dtype: Any) -> Any:
         """A call of cuDNN on these inputs, in channels_last."""

@@ -62,6 +62,7 @@ for more in "" "-D T=bf16" "--target sm_80" "--target sm_70"; do
     check conv3d $more B=2 D=3 H=5 W=4 Z=3 P=5 Q=4 U=3 R=3 S=3 C=16 O=24 xb=960 xd=320 xh=64 xw=16
     check conv2d_weight_grad $more B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=64 O=72 xb=4032 xh=576 xw=64
     check conv2d_data_grad $more B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
+    check conv2d_data_grad_steps $more -D SH=2,SW=2 B=2 H=7 W=9 P=4 Q=5 R=3 S=3 C=72 O=64 eb=1280 eh=320 ew=64 gb=4536 gh=648 gw=72
 done
 
 for more in "" "-D SH=2,SW=2,ALIGN=1" "-D DH=2,DW=2,PH=2,PW=2,ALIGN=1" "-D T=bf16,PH=0,PW=0"; do
@@ -297,7 +298,7 @@ done
 check conv2d --target sm_90a -D BK=64,CALIGN=64,SH=2 B=2 H=14 W=20 P=7 Q=20 R=3 S=3 C=64 O=136 xb=17920 xh=1280 xw=64
 check conv3d --target sm_90a -D BK=64,CALIGN=64 B=2 D=3 H=5 W=4 Z=3 P=5 Q=4 U=3 R=3 S=3 C=64 O=24 xb=3840 xd=1280 xh=256 xw=64
 check conv2d_weight_grad --target sm_90a -D BK=64,CALIGN=64 B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=64 O=72 xb=4032 xh=576 xw=64
-check conv2d_data_grad --target sm_90a -D BK=64,OALIGN=64 B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
+check conv2d_data_grad --target sm_90a -D BK=64 B=2 H=7 W=9 P=7 Q=9 R=3 S=3 C=72 O=64 eb=4032 eh=576 ew=64
 check conv --target sm_90a B=2 P=14 Q=20 R=3 S=3 C=64 O=136 xb=131072 xh=4096 xw=64
 
 check gemm_explicit M=520 N=264 K=136

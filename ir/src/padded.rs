@@ -87,6 +87,8 @@ pub fn memory(k: &Kernel, t: &TensorTy) -> Vec<(Expr, MemoryStride)> {
         };
         for (extent, stride) in modes {
             match step(k, t, stride) {
+                // Of modes that step along lines and have one place each nothing is left but this.
+                None if k.as_int(extent) == Some(1) && k.as_int(stride) == Some(0) => {}
                 None => dims.push((extent, MemoryStride::Mode(stride))),
                 Some(step) => {
                     if !std::mem::replace(&mut seen[step.of], true) {
@@ -106,11 +108,14 @@ const MAX_LINES: usize = 3;
 /// Largest step between pixels (`elementStrides` of `cuTensorMapEncodeIm2col`).
 const MAX_STEP: i64 = 8;
 
-/// How a padded tensor is read by the tensor memory accelerator in im2col mode (PTX ISA 5.5.4): one dimension counts pixels, the other what a window has of each.
+/// How a padded tensor is read by the tensor memory accelerator in im2col mode (PTX ISA 5.5.4): one dimension counts pixels, the other what a window has of each. Places within
+/// a window may be a dimension of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Im2col {
-    /// The dimension whose innermost mode is contiguous: places within a window, and channels.
+    /// The dimension whose innermost mode is contiguous: channels, and places within a window where they have no dimension.
     pub window: usize,
+    /// The dimension of places within a window.
+    pub places: usize,
     /// The dimension of images and pixels.
     pub pixels: usize,
     /// Lines from pixel to pixel, of each of [`TensorTy::padded`].
@@ -127,28 +132,37 @@ pub struct Im2col {
 /// What the mode does not know.
 pub fn im2col(k: &Kernel, tensor: Value) -> Result<Im2col, &'static str> {
     let t = k.tensor_ty(tensor).ok_or("it is no tensor")?;
-    if !(1..=MAX_LINES).contains(&t.padded.len()) || t.shape.len() != 2 {
-        return Err("it has other than two dimensions, or more than three padded strides");
+    if !(1..=MAX_LINES).contains(&t.padded.len()) || !(2..=3).contains(&t.shape.len()) {
+        return Err("it has other than two or three dimensions, or more than three padded strides");
     }
     let window = contiguous_dim(k, tensor).ok_or("no dimension has stride 1")?;
-    let pixels = 1 - window;
     let of = |d: usize| -> Vec<Option<Step>> {
         mode_strides(t, d).unwrap_or_default().into_iter().map(|e| step(k, t, e)).collect()
     };
+    let in_order = |&d: &usize| {
+        let own = of(d);
+        own.len() == t.padded.len() + 1
+            && own[0].is_none()
+            && own[1..].iter().enumerate().all(|(i, s)| s.as_ref().is_some_and(|s| s.of == i))
+    };
+    let pixels = (0..t.shape.len())
+        .filter(|&d| d != window)
+        .find(in_order)
+        .ok_or("no dimension is of images and of pixels along each padded stride, in their order")?;
+    let places = (0..t.shape.len()).find(|&d| d != window && d != pixels).unwrap_or(window);
     let own = of(pixels);
-    let in_order = own.len() == t.padded.len() + 1
-        && own[0].is_none()
-        && own[1..].iter().enumerate().all(|(i, s)| s.as_ref().is_some_and(|s| s.of == i));
-    if !in_order {
-        return Err("one of its dimensions is not of images and of pixels along each padded stride, in their order");
-    }
     let known = |s: &Option<Step>| s.as_ref().and_then(Step::known).filter(|n| (1..=MAX_STEP).contains(n));
     let steps: Option<Vec<u32>> = own[1..].iter().map(|s| known(s).map(|n| n as u32)).collect();
     let steps = steps.ok_or("steps from pixel to pixel are not known, or more than 8")?;
-    let inner = of(window);
-    let Some((None, places)) = inner.split_last() else { return Err("its contiguous dimension is not of channels") };
+    let mut inner = of(window);
+    if inner.pop() != Some(None) || places != window && !inner.is_empty() {
+        return Err("its contiguous dimension is not of channels");
+    }
+    if places != window {
+        inner = of(places);
+    }
     let mut offsets = vec![None; t.padded.len()];
-    for place in places {
+    for place in &inner {
         match place {
             Some(s) if offsets[s.of].is_none() => offsets[s.of] = Some(s.clone()),
             _ => return Err("windows have other places than one along each padded stride"),
@@ -164,5 +178,5 @@ pub fn im2col(k: &Kernel, tensor: Value) -> Result<Im2col, &'static str> {
     let order =
         std::iter::once(mode(window, true)).chain(t.padded.iter().rev().map(lines)).chain([mode(pixels, false)]);
     let memory: Option<Vec<u32>> = order.map(|at| at.map(|at| at as u32)).collect();
-    Ok(Im2col { window, pixels, steps, offsets, memory: memory.ok_or("its memory has other dimensions")? })
+    Ok(Im2col { window, places, pixels, steps, offsets, memory: memory.ok_or("its memory has other dimensions")? })
 }

@@ -17,6 +17,7 @@ mod cx;
 mod defer_reductions;
 mod expand;
 mod feeds;
+mod flatten_loops;
 mod graph;
 mod hand_over;
 mod overlap_launches;
@@ -64,6 +65,7 @@ enum Run {
 /// The function of each pass of [`PASSES`].
 fn run_of(pass: &PassInfo) -> Run {
     match pass.name {
+        flatten_loops::NAME => Run::File(flatten_loops::run),
         align_rows::NAME => Run::File(align_rows::run),
         choose::NAME => Run::Kernel(choose::run),
         _ => Run::Kernel(runs::of(pass)),

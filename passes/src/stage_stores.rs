@@ -20,7 +20,7 @@
 //!
 //! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
 //!
-//! Of tensors whose rows are no multiples of 16 bytes the accelerator stores nothing. Threads move their tiles out of the buffer, in an order in
+//! The accelerator stores no tensors whose rows are no multiples of 16 bytes, that are padded, or that have a dimension of several modes. Threads move their tiles out of the buffer, in an order in
 //! which the lanes of a warp have neighbours ([`pieces`]).
 //!
 //! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
@@ -159,7 +159,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let message = |who: &str| {
         format!("`{name}` is stored out of a buffer by {who}, which leaves room for {slots} slots of operands")
     };
-    match no_descriptor(k, &facts, tensor) {
+    match no_boxes(k, &facts, tensor) {
         None => cx.remark(k.stmt_spans[first], message("the accelerator")),
         Some((why, missing)) => {
             let refused = Refused::at(k.stmt_spans[first], format!("the accelerator cannot, {why}")).missing(&missing);
@@ -245,13 +245,8 @@ fn fits(
         return Err("it is no tile of registers".to_owned());
     }
     let Some(tensor) = k.tensor_ty(to.base) else { return Err("it is no tensor".to_owned()) };
-    if tensor.pointers
-        || tensor.shape.len() > MAX_TENSOR_RANK
-        || (0..tensor.shape.len()).any(|d| tensor.modes(d).is_some())
-    {
-        return Err(format!(
-            "it has several addresses, more than {MAX_TENSOR_RANK} dimensions, or one of several modes"
-        ));
+    if tensor.pointers || tensor.shape.len() > MAX_TENSOR_RANK {
+        return Err(format!("it has several addresses, or more than {MAX_TENSOR_RANK} dimensions"));
     }
     if to.transposed || to.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return Err("the window is transposed, or has an end of its own".to_owned());
@@ -282,7 +277,7 @@ fn fits(
     if elem.size().shares_registers() && dim != neighbours {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
-    let Some((why, missing)) = no_descriptor(k, facts, to.base) else {
+    let Some((why, missing)) = no_boxes(k, facts, to.base) else {
         return match narrow(shape[dim], elem.size()) {
             true => Err("its panels would have rows of 32 bytes, which take longer than stores by threads".to_owned()),
             false => Ok(None),
@@ -296,6 +291,17 @@ fn fits(
         None if missing.is_empty() => Err(why),
         None => Err(format!("{why}; declare `where {missing}`")),
     }
+}
+
+/// Why boxes of a tensor cannot be stored, and the precondition that would help, if one would.
+fn no_boxes(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
+    let ty = k.tensor_ty(tensor)?;
+    let why = match () {
+        () if !ty.padded.is_empty() => "is padded",
+        () if (0..ty.shape.len()).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
+        () => return no_descriptor(k, facts, tensor),
+    };
+    Some((format!("`{}` {why}", k.values[tensor].name), String::new()))
 }
 
 /// Whether the accelerator can store a tile out of a buffer, with rows of such elements along `dim`: neither panels nor their rows have gaps, and they

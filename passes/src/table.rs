@@ -50,6 +50,7 @@ impl PassInfo {
 
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[
+    PassInfo::new("flatten-loops", "makes one loop of a nest that adds up a product"),
     PassInfo::new(
         "align-rows",
         "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",

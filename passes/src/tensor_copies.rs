@@ -108,13 +108,14 @@ pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
 fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     let of = im2col(k, from.base).map_err(|why| format!("`{name}` is padded, and {why}"))?;
-    if from.kept().len() != 2 || from.transposed {
-        return Err(format!("a window of `{name}`, which is padded, lacks a dimension").into());
+    if from.transposed || from.kept().len() != 2 || ![of.window, of.pixels].iter().all(|d| from.kept().contains(d)) {
+        return Err(format!("a window of `{name}`, which is padded, is not of pixels and channels").into());
     }
     // A box has channels of one place of the window.
     let elem = known_elem(k, buffer).size();
     let layout = k.tile_ty(buffer).and_then(|t| t.smem_layout.clone());
-    let layout = layout.or_else(|| panels(shape, of.window, elem, false));
+    let channel = from.kept().iter().position(|&d| d == of.window);
+    let layout = layout.or_else(|| panels(shape, channel?, elem, false));
     let channels = layout.and_then(|l| hardware::boxes(&l, shape, elem)).and_then(|b| b.extents.first().copied());
     let Some(channels) = channels else { return Ok(()) };
     let starts = from.dims[of.window].starts();

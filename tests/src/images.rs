@@ -32,7 +32,7 @@ impl Images {
             "max_pool" => Some(Images::MaxPool),
             "conv2d" | "conv3d" => Some(Images::Pixels),
             "conv2d_weight_grad" => Some(Images::WeightGradient),
-            "conv2d_data_grad" => Some(Images::DataGradient),
+            "conv2d_data_grad" | "conv2d_data_grad_steps" => Some(Images::DataGradient),
             "stencil" => Some(Images::Stencil),
             _ => None,
         }
@@ -184,16 +184,20 @@ impl Images {
                     let (index, value) = match self {
                         Images::Pixels => {
                             let x = read(&before[find("X")?], &pixel);
-                            ([row, o_at], x * read(&before[find("F")?], &[filter * c + c_at, o_at]))
+                            (vec![row, o_at], x * read(&before[find("F")?], &[filter * c + c_at, o_at]))
                         }
                         Images::WeightGradient => {
                             let x = read(&before[find("X")?], &pixel);
-                            ([filter * c + c_at, o_at], x * read(&before[find("E")?], &[row, o_at]))
+                            (vec![filter * c + c_at, o_at], x * read(&before[find("E")?], &[row, o_at]))
                         }
                         _ => {
                             let e = read(&before[find("E")?], &[&[image][..], &output, &[o_at]].concat());
+                            // With steps of one the filter is places by channels, and the result pixels by channels.
+                            let (f, g) = (&before[find("F")?], &after[to]);
+                            let places = if f.shape.len() == 4 { within.clone() } else { vec![filter] };
                             let place = image * own(0).iter().product::<i64>() + flat(&input, &own(0));
-                            ([place, c_at], e * read(&before[find("F")?], &[filter, c_at, o_at]))
+                            let index = if g.shape.len() == 4 { pixel.clone() } else { vec![place, c_at] };
+                            (index, e * read(f, &[&places[..], &[c_at, o_at]].concat()))
                         }
                     };
                     let at = address(&after[to], &index);

@@ -38,6 +38,7 @@ const REFERENCES: &[(&str, Reference)] = &[
     ("gemm", Reference::Gemm),
     ("conv2d_weight_grad", Reference::Images(Images::WeightGradient)),
     ("conv2d_data_grad", Reference::Images(Images::DataGradient)),
+    ("conv2d_data_grad_steps", Reference::Images(Images::DataGradient)),
     ("conv2d", Reference::Images(Images::Pixels)),
     ("conv3d", Reference::Images(Images::Pixels)),
     ("depthwise", Reference::Images(Images::Depthwise)),

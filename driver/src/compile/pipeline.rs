@@ -323,18 +323,18 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
     Some((module, planned, dispatch))
 }
 
-/// The program after the passes over the whole file, as text, where these have put kernels into it; `None`: they have not.
+/// The program after the passes over the whole file, as text, where these have changed it; `None`: they have not.
 ///
 /// # Errors
 /// Everything that is wrong with the program, as far as can be told by then.
 pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Result<Option<String>, Diagnostics> {
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let parsed = stages::parse(source.text(), &mut sink).map_or(0, |module| module.kernels.len());
+    let parsed = stages::parse(source.text(), &mut sink).unwrap_or_default();
     let planned = plan(&source, options, &mut Texts::new(), &mut sink);
     settle(&source, sink, &options.deny)?;
-    let more = planned.filter(|(module, ..)| module.kernels.len() != parsed);
-    Ok(more.map(|(module, ..)| tilec_ir::print::print_module(&module)))
+    let changed = planned.filter(|(module, ..)| tilec_ir::same::same_module(&parsed, module).is_err());
+    Ok(changed.map(|(module, ..)| tilec_ir::print::print_module(&module)))
 }
 
 /// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.

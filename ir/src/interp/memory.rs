@@ -101,7 +101,7 @@ impl Machine<'_> {
                     let at = moved(self.index(e)?)?;
                     let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
                     let outside = at < 0 || at >= limit;
-                    if outside && matches!(base.root, Root::Global(_)) && is_of_value(self.k, e) {
+                    if outside && matches!(base.root, Root::Global(_)) && (self.outside || is_of_value(self.k, e)) {
                         window.absent = true;
                         continue;
                     }

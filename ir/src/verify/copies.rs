@@ -45,7 +45,6 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
     }
     shapes(cx, s, &from, &to);
     once(cx, s, &from, &target);
-    unpadded(cx, s, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
     atomics::check(cx, s, (src, dst), attrs, &target);
 }
@@ -131,17 +130,6 @@ fn once(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, target: &ResolvedView) {
         cx.report(Diagnostic::error(codes::BAD_COPY, cx.k.stmt_spans[s], message).with_note(
             "along a dimension that repeats a tile that is stored has one element: reduce it first, `copy sum(x, 0) -> Y[_, j..]`",
         ));
-    }
-}
-
-/// Padding is nowhere: padded tensors are read.
-fn unpadded(cx: &mut Cx<'_, '_>, s: Stmt, target: &ResolvedView) {
-    if cx.k.tensor_ty(target.base).is_some_and(|t| !t.padded.is_empty()) {
-        let message = format!("`{}` is padded, and stored to", cx.k.values[target.base].name);
-        cx.report(
-            Diagnostic::error(codes::BAD_COPY, cx.k.stmt_spans[s], message)
-                .with_note("padded tensors are only read; declare what is stored without padding"),
-        );
     }
 }
 
@@ -569,7 +557,7 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     }
     if let Some(t) = k.tensor_ty(global.base)
         && (t.pointers || t.shape.len() > MAX_TENSOR_RANK || (0..t.shape.len()).any(|d| t.modes(d).is_some()))
-        && crate::padded::im2col(k, global.base).is_err()
+        && (stores || crate::padded::im2col(k, global.base).is_err())
     {
         bad(
             "`tma` copies from and to tensors of up to five dimensions, of one mode each, at one address, and from images with padding",

@@ -71,9 +71,13 @@ pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
 
 /// Whether two index expressions have the same value: names stand for what they name.
 pub(crate) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
-    let resolved = |e: Expr| match k.exprs[e] {
-        ExprData::Ref(v) => let_init(k, v).unwrap_or(e),
-        _ => e,
+    let resolved = |mut e: Expr| {
+        while let ExprData::Ref(v) = k.exprs[e]
+            && let Some(init) = let_init(k, v)
+        {
+            e = init;
+        }
+        e
     };
     let (a, b) = (resolved(a), resolved(b));
     match (&k.exprs[a], &k.exprs[b]) {
@@ -110,5 +114,29 @@ fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool 
             x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| numbers_alike(k, e, f, same))
         }
         _ => alike(k, a, b, same) && matches!(k.exprs[a], ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::alike;
+    use tilec_ir::diag::Sink;
+    use tilec_ir::kernel::StmtData;
+
+    #[test]
+    fn names_of_names_stand_for_what_these_name() {
+        let source = "kernel t(A: gmem f32[M, 4])\n    grid (i: M)\n{\n    let a = i\n    let b = a\n    let c = i + 1\n    let d = c\n    let e = a + 1\n}\n";
+        let k = tilec_ir::parser::parse(source, &mut Sink::new()).expect("a program").kernels.remove(0);
+        let inits: Vec<_> = k
+            .statements()
+            .into_iter()
+            .filter_map(|s| match k.stmts[s] {
+                StmtData::Let { init, .. } => Some(init),
+                _ => None,
+            })
+            .collect();
+        assert!(alike(&k, inits[0], inits[1], &[]));
+        assert!(alike(&k, inits[3], inits[4], &[]));
+        assert!(!alike(&k, inits[1], inits[3], &[]));
     }
 }

@@ -238,10 +238,11 @@ pub(super) fn im2col_limits(k: &Kernel, tensor: Value, of: &Im2col, map: &Im2col
         .map(|text| format!("{text} >= -{corner} && {text} <= {}", corner - 1))
         .collect();
     let t = k.tensor_ty(tensor).expect("a tensor");
-    let strides = mode_strides(t, of.window).unwrap_or_default();
-    for (mode, stride) in t.modes(of.window).into_iter().flatten().zip(strides) {
+    let strides = mode_strides(t, of.places).unwrap_or_default();
+    let extents = t.modes(of.places).map_or_else(|| vec![t.shape[of.places]], |m| m.iter().map(|m| m.extent).collect());
+    for (extent, stride) in extents.into_iter().zip(strides) {
         if let Some(step) = step(k, t, stride) {
-            texts.push(format!("{} <= {offset}", step_text(k, mode.extent, &step)));
+            texts.push(format!("{} <= {offset}", step_text(k, extent, &step)));
         }
     }
     texts

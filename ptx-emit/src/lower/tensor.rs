@@ -116,10 +116,9 @@ impl Lower<'_> {
             dims.push(d);
             extents.push(1);
         }
-        // In im2col mode boxes are of a window's channels and of pixels, and nothing is indexed away.
-        let padded = !self.padded(from.base).is_empty();
-        if padded && (dims.len() != 2 || im2col(self.k, from.base).is_err()) {
-            return None;
+        // In im2col mode boxes are of a window's channels and of pixels; places may be indexed.
+        if !self.padded(from.base).is_empty() {
+            im2col(self.k, from.base).ok().filter(|of| dims.len() >= 2 && dims[..2] == [of.window, of.pixels])?;
         }
         (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
     }
@@ -254,7 +253,10 @@ impl Lower<'_> {
                 false => Ok(vec![(x, Int::constant(1))]),
             }
         };
-        let (places, pixels) = (index(self, of.window)?, index(self, of.pixels)?);
+        let (mut places, pixels) = (index(self, of.window)?, index(self, of.pixels)?);
+        if of.places != of.window {
+            places.extend(index(self, of.places)?);
+        }
         let padded = self.padded(window.base);
         let mut at = vec![self.in32(places[0].0)];
         for (i, p) in padded.iter().enumerate().rev() {
@@ -266,7 +268,7 @@ impl Lower<'_> {
         }
         at.push(self.in32(pixels[padded.len()].0));
         // Places of the window stand outermost first, as many as move by lines.
-        let moved: Vec<usize> = self.steps(window.base, of.window).into_iter().flatten().map(|s| s.of).collect();
+        let moved: Vec<usize> = self.steps(window.base, of.places).into_iter().flatten().map(|s| s.of).collect();
         let mut offsets = Vec::new();
         for i in (0..padded.len()).rev() {
             let offset = match (&of.offsets[i], moved.iter().rev().position(|&m| m == i)) {

@@ -1,0 +1,157 @@
+//! `flatten-loops`: make one loop of a nest that does nothing but add up a product.
+//!
+//! ```text
+//! for place in 0..R * S {                 for n in 0..R * S * ceildiv(O, 32) {
+//!     for o in 0..O step 32 {                 let place = n / max(1, ceildiv(O, 32))
+//!         ..                         ->       let o = n % max(1, ceildiv(O, 32)) * 32
+//!     }                                       ..
+//! }                                       }
+//! ```
+//!
+//! A pipeline of the inner loop would drain and fill once an iteration of the outer one. The passes behind this one see a reduction in one loop, and so does
+//! [`crate::choose`]. Steps count from the first iteration: where `O` is no multiple of the step, the last tile of each inner loop is the ragged one.
+//!
+//! A nest is flattened where the outer loop holds names of indices and the inner loop alone, neither loop has a condition or is unrolled, and the bounds of the inner one do not
+//! depend on the outer one. What reads memory by name stays outside: it would be read once an iteration.
+//!
+//! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
+
+use crate::analysis::reduction;
+use crate::analysis::uses::mentions;
+use crate::{Cx, Sizes};
+use tilec_ir::diag::{Reported, Span};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::extents::Ranges;
+use tilec_ir::kernel::{ExprData, Kernel, Module, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+
+pub(crate) const NAME: &str = "flatten-loops";
+
+pub(crate) fn run(module: &mut Module, _sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<(), Reported> {
+    if cx.enabled {
+        module.kernels.iter_mut().for_each(|k| block(k, cx, k.body));
+    }
+    Ok(())
+}
+
+/// Flattens what stands in a block, the innermost nests first.
+fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
+    for s in k.blocks[b].clone() {
+        for inner in k.sub_blocks(s) {
+            block(k, cx, inner);
+        }
+        if let Some(nest) = nest(k, s) {
+            let names = [nest.outer.var, nest.inner.var].map(|v| k.values[v].name.clone());
+            flatten(k, s, nest);
+            let [outer, inner] = names;
+            cx.remark(
+                k.stmt_spans[s],
+                format!("the loops over `{outer}` and `{inner}` are one: the pipeline does not drain between them"),
+            );
+        }
+    }
+}
+
+/// A loop without condition.
+#[derive(Copy, Clone)]
+struct Loop {
+    var: Value,
+    start: Expr,
+    end: Expr,
+    step: Expr,
+    body: Block,
+}
+
+struct Nest {
+    outer: Loop,
+    /// Names in front of the inner loop.
+    names: Vec<Stmt>,
+    inner: Loop,
+}
+
+fn counted(k: &Kernel, s: Stmt) -> Option<Loop> {
+    match k.stmts[s] {
+        StmtData::For { var, start, end, step, cond: None, unroll: false, body } => {
+            Some(Loop { var, start, end, step, body })
+        }
+        _ => None,
+    }
+}
+
+/// The nest that a loop begins.
+fn nest(k: &Kernel, s: Stmt) -> Option<Nest> {
+    let outer = counted(k, s)?;
+    let (&last, names) = k.blocks[outer.body].split_last()?;
+    let inner = counted(k, last)?;
+    let mut inside = vec![outer.var];
+    for &name in names {
+        let StmtData::Let { value, init } = k.stmts[name] else { return None };
+        if !is_index(k, init) {
+            return None;
+        }
+        inside.push(value);
+    }
+    let bounds = [inner.start, inner.end, inner.step];
+    let apart = bounds.iter().all(|&e| is_index(k, e) && !inside.iter().any(|&v| mentions(k, e, v)));
+    (apart && reduction::of(k, inner.body).is_ok()).then(|| Nest { outer, names: names.to_vec(), inner })
+}
+
+/// Whether an expression is computed of indices alone.
+fn is_index(k: &Kernel, e: Expr) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Int(_) => true,
+        ExprData::Op { .. } => true,
+        ExprData::Ref(v) => match k.values[*v].def {
+            ValueDef::Let => k.let_init(*v).is_some_and(|init| is_index(k, init)),
+            ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => true,
+            _ => false,
+        },
+        _ => false,
+    };
+    own && k.children(e).into_iter().all(|child| is_index(k, child))
+}
+
+fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) {
+    let span = k.stmt_spans[s];
+    let counts = [outer, inner].map(|l| trips(k, l, span));
+    let trips = counts.map(|count| at_least_none(k, count, span));
+    let var = k.value("n", span, ValueDef::Loop);
+    let (zero, one) = (k.int(0, span), k.int(1, span));
+    let end = k.binary(Op::Mul, trips[0], trips[1], span);
+    let mut stmts = Vec::new();
+    for (l, op) in [(outer, Op::Div), (inner, Op::Rem)] {
+        let (n, count, least) = (k.value_ref(var, span), k.copy_expr(counts[1]), k.int(1, span));
+        let count = match k.as_int(count) {
+            Some(1..) => count,
+            _ => k.binary(Op::Max, least, count, span),
+        };
+        let number = k.binary(op, n, count, span);
+        let (start, step) = (k.copy_expr(l.start), k.copy_expr(l.step));
+        let at = if k.as_int(step) == Some(1) { number } else { k.binary(Op::Mul, number, step, span) };
+        let at = if k.as_int(start) == Some(0) { at } else { k.binary(Op::Add, start, at, span) };
+        k.values[l.var].def = ValueDef::Let;
+        stmts.push(k.stmt(StmtData::Let { value: l.var, init: at }, k.values[l.var].span));
+        if op == Op::Div {
+            stmts.extend(&names);
+        }
+    }
+    stmts.extend(k.blocks[inner.body].clone());
+    let body = k.block(stmts);
+    k.stmts[s] = StmtData::For { var, start: zero, end, step: one, cond: None, unroll: false, body };
+}
+
+/// How many iterations a loop has; less than 0 where it ends in front of its start.
+fn trips(k: &mut Kernel, l: Loop, span: Span) -> Expr {
+    let (start, end, step) = (k.copy_expr(l.start), k.copy_expr(l.end), k.copy_expr(l.step));
+    let from_zero = k.as_int(start) == Some(0);
+    let length = if from_zero { end } else { k.binary(Op::Sub, end, start, span) };
+    if k.as_int(step) == Some(1) { length } else { k.binary(Op::CeilDiv, length, step, span) }
+}
+
+fn at_least_none(k: &mut Kernel, count: Expr, span: Span) -> Expr {
+    if Ranges::new(k).of(count).is_some_and(|range| range.lo >= 0) {
+        return count;
+    }
+    let (zero, count) = (k.int(0, span), k.copy_expr(count));
+    k.binary(Op::Max, zero, count, span)
+}

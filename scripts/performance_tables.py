@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from gpu.tables import TABLES, Results, TableError  # noqa: E402
+from gpu.results import Results, TableError  # noqa: E402
+from gpu.tables import TABLES  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPEN = re.compile(r"<!-- (?:table (?P<table>[^>]+?)|by hand: (?P<hand>[^>]+?)) -->")

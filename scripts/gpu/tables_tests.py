@@ -15,7 +15,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import performance_tables as script  # noqa: E402
 
-from . import tables  # noqa: E402
+from . import results  # noqa: E402
 
 
 class Tables(unittest.TestCase):
@@ -103,11 +103,11 @@ class Tables(unittest.TestCase):
 
     def test_commands(self) -> None:
         text = "gpu_x.py --out /somewhere/r --tilec target/tilec --case A=1 --case A=2 --case A=3 --define 'T={T}'"
-        self.assertEqual(tables.command(text), "scripts/gpu_x.py --case A=1 --case A=2 --define 'T={T}' ..")
-        self.assertEqual(tables.command("tilec bench x.tile M=1"), "tilec bench x.tile M=1")
+        self.assertEqual(results.command(text), "scripts/gpu_x.py --case A=1 --case A=2 --define 'T={T}' ..")
+        self.assertEqual(results.command("tilec bench x.tile M=1"), "tilec bench x.tile M=1")
 
     def test_numbers(self) -> None:
-        self.assertEqual([tables.micro(x) for x in (3.456, 34.56, 345.6, 3456.0)], ["3.46", "34.6", "345.6", "3456"])
-        self.assertEqual([tables.ratio(x) for x in ("1.004", "0.994", "")], ["**1.00**", "0.99", "-"])
-        self.assertAlmostEqual(tables.mean([2.0, 8.0]), 4.0)
-        self.assertAlmostEqual(tables.percentile([0.0, 1.0, 2.0], 0.25), 0.5)
+        self.assertEqual([results.micro(x) for x in (3.456, 34.56, 345.6, 3456.0)], ["3.46", "34.6", "345.6", "3456"])
+        self.assertEqual([results.ratio(x) for x in ("1.004", "0.994", "")], ["**1.00**", "0.99", "-"])
+        self.assertAlmostEqual(results.mean([2.0, 8.0]), 4.0)
+        self.assertAlmostEqual(results.percentile([0.0, 1.0, 2.0], 0.25), 0.5)

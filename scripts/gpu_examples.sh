@@ -290,6 +290,7 @@ for target in sm_80 sm_90a; do
         check cross_entropy_backward --target $target -D ALIGN=1 M=$m N=2501
         check dropout --target $target -D ALIGN=1 M=$m N=263
         check dropout --target $target M=$m N=264
+        check adam_rounded --target $target -D ALIGN=1 N=$m rate=0.5 beta1=0.5 beta2=0.5 epsilon=1
         check adam8 --target $target -D ALIGN=1 R=$m rate=0.5 epsilon=1
         check embedding_backward --target $target -D ALIGN=1 M=$m V=7 N=263
         check gemm_gathered --target $target M=$m L=37 N=72 K=136

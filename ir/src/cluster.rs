@@ -83,6 +83,7 @@ impl<'a> Uniform<'a> {
             ExprData::Op { op: Op::Div, args } if self.is_cluster(args) => 0,
             ExprData::Op { args, .. } => args.iter().fold(0, |bits, &a| bits | self.apart(a)),
             ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.apart(*arg),
+            ExprData::Round { arg, word, .. } => self.apart(*arg) | self.apart(*word),
             _ => self.all(),
         }
     }

@@ -34,6 +34,7 @@ fn visit(k: &Kernel, e: Expr, within: Option<Elem>, found: &mut Vec<(Expr, [Expr
         ExprData::Op { .. }
         | ExprData::Cast { .. }
         | ExprData::Bits { .. }
+        | ExprData::Round { .. }
         | ExprData::Reduce { .. }
         | ExprData::Scan { .. } => match type_of(k, e) {
             Ok(Type::Index) => return,
@@ -57,7 +58,8 @@ fn visit(k: &Kernel, e: Expr, within: Option<Elem>, found: &mut Vec<(Expr, [Expr
         found.extend(fused.map(|parts| (e, parts)));
     }
     for child in k.children(e) {
-        let own = if matches!(k.exprs[e], ExprData::Cast { .. } | ExprData::Bits { .. }) { None } else { within };
+        let typed = matches!(k.exprs[e], ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. });
+        let own = if typed { None } else { within };
         visit(k, child, own, found);
     }
 }

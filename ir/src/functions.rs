@@ -18,6 +18,7 @@ pub struct Function {
 const OTHERS: &[(&str, &str)] = &[
     ("cast", "cast<type>(x)"),
     ("bitcast", "bitcast<type>(x)"),
+    ("round_random", "round_random<type>(x, word)"),
     ("transpose", "transpose(x)"),
     ("iota", "iota(x, axis)"),
     (index::WORD, "index(n)"),

@@ -367,6 +367,15 @@ pub enum ExprData {
         /// The operand.
         arg: Expr,
     },
+    /// Conversion, rounded up or down as a random word of 32 bits says: `round_random<bf16>(x, w)`.
+    Round {
+        /// To this type.
+        elem: ElemRef,
+        /// The operand.
+        arg: Expr,
+        /// The words.
+        word: Expr,
+    },
     /// The integer that a scalar holds, as an index: `index(n)`. The parser writes it wherever an integer scalar stands for an index ([`crate::values`]).
     Index(Expr),
     /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.

@@ -98,6 +98,7 @@ const WORDS: &[&str] = &[
     "col",
     "cast",
     "bitcast",
+    "round_random",
     "mma",
     "transpose",
     "iota",

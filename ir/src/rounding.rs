@@ -29,6 +29,11 @@ pub fn is_rounded(k: &Kernel, e: Expr) -> bool {
     }
 }
 
+/// Whether `round_random` makes numbers of a type: of fewer digits than those of f32, and of both signs.
+pub fn rounds_at_random(elem: Elem) -> bool {
+    matches!(elem, Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1)
+}
+
 /// Whether the elements of an expression, in what is of this narrow type, are numbers of the type.
 fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
     let typed = |e: Expr| type_of(k, e).is_ok_and(|ty| ty.elem() == Some(ElemRef::Known(elem)));
@@ -42,6 +47,7 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
         | ExprData::View(_)
         | ExprData::Cast { .. }
         | ExprData::Bits { .. }
+        | ExprData::Round { .. }
         | ExprData::Lookup { .. }
         | ExprData::Mma(_) => typed(e),
         ExprData::Transpose(arg) => is_of(k, *arg, elem),

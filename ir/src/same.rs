@@ -263,7 +263,8 @@ impl Pair<'_> {
             (ExprData::Ref(x), ExprData::Ref(y)) => self.values(*x, *y)?,
             (ExprData::Op { op: o, .. }, ExprData::Op { op: p, .. }) => check("operator", o, p)?,
             (ExprData::Cast { elem: e, .. }, ExprData::Cast { elem: f, .. })
-            | (ExprData::Bits { elem: e, .. }, ExprData::Bits { elem: f, .. }) => self.elems(*e, *f)?,
+            | (ExprData::Bits { elem: e, .. }, ExprData::Bits { elem: f, .. })
+            | (ExprData::Round { elem: e, .. }, ExprData::Round { elem: f, .. }) => self.elems(*e, *f)?,
             (ExprData::Reduce { op: o, axis: i, parts: x, .. }, ExprData::Reduce { op: p, axis: j, parts: y, .. }) => {
                 check("reduction", &(o, i, x), &(p, j, y))?;
             }

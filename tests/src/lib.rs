@@ -74,6 +74,8 @@ mod pairs;
 pub mod problem;
 pub mod programs;
 pub mod reference;
+#[cfg(test)]
+mod rounding;
 pub mod rows;
 pub mod silicon;
 pub mod simulated;

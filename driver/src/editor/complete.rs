@@ -68,7 +68,9 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let types = || elems().chain(names(a, start).filter(|p| p.detail == CONST_PARAM)).collect();
     match (region, last) {
         (_, "gmem" | "smem" | "reg" | "channel" | "const") => types(),
-        (Region::Body, "<") if before.ends_with(&["cast", "<"]) || before.ends_with(&["bitcast", "<"]) => types(),
+        (Region::Body, "<") if ["cast", "bitcast", "round_random"].iter().any(|&f| before.ends_with(&[f, "<"])) => {
+            types()
+        }
         (Region::Top, _) => keywords(&["kernel", "sequence"]).collect(),
         (Region::Clauses, ")" | "}" | "]") => keywords(outline::header_words()).collect(),
         (Region::Schedule, _) if !last.ends_with(['(', ',']) => {

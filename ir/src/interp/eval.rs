@@ -10,13 +10,13 @@ use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::index::{self, Scalar};
-use crate::interp::bounds::Bound;
+use crate::interp::bounds::{Bound, spread_of};
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ExprData, Range, ValueDef};
-use crate::numerics::{FloatFormat, float_format, philox};
+use crate::numerics::{FloatFormat, cast, float_format, philox};
 use crate::ops::Op;
-use crate::types::{Elem, ElemClass};
+use crate::types::{Elem, ElemClass, ElemRef};
 use std::rc::Rc;
 
 /// Nesting of expressions that is evaluated; the parser allows less.
@@ -142,6 +142,7 @@ impl Machine<'_> {
                 t.read_as(elem);
                 Ok(Val::tile(t.clone()))
             }
+            ExprData::Round { elem, arg, word } => self.rounded_at_random(e, *elem, [*arg, *word], want),
             ExprData::Index(_) => Ok(Val::Index(self.index(e)?)),
             ExprData::Reduce { op, axis, parts, arg } => {
                 let t = self.tile(*arg, None)?;
@@ -259,6 +260,7 @@ impl Machine<'_> {
             ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } | ExprData::Lookup { index: arg, .. } => {
                 self.known_shape(*arg)?
             }
+            ExprData::Round { arg, word, .. } => self.known_join(&[*arg, *word], self.span(e))?,
             ExprData::Iota { like: arg, .. } | ExprData::Scan { arg, .. } => self.known_shape(*arg)?,
             ExprData::Reduce { axis, parts, arg, .. } => self.known_shape(*arg)?.map(|mut shape| {
                 shape.iter_mut().skip(*axis as usize).take(1).for_each(|n| *n = 1 << parts.count_ones());
@@ -401,6 +403,48 @@ impl Machine<'_> {
             let errors: Vec<_> = tiles.iter().filter_map(Tile::errors).collect();
             let off = |i: usize| if errors.iter().all(|b| b.error[i] == 0.0) { 0.0 } else { f64::INFINITY };
             out.bound = Bound::of((0..n).map(off).collect(), errors.iter().any(|b| b.drowned));
+        }
+        Ok(Val::tile(out))
+    }
+
+    /// Numbers rounded up or down as words say.
+    fn rounded_at_random(
+        &mut self,
+        e: Expr,
+        elem: ElemRef,
+        args: [Expr; 2],
+        want: Option<&[usize]>,
+    ) -> Result<Val, Fail> {
+        let span = self.span(e);
+        let elem = self.elem(elem, span)?;
+        let format = float_format(elem).ok_or_else(|| fail(codes::ILL_FORMED, span, "not a type of floats"))?;
+        let known = self.known_join(&args, span)?;
+        let inner = known.as_deref().filter(|shape| !shape.is_empty()).or(want);
+        let mut x = Tile::clone(&self.eval(args[0], inner)?.into_tile());
+        let mut words = Tile::clone(&self.eval(args[1], inner)?.into_tile());
+        let shape = self.join(&x.shape, &words.shape, span)?;
+        let n = self.count(&shape, span)?;
+        self.work(n, span)?;
+        if x.weak {
+            x.adopt(Elem::F32);
+        }
+        words.convert(Elem::U32);
+        let (x, words) = (x.broadcast(&shape), words.broadcast(&shape));
+        let round = |x: f64, word: i128| cast::to_float(elem, format.round_at_random(x, word as u32));
+        let of_number = |x: &f64| f64::from(*x as f32);
+        let numbers: Vec<f64> = x.data.floats().iter().map(of_number).collect();
+        let data: Vec<f64> = numbers.iter().zip(words.integers()).map(|(&x, word)| round(x, word)).collect();
+        let mut out = Tile::new(elem, shape, data.into());
+        out.exact = true;
+        out.poison = arith::poison(Op::Random, &[&x, &words]);
+        if x.bound.is_some() || words.bound.is_some() {
+            let none = || Bound::none(n);
+            let (of_x, of_words) = (x.errors().unwrap_or_else(none), words.errors().unwrap_or_else(none));
+            let within = words.integers().enumerate().map(|(i, word)| match of_words.error[i] {
+                0.0 => spread_of(numbers[i], of_x.error[i], |x| round(x, word)).1,
+                _ => f64::INFINITY,
+            });
+            out.bound = Bound::of(within.collect(), of_x.drowned || of_words.drowned);
         }
         Ok(Val::tile(out))
     }

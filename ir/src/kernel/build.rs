@@ -144,6 +144,9 @@ impl Kernel {
             }
             ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: self.clone_expr(arg, subst) },
             ExprData::Bits { elem, arg } => ExprData::Bits { elem, arg: self.clone_expr(arg, subst) },
+            ExprData::Round { elem, arg, word } => {
+                ExprData::Round { elem, arg: self.clone_expr(arg, subst), word: self.clone_expr(word, subst) }
+            }
             ExprData::Index(arg) => ExprData::Index(self.clone_expr(arg, subst)),
             ExprData::Reduce { op, axis, parts, arg } => {
                 ExprData::Reduce { op, axis, parts, arg: self.clone_expr(arg, subst) }

@@ -128,6 +128,7 @@ impl Kernel {
             | ExprData::Part { of: arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
             ExprData::Combine(combine) => return combine.children(self),
+            ExprData::Round { arg, word, .. } => found.extend([*arg, *word]),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),
             ExprData::View(v) => {
                 for r in &v.ranges {

@@ -211,6 +211,20 @@ impl FloatFormat {
         (sign | magnitude) << self.ignored_bits
     }
 
+    /// `x` as one of the two numbers of the format next to it, if it is none: the farther from zero where what `x` is beyond the nearer, in units of 2^-32 of
+    /// their distance, rounded down, and `word` add up to 2^32 or more. The format is taken to go on beyond its largest number, and what is beyond stays as it is.
+    pub fn round_at_random(&self, x: f64, word: u32) -> f64 {
+        if x == 0.0 || !x.is_finite() {
+            return x;
+        }
+        let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
+        let unit = exp2((exponent - self.mantissa_bits as i32).max(self.q_min()));
+        let places = x.abs() / unit;
+        let whole = places.floor();
+        let part = ((places - whole) * exp2(32)).floor() as u64 + u64::from(word);
+        (unit * (whole + (part >> 32) as f64)).copysign(x)
+    }
+
     /// The exponent of the greatest power of two that is not above `x`, biased; of what is below all of them that of the least.
     fn power_below(&self, x: f64) -> u64 {
         let exponent = x.max(0.0).to_bits() >> 52;

@@ -194,6 +194,18 @@ impl Parser<'_, '_> {
                 };
                 self.node(data, self.since(span))
             }
+            "round_random" => {
+                self.bump();
+                self.expect_sign("<")?;
+                let elem = self.elem_ref()?;
+                self.expect_sign(">")?;
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(",")?;
+                let word = self.expr()?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Round { elem, arg, word }, self.since(span))
+            }
             "mma" => self.mma(),
             _ if is_reserved(word) => Err(self.expected("an expression")),
             _ => Err(self.unknown_function(word, span)),

@@ -110,6 +110,7 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
         ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } | ExprData::Lookup { index: arg, .. } => {
             leaves(k, *arg, found)
         }
+        ExprData::Round { arg, word, .. } => [*arg, *word].into_iter().for_each(|arg| leaves(k, arg, found)),
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}
         ExprData::Ref(_)
         | ExprData::View(_)
@@ -146,6 +147,7 @@ fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> usize {
         }
         ExprData::View(_) => window(k, notes, e).map_or(0, |window| window.dims.len()),
         ExprData::Op { args, .. } => most(args),
+        ExprData::Round { arg, word, .. } => most(&[*arg, *word]),
         ExprData::Combine(combine) => most(&combine.args),
         ExprData::Cast { arg, .. }
         | ExprData::Bits { arg, .. }

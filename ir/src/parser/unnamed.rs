@@ -72,7 +72,10 @@ impl Writer<'_> {
             }
             // A name of a window is none of a tile; what is computed of windows is one.
             StmtData::Let { init, .. }
-                if matches!(k.exprs[init], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. }) =>
+                if matches!(
+                    k.exprs[init],
+                    ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. }
+                ) =>
             {
                 self.tile_among(k, init, front);
             }

@@ -83,6 +83,15 @@ impl Exprs<'_> {
                 self.expr(*arg);
                 self.put(")");
             }
+            ExprData::Round { elem, arg, word } => {
+                self.put("round_random<");
+                self.elem_ref(*elem);
+                self.put(">(");
+                self.expr(*arg);
+                self.put(", ");
+                self.expr(*word);
+                self.put(")");
+            }
             ExprData::Reduce { op, axis, parts: 0, arg } => self.along(op.token(), *arg, *axis),
             ExprData::Reduce { op, axis, parts, arg } => {
                 self.put(op.token());

@@ -11,6 +11,7 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel};
 use crate::numerics::cast::has_negatives;
 use crate::ops::{Domain, Op};
+use crate::rounding::{computed_in, rounds_at_random};
 use crate::space::Space;
 use crate::types::{Elem, ElemClass, ElemRef};
 
@@ -170,7 +171,7 @@ impl Types<'_> {
         let mut shapes = types.into_iter().take(args.len()).map(shape);
         let mut shape = shapes.next().unwrap_or(Shape::Scalar);
         for s in shapes {
-            shape = self.join_shape(e, op, shape, s)?;
+            shape = self.join_shape(e, op.token(), shape, s)?;
         }
         let num = match domain {
             Domain::Compare | Domain::Logic => Num::Elem(BOOL),
@@ -239,9 +240,9 @@ impl Types<'_> {
         }
     }
 
-    fn join_shape(&self, e: Expr, op: Op, a: Shape, b: Shape) -> Result<Shape, TypeError> {
+    fn join_shape(&self, e: Expr, name: &str, a: Shape, b: Shape) -> Result<Shape, TypeError> {
         let ranks = |a: usize, b: usize| {
-            let message = format!("the operands of `{}` have {a} and {b} dimensions", op.token());
+            let message = format!("the operands of `{name}` have {a} and {b} dimensions");
             let d = self.error(codes::SHAPE_MISMATCH, e, message);
             if a.min(b) == 0 {
                 return TypeError::from(d.with_note(
@@ -265,7 +266,7 @@ impl Types<'_> {
                 let joined: Option<Vec<Extent>> = a.iter().zip(&b).map(|(&a, &b)| join_extent(self.k, a, b)).collect();
                 joined.map(Shape::Tile).ok_or_else(|| {
                     let (a, b) = (shape_text(self.k, &a), shape_text(self.k, &b));
-                    let message = format!("the operands of `{}` differ in shape: {a} and {b}", op.token());
+                    let message = format!("the operands of `{name}` differ in shape: {a} and {b}");
                     self.error(codes::SHAPE_MISMATCH, e, message)
                         .with_note("extents are equal, or 1 where the operand is to be repeated")
                         .into()
@@ -282,6 +283,33 @@ impl Types<'_> {
                 }
             }
         }
+    }
+
+    /// The type of `round_random<elem>(arg, word)`: of numbers that are computed in f32, and words of 32 bits.
+    pub(super) fn rounded_at_random(&self, e: Expr, elem: ElemRef, [arg, word]: [Expr; 2]) -> Result<Type, TypeError> {
+        let k = self.k;
+        let (number, bits) = (self.type_of(arg)?, self.type_of(word)?);
+        let any = |elem: ElemRef, f: fn(Elem) -> bool| candidate_elems(k, elem).into_iter().any(f);
+        if !any(elem, rounds_at_random) {
+            let message = format!("`round_random` makes no elements of {}", elem_name(k, elem));
+            let note = "it makes f16, bf16, tf32, e4m3, e5m2 and e2m1";
+            return Err(self.error(codes::WRONG_OPERAND, e, message).with_note(note).into());
+        }
+        let wrong = |at: Expr, wanted: &str, ty: &Type, note: &str| {
+            let message = format!("`round_random` works on {wanted}, found {}", ty.describe(k));
+            Err(self.error(codes::WRONG_OPERAND, at, message).with_note(note).into())
+        };
+        let in_f32 = |elem: Elem| elem.is_float() && computed_in(elem) == Elem::F32;
+        if number != Type::Float && !number.elem().is_some_and(|elem| any(elem, in_f32)) {
+            return wrong(arg, "floats of up to 32 bits", &number, "convert the operand: `cast<f32>(x)`");
+        }
+        let of_32 = |elem: Elem| matches!(elem, Elem::I32 | Elem::U32);
+        if bits != Type::Index && !bits.elem().is_some_and(|elem| any(elem, of_32)) {
+            let note = "words are u32 or i32, such as `random(seed, place)`";
+            return wrong(word, "words of 32 bits", &bits, note);
+        }
+        let shape = self.join_shape(e, "round_random", shape(number), shape(bits))?;
+        Ok(unite(Num::Elem(elem), shape))
     }
 
     /// The type of `bitcast<elem>(arg)`: elements of another type of as many bits.

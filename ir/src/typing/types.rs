@@ -226,6 +226,7 @@ impl<'k> Types<'k> {
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),
             ExprData::Bits { elem, arg } => self.same_bits(e, *elem, *arg),
+            ExprData::Round { elem, arg, word } => self.rounded_at_random(e, *elem, [*arg, *word]),
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),

@@ -48,7 +48,7 @@ fn windows(cx: &Cx<'_, '_>, e: Expr, found: &mut Vec<Gathered>) {
     match cx.k.exprs[e] {
         ExprData::View(_) if is_gathered(cx, e) => found.push(Gathered { window: e, seen: e }),
         ExprData::Transpose(arg) if is_gathered(cx, arg) => found.push(Gathered { window: arg, seen: e }),
-        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } => {
+        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
             cx.k.children(e).into_iter().for_each(|c| windows(cx, c, found));
         }
         _ => {}

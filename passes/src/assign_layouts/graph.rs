@@ -445,8 +445,10 @@ impl Builder<'_> {
             ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } | ExprData::View(_) => 0,
             ExprData::Ref(v) => self.deferred.init(*v).map_or(0, |init| self.operations(init)),
             data => {
-                let own =
-                    u64::from(matches!(data, ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. }));
+                let own = u64::from(matches!(
+                    data,
+                    ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. }
+                ));
                 own + self.k.children(e).into_iter().map(|child| self.operations(child)).sum::<u64>()
             }
         }

@@ -227,6 +227,7 @@ impl Work {
             ExprData::Op { .. }
             | ExprData::Cast { .. }
             | ExprData::Bits { .. }
+            | ExprData::Round { .. }
             | ExprData::Lookup { .. }
             | ExprData::Transpose(_) => {
                 let own: Vec<u64> = match k.exprs[e] {

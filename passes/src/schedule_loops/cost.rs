@@ -18,6 +18,8 @@ use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
 
 /// Clocks in which a warp gets the result of a special function.
 const SPECIAL: u64 = 8;
+/// Instructions of a number that is rounded by chance.
+const ROUNDED: u64 = 8;
 /// Clocks in which four lanes put together what they have: two shuffles.
 const ACROSS: u64 = 4 * SPECIAL;
 /// Clocks of a load or store of shared memory by a warpgroup, for each 16 bytes of a thread.
@@ -139,6 +141,7 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
         ExprData::Op { op, .. } if is_special(*op) => SPECIAL,
         ExprData::Op { .. } => 1,
         ExprData::Cast { .. } => 1,
+        ExprData::Round { .. } => ROUNDED,
         ExprData::Reduce { arg, .. } => {
             let of = fixed_shape(k, *arg).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads);
             return of + ACROSS + arithmetic(k, *arg, threads);

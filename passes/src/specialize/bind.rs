@@ -148,7 +148,9 @@ pub(crate) fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
                     *data = ExprData::Int(x);
                 }
             }
-            ExprData::Cast { elem: e, .. } | ExprData::Bits { elem: e, .. } => elem(e),
+            ExprData::Cast { elem: e, .. } | ExprData::Bits { elem: e, .. } | ExprData::Round { elem: e, .. } => {
+                elem(e)
+            }
             _ => {}
         }
     }

@@ -65,8 +65,9 @@ impl Ends<'_> {
         let k = self.k;
         match &k.exprs[e] {
             ExprData::View(_) => self.window(e, shape, idle),
-            ExprData::Op { args, .. } => args.iter().for_each(|&arg| self.visit(arg, shape, idle)),
-            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.visit(*arg, shape, idle),
+            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                k.children(e).into_iter().for_each(|arg| self.visit(arg, shape, idle));
+            }
             ExprData::Transpose(arg) => {
                 let turned: Option<Vec<u64>> = shape.map(|s| s.iter().rev().copied().collect());
                 self.visit(*arg, turned.as_deref(), idle);

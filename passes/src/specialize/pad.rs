@@ -153,7 +153,11 @@ fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64]
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
             fixed_shape(k, arg).iter().for_each(|shape| in_context(k, arg, shape, f));
         }
-        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Lookup { .. } => {
+        ExprData::Op { .. }
+        | ExprData::Cast { .. }
+        | ExprData::Bits { .. }
+        | ExprData::Round { .. }
+        | ExprData::Lookup { .. } => {
             k.children(e).into_iter().for_each(|child| in_context(k, child, shape, f));
         }
         _ => {}

@@ -19,13 +19,13 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
 
 fn visit(k: &Kernel, e: Expr, shape: Option<&[Extent]>, said: &mut Vec<Diagnostic>) {
     match &k.exprs[e] {
-        ExprData::Op { args, .. } => {
+        ExprData::Op { .. } | ExprData::Round { .. } => {
             let own = match type_of(k, e) {
                 Ok(Type::Tile(t)) => Some(t.shape),
                 _ => None,
             };
             let shape = own.as_deref().or(shape);
-            args.iter().for_each(|&arg| visit(k, arg, shape, said));
+            k.children(e).into_iter().for_each(|arg| visit(k, arg, shape, said));
         }
         ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => visit(k, *arg, shape, said),
         ExprData::Ref(_) | ExprData::View(_) => {

@@ -83,6 +83,9 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         }
         ExprData::Cast { elem, arg } => ExprData::Cast { elem, arg: pushed(k, arg, flip) },
         ExprData::Bits { elem, arg } => ExprData::Bits { elem, arg: pushed(k, arg, flip) },
+        ExprData::Round { elem, arg, word } => {
+            ExprData::Round { elem, arg: pushed(k, arg, flip), word: pushed(k, word, flip) }
+        }
         ExprData::Lookup { table, index } => ExprData::Lookup { table, index: pushed(k, index, flip) },
         ExprData::Reduce { op, axis, parts, arg } => {
             ExprData::Reduce { op, axis: axis_of(axis), parts, arg: pushed(k, arg, flip) }

@@ -18,7 +18,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
-use tilec_ir::numerics::cast;
+use tilec_ir::numerics::{cast, float_format};
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, let_init};
@@ -96,6 +96,14 @@ impl Lower<'_> {
                 let xs: Vec<Reg> = raw.into_iter().map(|raw| self.read_as(raw, (from, elem))).collect();
                 Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
             }
+            ExprData::Round { elem: ElemRef::Known(elem), arg, word } => {
+                let xs = self.eval(arg, operands, group, Class::F32)?;
+                let words = self.eval(word, operands, group, Class::B32)?;
+                let format = float_format(elem).expect("bug: it makes floats, which is verified");
+                let xs = xs.into_iter().zip(words).map(|(x, word)| self.round_at_random(x, word, &format)).collect();
+                let xs = self.rounded(e, xs, (Some(Elem::F32), elem))?;
+                Ok(xs.into_iter().map(|x| self.convert(x, class)).collect())
+            }
             ExprData::Iota { axis, .. } => {
                 let mut out = Vec::new();
                 for &v in group {
@@ -130,7 +138,9 @@ impl Lower<'_> {
                 }
                 Domain::Compare | Domain::Logic => Err(self.unsupported(e, "a truth value used as a number")),
             },
-            ExprData::Cast { .. } | ExprData::Bits { .. } => Err(self.unsupported(e, "this cast")),
+            ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                Err(self.unsupported(e, "this cast"))
+            }
             ExprData::Reduce { .. } | ExprData::Scan { .. } => self.eval_reduced(e, operands, group, class),
             ExprData::Part { .. } => {
                 let (v, index) = self.k.part_of(e).expect("bug: a component is of tuples, which is verified");

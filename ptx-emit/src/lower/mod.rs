@@ -6,7 +6,7 @@
 //! |---|---|
 //! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
-//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `functions_f64`, `power`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
+//! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `functions_f64`, `power`, `round_random`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` and `tuples`, `store`, `relayout` and `gather` (exchanges), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
@@ -74,6 +74,7 @@ mod repeated;
 mod replicas;
 mod rings;
 mod roles;
+mod round_random;
 mod rows;
 mod runs;
 mod scaling;

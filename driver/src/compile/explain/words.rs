@@ -312,6 +312,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     ),
     ("bitcast", "bitcast<u32>(x)", "The same bits as another type of as many: of tiles and scalars."),
     (
+        "round_random",
+        "round_random<bf16>(x, random(seed, place))",
+        "Converts elements, rounded up or down by chance: up as often as a number is nearer to the next one.",
+    ),
+    (
         "mma",
         "acc = mma(a, b, acc)",
         "The product of two tiles added to a register tile; `mma<m8n8k4>` names the instruction, `mma<fma>` scalar code.",

@@ -121,7 +121,7 @@ impl<'k> Pairs<'k> {
         let k = self.all.k();
         match &k.exprs[e] {
             ExprData::Ref(v) => self.deferred.init(*v).is_none_or(|init| self.element_by_element(init)),
-            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } => {
+            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
                 k.children(e).into_iter().all(|c| self.element_by_element(c))
             }
             ExprData::View(_) | ExprData::Int(_) | ExprData::Float(_) => true,

@@ -83,7 +83,11 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
             _ => {}
         }
     }
-    let own = own && matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. });
+    let own = own
+        && matches!(
+            k.exprs[e],
+            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. }
+        );
     for child in k.children(e) {
         reads(k, child, own, out);
     }

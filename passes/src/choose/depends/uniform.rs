@@ -33,6 +33,7 @@ fn uniform(k: &Kernel, e: Expr, axis: u32, within: &mut Vec<Value>) -> bool {
         | ExprData::Index(arg)
         | ExprData::Lookup { index: arg, .. }
         | ExprData::Reduce { arg, .. } => uniform(k, *arg, axis, within),
+        ExprData::Round { arg, word, .. } => [*arg, *word].into_iter().all(|arg| uniform(k, arg, axis, within)),
         ExprData::Scan { axis: own, arg, .. } => *own != axis && uniform(k, *arg, axis, within),
         ExprData::Iota { axis: own, .. } => *own != axis,
         ExprData::Transpose(arg) => axis < 2 && uniform(k, *arg, 1 - axis, within),

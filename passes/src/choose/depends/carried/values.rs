@@ -71,6 +71,7 @@ impl Tiles<'_> {
                 }
                 _ => Kind::Fixed,
             },
+            ExprData::Round { arg, word, .. } => elementwise(&[self.of(*arg), self.of(*word)], Pad::UNKNOWN),
             ExprData::Lookup { index: arg, .. } | ExprData::Bits { arg, .. } => {
                 elementwise(&[self.of(*arg)], Pad::UNKNOWN)
             }

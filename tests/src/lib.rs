@@ -67,6 +67,8 @@ pub mod linear;
 mod loops;
 pub mod mutants;
 pub mod number;
+#[cfg(test)]
+mod operators;
 pub mod options;
 pub mod oracle;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::tile::{Tile, computed, wrapped};
 use crate::index::{self, Undefined};
 use crate::interp::errors;
 use crate::numerics::cast::{int_format, register_format};
-use crate::numerics::{element, element_unary, erf, permute_bytes};
+use crate::numerics::{element, element_unary, erf, larger, permute_bytes, smaller};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
@@ -147,9 +147,8 @@ fn binary(op: Op, a: &[f64], b: &[f64]) -> Vec<f64> {
         Op::Pow => zip(a, b, f64::powf),
         Op::Rem => zip(a, b, |x, y| x - (x / y).floor() * y),
         Op::CeilDiv => zip(a, b, |x, y| (x / y).ceil()),
-        // A NaN operand loses, as `min.f32` and `max.f32` have it.
-        Op::Min => zip(a, b, f64::min),
-        Op::Max => zip(a, b, f64::max),
+        Op::Min => zip(a, b, smaller),
+        Op::Max => zip(a, b, larger),
         Op::And => truth(|x, y| x && y),
         Op::Or => truth(|x, y| x || y),
         // Comparisons are done for all types alike; the others are not binary, as above.

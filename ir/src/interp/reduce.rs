@@ -7,6 +7,7 @@ use super::tile::{Tile, computed, wrapped};
 use crate::codes;
 use crate::diag::Span;
 use crate::interp::machine::{Fail, Machine, fail};
+use crate::numerics::{larger, smaller};
 use crate::ops::ReduceOp;
 use crate::types::{Elem, ElemClass};
 
@@ -83,8 +84,8 @@ fn reduced(op: ReduceOp, t: &Tile, rows: Rows) -> Numbers {
     let (start, combine): (f64, fn(f64, f64) -> f64) = match op {
         ReduceOp::Sum => (0.0, |x, y| x + y),
         ReduceOp::Product => (1.0, |x, y| x * y),
-        ReduceOp::Maximum => (f64::NAN, f64::max),
-        ReduceOp::Minimum => (f64::NAN, f64::min),
+        ReduceOp::Maximum => (f64::NAN, larger),
+        ReduceOp::Minimum => (f64::NAN, smaller),
         ReduceOp::Any => (0.0, f64::max),
         ReduceOp::All => (1.0, f64::min),
         ReduceOp::ArgMax => return places(&t.data.floats(), rows, |x, best| x > best || is_first_nan(x, best)),

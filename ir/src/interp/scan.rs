@@ -11,7 +11,7 @@ use super::tile::{Tile, computed, wrapped};
 use crate::codes;
 use crate::diag::Span;
 use crate::interp::machine::{Fail, Machine, fail};
-use crate::numerics::cast;
+use crate::numerics::{cast, larger, smaller};
 use crate::ops::ReduceOp;
 use crate::types::ElemClass;
 
@@ -55,8 +55,8 @@ fn scanned(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Numbers {
     let (first, combine): (f64, fn(f64, f64) -> f64) = match op {
         ReduceOp::Sum => (0.0, |x, y| x + y),
         ReduceOp::Product => (1.0, |x, y| x * y),
-        ReduceOp::Maximum => (f64::NEG_INFINITY, f64::max),
-        ReduceOp::Minimum => (f64::INFINITY, f64::min),
+        ReduceOp::Maximum => (f64::NEG_INFINITY, larger),
+        ReduceOp::Minimum => (f64::INFINITY, smaller),
         _ => unreachable!("bug: `{}` has no scan", op.token()),
     };
     let data = t.data.floats();

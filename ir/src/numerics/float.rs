@@ -284,6 +284,16 @@ impl FloatFormat {
     }
 }
 
+/// The smaller of two numbers, as `min` of the device has it: a NaN loses, and of zeros the negative one is smaller.
+pub fn smaller(x: f64, y: f64) -> f64 {
+    if x == 0.0 && y == 0.0 && (x.is_sign_negative() || y.is_sign_negative()) { -0.0 } else { x.min(y) }
+}
+
+/// The larger of two numbers, as `max` of the device has it: a NaN loses, and of zeros the positive one is larger.
+pub fn larger(x: f64, y: f64) -> f64 {
+    -smaller(-x, -y)
+}
+
 /// `n / 2^shift`, to nearest, ties to even.
 fn shift_right_rne(n: u64, shift: u32) -> u64 {
     if shift == 0 {

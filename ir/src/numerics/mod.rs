@@ -20,5 +20,5 @@ mod tests;
 
 pub use element::{element, element_unary, permute_bytes};
 pub use erf::erf;
-pub use float::{FloatFormat, Overflow, Specials, float_format};
+pub use float::{FloatFormat, Overflow, Specials, float_format, larger, smaller};
 pub use int::IntFormat;

@@ -93,7 +93,10 @@ impl Parser<'_, '_> {
                     None => {
                         self.bump();
                         let message = format!("the integer `{x}` does not fit 63 bits and a sign");
-                        return Err(self.report(codes::BAD_CHARACTER, number.span, message));
+                        let note = "a larger number is computed, `cast<u64>(1) << 63`, or a scalar that is given at the launch";
+                        return Err(
+                            self.error(Diagnostic::error(codes::BAD_CHARACTER, number.span, message).with_note(note))
+                        );
                     }
                 }
             }

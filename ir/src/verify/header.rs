@@ -250,7 +250,13 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
         && !(format.min()..=format.max()).contains(&x.into())
     {
         let message = format!("a scalar of type {} cannot have this default", elem.name());
-        let note = format!("its numbers are those from {} to {}", format.min(), format.max());
+        // Numbers of the text have 63 bits and a sign.
+        let note = match i64::try_from(format.max()) {
+            Ok(most) => format!("its numbers are those from {} to {most}", format.min()),
+            Err(_) => {
+                format!("a default is one from {} to {}; larger ones are given at the launch", format.min(), i64::MAX)
+            }
+        };
         cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, &note);
     }
 }

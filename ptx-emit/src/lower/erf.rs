@@ -44,17 +44,16 @@ impl Lower<'_> {
         self.odd(x, size, near, (far, 1.0))
     }
 
-    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far` with the sign of `x`. `near` is taken where `x` is no number.
+    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far`, with the sign of `x`, which zeros have too. `near` is taken where `x` is no number.
     pub(super) fn odd(&mut self, x: Reg, size: Reg, near: Reg, (far, limit): (Reg, f64)) -> Reg {
         let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
         let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);
-        let far = self.emit.pure(Class::B32, P::MovB32F32, [far.into()]);
-        let far = self.emit.pure(Class::B32, P::OrB32, [far.into(), sign.into()]);
-        let far = self.emit.pure(Class::F32, P::MovF32B32, [far.into()]);
-
         let limit = self.literal(limit, Class::F32);
         let is_far = self.emit.pure(Class::Pred, P::SetpGeF32, [size.into(), limit.into()]);
-        self.emit.pure(Class::F32, P::SelpF32, [far.into(), near.into(), is_far.into()])
+        let value = self.emit.pure(Class::F32, P::SelpF32, [far.into(), near.into(), is_far.into()]);
+        let bits = self.emit.pure(Class::B32, P::MovB32F32, [value.into()]);
+        let bits = self.emit.pure(Class::B32, P::OrB32, [bits.into(), sign.into()]);
+        self.emit.pure(Class::F32, P::MovF32B32, [bits.into()])
     }
 
     /// A polynomial, of coefficients from the highest power.

@@ -6,13 +6,20 @@ A table is a function of [`Results`] that returns Markdown. `TABLES` names them 
 import json
 import pathlib
 import re
+import shlex
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .results import Results, Row, between, case_of, mean, micro, newest, number, percentile, ratio, size, table, values
 
 ROW_PROGRAMS = ("softmax", "log_softmax", "softmax_backward", "rms_norm", "layer_norm", "cross_entropy")
 # Reports of code for sm_75 to sm_90, by type and operand order.
 EARLIER = ("sm80_f16", "sm80_f16_cr", "sm80_f16_rc", "sm80_f16_cc", "sm80_bf16", "sm80_f16acc", "sm75_f16", "sm80_tf32", "sm80_i8", "sm90_f64")
+# Programs of the section `epilogue` of scripts/gpu_bench.sh, and variants of gemm_fused.tile.
+EPILOGUES = {
+    ("plain", "Out=f16"): "none", ("epilogue", "ACT=0"): "bias", ("epilogue", "ACT=1"): "bias, gelu with `tanh`", ("epilogue", "ACT=2"): "bias, gelu with `fast_tanh`",
+    ("fused", "ACT=7"): "`gemm_fused.tile`, gelu with `fast_tanh` (`ACT=7`)", ("fused", "ACT=2"): "the same, gelu with `tanh` (`ACT=2`)", ("fused", "ACT=3"): "the same, gelu with `erf` (`ACT=3`)",
+}  # fmt: skip
 NETWORKS = {"resnet50": "ResNet-50, 32 images", "unet": "U-Net of 256x256, 8 images", "convnext": "ConvNeXt-T, 32 images"}
 
 
@@ -81,12 +88,17 @@ def problems(results: Results, name: str) -> list[tuple[str, float, dict[str, fl
     return [(size(args), row["time"]["median"], row["ratio"]) for args, row in firsts]
 
 
+def hopper(elem: str) -> list[str]:
+    """The reports of a type on sm_90a."""
+    return [f"h200/hopper_{elem}{part}.json" for part in (("_small", "_large") if elem in ("f16", "bf16") else ("",))]
+
+
 def products(*elems: str) -> Callable[[Results], str]:
     """`tilec bench --format json`: a row a size, a column a type."""
 
     def made(results: Results) -> str:
-        names = [f"h200/hopper_{elem}.json" for elem in elems]
-        found = [{sizes: (us, of) for sizes, us, of in problems(results, name)} for name in names]
+        names = [name for elem in elems for name in hopper(elem)]
+        found = [{sizes: (us, of) for name in hopper(elem) for sizes, us, of in problems(results, name)} for elem in elems]
         order = list(dict.fromkeys(sizes for by_size in found for sizes in by_size))
         lines = [[sizes] for sizes in order]
         for line in lines:
@@ -116,6 +128,16 @@ def warp_tiles(results: Results) -> str:
     return results.origin("h200/warp_tiles_bk32.txt", "h200/warp_tiles_bk64.txt") + table(["depth", "warp tile", "512³", "1024³", "2048³", "4096³", "geometric mean"], lines)
 
 
+def label_of(text: str, variants: list[dict[str, Any]], index: int) -> str:
+    """Target and parameters of a variant: those of the command, and what the variant says."""
+    label = variants[index]["label"]
+    if len(variants) == 1:
+        return label
+    words = shlex.split(text)
+    given = words[words.index("-D") + 1].replace(",", " ") if "-D" in words else ""
+    return " ".join(part for part in (variants[index]["target"], given, "" if label == "as it is" else label) if part)
+
+
 def bench_lines(results: Results, name: str) -> list[list[str]]:
     """Of a report of `tilec bench`: a line for each problem and variant, with the chosen tile."""
     report = json.loads(results.path(name).read_text(encoding="utf-8"))
@@ -125,7 +147,7 @@ def bench_lines(results: Results, name: str) -> list[list[str]]:
             us, of, chosen = row["time"]["median"], row["ratio"], dict(row["chosen"][-1]["values"])
             tile = f"{chosen['BM']}x{chosen['BN']}x{chosen['BK']}, {chosen['STAGES']} stages"
             rate = f"{row['flops'] / us / 1e6:.0f}" if row["flops"] / us > 1e7 else f"{row['flops'] / us / 1e6:.1f}"
-            label = report["variants"][row["variant"]]["label"].replace("as it is", "ALIGN=1")
+            label = label_of(results.made(name)["command"], report["variants"], row["variant"])
             lines.append([label, size(problem["args"]), tile, micro(us), rate, ratio(str(of["median"]), digits=3), f"{of['min']:.2f}, {of['max']:.2f}"])
     return lines
 
@@ -140,6 +162,19 @@ def bench_table(*names: str, link: str = "") -> Callable[[Results], str]:
         return results.origin(*names, link=link) + table(head, lines) + f"\nGeometric mean {mean(found):.3f}, least {min(found):.3f}.\n"
 
     return made
+
+
+def epilogues(results: Results) -> str:
+    """What epilogues add to the plain product, 4096³."""
+    names = [f"h200/bench_{name}.json" for name in ("plain", "epilogue", "fused")]
+    reports = [json.loads(results.path(name).read_text(encoding="utf-8")) for name in names]
+    found = {(name, report["variants"][row["variant"]]["label"]): row["time"]["median"] for name, report in zip(names, reports, strict=True) for row in report["problems"][0]["rows"]}
+    plain = next(iter(found.values()))
+    lines = []
+    for (name, label), us in found.items():
+        words = EPILOGUES[name.split("_")[1].split(".")[0], label.split()[-1]]
+        lines.append([words, micro(us), f"{(us / plain - 1) * 100:.1f} %"])
+    return results.origin(*names) + table(["epilogue", "us", "more than plain"], lines)
 
 
 def linear(results: Results) -> str:
@@ -296,7 +331,7 @@ def headline(results: Results) -> list[list[str]]:
     models = [row for row in results.rows("h200/sweep.csv") if row["kind"] == "overlap"]
     add("`gemm.tile`, bf16", f"{len(models)} shapes of 28 published models", "cuBLAS, fastest of 8 heuristics", values(models, "ratio"), h200, "`gpu_sweep.py`")
     for elem in ("f16", "bf16", "e4m3", "tf32", "i8"):
-        found = problems(results, f"h200/hopper_{elem}.json")
+        found = [problem for name in hopper(elem) for problem in problems(results, name)]
         add(f"`gemm.tile`, {elem}", f"{len(found)} sizes", "the same", [of["median"] for _, _, of in found], h200, bench)
     scalar = [of["median"] for _, _, of in problems(results, "h200/bench_fma.json")]
     add("`gemm.tile`, f32", f"{len(scalar)} sizes, without tensor cores", "cuBLAS", scalar, h200, bench)
@@ -357,6 +392,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "sweep": sweep,
     "products of 16 bits": products("f16", "bf16"),
     "products of other types": products("e4m3", "tf32", "i8"),
+    "orders": bench_table(*(f"h200/bench_orders_{elem}.json" for elem in ("bf16", "tf32", "i8"))),
+    "epilogues": epilogues,
     "unaligned": bench_table(*(f"h200/bench_unaligned_{size}.json" for size in ("4095", "1111"))),
     "earlier targets": bench_table(*(f"h200/bench_{name}.json" for name in EARLIER), link="[bench_*.json](results/h200)"),
     "fma": bench_table("h200/bench_fma.json"),

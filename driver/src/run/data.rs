@@ -5,6 +5,7 @@ pub use crate::contract::encode::{decode, element, encode, encode_number, get, g
 pub(crate) use crate::contract::encode::{numbers, word};
 use crate::run::bind::TensorPlan;
 use tilec_ir::numerics::cast::has_negatives;
+use tilec_ir::types::Elem;
 
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
@@ -54,6 +55,12 @@ impl Random {
         u64::try_from((u128::from(self.next_u64()) * u128::from(n)) >> 64).expect("less than n")
     }
 
+    /// A number of the kind asked for, of those that a type has: of scales, which have neither a sign nor a zero, one that is not far from one.
+    pub fn of_type(&mut self, elem: Elem, data: Data) -> f64 {
+        let x = self.number(data, !has_negatives(elem));
+        if elem == Elem::UE8M0 { scale_near(x) } else { x }
+    }
+
     /// A number of the kind asked for; `unsigned`: not negative.
     pub fn number(&mut self, data: Data, unsigned: bool) -> f64 {
         match data {
@@ -68,6 +75,11 @@ impl Random {
     }
 }
 
+/// The size of a number that was drawn as a scale, which is at least one where numbers are whole.
+pub(crate) fn scale_near(x: f64) -> f64 {
+    if x.fract() == 0.0 { x.abs().max(1.0) } else { x.abs().max(0.25) }
+}
+
 /// The memory of a tensor: every element random, gaps between them and the guard behind them poison. If the clock has no time for it,
 /// elements are poison too, or bytes are missing.
 pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Vec<u8> {
@@ -76,10 +88,9 @@ pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Ve
         return bytes;
     }
     let mut random = Random::new(seed, &plan.name);
-    let unsigned = !has_negatives(plan.elem);
     clock.begin(format!("filling `{}`", plan.name), plan.count());
     plan.while_each(|_, offset| {
-        set(plan.elem, &mut bytes, offset, random.number(data, unsigned));
+        set(plan.elem, &mut bytes, offset, random.of_type(plan.elem, data));
         clock.more()
     });
     bytes
@@ -165,7 +176,7 @@ mod tests {
     fn values_come_back() {
         for &elem in Elem::ALL {
             let mut bytes = vec![0; 16];
-            for x in [0.0, 1.0, 3.0] {
+            for x in if elem == Elem::UE8M0 { [0.5, 1.0, 4.0] } else { [0.0, 1.0, 3.0] } {
                 set(elem, &mut bytes, 1, x);
                 assert_eq!(get(elem, &bytes, 1), x, "{}", elem.name());
             }

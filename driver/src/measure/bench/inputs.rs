@@ -56,6 +56,7 @@ impl Table {
                     if nonzero { random.number(Data::Int { limit }, unsigned) } else { 0.0 }
                 }
             };
+            let x = if elem == Elem::UE8M0 { data::scale_near(x) } else { x };
             data::encode(elem, x).to_le_bytes()
         });
         Table { elem, encodings: encodings.collect() }

@@ -36,7 +36,7 @@ codes! {
     WRONG_COUNT "E0109" "the wrong number of operands"
         "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
     UNKNOWN_ITEM "E0110" "a schedule has no such item"
-        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `ctas`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
+        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `ctas`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `queue`, `overlap` and `cluster`; what is left out is chosen by the compiler.";
     UNKNOWN_NAME "E0201" "a name is not declared"
         "The name is neither a parameter, nor a size or stride of a tensor, nor declared by a statement before this one in the same or an enclosing block. Run-time sizes are declared by using them in the shape of a tensor parameter; a tensor `A` of two dimensions declares its leading stride as `A_ld`.";
     DUPLICATE "E0202" "a name is declared twice"
@@ -164,7 +164,7 @@ codes! {
     BAD_GRID "E0237" "an impossible grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an impossible schedule item"
-        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has; `k_warps` is a power of two.";
+        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k`, `queue` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has; `k_warps` is a power of two.";
     BAD_LOOP "E0239" "an impossible loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an impossible condition"

@@ -50,6 +50,9 @@ impl Fill {
             fill.tensor |= k.fills_by_tensor_copies(c);
             if k.fills_asynchronously(c) {
                 fill.asynchronous = threads;
+            } else if k.hands_over_numbers(c) {
+                // The lane that draws; where others run beside it they wait for the number, and arrive.
+                fill.stored = if apart { threads } else { 1 };
             } else if k.fills_by_threads(c) {
                 fill.stored = threads;
             }

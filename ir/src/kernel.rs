@@ -288,6 +288,8 @@ pub struct Schedule {
     pub stage_stores: Option<Expr>,
     /// Whether blocks that stay share tiles along the reduction, so that all of them work as long; 0 or 1: `stream_k 1`.
     pub stream_k: Option<Expr>,
+    /// Whether blocks that stay draw their tiles from a counter, as each comes to its next; 0 or 1: `queue 1`.
+    pub queue: Option<Expr>,
     /// Whether a launch may begin while the one in front of it ends; 0 or 1: `overlap 1`. Its accesses to global memory wait.
     pub overlap: Option<Expr>,
     /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.
@@ -446,6 +448,20 @@ pub struct Mma {
     pub c: Expr,
 }
 
+/// Where a loop of a role takes its numbers from, but the first: `for tile in cta..tiles step 132 next turns from drawn`.
+///
+/// Blocks of a launch draw from a counter in memory: the number that follows is the step and what the counter was, and the counter goes on by one; from the last
+/// number in front of the loop's end it goes back to 0. The role that publishes slots of `channel` draws one for each and puts it there; the role that waits
+/// for them reads it as it releases them. So both run over the same numbers. Each block draws until it has one beyond the end: there are as many blocks as the
+/// step, or as many as numbers, so all draw as often together as there are numbers, and the counter ends as it began.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Next {
+    /// A channel of `u32[1]` that hands over what is drawn.
+    pub channel: Value,
+    /// The counter: a tensor of signals, of one.
+    pub counter: Value,
+}
+
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum StmtData {
@@ -498,6 +514,8 @@ pub enum StmtData {
         step: Expr,
         /// It goes on while this holds, which is asked in front of each iteration; the same in all threads of the block: `while c`.
         cond: Option<Expr>,
+        /// Its numbers but the first are drawn: `next turns from drawn`.
+        next: Option<Next>,
         /// Copies of the body are laid out one after the other; bounds must be compile-time.
         unroll: bool,
         /// The body.

@@ -68,6 +68,7 @@ impl Pair<'_> {
             (s.align_rows, t.align_rows),
             (s.stage_stores, t.stage_stores),
             (s.stream_k, t.stream_k),
+            (s.queue, t.queue),
             (s.overlap, t.overlap),
         ];
         items.into_iter().try_for_each(|(x, y)| self.options(x, y))?;
@@ -202,9 +203,14 @@ impl Pair<'_> {
                 self.options(p.old, q.old)
             }
             (
-                StmtData::For { var: v, start: s, end: e, step: t, cond: c, unroll: u, body: x },
-                StmtData::For { var: w, start: s2, end: e2, step: t2, cond: c2, unroll: u2, body: y },
+                StmtData::For { var: v, start: s, end: e, step: t, cond: c, next: n, unroll: u, body: x },
+                StmtData::For { var: w, start: s2, end: e2, step: t2, cond: c2, next: m, unroll: u2, body: y },
             ) => {
+                check("a drawn loop", &n.is_some(), &m.is_some())?;
+                if let Some((n, m)) = n.zip(*m) {
+                    self.values(n.channel, m.channel)?;
+                    self.values(n.counter, m.counter)?;
+                }
                 self.declarations(*v, *w)?;
                 self.each("loop", &[*s, *e, *t], &[*s2, *e2, *t2], Self::exprs)?;
                 self.options(*c, *c2)?;

@@ -74,6 +74,10 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
     let none = "there are none of warpgroups";
+    if let Some(e) = crate::walk::queue::asked(k) {
+        let message = "there are no producer warps: each block computes one tile, and the card begins blocks in the order of the grid";
+        cx.remark(k.expr_spans[e], message);
+    }
     match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), crate::roles::ping_pong(k)) {
         (Some(e), _, _) => Err(crate::walk::stream_refused(k, cx, e, none)),
         (None, Some(e), _) => Err(lag::refused(k, cx, e, none)),

@@ -1,7 +1,7 @@
 //! Copying statements with fresh names, replacing references, and the stages of statements that a pass writes.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueData, ValueDef, View};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Next, Range, StmtData, ValueData, ValueDef, View};
 use tilec_ir::ops::Op;
 
 /// What references to a value become in a copy.
@@ -104,11 +104,12 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
             let attrs = CopyAttrs { when, old, ..attrs };
             StmtData::Copy { src: clone_expr(k, src, map), dst: clone_expr(k, dst, map), attrs }
         }
-        StmtData::For { var, start, end, step, cond, unroll, body } => {
+        StmtData::For { var, start, end, step, cond, next, unroll, body } => {
             let (start, end, step) = (clone_expr(k, start, map), clone_expr(k, end, map), clone_expr(k, step, map));
             let cond = cond.map(|e| clone_expr(k, e, map));
             let var = redeclare(k, var, map);
-            StmtData::For { var, start, end, step, cond, unroll, body: clone_block(k, body, map) }
+            let next = next.map(|n| Next { channel: map.value(n.channel), counter: map.value(n.counter) });
+            StmtData::For { var, start, end, step, cond, next, unroll, body: clone_block(k, body, map) }
         }
         StmtData::If { cond, then, otherwise } => {
             let cond = clone_expr(k, cond, map);

@@ -93,6 +93,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
             s.align_rows,
             s.stage_stores,
             s.stream_k,
+            s.queue,
             s.overlap,
         ]
         .into_iter()

@@ -6,6 +6,7 @@
 
 pub(crate) mod cluster;
 mod maker;
+pub(crate) mod queue;
 mod stream;
 mod tiles;
 pub(crate) mod turns;
@@ -42,6 +43,21 @@ impl Walk {
     /// Deals tiles out from both ends in turns: for tiles that take different times.
     pub(crate) fn deal_from_both_ends(&mut self) {
         self.tiles.deal_from_both_ends();
+    }
+
+    /// Has blocks draw their tiles from a counter, if that is asked for: what declares the channel that hands the numbers over, and what each side does at
+    /// the end of a tile.
+    pub(crate) fn draw(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<queue::Queue>, Reported> {
+        let Some(e) = queue::asked(k) else { return Ok(None) };
+        if self.shares() {
+            return Err(queue::refused(k, cx, e, "blocks share tiles (`stream_k`)"));
+        }
+        if self.tiles.counts().1 > 1 {
+            return Err(queue::refused(k, cx, e, "blocks of a cluster walk together"));
+        }
+        let queue = queue::Queue::new(k, self.tiles.span());
+        self.tiles.draw(queue.next);
+        Ok(Some(queue))
     }
 
     /// Has blocks share tiles along the loop `at`, if that is asked for, or pays; inside, why there is no such loop.

@@ -95,6 +95,8 @@ pub(super) struct Machine<'k> {
     pub(super) outside: bool,
     /// What stores that are apart have stored.
     pub(super) apart: super::apart::Stored,
+    /// The numbers that loops draw, by the channel that hands them over.
+    pub(super) draws: BTreeMap<Value, super::draws::Draws>,
     /// The statement being executed.
     pub(super) at: Span,
 }

@@ -16,6 +16,7 @@ mod apart;
 mod arith;
 mod bounds;
 mod combine;
+mod draws;
 mod errors;
 mod eval;
 mod inputs;
@@ -63,6 +64,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         fill: None,
         outside: false,
         apart: apart::Stored::of(k),
+        draws: std::collections::BTreeMap::new(),
         at: k.name_span,
     };
     let result = machine.bind(inputs).and_then(|()| machine.grid()).and_then(|()| machine.all_down());

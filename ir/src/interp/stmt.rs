@@ -8,7 +8,7 @@ use crate::combining::Combining;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};
 use crate::interp::window::{Root, Window};
-use crate::kernel::{ChannelOp, CopyAttrs, ExprData, SignalOp, StmtData, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Next, SignalOp, StmtData, ValueDef};
 use crate::types::{Elem, ElemClass, TileTy};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -54,8 +54,8 @@ impl Machine<'_> {
                 (self.check, self.outside, self.fill) = (None, false, None);
                 Ok(())
             }
-            StmtData::For { var, start, end, step, cond, body, .. } => {
-                self.repeat(*var, [*start, *end, *step], *cond, *body)
+            StmtData::For { var, start, end, step, cond, next, body, .. } => {
+                self.repeat(*var, [*start, *end, *step], (*cond, *next), *body)
             }
             StmtData::If { cond, then, otherwise } => {
                 if self.truth(*cond)? {
@@ -314,7 +314,7 @@ impl Machine<'_> {
         &mut self,
         var: Value,
         [start, end, step]: [Expr; 3],
-        cond: Option<Expr>,
+        (cond, next): (Option<Expr>, Option<Next>),
         body: Block,
     ) -> Result<(), Fail> {
         let span = self.at;
@@ -322,6 +322,9 @@ impl Machine<'_> {
         let step = self.index(step)?;
         if step < 1 {
             return Err(fail(codes::INDEX_ARITHMETIC, step_span, format!("the step {step} is not at least 1")));
+        }
+        if let Some(next) = next {
+            self.begin_draws(next, end)?;
         }
         let mut i = start;
         while i < end {
@@ -336,7 +339,11 @@ impl Machine<'_> {
             self.set(var, Binding::Index(i));
             let name = &self.k.values[var].name;
             self.block(body).map_err(|d| Box::new(d.with_note(format!("at {name} = {i}"))))?;
-            match i.checked_add(step) {
+            let before = match next {
+                Some(next) => self.drawn(next)?,
+                None => i,
+            };
+            match before.checked_add(step) {
                 Some(next) => i = next,
                 None => break,
             }
@@ -370,7 +377,10 @@ impl Machine<'_> {
                 self.live += n;
             }
             ChannelOp::Publish => match ring.put.take() {
-                Some(tile) => ring.full.push_back(tile),
+                Some(tile) => {
+                    ring.full.push_back(tile);
+                    self.draw(v)?;
+                }
                 None => return wrong(format!("no slot of `{name}` is acquired that could be published")),
             },
             ChannelOp::Wait => {
@@ -390,6 +400,7 @@ impl Machine<'_> {
                 ring.waited -= 1;
                 ring.full.pop_front();
                 self.live -= n;
+                self.receive(v);
             }
         }
         Ok(())

@@ -94,6 +94,11 @@ impl Kernel {
         self.fills(channel).any(CopyAttrs::is_by_threads)
     }
 
+    /// Whether a channel hands over the numbers of loops that are drawn.
+    pub fn hands_over_numbers(&self, channel: Value) -> bool {
+        self.statement_data().any(|s| matches!(s, StmtData::For { next: Some(next), .. } if next.channel == channel))
+    }
+
     /// Visits every statement under `block`, outer before inner, in program order.
     pub fn walk(&self, block: Block, f: &mut dyn FnMut(&Kernel, Block, Stmt)) {
         for &s in &self.blocks[block] {

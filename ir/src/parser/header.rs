@@ -36,6 +36,7 @@ pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
     "align_rows",
     "stage_stores",
     "stream_k",
+    "queue",
     "overlap",
     "cluster",
 ];
@@ -395,6 +396,7 @@ impl<'s> Parser<'s, '_> {
                 "align_rows" => s.align_rows = Some(self.expr()?),
                 "stage_stores" => s.stage_stores = Some(self.expr()?),
                 "stream_k" => s.stream_k = Some(self.expr()?),
+                "queue" => s.queue = Some(self.expr()?),
                 "overlap" => s.overlap = Some(self.expr()?),
                 "warp_tile" => s.warp_tile = Some(self.pair()?),
                 "cluster" => {

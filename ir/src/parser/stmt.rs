@@ -4,7 +4,7 @@ use crate::codes;
 use crate::combining::Combining;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, SignalOp, StmtData, StmtPlan, ValueDef};
+use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
 use crate::types::{Handover, Lanes, Place, Turns};
@@ -21,6 +21,7 @@ struct ForHeader {
     /// Start, end, step.
     range: [Expr; 3],
     cond: Option<Expr>,
+    next: Option<Next>,
     unroll: bool,
     recomputed: bool,
     lanes: Option<Lanes>,
@@ -559,9 +560,9 @@ impl Parser<'_, '_> {
         let header = self.for_header();
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
-            let (ForHeader { range: [start, end, step], cond, unroll, recomputed, lanes }, body) =
+            let (ForHeader { range: [start, end, step], cond, next, unroll, recomputed, lanes }, body) =
                 p.body_after(header)?;
-            let s = p.push(stmts, StmtData::For { var, start, end, step, cond, unroll, body }, begin);
+            let s = p.push(stmts, StmtData::For { var, start, end, step, cond, next, unroll, body }, begin);
             p.kernel.lanes[s] = lanes;
             p.kernel.recomputed[s] = recomputed;
             Ok(())
@@ -577,7 +578,7 @@ impl Parser<'_, '_> {
         let at = Span { start: begin.end, end: begin.end };
         let mut int = |x| self.node(ExprData::Int(x), at);
         let (start, end, step) = (int(0)?, int(ENDLESS)?, int(1)?);
-        let data = StmtData::For { var, start, end, step, cond: Some(cond), unroll: false, body };
+        let data = StmtData::For { var, start, end, step, cond: Some(cond), next: None, unroll: false, body };
         self.push(stmts, data, begin);
         Ok(())
     }
@@ -605,16 +606,27 @@ impl Parser<'_, '_> {
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
         let cond = if self.eat_word("while") { Some(self.expr()?) } else { None };
+        let next = if self.eat_word("next") { Some(self.drawn()?) } else { None };
         let unroll = self.eat_word("unroll");
         let recomputed = self.eat_word("recompute");
         let lanes = self.lanes();
         if !self.at_sign("{") {
             return Err(self.expected_with_note(
-                "`step`, `while`, `unroll` or `{`",
+                "`step`, `while`, `next`, `unroll` or `{`",
                 "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
-        Ok(ForHeader { range: [start, end, step], cond, unroll, recomputed, lanes })
+        Ok(ForHeader { range: [start, end, step], cond, next, unroll, recomputed, lanes })
+    }
+
+    /// `turns from drawn`: the channel and the counter of a loop whose numbers are drawn.
+    fn drawn(&mut self) -> Parsed<Next> {
+        let (name, span) = self.name("the name of a channel")?;
+        let channel = self.resolve(name, span)?;
+        self.expect_word("from")?;
+        let (name, span) = self.name("the name of a counter")?;
+        let counter = self.resolve(name, span)?;
+        Ok(Next { channel, counter })
     }
 
     fn if_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {

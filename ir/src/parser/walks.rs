@@ -26,7 +26,7 @@ pub(super) fn write_out(k: &mut Kernel, walks: Vec<(usize, Walk)>) {
         let (start, step) = (k.value_ref(block, span), k.copy_expr(blocks));
         let stmts = std::mem::take(&mut k.blocks[k.body]);
         let body = k.block(stmts);
-        let walk = StmtData::For { var: index, start, end, step, cond: None, unroll: false, body };
+        let walk = StmtData::For { var: index, start, end, step, cond: None, next: None, unroll: false, body };
         let walk = k.stmt(walk, k.expr_spans[end]);
         k.blocks[k.body] = vec![walk];
         k.grid.insert(at.min(k.grid.len()), GridAxis { index: block, extent: blocks });

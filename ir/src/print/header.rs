@@ -214,6 +214,7 @@ impl Printer<'_> {
             p.schedule_item("align_rows", s.align_rows);
             p.schedule_item("stage_stores", s.stage_stores);
             p.schedule_item("stream_k", s.stream_k);
+            p.schedule_item("queue", s.queue);
             p.schedule_item("overlap", s.overlap);
             if !s.cluster.is_empty() {
                 p.put(" cluster (");

@@ -370,7 +370,7 @@ impl Printer<'_> {
     fn around_blocks(&mut self, stmt: Stmt) {
         let k = self.k;
         match &k.stmts[stmt] {
-            StmtData::For { var, start, end, step, cond, unroll, body } => {
+            StmtData::For { var, start, end, step, cond, next, unroll, body } => {
                 self.put("for ");
                 self.value(*var);
                 self.put(" in ");
@@ -387,6 +387,12 @@ impl Printer<'_> {
                 if let Some(cond) = cond {
                     self.put(" while ");
                     self.expr(*cond);
+                }
+                if let Some(next) = next {
+                    self.put(" next ");
+                    self.value(next.channel);
+                    self.put(" from ");
+                    self.value(next.counter);
                 }
                 self.put(if *unroll { " unroll" } else { "" });
                 self.put(if k.recomputed[stmt] { " recompute" } else { "" });

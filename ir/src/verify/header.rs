@@ -270,7 +270,8 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => MAX_BLOCKS,
             "`ctas`" => MAX_BLOCKS_ASKED,
-            "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`overlap`" => 1,
+            "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`queue`"
+            | "`overlap`" => 1,
             _ => 1 << 20,
         };
         let min = i64::from(max > 1 && what != "`promote`");

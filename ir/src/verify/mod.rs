@@ -49,6 +49,9 @@
 //! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
 //!     put them together (`partial.rs`).
 //!
+//! 34. A loop whose numbers are drawn stands in the body of a role, in a kernel that has as many blocks as the step, or as numbers, each of which begins with its own;
+//!     its body publishes or releases once the channel that hands them over, which nothing else touches (`draws.rs`).
+//!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
 //! 19. A register layout holds every element, and is for the threads of the block or role.
@@ -69,6 +72,7 @@ mod atomics;
 mod copies;
 mod ctas;
 mod cx;
+mod draws;
 mod fragments;
 mod gathers;
 mod header;

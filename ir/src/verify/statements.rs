@@ -2,7 +2,7 @@
 
 use super::header::MAX_RANK;
 use super::structure::mentions;
-use super::{copies, roles};
+use super::{copies, draws, roles};
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
@@ -21,6 +21,7 @@ const MAX_UNROLL: u64 = 4096;
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     block(cx, cx.k.body, 1);
     roles::check(cx);
+    draws::check(cx);
 }
 
 /// Checks the statements of a block of which `copies` are laid out.

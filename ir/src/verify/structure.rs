@@ -73,6 +73,7 @@ fn uses(stmt: &StmtData) -> Vec<Value> {
         StmtData::Channel { channels, .. } => channels.clone(),
         StmtData::Await { value, after, .. } => std::iter::once(*value).chain(after.iter().copied()).collect(),
         StmtData::Signal { signals, .. } => vec![*signals],
+        StmtData::For { next: Some(next), .. } => vec![next.channel, next.counter],
         _ => Vec::new(),
     }
 }
@@ -437,6 +438,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
     items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
     items.extend(s.stream_k.map(|e| ("`stream_k`", e)));
+    items.extend(s.queue.map(|e| ("`queue`", e)));
     items.extend(s.overlap.map(|e| ("`overlap`", e)));
     items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));
     items

@@ -94,7 +94,8 @@ fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
     let steady = iteration(k, body, tiles, &stages, &[]);
     let steady = k.block(steady);
     let (start, end) = tiles.steady_open(k, body, end);
-    k.stmts[body.at] = StmtData::For { var: body.var, start, end, step, cond: None, unroll: false, body: steady };
+    k.stmts[body.at] =
+        StmtData::For { var: body.var, start, end, step, cond: None, next: None, unroll: false, body: steady };
     let mut list = vec![body.at];
     let filled = |c: Value| {
         let publishes = |s: Stmt| matches!(&k.stmts[s], StmtData::Channel { op: ChannelOp::Publish, channels, .. } if channels.contains(&c));
@@ -140,7 +141,7 @@ fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) ->
 /// The loop of the steady state. What was said of the one that is expanded holds of it.
 fn steady_loop(k: &mut Kernel, of: &Body, var: Value, range: [Expr; 3], body: Block) -> Stmt {
     let [start, end, step] = range;
-    let s = k.stmt(StmtData::For { var, start, end, step, cond: None, unroll: false, body }, of.span);
+    let s = k.stmt(StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body }, of.span);
     k.recomputed[s] = k.recomputed[of.at];
     s
 }

@@ -14,10 +14,10 @@ use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::rewrite::{Map, clone_block};
 use crate::roles::{consumer_warps, ping_pong, registers, replicas, role};
-use crate::walk::{Walk, depends, multicast, turns};
+use crate::walk::{Walk, depends, multicast, queue, turns};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::typing::{let_init, resolve_view, same_expr};
@@ -27,6 +27,9 @@ use tilec_ir::typing::{let_init, resolve_view, same_expr};
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
+    if let Some(e) = queue::asked(k).filter(|_| ping_pong(k).is_some()) {
+        return Err(queue::refused(k, cx, e, "warpgroups take tiles in turns (`ping_pong`)"));
+    }
     if let Some(e) = ping_pong(k) {
         turns::check(k, cx, consumer_warps(k))?;
         if let Err(why) = &main {
@@ -34,6 +37,9 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
         }
     }
     let signals = all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Signal { .. }));
+    if let Some(e) = queue::asked(k).filter(|_| signals.is_some() || k.grid.is_empty()) {
+        return Err(queue::refused(k, cx, e, "each block computes one tile and ends"));
+    }
     if let Some(s) = signals {
         // One that stayed might wait for a block that cannot begin.
         cx.remark(k.stmt_spans[s], "blocks wait for blocks in front of them, so each computes one tile and ends");
@@ -109,7 +115,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     drop_unused_names(k, produced);
     drop_produced(k, body);
     drop_unused_names(k, body);
-    let (produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
+    let (mut produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
     if ping_pong(k).is_some() {
         consumed = turns::taken(k, consumed, span);
     }
@@ -117,6 +123,11 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
         Some(mut tiles) => {
             if uneven(k, &produced) {
                 tiles.deal_from_both_ends();
+            }
+            if let Some(queue) = tiles.draw(k, cx)? {
+                allocs.push(queue.declared);
+                produced.extend(queue.turn(k, [ChannelOp::Acquire, ChannelOp::Publish]));
+                consumed.extend(queue.turn(k, [ChannelOp::Wait, ChannelOp::Release]));
             }
             let both = (tiles.walk(k, &produced), tiles.walk(k, &consumed));
             tiles.launch(k, cx);

@@ -281,7 +281,7 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
         }
     };
     let [only] = rest else { return Ok(vec![split(k, rest.to_vec())?]) };
-    let StmtData::For { var, start, end, step, cond: None, unroll: true, body } = k.stmts[*only] else {
+    let StmtData::For { var, start, end, step, cond: None, unroll: true, body, .. } = k.stmts[*only] else {
         return Ok(vec![split(k, rest.to_vec())?]);
     };
     let (Some(start), Some(end), Some(step)) = (k.as_int(start), k.as_int(end), k.as_int(step)) else {

@@ -257,7 +257,8 @@ impl Slices {
             after.push(k.blocks[block].remove(declared));
             index -= 1;
         }
-        after.push(k.stmt(StmtData::For { var: s, start, end, step, cond: None, unroll: true, body }, span));
+        after
+            .push(k.stmt(StmtData::For { var: s, start, end, step, cond: None, next: None, unroll: true, body }, span));
         insert_at(k, (block, index + 1), after);
         insert_at(k, (block, index), vec![before]);
         over

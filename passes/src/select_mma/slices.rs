@@ -30,7 +30,7 @@ pub(crate) fn in_slices(
     stmts.push(k.stmt(StmtData::Assign { dst: acc, src: product }, k.stmt_spans[s]));
     let body = k.block(stmts);
     let [start, end, step] = [0, extent, depth].map(|n| k.int(n as i64, span));
-    k.stmts[s] = StmtData::For { var: kk, start, end, step, cond: None, unroll: true, body };
+    k.stmts[s] = StmtData::For { var: kk, start, end, step, cond: None, next: None, unroll: true, body };
 }
 
 /// Declares a register tile before the outermost statement around `at`.

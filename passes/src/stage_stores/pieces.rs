@@ -72,7 +72,11 @@ impl Pieces {
             if let Some(var) = starts[d] {
                 let body = k.block(stmts);
                 let [start, end, step] = [0, self.tile[d], self.piece[d]].map(|n| k.int(n as i64, span));
-                stmts = vec![k.stmt(StmtData::For { var, start, end, step, cond: None, unroll: false, body }, span)];
+                stmts =
+                    vec![k.stmt(
+                        StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body },
+                        span,
+                    )];
             }
         }
         stmts

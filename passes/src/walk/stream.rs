@@ -198,7 +198,7 @@ impl Stream {
             let s = body(k, peer);
             let body = k.block(vec![s]);
             let (start, end, step) = (k.value_ref(self.peers, span), tiles.group(k), k.int(1, span));
-            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, unroll: false, body }, span)
+            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, next: None, unroll: false, body }, span)
         };
         let wait = groups(k, &mut |k, peer| {
             let peer = k.value_ref(peer, span);
@@ -335,7 +335,9 @@ impl Stream {
         body.extend(tiles.tile(k, tile, stmts, map));
         let body = k.block(body);
         let (start, step) = (k.int(0, span), k.int(1, span));
-        out.push(k.stmt(StmtData::For { var: unit, start, end, step, cond: None, unroll: false, body }, span));
+        out.push(
+            k.stmt(StmtData::For { var: unit, start, end, step, cond: None, next: None, unroll: false, body }, span),
+        );
         out
     }
 
@@ -540,7 +542,7 @@ fn operand_size(k: &Kernel) -> Bits {
 }
 
 /// A tensor of scratch memory.
-fn tensor(
+pub(super) fn tensor(
     k: &mut Kernel,
     span: Span,
     (name, elem, scratch): (&str, Elem, Scratch),

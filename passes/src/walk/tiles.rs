@@ -21,7 +21,7 @@ use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::roles;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, GridAxis, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::let_init;
 
@@ -45,6 +45,8 @@ pub(super) struct Tiles {
     columns: i64,
     /// Whether tiles are dealt out from both ends in turns.
     both_ends: bool,
+    /// Where blocks draw the numbers of their tiles, but of the first.
+    next: Option<Next>,
     span: Span,
 }
 
@@ -65,12 +67,17 @@ impl Tiles {
         let block = k.value("cta", span, ValueDef::Grid);
         let groups = clusters(k, cx, cluster.blocks()).max(1);
         let reach = groups * i64::from(roles::replicas(k));
-        Some(Tiles { axes: k.grid.clone(), block, cluster, groups, reach, columns, both_ends: false, span })
+        Some(Tiles { axes: k.grid.clone(), block, cluster, groups, reach, columns, both_ends: false, next: None, span })
     }
 
     /// Deals tiles out from both ends in turns ([`Tiles::number`]): for tiles that take different times.
     pub(super) fn deal_from_both_ends(&mut self) {
         self.both_ends = self.cluster.blocks() == 1;
+    }
+
+    /// Has blocks draw the numbers of their tiles from a counter, in the order of the grid ([`super::queue`]).
+    pub(super) fn draw(&mut self, next: Next) {
+        (self.both_ends, self.next) = (false, Some(next));
     }
 
     /// Tiles along an axis; with clusters, groups of neighbours.
@@ -186,6 +193,11 @@ impl Tiles {
         (self.groups, self.cluster.blocks())
     }
 
+    /// The statement that the walk is for.
+    pub(super) fn span(&self) -> Span {
+        self.span
+    }
+
     /// The index of a block.
     pub(super) fn block(&self) -> Value {
         self.block
@@ -200,7 +212,10 @@ impl Tiles {
         let start = self.group(k);
         let end = self.bounded_tiles(k);
         let step = k.int(self.groups, span);
-        vec![k.stmt(StmtData::For { var: tile, start, end, step, cond: None, unroll: false, body }, span)]
+        vec![k.stmt(
+            StmtData::For { var: tile, start, end, step, cond: None, next: self.next, unroll: false, body },
+            span,
+        )]
     }
 
     /// Tiles of the output, as far as indices reach.
@@ -332,7 +347,9 @@ impl Tiles {
 
     /// Blocks of a launch, where each tile is one block's: one for each group of tiles, as far as there are so many.
     pub(super) fn workers(&self, k: &mut Kernel) -> Expr {
-        let (all, groups) = (self.tiles(k), k.int(self.groups, self.span));
+        // As many as draw: of whole numbers in front of the loop's end.
+        let all = if self.next.is_some() { self.bounded_tiles(k) } else { self.tiles(k) };
+        let groups = k.int(self.groups, self.span);
         k.binary(Op::Min, all, groups, self.span)
     }
 
@@ -350,8 +367,9 @@ impl Tiles {
         self.limits(k);
         k.grid = vec![GridAxis { index: self.block, extent }];
         k.schedule.raster = None;
+        let how = if self.next.is_some() { "draw" } else { "walk over" };
         let message = format!(
-            "{} blocks at most walk over the tiles of the output, in strips of {} column(s)",
+            "{} blocks at most {how} the tiles of the output, in strips of {} column(s)",
             self.groups * each,
             self.columns
         );

@@ -203,7 +203,7 @@ impl Lower<'_> {
         if w.halves {
             base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
         }
-        let Some(moving) = self.loops.last().map(|l| (l.var, l.depth, l.start, l.step)) else {
+        let Some(moving) = self.loops.last().filter(|l| l.steady).map(|l| (l.var, l.depth, l.start, l.step)) else {
             return self.first_pointer(w, base, blocks);
         };
         let (var, depth, loop_start, step) = moving;

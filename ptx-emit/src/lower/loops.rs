@@ -37,6 +37,8 @@ pub(super) struct Trips {
     pub(super) uniform: bool,
     /// What holds where the loop is entered at all, and where it goes on; `None`: its index alone says it.
     pub(super) while_: Option<(Reg, Reg)>,
+    /// What the next index is behind the step, where it is drawn.
+    pub(super) drawn: Option<Reg>,
 }
 
 impl Lower<'_> {
@@ -64,13 +66,21 @@ impl Lower<'_> {
 
     /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
-        let Trips { counter, index, width, start, end, every, head, skip, uniform, while_ } = trips;
+        let Trips { counter, index, width, start, end, every, head, skip, uniform, while_, drawn } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);
         }
         let endless = end.as_const() == Some(ENDLESS);
         let more = match width {
+            _ if drawn.is_some() => {
+                let drawn = drawn.map_or(Operand::Imm(0), Operand::from);
+                self.emit.push(P::AddS32, [counter.into(), drawn, Operand::Imm(every)]);
+                let limit = self.as32(end);
+                let more = self.emit.reg(Class::Pred);
+                self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
+                Some(more)
+            }
             // Its condition alone ends it.
             Width::Exact | Width::Wide if endless => {
                 let add = if width == Width::Wide { P::AddS64 } else { P::AddS32 };

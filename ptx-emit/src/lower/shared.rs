@@ -77,7 +77,10 @@ impl Lower<'_> {
             }
             let expects = op == ChannelOp::Publish && ring.barriers.is_some() && ring.fill.tensor;
             let asks = if expects { self.asking(s) } else { None };
+            self.number_before(op, r)?;
+            let ring = self.rings[r].clone();
             self.operate(op, &ring, asks);
+            self.number_behind(op, r);
             match op {
                 ChannelOp::Publish => {
                     self.rings[r].put = self.advance(&ring, ring.put, ring.put_turn);

@@ -105,7 +105,7 @@ impl Lower<'_> {
         self.emit.push(P::MovB32, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
-        self.loops.push(LoopState { var, depth, start: own, step: every, induced: Vec::new() });
+        self.loops.push(LoopState { var, depth, start: own, step: every, steady: true, induced: Vec::new() });
         let at = Int { repr: Repr::R32(counter), lo: start.lo, hi: (end.hi - 1).max(start.lo) };
         self.ints[var] = Some(at);
         let address = self.signal_address(s, signals, index);
@@ -124,6 +124,7 @@ impl Lower<'_> {
             skip,
             uniform: false,
             while_: None,
+            drawn: None,
         };
         self.close_loop(state, turns);
         self.barrier(s)

@@ -78,6 +78,8 @@ pub(crate) struct Lower<'a> {
     pub(super) follows: bool,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
+    /// Loops around this that draw their numbers.
+    pub(super) draws: Vec<super::draws::Draws>,
     /// What replicas of a role do in turns.
     pub(super) turns: BTreeMap<Stmt, Turns>,
     /// Numbers of the computed form that were rounded to a type: the stored form that they come of.
@@ -148,6 +150,7 @@ impl<'a> Lower<'a> {
             asks: None,
             follows: false,
             maps: Vec::new(),
+            draws: Vec::new(),
             turns: BTreeMap::new(),
             parts: None,
             smem_bytes: 0,

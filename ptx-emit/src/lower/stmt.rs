@@ -12,7 +12,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
 use tilec_ir::layout::Held;
 use tilec_ir::partial::accumulated;
 use tilec_ir::rounding::is_rounded;
@@ -83,13 +83,13 @@ impl Lower<'_> {
                 assigned
             }
             StmtData::Copy { src, dst, attrs } => self.copy(s, src, dst, &attrs),
-            StmtData::For { var, start, end, step, cond, unroll, body } => {
+            StmtData::For { var, start, end, step, cond, next, unroll, body } => {
                 if self.k.lanes[s] == Some(Lanes::Spread) {
                     self.await_all(s, var, (start, end, step), body)
                 } else if unroll {
                     self.unrolled(s, var, start, end, step, body)
                 } else {
-                    self.run_loop(s, var, (start, end, step, cond), body)
+                    self.run_loop(s, var, (start, end, step), (cond, next), body)
                 }
             }
             StmtData::If { cond, then, otherwise } => self.branch(s, cond, then, otherwise),
@@ -265,7 +265,8 @@ impl Lower<'_> {
         &mut self,
         s: Stmt,
         var: Value,
-        (start, end, step, cond): (Expr, Expr, Expr, Option<Expr>),
+        (start, end, step): (Expr, Expr, Expr),
+        (cond, next): (Option<Expr>, Option<Next>),
         body: Block,
     ) -> Result<(), Reported> {
         let name = self.k.values[var].name.clone();
@@ -281,6 +282,9 @@ impl Lower<'_> {
         let Some((start, end, width)) = self.width_of_loop(start, end, step) else {
             return Err(self.too_far(span, step));
         };
+        if next.is_some() && width == Width::Wide {
+            return Err(self.too_far(span, step));
+        }
         // Ring positions that the body changes live in registers from here on.
         let changes = Moves::of(self.k, body);
         self.positions_into_registers(&|op, c| changes.list.contains(&(op, c)));
@@ -296,7 +300,7 @@ impl Lower<'_> {
         self.emit.push(mov, [counter.into(), first]);
         self.emit.push_frame();
         let depth = self.emit.depth();
-        self.loops.push(LoopState { var, depth, start, step, induced: Vec::new() });
+        self.loops.push(LoopState { var, depth, start, step, steady: next.is_none(), induced: Vec::new() });
         let repr = if wide { Repr::R64(counter) } else { Repr::R32(counter) };
         let index = Int { repr, lo: start.lo, hi: (end.hi - 1).max(start.lo) };
         self.ints[var] = Some(index);
@@ -309,7 +313,11 @@ impl Lower<'_> {
             let later = read_behind(self.k, body, &ring.channels, ring.read);
             self.rings[i].read |= later;
         }
+        if let Some(next) = next {
+            self.begin_draws(next, end);
+        }
         let result = self.block(body);
+        let drawn = next.filter(|_| result.is_ok()).map(|next| self.end_draws(next));
         for (ring, before) in self.rings.iter_mut().zip(before) {
             ring.read |= before;
         }
@@ -332,6 +340,7 @@ impl Lower<'_> {
             skip,
             uniform: true,
             while_: enters.zip(goes_on),
+            drawn,
         };
         self.close_loop(state, trips);
         if self.k.recomputed[s] {

@@ -71,6 +71,8 @@ pub(super) struct LoopState {
     pub(super) depth: usize,
     pub(super) start: Int,
     pub(super) step: i64,
+    /// Whether the variable goes on by the step: numbers that are drawn do not.
+    pub(super) steady: bool,
     /// Pointers that move with the loop: key, register, bytes per iteration.
     pub(super) induced: Vec<(String, Reg, Operand)>,
 }

@@ -162,6 +162,7 @@ macro_rules! memory_rows {
             AtomGlobalAddU32 "atom.global.add.u32", AtomGlobalMaxS32 "atom.global.max.s32",
             AtomGlobalMinS32 "atom.global.min.s32", AtomGlobalExchB32 "atom.global.exch.b32",
             AtomGlobalMaxU32 "atom.global.max.u32", AtomGlobalMinU32 "atom.global.min.u32",
+            AtomGlobalIncU32 "atom.global.inc.u32",
         }
         "9.7.13.5" V6_0 ReadWrite [B64] [global(8), B64I] "atomic update, old value returned" {
             AtomGlobalAddU64 "atom.global.add.u64", AtomGlobalMinS64 "atom.global.min.s64", AtomGlobalMaxS64 "atom.global.max.s64",

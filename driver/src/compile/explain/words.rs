@@ -300,6 +300,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "Results go through a buffer that the tensor memory accelerator stores (sm_90a).",
     ),
     ("stream_k", "schedule { stream_k 1 }", "Blocks that stay share tiles along the reduction (sm_90a)."),
+    ("queue", "schedule { queue 1 }", "Blocks that stay draw their tiles from a counter (sm_90a)."),
     ("overlap", "schedule { overlap 1 }", "A launch may begin while the one in front of it ends (from sm_90 on)."),
     ("cluster", "schedule { cluster (2, 1) }", "Blocks of a cluster along each axis of the grid (from sm_90 on)."),
     ("target", "schedule { target sm_80 }", "The chip that a program was scheduled for."),

@@ -6,7 +6,7 @@ use crate::barriers::prove::uses::slot_uses;
 use crate::barriers::roles::words::slots;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData};
+use tilec_ir::kernel::{ChannelOp, Kernel, Next, Slot, StmtData};
 
 /// A role's way past channel operations.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(super) enum Step {
     /// `held`: slots held in front of the statement, to be filled or those waited for.
     Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value>, held: BTreeMap<Value, usize> },
     /// A loop over steps.
-    Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], steps: Vec<Step> },
+    Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], next: Option<Next>, steps: Vec<Step> },
     /// Steps on a condition.
     Branch { stmt: Stmt, cond: Expr, then: Vec<Step>, otherwise: Vec<Step> },
 }
@@ -42,10 +42,10 @@ pub(super) fn trace(k: &Kernel, block: Block, counts: &BTreeMap<Stmt, Counts>) -
                 out.push(Step::Turn { stmt: s, channels: channels.clone(), fills, touched, held });
             }
             StmtData::Ordered { body } => out.extend(trace(k, *body, counts)),
-            StmtData::For { var, start, end, step, body, .. } => {
+            StmtData::For { var, start, end, step, next, body, .. } => {
                 let steps = trace(k, *body, counts);
                 if !steps.is_empty() {
-                    out.push(Step::Loop { stmt: s, var: *var, bounds: [*start, *end, *step], steps });
+                    out.push(Step::Loop { stmt: s, var: *var, bounds: [*start, *end, *step], next: *next, steps });
                 }
             }
             StmtData::If { cond, then, otherwise } => {
@@ -140,10 +140,10 @@ pub(super) fn only(steps: &[Step], of: &dyn Fn(Value) -> bool, fills: bool) -> V
                 }
             }
             Step::Turn { .. } => {}
-            Step::Loop { stmt, var, bounds, steps } => {
+            Step::Loop { stmt, var, bounds, next, steps } => {
                 let steps = only(steps, of, fills);
                 if !steps.is_empty() {
-                    out.push(Step::Loop { stmt: *stmt, var: *var, bounds: *bounds, steps });
+                    out.push(Step::Loop { stmt: *stmt, var: *var, bounds: *bounds, next: *next, steps });
                 }
             }
             Step::Branch { stmt, cond, then, otherwise } => {
@@ -193,8 +193,12 @@ pub(super) fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value,
                     return parting;
                 }
             }
-            (Step::Loop { var: v, bounds: p, steps: s, .. }, Step::Loop { var: w, bounds: q, steps: t, .. }) => {
-                if !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
+            (
+                Step::Loop { var: v, bounds: p, next: n, steps: s, .. },
+                Step::Loop { var: w, bounds: q, next: m, steps: t, .. },
+            ) => {
+                // Numbers that are drawn are the same where one channel hands them over.
+                if n != m || !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
                     return parting;
                 }
                 same.push((*v, *w));

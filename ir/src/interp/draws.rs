@@ -1,0 +1,69 @@
+//! Loops whose numbers are drawn: `for tile in cta..tiles step 132 next turns from drawn`.
+//!
+//! Roles run one after the other, and blocks do: the first block's loops draw what is left behind the blocks' first numbers. Who runs over which number changes no result.
+
+use super::Numbers;
+use crate::codes;
+use crate::entities::Value;
+use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::kernel::Next;
+use std::collections::VecDeque;
+
+/// What a channel hands over.
+#[derive(Default)]
+pub(super) struct Draws {
+    /// The counter, among the tensors.
+    counter: usize,
+    /// The last number that is drawn before the counter begins anew.
+    last: i64,
+    /// What is published and not released.
+    handed: VecDeque<i64>,
+    /// What the role that runs drew or read last.
+    now: Option<i64>,
+}
+
+impl Machine<'_> {
+    /// In front of a loop up to `end`.
+    pub(super) fn begin_draws(&mut self, next: Next, end: i64) -> Result<(), Fail> {
+        let Binding::Global(counter) = self.env[next.counter] else {
+            let message = format!("`{}` is no tensor", self.k.values[next.counter].name);
+            return Err(fail(codes::ILL_FORMED, self.at, message));
+        };
+        let draws = self.draws.entry(next.channel).or_default();
+        (draws.counter, draws.last, draws.now) = (counter, end - 1, None);
+        Ok(())
+    }
+
+    /// Draws a number as a slot of `channel` is published, if that hands over any.
+    pub(super) fn draw(&mut self, channel: Value) -> Result<(), Fail> {
+        let Some(draws) = self.draws.get_mut(&channel) else { return Ok(()) };
+        let Numbers::Floats(data) = &mut self.globals[draws.counter].data else {
+            return Err(fail(codes::ILL_FORMED, self.at, "a counter is u32"));
+        };
+        let Some(count) = data.first_mut() else {
+            return Err(fail(codes::OUT_OF_BOUNDS, self.at, "a counter without an element"));
+        };
+        let old = *count as i64;
+        *count = if old >= draws.last { 0.0 } else { (old + 1) as f64 };
+        draws.handed.push_back(old);
+        draws.now = Some(old);
+        Ok(())
+    }
+
+    /// Reads the number in the slot of `channel` that is released, if it hands over any.
+    pub(super) fn receive(&mut self, channel: Value) {
+        if let Some(draws) = self.draws.get_mut(&channel) {
+            draws.now = draws.handed.pop_front();
+        }
+    }
+
+    /// What the iteration that ends drew, or read.
+    pub(super) fn drawn(&mut self, next: Next) -> Result<i64, Fail> {
+        let now = self.draws.get_mut(&next.channel).and_then(|draws| draws.now.take());
+        now.ok_or_else(|| {
+            let message =
+                format!("no number was handed over by `{}` in this iteration", self.k.values[next.channel].name);
+            fail(codes::CHANNEL, self.at, message).into()
+        })
+    }
+}

@@ -71,7 +71,7 @@ struct Nest {
 
 fn counted(k: &Kernel, s: Stmt) -> Option<Loop> {
     match k.stmts[s] {
-        StmtData::For { var, start, end, step, cond: None, unroll: false, body } => {
+        StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body } => {
             Some(Loop { var, start, end, step, body })
         }
         _ => None,
@@ -137,7 +137,7 @@ fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) {
     }
     stmts.extend(k.blocks[inner.body].clone());
     let body = k.block(stmts);
-    k.stmts[s] = StmtData::For { var, start: zero, end, step: one, cond: None, unroll: false, body };
+    k.stmts[s] = StmtData::For { var, start: zero, end, step: one, cond: None, next: None, unroll: false, body };
 }
 
 /// How many iterations a loop has; less than 0 where it ends in front of its start.

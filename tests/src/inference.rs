@@ -44,7 +44,19 @@ pub(crate) fn settle(tensors: &mut [Tensor], random: &mut Random) {
             numbers[0] = 0;
             *numbers.last_mut().expect("a tensor has elements") = rows;
         }
+        if tensor.name == "cu_seqlens" && rows > 1 {
+            // The last row is of no sequence.
+            numbers.iter_mut().for_each(|n| *n = (*n).min(rows - 1));
+        }
         places.into_iter().zip(numbers).for_each(|(at, x)| tensor.data[at] = x as f64);
+    }
+    // Values of no sequence are no numbers: nobody's results have anything of them.
+    if tensors.iter().any(|t| t.name == "cu_seqlens")
+        && let Some(v) = tensors.iter_mut().find(|t| t.name == "V" && rows > 1)
+    {
+        let places: Vec<usize> = v.addresses().collect();
+        let row = places.len() / v.extent(0).max(1) as usize;
+        places.into_iter().rev().take(row).for_each(|at| v.data[at] = f64::NAN);
     }
 }
 

@@ -7,20 +7,6 @@ use crate::codes;
 use crate::entities::Value;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::kernel::Next;
-use std::collections::VecDeque;
-
-/// What a channel hands over.
-#[derive(Default)]
-pub(super) struct Draws {
-    /// The counter, among the tensors.
-    counter: usize,
-    /// The last number that is drawn before the counter begins anew.
-    last: i64,
-    /// What is published and not released.
-    handed: VecDeque<i64>,
-    /// What the role that runs drew or read last.
-    now: Option<i64>,
-}
 
 impl Machine<'_> {
     /// In front of a loop up to `end`.

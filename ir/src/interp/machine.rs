@@ -74,6 +74,19 @@ impl Binding {
     }
 }
 
+/// The numbers of a loop that draws, which a channel hands over.
+#[derive(Default)]
+pub(super) struct Draws {
+    /// The counter, among the tensors.
+    pub(super) counter: usize,
+    /// The last number that is drawn before the counter begins anew.
+    pub(super) last: i64,
+    /// What is published and not released.
+    pub(super) handed: VecDeque<i64>,
+    /// What the role that runs drew or read last.
+    pub(super) now: Option<i64>,
+}
+
 pub(super) struct Machine<'k> {
     pub(super) k: &'k Kernel,
     pub(super) opts: Options,
@@ -96,7 +109,7 @@ pub(super) struct Machine<'k> {
     /// What stores that are apart have stored.
     pub(super) apart: super::apart::Stored,
     /// The numbers that loops draw, by the channel that hands them over.
-    pub(super) draws: BTreeMap<Value, super::draws::Draws>,
+    pub(super) draws: BTreeMap<Value, Draws>,
     /// The statement being executed.
     pub(super) at: Span,
 }

@@ -6,7 +6,7 @@
 //! assembler then knows that the loop does not part its lanes, which wgmma needs.
 
 use super::ints::Int;
-use super::rings::{Position, Ring};
+use super::rings::{Draws, Position, Ring};
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
@@ -14,16 +14,6 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ChannelOp, Next};
 use tilec_ir::ops::Op;
-
-/// A loop that draws.
-#[derive(Clone, Copy)]
-pub(super) struct Draws {
-    next: Next,
-    /// Where the loop ends.
-    end: Int,
-    /// What was drawn in this iteration, or read.
-    drawn: Option<Reg>,
-}
 
 impl Lower<'_> {
     /// In front of the body of a loop up to `end`.

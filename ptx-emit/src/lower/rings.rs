@@ -1,8 +1,10 @@
 //! Rings of slots in shared memory, and where each side of one stands.
 
+use super::ints::Int;
 use crate::inst::Reg;
 use tilec_ir::entities::Value;
 use tilec_ir::handover::Fill;
+use tilec_ir::kernel::Next;
 
 /// Where a ring stands: bytes of its current slot's stage.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -92,4 +94,14 @@ pub(super) struct Turns {
     pub(super) places: Vec<(usize, u64)>,
     /// Parity of the phase to wait for.
     pub(super) parity: Option<Reg>,
+}
+
+/// A loop that draws.
+#[derive(Clone, Copy)]
+pub(super) struct Draws {
+    pub(super) next: Next,
+    /// Where the loop ends.
+    pub(super) end: Int,
+    /// What was drawn in this iteration, or read.
+    pub(super) drawn: Option<Reg>,
 }

@@ -2,7 +2,7 @@
 
 use super::emit::Emit;
 use super::ints::Int;
-use super::rings::{Placed, Ring, Turns};
+use super::rings::{Draws, Placed, Ring, Turns};
 use super::scope::Kind;
 use super::tile::Tile;
 use super::windows::LoopState;
@@ -79,7 +79,7 @@ pub(crate) struct Lower<'a> {
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
     /// Loops around this that draw their numbers.
-    pub(super) draws: Vec<super::draws::Draws>,
+    pub(super) draws: Vec<Draws>,
     /// What replicas of a role do in turns.
     pub(super) turns: BTreeMap<Stmt, Turns>,
     /// Numbers of the computed form that were rounded to a type: the stored form that they come of.

@@ -187,7 +187,7 @@ def make_paged(torch: Any, dtype: Any, case: Case) -> Job:
     for t in (k, v):
         spoil(t, table, numbers)
     q = normal(torch, dtype, z, h, d)
-    s = case.get("S") or splits(case, z * h // g, 4, 32)
+    s = case.get("S") or splits(case, z * h // g, 1, 64, 16)
     tensors = {"Q": q, "K": k, "V": v, "page_table": table, "lengths": lens, "O": torch.empty_like(q)}
     job = Job(tensors, "O", {"S": s}, {"scale_log2": math.log2(math.e) / math.sqrt(d)})
     return with_copy(torch, job, bytes_of_paged(case))
@@ -214,7 +214,7 @@ def make_mla(torch: Any, dtype: Any, case: Case) -> Job:
     spoil(k, table, numbers)
     q = normal(torch, dtype, z, h, 576)
     # Heads of a block, blocks of a multiprocessor, and keys of a tile: as `define_mla` says.
-    heads, per_sm, tile = (64, 1, 64) if h > 16 else (16, 2, 16)
+    heads, per_sm, tile = 32 if h > 16 else 16, 1, 64
     s = case.get("S") or splits(case, z * -(-h // heads), per_sm, tile, 128)
     tensors = {"Q": q, "K": k, "page_table": table, "lengths": lens, "O": torch.empty(z, h, 512, device="cuda", dtype=dtype)}
     job = Job(tensors, "O", {"S": s}, {"scale_log2": math.log2(math.e) / math.sqrt(576)})
@@ -260,11 +260,15 @@ def of_matmul(case: Case) -> float:
 
 def define_attention(case: Case) -> str:
     bq = 192 if case["D"] == 64 else 128
-    return f"D={case['D']},G={case['G']},CAUSAL={case['causal']},BQ={bq},BKV=128"
+    return f"D={case['D']},G={case['G']},CAUSAL={case['causal']},BQ={bq},BKV=128,CLEAN={case.get('clean', 1)}"
+
+
+def define_paged(case: Case) -> str:
+    return f"D={case['D']},G={case['G']},R={8 if case['G'] <= 8 else 16},PARTS=16,HC={min(case['G'], 4)}"
 
 
 def define_mla(case: Case) -> str:
-    return "PARTS=128,BH=64,BKV=64,STAGES=2" if case["H"] > 16 else "PARTS=128"
+    return f"PARTS=128,R={32 if case['H'] > 16 else 16}"
 
 
 KINDS: Mapping[str, Kind] = {
@@ -286,7 +290,7 @@ KINDS: Mapping[str, Kind] = {
     "paged": Kind(
         "examples/paged_decode.tile",
         tuple(f"Z={z},H={h},G={g},L={n},D=128,how={how}" for z, h, g, n, how in [(1, 32, 4, 8192, "even"), (16, 32, 4, 512, "even"), (16, 32, 4, 2048, "even"), (64, 32, 4, 2048, "even"), (64, 32, 4, 2048, "random"), (8, 64, 8, 8192, "even"), (32, 32, 1, 1024, "even"), (32, 128, 16, 4096, "random"), (1, 64, 8, 65536, "even")]),
-        lambda case: f"D={case['D']},G={case['G']}", make_paged, check_paged, bytes_of_paged, bytes_of_paged,
+        define_paged, make_paged, check_paged, bytes_of_paged, bytes_of_paged,
     ),
     "mla": Kind(
         "examples/mla_decode.tile",

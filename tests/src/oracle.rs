@@ -519,8 +519,10 @@ impl Variants {
 fn permits(kernel: &Kernel, run: &Run) -> bool {
     let packed = |name: &str| {
         // A leading stride that is not given: that of the packed matrix.
-        let kernel_tensors = kernel.params.iter().filter_map(|&v| kernel.tensor_ty(v));
         let tensors = Problem::new(kernel, run, false).ok()?.tensors;
+        // Scratch memory is none of the problem's.
+        let kernel_tensors = kernel.params.iter().filter(|&&v| tensors.iter().any(|t| t.name == kernel.values[v].name));
+        let kernel_tensors = kernel_tensors.filter_map(|&v| kernel.tensor_ty(v));
         tensors.iter().zip(kernel_tensors).find_map(|(t, ty)| {
             let own: Vec<usize> = (0..ty.unstrided()).chain(ty.strided()).collect();
             let is_it = |d: &usize| match own.get(*d).and_then(|&d| ty.given_stride(d)) {

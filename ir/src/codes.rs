@@ -252,7 +252,7 @@ codes! {
     PRECONDITION "E0701" "a precondition does not hold"
         "The kernel says under `where` what must hold of sizes, strides and compile-time parameters. These arguments break it: choose others, or compile with weaker promises (`-D ALIGN=1`).";
     UNFIT_INPUT "E0702" "an argument is missing or does not fit"
-        "A run needs a value for every size, scalar and tensor of the kernel, of the type that the kernel declares. Sizes are at least 1 and less than 2^31, strides at least 0.";
+        "A run needs a value for every size, scalar and tensor of the kernel, of the type that the kernel declares. Sizes are less than 2^31, strides at least 0. Compiled kernels take sizes to be at least 1; `--zero K`, or `where K == 0` in a kernel, compiles for a size of 0, as `tilec run` does by itself where one is given.";
     INDEX_ARITHMETIC "E0703" "index arithmetic without a result"
         "An index computation divides by zero, does not fit 64 bits, or a loop has a step below 1.";
     OUT_OF_BOUNDS "E0704" "an access outside the bounds"

@@ -8,6 +8,7 @@ use crate::numerics::cast;
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef};
 use crate::typing::{ResolvedView, ViewDim, factor_list, factors, let_init, positive, same_expr, type_of};
+use crate::zeros::zero_sizes;
 use std::collections::BTreeMap;
 
 /// Largest run-time extent: leaves room for a tile past the end in 31 bits.
@@ -157,13 +158,14 @@ pub struct Ranges<'k> {
     k: &'k Kernel,
     loops: BTreeMap<Value, (Expr, Expr)>,
     bounds: Vec<Extent>,
+    zeros: Vec<Value>,
 }
 
 impl<'k> Ranges<'k> {
     /// By the bounds of sizes and strides alone.
     #[must_use]
     pub fn of_sizes(k: &'k Kernel) -> Ranges<'k> {
-        Ranges { k, loops: BTreeMap::new(), bounds: Vec::new() }
+        Ranges { k, loops: BTreeMap::new(), bounds: Vec::new(), zeros: zero_sizes(k) }
     }
 
     /// By those, preconditions, and the bounds of loops.
@@ -176,7 +178,7 @@ impl<'k> Ranges<'k> {
             }
         });
         let bounds = [Extent::all(k), Extent::promised(k)].into_iter().flatten().collect();
-        Ranges { k, loops, bounds }
+        Ranges { k, loops, bounds, zeros: zero_sizes(k) }
     }
 
     /// The values of an index; `None`: nothing is known.
@@ -186,6 +188,7 @@ impl<'k> Ranges<'k> {
         match &k.exprs[e] {
             ExprData::Int(x) => Some(Interval::new(i128::from(*x), i128::from(*x))),
             ExprData::Ref(v) => match k.values[*v].def {
+                ValueDef::Size if self.zeros.contains(v) => Some(Interval::new(0, 0)),
                 ValueDef::Size => Some(Interval::new(1, MAX_SIZE)),
                 ValueDef::Stride => Some(Interval::new(0, MAX_STRIDE)),
                 ValueDef::Let => self.of(let_init(k, *v)?),

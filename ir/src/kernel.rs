@@ -129,7 +129,7 @@ pub struct ValueData {
 pub enum ValueDef {
     /// A compile-time parameter.
     ConstParam(ConstParam),
-    /// A run-time extent, at least 1, less than 2^31.
+    /// A run-time extent, less than 2^31: 0 where a precondition says so (`where K == 0`), else at least 1.
     Size,
     /// A run-time stride in elements, at least 0.
     Stride,

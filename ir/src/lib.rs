@@ -59,3 +59,4 @@ pub mod types;
 pub mod typing;
 pub mod values;
 pub mod verify;
+pub mod zeros;

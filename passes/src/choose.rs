@@ -95,7 +95,16 @@ pub(crate) fn sketch(k: &Kernel, options: &Options) -> Result<Kernel, Reported> 
     Ok(k)
 }
 
+/// Decides as if no size were 0: what is legal then is so without the products that such a size leaves out.
 fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
+    let own = k.requires.clone();
+    k.requires = tilec_ir::zeros::but_for_zeros(k);
+    let result = decide_for_all(k, cx);
+    k.requires = own;
+    result
+}
+
+fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
     known_sizes(k, cx)?;
     for p in k.const_params.clone() {
         if let Some(value) = given(k, cx, p) {

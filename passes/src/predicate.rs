@@ -22,6 +22,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 use tilec_ir::values::is_of_value;
+use tilec_ir::zeros::zero_sizes;
 
 pub(crate) const NAME: &str = "predicate";
 
@@ -132,11 +133,17 @@ fn may_be_in_front(k: &Kernel, start: Expr) -> bool {
     Ranges::new(k).of(start).map_or_else(|| is_of_value(k, start), |range| range.lo < 0)
 }
 
+/// Whether an extent is made of sizes that are 0.
+fn may_be_nothing(k: &Kernel, extent: Expr) -> bool {
+    !zero_sizes(k).is_empty() && Ranges::new(k).of(extent).is_none_or(|range| range.lo <= 0)
+}
+
 /// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.
 fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> bool {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return false };
     let extent = k.tensor_ty(view.base).expect("a window of a tensor").shape[dim];
-    if facts.divisor(k, extent) < tile {
+    // Of nothing, too, there are multiples of a tile.
+    if facts.divisor(k, extent) < tile || may_be_nothing(k, extent) {
         return false;
     }
     let [start] = starts[..] else { return false };

@@ -16,6 +16,7 @@ mod repeats;
 mod steps;
 mod transposed;
 mod truths;
+mod zero;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
@@ -57,6 +58,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     coalesce::run(k);
     check_requires(k, cx, &written)?;
     promises::expand(k, cx)?;
+    if zero::literals(k) {
+        fold(k);
+        zero::drop_idle(k).into_iter().for_each(|b| forget(k, b));
+    }
     loops::bound(k);
     check_divisors(k, cx)?;
     check_target(k, cx)?;

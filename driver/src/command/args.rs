@@ -417,6 +417,9 @@ pub(crate) struct Program {
     /// variant for each choice, and a rule in the launch contract that says which to launch
     #[arg(long = "for", value_name = "NAME=SIZE,..", value_parser = sizes)]
     pub(crate) sizes: Vec<Sizes>,
+    /// Compiles for these sizes being 0, as if kernels said `where K == 0`; otherwise they are at least 1
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) zero: Vec<String>,
     /// The card that `auto` parameters are chosen for [default: the one that stands for the target]
     #[arg(long, value_name = "NAME", value_parser = card_parser())]
     pub(crate) card: Option<&'static Card>,

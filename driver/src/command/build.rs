@@ -166,6 +166,7 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         target,
         defines: program.defines.clone(),
         sizes: program.sizes.iter().map(|s| s.0.clone()).collect(),
+        zeros: program.zero.clone(),
         card: program.card,
         disabled: program.disable_pass.iter().cloned().collect(),
         enabled: program.enable_pass.iter().cloned().collect(),

@@ -8,7 +8,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use tilec::bind::{Args, Number};
+use tilec::bind::{Args, Number, zeros};
+use tilec::contract::LaunchFile;
 use tilec::launch_file::{self, LaunchFileError};
 use tilec::output::{same_file, write_file, write_stderr, write_stdout};
 use tilec::render::SourceFile;
@@ -93,11 +94,26 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     compile_options.variants = definitions(&compile_options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let mut program = said.unless_error(compile(&source, &compile_options))?;
+    // Kernels take sizes to be at least 1; a program of which one is 0 is compiled for that.
+    let zeros = zeros_of(&program.launch_file(), &run_options);
+    if !zeros.is_empty() {
+        compile_options.zeros.extend(zeros);
+        program = said.unless_error(compile(&source, &compile_options))?;
+    }
     said.unless_error(machine_code::meet_demands(&mut program))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
     let report = said.unless_error(run(&program, &run_options, &mut launcher()?))?;
     said.warnings(program.source.clone(), report.warnings.clone());
     finish(args, &report, &program.source, &program.ptx)
+}
+
+/// The sizes that are given as 0 and that what is launched takes to be at least 1.
+fn zeros_of(file: &LaunchFile, options: &RunOptions) -> Vec<String> {
+    match launches(file, options.kernel.as_deref(), &options.args, "file") {
+        Ok((_, all)) => zeros(&all, &options.args),
+        // `run` says what is wrong.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Runs the interpreter alone.
@@ -113,7 +129,12 @@ fn interpret_tile(args: &Run, run_options: &RunOptions, source: &str) -> Result<
     let mut options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
     options.refuse_sizes = false;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
-    let program = said.unless_error(compile::meaning(source, &options))?;
+    let mut program = said.unless_error(compile::meaning(source, &options))?;
+    let zeros = zeros_of(&program.file, run_options);
+    if !zeros.is_empty() {
+        options.zeros.extend(zeros);
+        program = said.unless_error(compile::meaning(source, &options))?;
+    }
     let report = said.unless_error(interpret(&program, run_options))?;
     finish(args, &report, &program.source, "")
 }
@@ -132,6 +153,7 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
     let for_compiling = [
         ("--target", program.target.is_some()),
         ("--define", !program.defines.is_empty()),
+        ("--zero", !program.zero.is_empty()),
         ("--disable-pass", !program.disable_pass.is_empty()),
         ("--enable-pass", !program.enable_pass.is_empty()),
         ("--remarks", program.remarks),

@@ -22,6 +22,8 @@ pub struct CompileOptions {
     pub sizes: Vec<Sizes>,
     /// Variants by definitions, in the order in which they are tried at launch: the first whose preconditions hold. Empty: none.
     pub variants: Vec<Vec<(String, String)>>,
+    /// Sizes that are 0: kernels are compiled for them as if they said `where K == 0`.
+    pub zeros: Vec<String>,
     /// Sizes that no kernel takes are an error; otherwise that is left to whoever launches.
     pub refuse_sizes: bool,
     /// The card they are chosen for; `None`: the one that stands for the target.
@@ -70,6 +72,7 @@ impl Default for CompileOptions {
             defines: Vec::new(),
             sizes: Vec::new(),
             variants: Vec::new(),
+            zeros: Vec::new(),
             refuse_sizes: true,
             card: None,
             disabled: BTreeSet::new(),

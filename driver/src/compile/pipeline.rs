@@ -18,6 +18,7 @@ use tilec_ir::codes;
 use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
+use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::launch::Launch;
@@ -279,6 +280,17 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
 /// A file after the passes over all of it, its kernels as they are after `choose`, and which of these are variants.
 type Plan = (Module, Vec<Planned>, Vec<Dispatch>);
 
+/// Has a kernel say that these sizes are 0, as far as it has them.
+fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
+    let sizes = kernel.sizes.iter().copied().filter(|&v| zeros.contains(&kernel.values[v].name));
+    for v in sizes.collect::<Vec<_>>() {
+        let span = kernel.values[v].span;
+        let (size, zero) = (kernel.value_ref(v, span), kernel.int(0, span));
+        let is_zero = kernel.binary(Op::Eq, size, zero, span);
+        kernel.requires.push(is_zero);
+    }
+}
+
 /// What is to be done. Of an error the sink knows. `texts`: of the passes over the file.
 fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: &mut Sink) -> Option<Plan> {
     if let Some(d) = is_ptx(source.text()) {
@@ -292,6 +304,9 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
                 kernel.demands.push(*demand);
             }
         }
+    }
+    for kernel in &mut module.kernels {
+        for_zeros(kernel, &options.zeros);
     }
     for kernel in &module.kernels {
         // The proof that there was an error is in the sink, which is asked below.

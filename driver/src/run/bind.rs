@@ -268,7 +268,8 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64());
     let nothing_to_do = empty(contract, &lookup);
     if !nothing_to_do {
-        for param in contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. })) {
+        let sizes = contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. }));
+        for param in sizes.filter(|p| !is_for_zero(contract, &p.name)) {
             if let Some(&value) = values.get(&param.name).filter(|value| value.to_i64() == Some(0)) {
                 errors.push(BindError::Value { name: param.name.clone(), value, expected: SIZES });
             }
@@ -391,6 +392,26 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
         errors.push(BindError::Missing { names: missing });
     }
     values
+}
+
+/// Whether the kernel was compiled for this size being 0, as it says in its preconditions.
+fn is_for_zero(contract: &Contract, size: &str) -> bool {
+    contract.requires.iter().any(|condition| *condition == format!("{size} == 0"))
+}
+
+/// The sizes that are given as 0, where a launch with blocks takes them to be at least 1: kernels compiled for them being 0 take them.
+pub fn zeros(launches: &[&Contract], args: &Args) -> Vec<String> {
+    let lookup = |name: &str| args.get(name).and_then(|value| value.to_i64());
+    let mut found = Vec::new();
+    for contract in launches.iter().filter(|contract| !empty(contract, &lookup)) {
+        let sizes = contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. }));
+        for param in sizes.filter(|p| lookup(&p.name) == Some(0) && !is_for_zero(contract, &p.name)) {
+            if !found.contains(&param.name) {
+                found.push(param.name.clone());
+            }
+        }
+    }
+    found
 }
 
 /// What a size may be.

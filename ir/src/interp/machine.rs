@@ -238,7 +238,7 @@ impl Machine<'_> {
         for &v in &k.sizes {
             let size = self.named(&inputs.sizes, v, "size")?;
             if !(0..1 << 31).contains(&size) {
-                return Err(self.unfit(v, format!("is {size}, not at least 1 and less than 2^31")));
+                return Err(self.unfit(v, format!("is {size}, not at least 0 and less than 2^31")));
             }
             self.set(v, Binding::Index(size));
         }
@@ -267,9 +267,6 @@ impl Machine<'_> {
         // Without blocks there is nothing to do, whatever the kernel takes for granted.
         if self.is_empty()? {
             return Ok(());
-        }
-        if let Some(&v) = k.sizes.iter().find(|&&v| matches!(self.env[v], Binding::Index(0))) {
-            return Err(self.unfit(v, "is 0, not at least 1 and less than 2^31".to_owned()));
         }
         self.bind_tensors(inputs)?;
         for &e in &k.requires {

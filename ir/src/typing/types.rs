@@ -621,7 +621,7 @@ pub fn positive(k: &Kernel, e: Expr) -> bool {
         ExprData::Int(x) => *x >= 1,
         ExprData::Ref(v) => match k.values[*v].def {
             ValueDef::Let => let_init(k, *v).is_some_and(|init| positive(k, init)),
-            ref def => matches!(def, ValueDef::Size),
+            ref def => matches!(def, ValueDef::Size) && !crate::zeros::zero_sizes(k).contains(v),
         },
         ExprData::Op { op, args } => match op {
             Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| positive(k, a)),

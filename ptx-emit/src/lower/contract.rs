@@ -12,6 +12,7 @@ use tilec_ir::padded::{MemoryStride, im2col, memory};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::const_int;
+use tilec_ir::zeros::zero_sizes;
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {
@@ -52,7 +53,9 @@ impl Lower<'_> {
             self.map_params().into_iter().map(|(name, map)| LaunchParam { name, kind: ParamKind::TensorMap(map) }),
         );
         let mut requires: Vec<String> = k.requires.iter().map(|&e| print_expr(k, e)).collect();
-        requires.extend(k.sizes.iter().map(|&v| format!("{0} >= 1 && {0} <= {MAX_SIZE}", name(v))));
+        let zeros = zero_sizes(k);
+        let sizes = k.sizes.iter().filter(|v| !zeros.contains(v));
+        requires.extend(sizes.map(|&v| format!("{0} >= 1 && {0} <= {MAX_SIZE}", name(v))));
         requires.extend(k.strides.iter().map(|&v| format!("{0} >= 0 && {0} <= {MAX_STRIDE}", name(v))));
         for text in limits(k) {
             if !requires.contains(&text) {

@@ -38,7 +38,7 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
         // Greedily, from the largest stride on: mostly the element in front.
         left = number;
         for d in order {
-            index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
+            index[d] = left.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d].saturating_sub(1));
             left -= index[d] * plan.strides[d];
         }
     }
@@ -69,9 +69,9 @@ fn in_table(plan: &TensorPlan, byte: i64) -> String {
 /// the one whose first of these are largest. Gives up when `tries` is used up.
 fn find(plan: &TensorPlan, order: &[usize], offset: u64, index: &mut [u64], tries: &mut u32) -> bool {
     let Some((&d, rest)) = order.split_first() else { return offset == 0 };
-    let reach = |d: &usize| (plan.shape[*d] - 1).saturating_mul(plan.strides[*d]);
+    let reach = |d: &usize| plan.shape[*d].saturating_sub(1).saturating_mul(plan.strides[*d]);
     let inner = rest.iter().map(reach).fold(0u64, u64::saturating_add);
-    let mut digit = offset.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d] - 1);
+    let mut digit = offset.checked_div(plan.strides[d]).unwrap_or(0).min(plan.shape[d].saturating_sub(1));
     loop {
         let left = offset - digit * plan.strides[d];
         if left > inner || *tries == 0 {

@@ -1,0 +1,99 @@
+//! Sizes that are 0 by a precondition (`where K == 0`): a product with nothing to sum, a reduction over no elements.
+//!
+//! Everything else takes sizes to be at least 1, so that loops over them begin. Such a size is a literal in the body; extents of tensors and of the grid keep it. Loops
+//! that cannot run are gone, with the products in them, and so is what the schedule says of products if none is left, and what is demanded of the code: it does little.
+
+use crate::analysis::uses::{all_stmts, stmt_exprs};
+use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::extents::Ranges;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::zeros::zero_sizes;
+
+/// Registers of a thread that its tiles take.
+const HELD: u64 = 64;
+/// Threads of a block, at least and at most.
+const LEAST_THREADS: u64 = 128;
+const MOST_THREADS: u64 = 1024;
+
+/// Makes these sizes literals; whether there are any.
+pub(super) fn literals(k: &mut Kernel) -> bool {
+    let zeros = zero_sizes(k);
+    for s in all_stmts(k, k.body) {
+        for e in stmt_exprs(k, s) {
+            literal(k, &zeros, e);
+        }
+    }
+    !zeros.is_empty()
+}
+
+/// Drops loops that cannot run, and what was said for their products; gives back what is no block of the kernel any more.
+pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
+    k.demands.clear();
+    let multiplied = multiplies(k);
+    let idle = idle_loops(k);
+    let mut gone = Vec::new();
+    drop_loops(k, k.body, &idle, &mut gone);
+    if multiplied && !multiplies(k) {
+        if k.schedule.threads.is_none() {
+            let threads = threads(k);
+            k.schedule.threads = Some(k.int(threads, k.schedule.span));
+        }
+        let s = &mut k.schedule;
+        (s.warp_tile, s.k_warps, s.stages, s.promote, s.pending, s.ping_pong) = (None, None, None, None, None, None);
+        (s.align_rows, s.stage_stores, s.stream_k) = (None, None, None);
+        s.cluster.clear();
+    }
+    gone
+}
+
+fn literal(k: &mut Kernel, zeros: &[tilec_ir::entities::Value], e: Expr) {
+    if matches!(k.exprs[e], ExprData::Ref(v) if zeros.contains(&v)) {
+        k.exprs[e] = ExprData::Int(0);
+    }
+    for child in k.children(e) {
+        literal(k, zeros, child);
+    }
+}
+
+/// The loops that end where they begin, or in front of it, in every launch.
+fn idle_loops(k: &Kernel) -> Vec<Stmt> {
+    let ranges = Ranges::new(k);
+    let never = |&s: &Stmt| match k.stmts[s] {
+        StmtData::For { start, end, .. } => match (ranges.of(start), ranges.of(end)) {
+            (Some(start), Some(end)) => end.hi <= start.lo,
+            _ => false,
+        },
+        _ => false,
+    };
+    all_stmts(k, k.body).into_iter().filter(never).collect()
+}
+
+fn drop_loops(k: &mut Kernel, block: Block, idle: &[Stmt], gone: &mut Vec<Block>) {
+    let (dropped, kept): (Vec<Stmt>, Vec<Stmt>) = k.blocks[block].iter().partition(|s| idle.contains(s));
+    k.blocks[block].clone_from(&kept);
+    gone.extend(dropped.into_iter().flat_map(|s| k.sub_blocks(s)));
+    for s in kept {
+        k.sub_blocks(s).into_iter().for_each(|b| drop_loops(k, b, idle, gone));
+    }
+}
+
+/// As many threads as it takes for each to hold what register tiles have; the product would say how many there are.
+fn threads(k: &Kernel) -> i64 {
+    let words = |data: &tilec_ir::kernel::ValueData| match &data.def {
+        ValueDef::Var(TileTy { elem: ElemRef::Known(elem), shape, .. }) => {
+            k.const_shape(shape).map_or(0, |shape| elem.words(shape.iter().product()))
+        }
+        _ => 0,
+    };
+    let all: u64 = k.values.values().map(words).sum();
+    all.div_ceil(HELD).next_power_of_two().clamp(LEAST_THREADS, MOST_THREADS) as i64
+}
+
+fn multiplies(k: &Kernel) -> bool {
+    all_stmts(k, k.body).into_iter().any(|s| stmt_exprs(k, s).iter().any(|&e| has_product(k, e)))
+}
+
+fn has_product(k: &Kernel, e: Expr) -> bool {
+    matches!(k.exprs[e], ExprData::Mma(_)) || k.children(e).into_iter().any(|child| has_product(k, child))
+}

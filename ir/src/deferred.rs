@@ -145,6 +145,8 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
             | ExprData::Combine(_)
             | ExprData::Mma(_)
             | ExprData::Transpose(_)
+            | ExprData::Reshape { .. }
+            | ExprData::Concat { .. }
             | ExprData::View(_) => false,
             _ => k.children(e).into_iter().all(|c| elementwise(k, c, tile)),
         }

@@ -205,6 +205,10 @@ impl<'k> Ranges<'k> {
                 _ => None,
             },
             ExprData::Index(arg) => of_value(k, *arg).or_else(|| self.of(*arg)),
+            ExprData::Op { op: Op::Select, args } => {
+                let (a, b) = (self.of(*args.get(1)?)?, self.of(*args.get(2)?)?);
+                Some(Interval::new(a.lo.min(b.lo), a.hi.max(b.hi)))
+            }
             ExprData::Op { op, args } => {
                 let range = Interval::of(*op, self.of(*args.first()?)?, self.of(*args.get(1)?)?)?;
                 Some(match self.most(e) {

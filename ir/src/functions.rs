@@ -14,12 +14,19 @@ pub struct Function {
     pub doc: String,
 }
 
+/// The same elements in another shape.
+pub(crate) const RESHAPE: &str = "reshape";
+/// Tiles behind one another.
+pub(crate) const CONCAT: &str = "concat";
+
 /// Those that are neither operators nor reductions.
 const OTHERS: &[(&str, &str)] = &[
     ("cast", "cast<type>(x)"),
     ("bitcast", "bitcast<type>(x)"),
     ("round_random", "round_random<type>(x, word)"),
     ("transpose", "transpose(x)"),
+    (RESHAPE, "reshape(x, [16, 4])"),
+    (CONCAT, "concat(a, b, axis)"),
     ("iota", "iota(x, axis)"),
     (index::WORD, "index(n)"),
     ("mma", "mma(a, b, acc)"),

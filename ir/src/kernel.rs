@@ -413,6 +413,21 @@ pub enum ExprData {
     },
     /// A rank-2 tile transposed: `transpose(x)`.
     Transpose(Expr),
+    /// The same elements in row-major order in another shape: `reshape(x, [16, 4, 8])`. Of a register variable, as the source of a copy to another: the parser
+    /// writes it out so.
+    Reshape {
+        /// The operand.
+        arg: Expr,
+        /// Extents: compile-time expressions.
+        shape: Vec<Expr>,
+    },
+    /// Tiles behind one another along an axis: `concat(a, b, 1)`. The parser writes it out as copies to windows of a register variable.
+    Concat {
+        /// The tiles, two at least.
+        args: Vec<Expr>,
+        /// Along which dimension.
+        axis: u32,
+    },
     /// The index along an axis, as an i32 tile of the shape of `like`: `iota(x, 1)`.
     Iota {
         /// Along which dimension.

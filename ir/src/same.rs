@@ -278,7 +278,11 @@ impl Pair<'_> {
                 ExprData::Scan { op: o, axis: i, exclusive: x, .. },
                 ExprData::Scan { op: p, axis: j, exclusive: y, .. },
             ) => check("scan", &(o, i, x), &(p, j, y))?,
-            (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. }) => check("axis", i, j)?,
+            (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. })
+            | (ExprData::Concat { axis: i, .. }, ExprData::Concat { axis: j, .. }) => check("axis", i, j)?,
+            (ExprData::Reshape { shape: x, .. }, ExprData::Reshape { shape: y, .. }) => {
+                check("dimensions", &x.len(), &y.len())?;
+            }
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
             (ExprData::Combine(x), ExprData::Combine(y)) => {
                 check("how tuples are combined", &(x.how, x.axis, x.args.len()), &(y.how, y.axis, y.args.len()))?;

@@ -17,6 +17,7 @@ mod elementwise;
 mod product;
 mod reduction;
 mod register_tile;
+mod shapes;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -53,6 +53,8 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
         | ExprData::Part { .. }
         | ExprData::Mma(_)
         | ExprData::Iota { .. }
+        | ExprData::Reshape { .. }
+        | ExprData::Concat { .. }
         | ExprData::Transpose(_) => return false,
         _ => None,
     };

@@ -13,6 +13,7 @@ mod loops;
 pub(crate) mod pad;
 mod promises;
 mod repeats;
+mod reshaped;
 mod steps;
 mod transposed;
 mod truths;
@@ -66,6 +67,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;
+    reshaped::check(k, cx)?;
     check_extents(k, cx)?;
     check_written(k, cx)?;
     steps::check(k, cx);

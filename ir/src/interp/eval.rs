@@ -171,6 +171,16 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.transpose(&t, span)?))
             }
+            ExprData::Reshape { arg, shape } => {
+                let t = self.tile(*arg, None)?;
+                self.work(t.data.len(), span)?;
+                let shape = self.shape(shape, span)?;
+                if shape.iter().product::<usize>() != t.data.len() {
+                    return Err(fail(codes::ILL_FORMED, span, "a tile of another number of elements"));
+                }
+                Ok(Val::tile(Tile { shape, ..Tile::clone(&t) }))
+            }
+            ExprData::Concat { .. } => Err(fail(codes::ILL_FORMED, span, "tiles behind one another, not written out")),
             ExprData::Iota { axis, like } => {
                 let shape = self.known_shape(*like)?.or_else(|| want.map(<[usize]>::to_vec));
                 let shape = shape.ok_or_else(|| self.no_extents(span))?;
@@ -270,7 +280,8 @@ impl Machine<'_> {
                 Binding::Tuples(tiles) => tiles.get(index).map(|t| t.shape.clone()),
                 _ => None,
             }),
-            ExprData::Combine(_) => None,
+            ExprData::Combine(_) | ExprData::Concat { .. } => None,
+            ExprData::Reshape { shape, .. } => Some(self.shape(shape, self.span(e))?),
             ExprData::Transpose(arg) => self.known_shape(*arg)?.map(|mut shape| {
                 shape.reverse();
                 shape

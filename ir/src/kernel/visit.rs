@@ -132,6 +132,11 @@ impl Kernel {
             | ExprData::Index(arg)
             | ExprData::Part { of: arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
+            ExprData::Reshape { arg, shape } => {
+                found.push(*arg);
+                found.extend(shape.iter().copied());
+            }
+            ExprData::Concat { args, .. } => return Few::from(&args[..]),
             ExprData::Combine(combine) => return combine.children(self),
             ExprData::Round { arg, word, .. } => found.extend([*arg, *word]),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),

@@ -170,6 +170,27 @@ impl RegLayout {
         RegLayout::new(value, thread, self.out_bits())
     }
 
+    /// The layout of the same elements, in row-major order, of a tile of extents `2^to[i]` for this one of `2^from[i]`. `None` if these are not as many.
+    pub fn reshaped(&self, from: &[u32], to: &[u32]) -> Option<RegLayout> {
+        if from.iter().sum::<u32>() != self.out_bits() || to.iter().sum::<u32>() != self.out_bits() {
+            return None;
+        }
+        // Where each bit of the row-major number of an element is in its column-major one.
+        let places = |bits: &[u32]| {
+            let mut found: Vec<u32> = Vec::new();
+            for d in (0..bits.len()).rev() {
+                let base: u32 = bits[..d].iter().sum();
+                found.extend(base..base + bits[d]);
+            }
+            found
+        };
+        let (old, new) = (places(from), places(to));
+        let moved =
+            |column: &u64| old.iter().zip(&new).fold(0u64, |all, (&from, &to)| all | (column >> from & 1) << to);
+        let [value, thread] = [&self.value, &self.thread].map(|map| map.cols().iter().map(moved).collect());
+        RegLayout::new(value, thread, self.out_bits())
+    }
+
     /// Whether every element of the tile is held by some thread.
     pub fn covers_tile(&self) -> bool {
         self.map().is_surjective()

@@ -7,7 +7,7 @@ use crate::codes;
 use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
-use crate::functions;
+use crate::functions::{self, CONCAT, RESHAPE};
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
@@ -183,6 +183,18 @@ impl Parser<'_, '_> {
                 self.expect_sign(")")?;
                 self.node(ExprData::Transpose(arg), self.since(span))
             }
+            RESHAPE => {
+                self.bump();
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(",")?;
+                self.expect_sign("[")?;
+                let shape = self.comma_list(|p| p.expr())?;
+                self.list_end("]")?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Reshape { arg, shape }, self.since(span))
+            }
+            CONCAT => self.concat(span),
             "cast" | "bitcast" => {
                 self.bump();
                 self.expect_sign("<")?;
@@ -278,6 +290,21 @@ impl Parser<'_, '_> {
         }
         self.expect_sign(")")?;
         Ok((arg, axis, exclusive))
+    }
+
+    /// `concat(a, b, .., axis)`.
+    fn concat(&mut self, span: Span) -> Parsed<Expr> {
+        self.bump();
+        self.expect_sign("(")?;
+        let mut args = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        let axis = args.pop().filter(|_| args.len() >= 2).and_then(|e| u32::try_from(self.kernel.as_int(e)?).ok());
+        let Some(axis) = axis else {
+            let message = "`concat` takes two tiles or more, and the number of a dimension";
+            let d = Diagnostic::error(codes::WRONG_COUNT, self.since(span), message);
+            return Err(self.error(d.with_note("`concat(a, b, 1)` has the columns of `b` behind those of `a`")));
+        };
+        self.node(ExprData::Concat { args, axis }, self.since(span))
     }
 
     fn along_axis(&mut self) -> Parsed<(Expr, u32)> {

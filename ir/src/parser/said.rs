@@ -115,6 +115,8 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
         ExprData::Ref(_)
         | ExprData::View(_)
         | ExprData::Transpose(_)
+        | ExprData::Reshape { .. }
+        | ExprData::Concat { .. }
         | ExprData::Reduce { .. }
         | ExprData::Scan { .. }
         | ExprData::Combine(_)
@@ -146,8 +148,9 @@ fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> usize {
             k.tile_ty(view.base).map_or_else(|| k.tensor_ty(view.base).map_or(0, |t| t.shape.len()), |t| t.shape.len())
         }
         ExprData::View(_) => window(k, notes, e).map_or(0, |window| window.dims.len()),
-        ExprData::Op { args, .. } => most(args),
+        ExprData::Op { args, .. } | ExprData::Concat { args, .. } => most(args),
         ExprData::Round { arg, word, .. } => most(&[*arg, *word]),
+        ExprData::Reshape { shape, .. } => shape.len(),
         ExprData::Combine(combine) => most(&combine.args),
         ExprData::Cast { arg, .. }
         | ExprData::Bits { arg, .. }

@@ -10,6 +10,7 @@
 //! ```
 //!
 //! which is registers of `v` again where layouts can be found for that. `write_out` puts it in front of the statement; a copy to `v[_, ..]` goes the other way, behind it.
+//! So are tiles in another shape, `reshape(x, [16, 4])`, and behind one another, `concat(a, b, 1)`.
 //! A window of a register tile or a buffer that has a name and says its extents is such a tile, too: `let low = x[.., 0..+16]`.
 
 use super::said::{Notes, Said, leaves, window};
@@ -61,8 +62,16 @@ impl Writer<'_> {
     fn statement(&mut self, k: &mut Kernel, s: Stmt) -> Vec<Stmt> {
         match k.stmts[s].clone() {
             StmtData::Let { value, init } if self.named_window(k, s, value, init) => {}
+            StmtData::Let { value, init }
+                if matches!(k.exprs[init], ExprData::Reshape { .. } | ExprData::Concat { .. }) =>
+            {
+                self.aligned(k, &[init]);
+                self.named_shape(k, s, value, init);
+            }
             StmtData::Let { init, .. } | StmtData::Var { init: Some(init), .. } => self.aligned(k, &[init]),
             StmtData::Assign { src, .. } => self.aligned(k, &[src]),
+            // As it is written out.
+            StmtData::Copy { src, dst, .. } if is_reshaped(k, src, dst) => {}
             StmtData::Copy { src, dst, .. } => {
                 self.aligned(k, &[src]);
                 return self.stored(k, s, dst);
@@ -70,6 +79,114 @@ impl Writer<'_> {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// A name of a tile in another shape is that tile.
+    fn named_shape(&mut self, k: &mut Kernel, s: Stmt, value: Value, init: Expr) {
+        let ExprData::Ref(own) = k.exprs[init] else { return };
+        let Some(last) = self.front.pop() else { return };
+        k.values[value].def = std::mem::replace(&mut k.values[own].def, ValueDef::Let);
+        for s in self.front.iter().copied().chain([last]) {
+            let to = match &mut k.stmts[s] {
+                StmtData::Var { value: v, .. } if *v == own => {
+                    *v = value;
+                    continue;
+                }
+                StmtData::Copy { dst, .. } => *dst,
+                _ => continue,
+            };
+            match &mut k.exprs[to] {
+                ExprData::Ref(v) if *v == own => *v = value,
+                ExprData::View(view) if view.base == own => view.base = value,
+                _ => {}
+            }
+        }
+        k.stmts[s] = k.stmts[last].clone();
+    }
+
+    /// `reshape(x, [16, 4])` and `concat(a, b, 1)`: tiles of their own.
+    fn in_shape(&mut self, k: &mut Kernel, e: Expr) {
+        let args: Vec<Expr> = match &k.exprs[e] {
+            ExprData::Reshape { arg, .. } => vec![*arg],
+            ExprData::Concat { args, .. } => args.clone(),
+            _ => return,
+        };
+        let mut parts = Vec::new();
+        args.iter().for_each(|&arg| leaves(k, arg, &mut parts));
+        for part in parts {
+            self.tile_of_window(k, part);
+        }
+        // For the verifier to say.
+        let Ok(Type::Tile(ty)) = type_of(k, e) else { return };
+        let span = k.expr_spans[e];
+        let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
+        match k.exprs[e].clone() {
+            ExprData::Reshape { arg, shape } => {
+                let arg = match k.exprs[arg] {
+                    ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => arg,
+                    _ => {
+                        let Ok(Type::Tile(own)) = type_of(k, arg) else { return };
+                        let own_shape = own.shape.iter().map(|&n| extent(k, n, arg)).collect();
+                        self.filled(k, "part", TileTy::registers(own.elem, own_shape, None), arg)
+                    }
+                };
+                let src = k.expr(ExprData::Reshape { arg, shape }, span);
+                let named = self.filled(k, "reshaped", TileTy::registers(ty.elem, whole, None), src);
+                k.exprs[e] = k.exprs[named].clone();
+            }
+            ExprData::Concat { args, axis } => {
+                let value = k.value("joined", span, ValueDef::Var(TileTy::registers(ty.elem, whole, None)));
+                self.front.push(k.stmt(StmtData::Var { value, init: None }, span));
+                let mut first = 0;
+                for arg in args {
+                    let Ok(Type::Tile(own)) = type_of(k, arg) else { return };
+                    let at = own.shape[axis as usize].known().unwrap_or(0);
+                    let range = |k: &mut Kernel, d: usize| {
+                        let start = k.int(if d == axis as usize { first } else { 0 }, span);
+                        Range::From { start, end: None }
+                    };
+                    let ranges = (0..own.shape.len()).map(|d| range(k, d)).collect();
+                    let dst = k.expr(ExprData::View(View { base: value, slot: None, ranges }), span);
+                    self.front.push(k.stmt(StmtData::Copy { src: arg, dst, attrs: CopyAttrs::default() }, span));
+                    first += at as i64;
+                }
+                k.exprs[e] = ExprData::Ref(value);
+            }
+            _ => {}
+        }
+    }
+
+    /// A window that says all its extents is a tile where it is put into another shape.
+    fn tile_of_window(&mut self, k: &mut Kernel, e: Expr) {
+        let (Some(window), Ok(ty @ Type::View(_))) = (window(k, self.notes, e), type_of(k, e)) else { return };
+        let extents = match &k.exprs[e] {
+            ExprData::View(view) if takes_dimensions(k, view.base) => {
+                let said = self.notes.get(&e).cloned().unwrap_or_else(|| vec![Said::default(); view.ranges.len()]);
+                said_extents(k, view, &said, &ty)
+            }
+            _ => window.dims.iter().map(|dim| dim.extent).collect(),
+        };
+        let Some(extents) = extents.filter(|n| !n.is_empty() && !window.dims.iter().any(|dim| dim.repeats)) else {
+            return;
+        };
+        let Some(elem) = ty.elem() else { return };
+        let shape = extents.into_iter().map(|n| extent(k, n, e)).collect();
+        let src = k.expr(k.exprs[e].clone(), k.expr_spans[e]);
+        if let Some(said) = self.notes.remove(&e) {
+            self.notes.insert(src, said);
+        }
+        let named = self.filled(k, "part", TileTy::registers(elem, shape, None), src);
+        k.exprs[e] = k.exprs[named].clone();
+    }
+
+    /// A tile that is filled with `src` in front of the statement.
+    fn filled(&mut self, k: &mut Kernel, name: &str, ty: TileTy, src: Expr) -> Expr {
+        let span = k.expr_spans[src];
+        let value = k.value(name, span, ValueDef::Var(ty));
+        let dst = k.value_ref(value, span);
+        self.front.push(k.stmt(StmtData::Var { value, init: None }, span));
+        self.front.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
+        k.value_ref(value, span)
     }
 
     /// `let low = x[.., 0..+16]`: a window of a register tile or a buffer that says its extents is a tile of its own.
@@ -98,6 +215,7 @@ impl Writer<'_> {
         for &e in &found {
             self.inside(k, e);
             self.with_dimensions(k, e);
+            self.in_shape(k, e);
         }
         let types: Vec<Option<Type>> = found.iter().map(|&e| type_of(k, e).ok()).collect();
         let most = types.iter().flatten().map(Type::rank).max().unwrap_or(0);
@@ -129,6 +247,7 @@ impl Writer<'_> {
         match k.exprs[e].clone() {
             ExprData::Combine(combine) => self.aligned(k, &combine.args),
             ExprData::View(_) | ExprData::Ref(_) => {}
+            ExprData::Reshape { arg, .. } => self.aligned(k, &[arg]),
             _ => k.children(e).into_iter().for_each(|child| self.aligned(k, &[child])),
         }
     }
@@ -239,6 +358,12 @@ impl Writer<'_> {
         let src = slice(k, value, &places, dst);
         vec![k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span)]
     }
+}
+
+/// Whether a copy is of a register variable in another shape to another variable, as the parser writes it out.
+fn is_reshaped(k: &Kernel, src: Expr, dst: Expr) -> bool {
+    let variable = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)));
+    matches!(k.exprs[src], ExprData::Reshape { arg, .. } if variable(arg)) && variable(dst)
 }
 
 /// A register tile for `e`.

@@ -118,6 +118,18 @@ impl Exprs<'_> {
                 self.put(&format!(".{index}"));
             }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
+            ExprData::Reshape { arg, shape } => {
+                self.put("reshape(");
+                self.expr(*arg);
+                self.put(", [");
+                self.list(shape, |p, &n| p.expr(n));
+                self.put("])");
+            }
+            ExprData::Concat { args, axis } => {
+                self.put("concat(");
+                self.list(args, |p, &arg| p.expr(arg));
+                self.put(&format!(", {axis})"));
+            }
             ExprData::Index(arg) => self.call(index::WORD, &[*arg]),
             ExprData::Mma(m) => {
                 let name = match (m.atom, m.swap) {

@@ -106,6 +106,11 @@ fn join_elem(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
     Some(if joined.iter().all(|&j| j == first) { ElemRef::Known(first) } else { a })
 }
 
+/// As [`join_known`], of elements or parameters: the type that both convert to.
+pub(super) fn join_element(k: &Kernel, a: ElemRef, b: ElemRef) -> Option<ElemRef> {
+    join_elem(k, a, b)
+}
+
 fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {
     match (a, b) {
         (Num::Index, Num::Index) => Some(Num::Index),

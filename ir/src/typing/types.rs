@@ -247,6 +247,8 @@ impl<'k> Types<'k> {
                     other => other,
                 })
             }
+            ExprData::Reshape { arg, shape } => self.reshaped(e, *arg, shape),
+            ExprData::Concat { args, axis } => self.concatenated(e, args, *axis),
             ExprData::Iota { axis, like } => {
                 let t = self.tile(*like, "iota")?;
                 self.check_axis(e, *axis, &t)?;

@@ -38,6 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         return;
     };
     leaves(cx, src);
+    reshaped(cx, src, dst);
     gathers::check(cx, s, (src, dst), (&from, &to), attrs);
     if let Some(elem) = to.elem() {
         let storable = cx.types.storable(src, &from, elem);
@@ -47,6 +48,25 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
     once(cx, s, &from, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
     atomics::check(cx, s, (src, dst), attrs, &target);
+}
+
+/// A tile in another shape is copied from a register variable to another of its type.
+fn reshaped(cx: &mut Cx<'_, '_>, src: Expr, dst: Expr) {
+    let k = cx.k;
+    let ExprData::Reshape { arg, .. } = k.exprs[src] else { return };
+    let elem = |e: Expr| match k.exprs[e] {
+        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => k.tile_ty(v).map(|t| t.elem),
+        _ => None,
+    };
+    if elem(arg).is_none() || elem(arg) != elem(dst) {
+        let message = "a tile in another shape goes from a register variable to another of its type";
+        cx.error_at(
+            codes::BAD_COPY,
+            src,
+            message,
+            "copy it to one: `var y = reg f32[16, 4]`, `copy reshape(x, [16, 4]) -> y`",
+        );
+    }
 }
 
 /// Reports a window that typing accepts and [`crate::typing::resolve_view`] does not.

@@ -34,13 +34,14 @@ use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 
 /// Operands before what is computed of them, and that before where it goes.
-const ORDER: [fn(Relation) -> bool; 6] = [
+const ORDER: [fn(Relation) -> bool; 7] = [
     |r| matches!(r, Relation::Operand | Relation::Rows(_)),
     |r| r == Relation::Extents,
     |r| r == Relation::Reduction,
     |r| r == Relation::Result,
     |r| r == Relation::Copy,
     |r| r == Relation::Transposed,
+    |r| r == Relation::Reshaped,
 ];
 
 /// Inserts the exchanges of a kernel.
@@ -196,6 +197,7 @@ impl Work<'_> {
             }
             (Relation::Result, _) => self.result(k, cx, edge, (to, from)),
             (Relation::Copy | Relation::Transposed, _) => self.copy(k, cx, edge, (&to, &from)),
+            (Relation::Reshaped, _) => self.reshaped(k, cx, edge, (&to, &from)),
             (Relation::Window(_), _) => unreachable!("windows are settled behind all others"),
             (_, None) => unreachable!("an operand has an expression"),
         }
@@ -411,6 +413,27 @@ impl Work<'_> {
     fn copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (&RegLayout, &RegLayout)) {
         let StmtData::Copy { src, .. } = k.stmts[edge.at] else { unreachable!("a copy of a tile to another") };
         let ExprData::Ref(value) = k.exprs[untransposed(k, src)] else { unreachable!("a tile is copied as a whole") };
+        self.by_memory(k, cx, edge.at, value, (from, to), edge);
+    }
+
+    /// A tile in another shape that is to lie otherwise, too, has a tile of its own between the two.
+    fn reshaped(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (&RegLayout, &RegLayout)) {
+        if !cost::through_memory(from, to) {
+            return;
+        }
+        let StmtData::Copy { src, dst, attrs } = k.stmts[edge.at].clone() else { unreachable!("a copy of a tile") };
+        let elem = type_of(k, src).ok().and_then(|t| t.elem()).expect("a tile has an element type");
+        let (span, shape) = (k.stmt_spans[edge.at], self.graph.nodes[edge.b].shape.clone());
+        let ty = tile(k, edge.at, elem, &shape, Some(from.clone()));
+        let value = k.value("reshaped", span, ValueDef::Var(ty));
+        let (between, own) = (k.value_ref(value, span), k.value_ref(value, span));
+        let front = [
+            k.stmt(StmtData::Var { value, init: None }, span),
+            k.stmt(StmtData::Copy { src, dst: between, attrs: CopyAttrs::default() }, span),
+        ];
+        k.stmts[edge.at] = StmtData::Copy { src: own, dst, attrs };
+        let (block, index) = place_of(k, edge.at);
+        k.blocks[block].splice(index..index, front);
         self.by_memory(k, cx, edge.at, value, (from, to), edge);
     }
 

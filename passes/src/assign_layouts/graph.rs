@@ -103,6 +103,8 @@ pub(super) enum Relation {
     Copy,
     /// The same, transposed.
     Transposed,
+    /// The same, in another shape.
+    Reshaped,
     /// `b` is a window of the tile `a`, which it is copied to or from, with the dimensions of `a` in this mask.
     Window(u32),
     /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
@@ -163,7 +165,12 @@ impl Graph {
         self.edges.iter().filter(|e| e.a == context).any(|e| match e.relation {
             Relation::Operand | Relation::Extents => self.nodes[e.b].shape == *shape,
             Relation::Reduction => reduced_shape(&self.nodes[e.b]) == *shape,
-            Relation::Result | Relation::Copy | Relation::Transposed | Relation::Window(_) | Relation::Rows(_) => false,
+            Relation::Result
+            | Relation::Copy
+            | Relation::Transposed
+            | Relation::Reshaped
+            | Relation::Window(_)
+            | Relation::Rows(_) => false,
         })
     }
 }
@@ -388,6 +395,7 @@ impl Builder<'_> {
     fn copied(&mut self, src: Expr) -> Option<(NodeId, Relation)> {
         let (tile, relation) = match self.k.exprs[src] {
             ExprData::Transpose(arg) => (arg, Relation::Transposed),
+            ExprData::Reshape { arg, .. } => (arg, Relation::Reshaped),
             _ => (src, Relation::Copy),
         };
         let node = self.of_tile(crate::analysis::views::plain_var(self.k, tile)?)?;
@@ -475,7 +483,7 @@ impl Builder<'_> {
                 Some(init) => self.has_operands(init),
                 None => self.is_tile(v),
             },
-            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) => false,
+            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => false,
             _ => self.k.children(e).into_iter().any(|child| self.has_operands(child)),
         }
     }
@@ -513,7 +521,7 @@ impl Builder<'_> {
                     self.operands(at, context, arg);
                 }
             }
-            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) => {}
+            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => {}
             _ => self.k.children(e).into_iter().for_each(|child| self.operands(at, context, child)),
         }
     }

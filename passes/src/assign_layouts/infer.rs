@@ -65,6 +65,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
         Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
         Relation::Result | Relation::Copy => Some(of_a.clone()),
         Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
+        Relation::Reshaped => of_a.reshaped(&log2_shape(&a.shape), &log2_shape(&b.shape)),
         Relation::Window(kept) => {
             let (bits, first) = (extents_in(kept, a, b)?, vec![0; a.shape.len()]);
             of_a.window(&log2_shape(&a.shape), &first, &bits).map(|(layout, _)| layout)
@@ -353,6 +354,7 @@ impl<'a> Search<'a> {
             (_, true) => wanted(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
             (Relation::Window(kept), false) => layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape)),
+            (Relation::Reshaped, false) => layout.reshaped(&log2_shape(&b.shape), &log2_shape(&a.shape)),
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
             (_, false) => (a.shape == b.shape).then(|| layout.clone()),
         }
@@ -387,7 +389,7 @@ impl<'a> Search<'a> {
             Some((wanted, given)) => {
                 let forth = matches!(
                     edge.relation,
-                    Relation::Result | Relation::Copy | Relation::Transposed | Relation::Window(_)
+                    Relation::Result | Relation::Copy | Relation::Transposed | Relation::Reshaped | Relation::Window(_)
                 );
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
                 1 + across + edge.weight * cost::exchange(from, to, b.elem)

@@ -106,6 +106,9 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     if from != to {
         return Err(format!("the copy of `{name}` converts").into());
     }
+    if attrs.fill.is_some() {
+        return Err(Refused::asked(format!("what is outside the bounds of `{name}` is not zero (`fill`)")));
+    }
     if attrs.reduce.is_some() || attrs.when.is_some() {
         return Err(format!("the copy of `{name}` has attributes").into());
     }

@@ -95,17 +95,17 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         let why = "whether it goes on is known only behind an iteration (`while`)".to_owned();
         return Err(Refused::at(k.stmt_spans[at], why).into());
     }
-    // A tile is fetched past the end of the loop, too, and products take it to be zero.
-    if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()) {
-        let name = &k.values[fill.buffer].name;
-        let why = format!("what is outside the bounds is not zero in `{name}` (`fill`)");
-        return Err(Refused::at(fill.span, why).into());
-    }
     fills.iter().try_for_each(|fill| general::steady(k, fill, at))?;
     let mut rest = general::used_names(k, &names, &others);
     rest.extend(&others);
     once(k, &fills, at)?;
     let slices = check_rest(k, &rest, var, at).and_then(|()| slices(k, &rest));
+    // A tile is fetched past the end of the loop, too, and products take it to be zero.
+    if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()).filter(|_| slices.is_ok()) {
+        let name = &k.values[fill.buffer].name;
+        let why = format!("what is outside the bounds is not zero in `{name}` (`fill`), and products take it to be");
+        return Err(Refused::at(fill.span, why).into());
+    }
     if slices.is_err() {
         general::check(k, &fills, &rest)?;
     }

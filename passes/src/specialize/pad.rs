@@ -63,6 +63,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows) -> Result<Vec<(Value, u6
             larger.push((v, n, to));
         }
     }
+    super::reshaped::follow(k);
     Ok(larger)
 }
 
@@ -333,7 +334,7 @@ fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
     };
     match &k.exprs[e] {
         _ if literal(e).is_some() => literal(e) == Some(0.0),
-        ExprData::Cast { arg, .. } => zero_within(k, *arg, asked),
+        ExprData::Cast { arg, .. } | ExprData::Reshape { arg, .. } => zero_within(k, *arg, asked),
         ExprData::Op { op: Op::Mul, args } => {
             let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= FINITE);
             args.iter().any(|&arg| literal(arg).is_none())

@@ -130,6 +130,9 @@ impl Lower<'_> {
         if let Some(tile) = self.tile_of(e) {
             return Ok(Some(tile));
         }
+        if let ExprData::Reshape { arg, .. } = self.k.exprs[e] {
+            return Ok(self.tile_of(arg).and_then(|tile| tile.reshaped(shape)));
+        }
         let view = resolve_view(self.k, e).filter(|v| v.space(self.k).in_registers());
         match (view, shape) {
             (Some(view), &[rows, columns]) if view.transposed => {

@@ -149,6 +149,9 @@ impl Lower<'_> {
             }
             ExprData::Combine(_) => unreachable!("bug: tuples are named, which is verified"),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
+            ExprData::Reshape { .. } | ExprData::Concat { .. } => {
+                unreachable!("bug: it stands in a copy by itself, which is verified")
+            }
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),
             ExprData::View(_) => match self.elements[e] {
                 Some(r) => Ok(vec![self.convert(r, class); group.len()]),

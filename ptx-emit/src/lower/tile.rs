@@ -79,6 +79,14 @@ impl Tile {
         Some(Tile { layout, dim_bits, held, ..self })
     }
 
+    /// The same registers as a tile of another shape, whose elements come in the same row-major order.
+    pub(super) fn reshaped(self, shape: &[u64]) -> Option<Tile> {
+        let dim_bits = Dims::of(shape);
+        let layout = self.layout.reshaped(&self.dim_bits, &dim_bits)?;
+        let held = Held::of(&layout, dim_bits.extents())?;
+        Some(Tile { layout, dim_bits, held, ..self })
+    }
+
     /// Whether another tile holds its elements in the same places.
     pub(super) fn same_shape(&self, other: &Tile) -> bool {
         self.elem == other.elem && self.layout == other.layout

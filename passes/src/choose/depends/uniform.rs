@@ -38,7 +38,12 @@ fn uniform(k: &Kernel, e: Expr, axis: u32, within: &mut Vec<Value>) -> bool {
         ExprData::Iota { axis: own, .. } => *own != axis,
         ExprData::Transpose(arg) => axis < 2 && uniform(k, *arg, 1 - axis, within),
         ExprData::Int(_) | ExprData::Float(_) => true,
-        ExprData::Mma(_) | ExprData::View(_) | ExprData::Combine(_) | ExprData::Part { .. } => false,
+        ExprData::Mma(_)
+        | ExprData::View(_)
+        | ExprData::Combine(_)
+        | ExprData::Part { .. }
+        | ExprData::Reshape { .. }
+        | ExprData::Concat { .. } => false,
     }
 }
 

@@ -65,6 +65,11 @@ impl Tiles<'_> {
             ExprData::Combine(combine) => self.tuples(combine),
             ExprData::Part { of, .. } => self.of(*of),
             ExprData::Transpose(arg) => self.apart(*arg).transposed(),
+            ExprData::Reshape { arg, .. } => match self.apart(*arg) {
+                Kind::Zero | Kind::Fixed => Kind::Fixed,
+                other => mixed(&[other]),
+            },
+            ExprData::Concat { args, .. } => mixed(&args.iter().map(|&arg| self.apart(arg)).collect::<Vec<_>>()),
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {
                     Kind::Number { axis: *axis, negative: false }

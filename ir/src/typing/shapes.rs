@@ -1,0 +1,53 @@
+//! Tiles in other shapes, and behind one another.
+
+use super::elementwise::join_element;
+use super::types::{Extent, TileType, Type, TypeError, Types, shape_text};
+use crate::codes;
+use crate::entities::Expr;
+use crate::space::Space;
+
+impl Types<'_> {
+    /// The type of `reshape(arg, shape)`: as many elements as before.
+    pub(super) fn reshaped(&self, e: Expr, arg: Expr, shape: &[Expr]) -> Result<Type, TypeError> {
+        let k = self.k;
+        let t = self.tile(arg, "reshape")?;
+        let own: Vec<Extent> = shape.iter().map(|&n| Extent::of(k, n)).collect();
+        let count = |shape: &[Extent]| shape.iter().try_fold(1u64, |all, n| n.known().map(|n| all.saturating_mul(n)));
+        if own.is_empty() || count(&t.shape).zip(count(&own)).is_some_and(|(a, b)| a != b) {
+            let (from, to) = (shape_text(k, &t.shape), shape_text(k, &own));
+            let message = format!("{from} and {to} have different numbers of elements");
+            return Err(self.error(codes::SHAPE_MISMATCH, e, message).into());
+        }
+        Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
+    }
+
+    /// The type of `concat(args, axis)`.
+    pub(super) fn concatenated(&self, e: Expr, args: &[Expr], axis: u32) -> Result<Type, TypeError> {
+        let k = self.k;
+        let mut tiles = args.iter().map(|&arg| self.tile(arg, "concat"));
+        let mut all = tiles.next().expect("bug: the parser has two at least")?;
+        self.check_axis(e, axis, &all)?;
+        let at = axis as usize;
+        for t in tiles {
+            let t = t?;
+            let mut others = all.shape.iter().zip(&t.shape).enumerate().filter(|&(d, _)| d != at);
+            let fits = t.shape.len() == all.shape.len() && others.all(|(_, (&x, &y))| x.same(k, y) != Some(false));
+            let (Some(elem), true) = (join_element(k, all.elem, t.elem), fits) else {
+                let (a, b) = (Type::Tile(all).describe(k), Type::Tile(t).describe(k));
+                let message = format!("{a} and {b} cannot stand behind one another along dimension {axis}");
+                let note = "elements have one type, and extents along the other dimensions are the same";
+                return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
+            };
+            all.elem = elem;
+            all.shape[at] = match (all.shape[at], t.shape[at]) {
+                (Extent::Known(a), Extent::Known(b)) => Extent::Known(a + b),
+                _ => {
+                    let message = format!("how many elements there are along dimension {axis} is not known here");
+                    let note = "extents along which tiles stand behind one another are numbers: `reg f32[16, 32]`";
+                    return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
+                }
+            };
+        }
+        Ok(Type::Tile(TileType { space: Space::Reg, ..all }))
+    }
+}

@@ -128,17 +128,23 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
 
 /// How many dimensions `e` has, whether or not what it is made of has been given those that it lacks.
 pub(super) fn rank(k: &Kernel, notes: &Notes, e: Expr) -> usize {
-    rank_within(k, notes, e, NAMES)
+    rank_within(k, notes, e, NAMES, &mut BTreeMap::new())
 }
 
-fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> usize {
-    let most = |all: &[Expr]| all.iter().map(|&e| rank_within(k, notes, e, names)).max().unwrap_or(0);
+/// `known`: of names that were looked up, each of which counts once however often it is read.
+fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize, known: &mut BTreeMap<Value, usize>) -> usize {
+    let mut most = |all: &[Expr]| all.iter().map(|&e| rank_within(k, notes, e, names, &mut *known)).max().unwrap_or(0);
     match &k.exprs[e] {
         ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => {
-            match (let_init(k, *v), names.checked_sub(1)) {
-                (Some(init), Some(names)) => rank_within(k, notes, init, names),
-                _ => 0,
+            if let Some(&rank) = known.get(v) {
+                return rank;
             }
+            let rank = match (let_init(k, *v), names.checked_sub(1)) {
+                (Some(init), Some(names)) => rank_within(k, notes, init, names, known),
+                _ => 0,
+            };
+            known.insert(*v, rank);
+            rank
         }
         ExprData::Ref(v) => match &k.values[*v].def {
             ValueDef::Tensor(t) => t.shape.len(),
@@ -160,7 +166,7 @@ fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> usize {
         | ExprData::Part { of: arg, .. }
         | ExprData::Transpose(arg)
         | ExprData::Iota { like: arg, .. }
-        | ExprData::Mma(Mma { c: arg, .. }) => rank_within(k, notes, *arg, names),
+        | ExprData::Mma(Mma { c: arg, .. }) => rank_within(k, notes, *arg, names, known),
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => 0,
     }
 }

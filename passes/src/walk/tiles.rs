@@ -262,7 +262,13 @@ impl Tiles {
         if self.axes.len() >= 2 {
             let g = k.int(self.columns, span);
             let rows = self.extent(k, 0);
-            let strip_tiles = k.binary(Op::Mul, rows, g, span);
+            let few = divided(k, rows, self.columns);
+            let mut strip_tiles = k.binary(Op::Mul, rows, g, span);
+            if !few {
+                // A strip of more tiles than there are is all of them; division of 64-bit indices is a call.
+                let most = k.int(MOST - self.reach, span);
+                strip_tiles = k.binary(Op::Min, strip_tiles, most, span);
+            }
             let strip_tiles = divisor(k, strip_tiles);
             let (at, by) = (k.value_ref(rest, span), k.copy_expr(strip_tiles));
             let strip = k.binary(Op::Div, at, by, span);
@@ -385,6 +391,19 @@ fn divisor(k: &mut Kernel, e: Expr) -> Expr {
     let span = k.expr_spans[e];
     let one = k.int(1, span);
     k.binary(Op::Max, one, e, span)
+}
+
+/// Whether so many times an index fit 31 bits, since it counts tiles of as many elements of a size.
+fn divided(k: &Kernel, e: Expr, times: i64) -> bool {
+    match &k.exprs[e] {
+        ExprData::Op { op: Op::CeilDiv | Op::Div, args } => {
+            matches!(k.exprs[args[0]], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size))
+                && k.as_int(args[1]).is_some_and(|n| n >= times)
+        }
+        ExprData::Ref(v) => times == 1 && matches!(k.values[*v].def, ValueDef::Size),
+        ExprData::Int(_) => true,
+        _ => false,
+    }
 }
 
 /// Whether an index is at least 1, since sizes are.

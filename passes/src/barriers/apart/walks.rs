@@ -141,7 +141,7 @@ fn limited(forms: &mut Forms<'_>, form: Form, most: i64) -> bool {
 fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option<[Form; 2]> {
     let [quotient, bound] = forms.args(row, Op::Min)?;
     let rows = extent(forms, bound)?;
-    let [_, columns] = forms.args(quotient, Op::Div)?;
+    let [own, columns] = forms.args(quotient, Op::Div)?;
     let [_, fewer] = forms.args(columns, Op::Max)?;
     let [g, left] = forms.args(fewer, Op::Min)?;
     forms.as_int(g).filter(|&g| g > 0)?;
@@ -151,7 +151,15 @@ fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option
         return None;
     }
     // What is said of it above, of these extents and strips of so many columns.
-    let each = forms.binary(Op::Mul, rows, g);
+    let mut each = forms.binary(Op::Mul, rows, g);
+    // Of no more tiles than there are: a strip that would have more is all of them.
+    if let Some([_, by]) = forms.args(own, Op::Rem)
+        && let Some([whole, most]) = forms.args(by, Op::Min)
+        && whole == each
+        && forms.at_most(end, most)
+    {
+        each = by;
+    }
     let strip = forms.binary(Op::Div, tile, each);
     let place = forms.binary(Op::Rem, tile, each);
     let before = forms.binary(Op::Mul, strip, g);

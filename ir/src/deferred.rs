@@ -116,8 +116,8 @@ fn mentioned(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
 /// Calls `f` for every value that the reductions in `e` mention.
 fn in_reductions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     match k.exprs[e] {
-        ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => mentioned(k, arg, f),
-        ExprData::Combine(_) => mentioned(k, e, f),
+        ExprData::Reduce { arg, .. } => mentioned(k, arg, f),
+        ExprData::Scan { .. } | ExprData::Combine(_) => mentioned(k, e, f),
         _ => k.children(e).into_iter().for_each(|child| in_reductions(k, child, f)),
     }
 }

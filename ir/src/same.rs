@@ -275,9 +275,9 @@ impl Pair<'_> {
                 check("reduction", &(o, i, x), &(p, j, y))?;
             }
             (
-                ExprData::Scan { op: o, axis: i, exclusive: x, .. },
-                ExprData::Scan { op: p, axis: j, exclusive: y, .. },
-            ) => check("scan", &(o, i, x), &(p, j, y))?,
+                ExprData::Scan { op: o, axis: i, exclusive: x, totals: t, .. },
+                ExprData::Scan { op: p, axis: j, exclusive: y, totals: u, .. },
+            ) => check("scan", &(o, i, x, t.map(|t| t.parts)), &(p, j, y, u.map(|u| u.parts)))?,
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. })
             | (ExprData::Concat { axis: i, .. }, ExprData::Concat { axis: j, .. }) => check("axis", i, j)?,
             (ExprData::Reshape { shape: x, .. }, ExprData::Reshape { shape: y, .. }) => {

@@ -11,20 +11,23 @@ pub enum How {
         parts: u32,
     },
     /// At each place what the tuples up to there come to.
-    Scan,
+    Scan {
+        /// The highest bits of an element's number, which tell stretches apart of which it is known what they come to ([`Combine::totals`]); 0: none.
+        parts: u32,
+    },
     /// All of them in order.
     Sort,
 }
 
 impl How {
     /// Every way, as written.
-    pub const ALL: [How; 3] = [How::Reduce { parts: 0 }, How::Scan, How::Sort];
+    pub const ALL: [How; 3] = [How::Reduce { parts: 0 }, How::Scan { parts: 0 }, How::Sort];
 
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             How::Reduce { .. } => "reduce",
-            How::Scan => "scan",
+            How::Scan { .. } => "scan",
             How::Sort => "sort",
         }
     }
@@ -39,11 +42,11 @@ impl How {
         !matches!(self, How::Reduce { .. })
     }
 
-    /// The bits that tell parts of a reduction apart.
+    /// The bits that tell parts of a reduction, or stretches of a scan, apart.
     pub fn parts(self) -> u32 {
         match self {
-            How::Reduce { parts } => parts,
-            How::Scan | How::Sort => 0,
+            How::Reduce { parts } | How::Scan { parts } => parts,
+            How::Sort => 0,
         }
     }
 }
@@ -57,6 +60,8 @@ pub struct Combine {
     pub axis: u32,
     /// The components of the tuples: tiles, and numbers that all elements have.
     pub args: Vec<Expr>,
+    /// The components of what stretches come to that are scanned, a tile each with an element for each stretch; none where it is not known.
+    pub totals: Vec<Expr>,
     /// The components of the first of two tuples ([`crate::kernel::ValueDef::Element`]).
     pub first: Vec<Value>,
     /// Those of the second.

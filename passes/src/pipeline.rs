@@ -7,7 +7,7 @@
 //! are stages and cycles, of which `expand` makes prologue, steady state and drain.
 //!
 //! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]). Loops that use one buffer
-//! each get their own ([`separate`]).
+//! each get their own ([`separate`]). A loop whose warps exchange parts of rows loads its register tiles ahead ([`registers`]).
 //!
 //! Needs: layouts and widths; `expand`. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
 //! where the slots do not fit. Switched off: nothing.
@@ -19,6 +19,7 @@ mod pieces;
 mod plan;
 mod planned;
 mod rates;
+mod registers;
 mod separate;
 mod swing;
 mod wanted;
@@ -67,7 +68,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             match plan::plan(k, cx, s) {
                 Ok(Some(plan)) => apply(k, cx, &plan),
-                Ok(None) => {}
+                Ok(None) => registers::run(k, cx, s),
                 Err(Declined::For(refused)) => {
                     // With buffers of its own something else may be in the way.
                     let refused = own.and_then(Result::err).unwrap_or(refused);

@@ -296,6 +296,7 @@ class LaunchFile:
     dispatch: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
     sequences: dict[str, list[str]] = field(default_factory=dict)
+    temporaries: set[str] = field(default_factory=set)
 
     @classmethod
     def parse(cls, ptx: str, text: str) -> "LaunchFile":
@@ -306,7 +307,8 @@ class LaunchFile:
         kernels = {k["entry"]: Contract(k) for k in data.get("kernels", [data])}
         dispatch = {d["kernel"]: d["cases"] for d in data.get("dispatch", [])}
         programs = data.get("programs", [])
-        return cls(ptx, kernels, dispatch, tuple(p["name"] for p in programs), {p["name"]: list(p["launches"]) for p in programs})
+        temporaries = {t["name"] for p in programs for t in p.get("temporaries", [])}
+        return cls(ptx, kernels, dispatch, tuple(p["name"] for p in programs), {p["name"]: list(p["launches"]) for p in programs}, temporaries)
 
     def choose(self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int], scalars: Mapping[str, float], name: str | None = None) -> Contract:
         """The kernel to launch: `name`, or the only one; of variants the first case that holds."""
@@ -419,6 +421,12 @@ class LoadedKernel:
         value = ctypes.c_int()
         self.driver.call("cuFuncGetAttribute", ctypes.byref(value), _NUM_REGS, self.function)
         return value.value
+
+    def clusters_at_once(self, multiprocessors: int) -> int:
+        """Blocks that a device runs at the same time, or clusters of them, as far as registers and shared memory go."""
+        value, threads = ctypes.c_int(), math.prod(self.contract.block)
+        self.driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(value), self.function, threads, ctypes.c_size_t(self.contract.dynamic_smem))
+        return max(1, value.value * multiprocessors // math.prod(self.contract.cluster))
 
     def bind(self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int] | None = None, scalars: Mapping[str, float] | None = None, overlap: bool = True) -> "BoundLaunch":
         """Checks and fixes the arguments. `overlap`: whether launches may overlap, where the contract allows it."""

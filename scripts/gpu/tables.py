@@ -243,6 +243,31 @@ def of_rows(elem: str) -> Callable[[Results], str]:
     return made
 
 
+def rows_beside(results: Results) -> str:
+    """Programs of bf16 beside torch.compile and Triton."""
+    kinds = ("softmax", "rms_norm", "layer_norm", "cross_entropy", "rotary", "adam")
+    lines = []
+    for kind in kinds:
+        for row in results.rows(f"h200/rows_beside_{kind}.csv"):
+            sizes = case_of(row)
+            cells = [kind, f"{sizes['M']} x {sizes['N']}", micro(row["tilec_us"]), ratio(row["of_copy"], 0.92)]
+            lines.append([*cells, number(row["over_compiled"], 2), number(row["over_triton"], 2)])
+    link = "[rows_beside_*.csv](results/h200)"
+    return results.origin("h200/rows_beside_softmax.csv", link=link) + table(["program", "rows", "us", "of a copy", "torch.compile over it", "Triton over it"], lines)
+
+
+def row_sums(results: Results) -> str:
+    """Gradients of norms, and cumulative sums, whose warps share a row."""
+    lines = []
+    for name in ("rms_norm_backward_bf16", "rms_norm_backward_f32", "layer_norm_backward_bf16", "layer_norm_backward_f32", "cumsum_f32"):
+        for row in results.rows(f"h200/rows_{name}.csv"):
+            sizes = case_of(row)
+            cells = [row["kind"], row["type"], f"{sizes['M']} x {sizes['N']}", micro(row["tilec_us"]), ratio(row["of_copy"], 0.88), between(row, "of_copy")]
+            lines.append([*cells, number(row["over_eager"], 2) if row["over_eager"] else "-"])
+    link = "[rows_*_backward_*.csv, rows_cumsum_f32.csv](results/h200)"
+    return results.origin("h200/rows_rms_norm_backward_bf16.csv", link=link) + table(["program", "type", "rows", "us", "of a copy", "least, most", "PyTorch over it"], lines)
+
+
 def row_spread(results: Results) -> str:
     """The fastest way to share a row, of all that were measured."""
     best: dict[tuple[str, str, int], Row] = {}
@@ -409,6 +434,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "back to back": fused("h200/back_to_back.csv"),
     "rows bf16": of_rows("bf16"),
     "rows f32": of_rows("f32"),
+    "rows beside": rows_beside,
+    "row sums": row_sums,
     "row spread": row_spread,
     **{f"convolutions {name}": convolutions(f"h100/conv2d_{name}.csv", title) for name, title in NETWORKS.items()},
     "convolutions 256": convolutions("h100/conv2d_256.csv"),

@@ -31,13 +31,17 @@ impl Machine<'_> {
         if parts != 0 && (!n.is_power_of_two() || parts >= n) || c.how == How::Sort && !n.is_power_of_two() {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements are not combined like this")));
         }
-        let rows = rows(&shape, axis, parts);
+        let stretches = matches!(c.how, How::Scan { .. }) && parts != 0;
+        let rows = rows(&shape, axis, if stretches { 0 } else { parts });
         let all = match c.how {
             How::Reduce { .. } => {
                 shape[axis] = 1 << parts.count_ones();
                 self.reduced(c, tuples, rows, span)?
             }
-            How::Scan => self.scanned(c, tuples, &rows, span)?,
+            How::Scan { .. } => {
+                let totals = if stretches { Some(self.totals(c, &shape, span)?) } else { None };
+                self.scanned(c, tuples, &rows, totals, span)?
+            }
             How::Sort => self.sorted(c, tuples, &rows, span)?,
         };
         Ok(all.into_iter().map(|t| Rc::new(Tile { shape: shape.clone(), ..t })).collect())
@@ -118,12 +122,41 @@ impl Machine<'_> {
         Ok(picked(&all, &order))
     }
 
-    /// What the tuples of each row up to each of them come to.
-    fn scanned(&mut self, c: &Combine, all: Tuples, rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
+    /// What stretches of the rows of such a tile come to, and which of them are those of a row.
+    fn totals(&mut self, c: &Combine, shape: &[usize], span: Span) -> Result<(Tuples, Vec<Vec<usize>>), Fail> {
+        let axis = c.axis as usize;
+        let mut of = shape.to_vec();
+        of[axis] = 1 << c.how.parts().count_ones();
+        let n = self.count(&of, span)?;
+        let mut tuples = Vec::new();
+        for (&totals, &v) in c.totals.iter().zip(&c.first) {
+            let t = self.tile(totals, Some(&of))?;
+            let elem = self.elem(component(self.k, v), span)?;
+            tuples.push(Tile { shape: vec![n], ..in_registers((*t).clone(), elem).broadcast(&of) });
+        }
+        Ok((tuples, rows(&of, axis, 0)))
+    }
+
+    /// What the tuples of each row up to each of them come to; `totals`: what stretches come to.
+    fn scanned(
+        &mut self,
+        c: &Combine,
+        all: Tuples,
+        rows: &[Vec<usize>],
+        totals: Option<(Tuples, Vec<Vec<usize>>)>,
+        span: Span,
+    ) -> Result<Tuples, Fail> {
         let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
         let (mut found, mut whole) = (all.clone(), all);
         let mut half = 1;
         while half < longest {
+            if let Some((totals, of)) = &totals
+                && of.first().is_some_and(|of| of.len() * half == longest)
+            {
+                let starts: Vec<usize> = rows.iter().flat_map(|row| row.iter().step_by(half).copied()).collect();
+                let order: Vec<usize> = of.iter().flatten().copied().collect();
+                whole = put(&whole, &starts, &picked(totals, &order));
+            }
             // Blocks of this size whose upper half begins within the row.
             let (mut lower, mut upper, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
             for row in rows {

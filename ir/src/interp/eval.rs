@@ -149,10 +149,11 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.reduce(*op, (*axis as usize, *parts), &t, span)?))
             }
-            ExprData::Scan { op, axis, exclusive, arg } => {
+            ExprData::Scan { op, axis, exclusive, totals, arg } => {
                 let t = self.tile(*arg, None)?;
                 self.work(t.data.len(), span)?;
-                Ok(Val::tile(self.scan(*op, (*axis as usize, *exclusive), &t, span)?))
+                let totals = totals.map(|totals| self.tile(totals.tile, None)).transpose()?;
+                Ok(Val::tile(self.scan(*op, (*axis as usize, *exclusive), &t, totals.as_deref(), span)?))
             }
             ExprData::Combine(_) => Err(fail(codes::ILL_FORMED, span, "tuples are combined, and no `let` names them")),
             ExprData::Part { .. } => {

@@ -2,7 +2,7 @@
 //!
 //! The order is the same in every layout, so the result has one value: elements are put together in blocks of 2, 4, 8, .. that begin at multiples of their size.
 //! The sum of a block is that of its lower half and that of its upper half, added; what the upper half has at a place is added to the sum of the lower one. So
-//! place 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`.
+//! place 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`. Where it is said what stretches come to, that is the sum of the block.
 
 use super::Numbers;
 use super::bounds::Bound;
@@ -21,24 +21,39 @@ impl Machine<'_> {
         op: ReduceOp,
         (axis, exclusive): (usize, bool),
         t: &Tile,
+        totals: Option<&Tile>,
         span: Span,
     ) -> Result<Tile, Fail> {
         let Some(&n) = t.shape.get(axis) else {
             return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to scan")));
         };
-        let rows = Rows { n, inner: t.shape[axis + 1..].iter().product() };
-        let mut out = Tile::new(t.elem, t.shape.clone(), scanned(op, exclusive, t, rows));
+        let inner = t.shape[axis + 1..].iter().product();
+        let rows = Rows { n, inner };
+        let of_totals = totals.and_then(|totals| Some((totals, Rows { n: *totals.shape.get(axis)?, inner })));
+        if of_totals.is_some_and(|(totals, of)| of.n == 0 || totals.data.len() * n != t.data.len() * of.n) {
+            return Err(fail(codes::ILL_FORMED, span, "the totals of a scan are of other rows"));
+        }
+        let mut out = Tile::new(t.elem, t.shape.clone(), scanned(op, exclusive, (t, rows), of_totals));
         out.exact = t.exact && op.is_extreme() && !exclusive;
-        let any = |row: Vec<bool>| scan(&row, exclusive, false, |x, y| x || y);
-        out.poison = t.poison.as_ref().map(|p| of_rows(each_row(p, rows).map(any), rows));
+        if t.poison.is_some() || totals.is_some_and(|t| t.poison.is_some()) {
+            let poison = |t: &Tile| t.poison.clone().unwrap_or_else(|| vec![false; t.data.len()]);
+            let known = of_totals.map(|(totals, of)| each_row(&poison(totals), of).collect::<Vec<_>>());
+            let any = |(i, row): (usize, Vec<bool>)| {
+                scan(&row, known.as_ref().map(|known| &known[i][..]), exclusive, false, |x, y| x || y)
+            };
+            out.poison = Some(of_rows(each_row(&poison(t), rows).enumerate().map(any), rows));
+        }
         if self.opts.accuracy.is_some() {
-            out.bound = bound(op, exclusive, t, rows);
+            out.bound = bound(op, exclusive, (t, rows), of_totals);
         }
         Ok(out)
     }
 }
 
-fn scanned(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Numbers {
+/// A tile whose rows are scanned, or one that has what stretches of them come to.
+type OfRows<'a> = (&'a Tile, Rows);
+
+fn scanned(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<OfRows<'_>>) -> Numbers {
     if t.elem.class() == ElemClass::Int {
         let format = cast::int_format(t.elem).unwrap_or_else(|| unreachable!("bug: integers have a format"));
         let data: Vec<i128> = t.integers().collect();
@@ -49,7 +64,11 @@ fn scanned(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Numbers {
             ReduceOp::Minimum => (format.max(), Ord::min),
             _ => unreachable!("bug: `{}` has no scan", op.token()),
         };
-        let found = each_row(&data, rows).map(|row| scan(&row, exclusive, first, combine));
+        let known = totals.map(|(t, of)| each_row(&t.integers().collect::<Vec<i128>>(), of).collect::<Vec<_>>());
+        let found = each_row(&data, rows).enumerate().map(|(i, row)| {
+            let known = known.as_ref().map(|known| &known[i][..]);
+            scan(&row, known, exclusive, first, combine)
+        });
         return wrapped(t.elem, of_rows(found, rows).into_iter());
     }
     let (first, combine): (f64, fn(f64, f64) -> f64) = match op {
@@ -61,16 +80,24 @@ fn scanned(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Numbers {
     };
     let data = t.data.floats();
     let rounded = |x, y| computed(t.elem, combine(x, y));
-    of_rows(each_row(&data, rows).map(|row| scan(&row, exclusive, first, rounded)), rows).into()
+    let known = totals.map(|(t, of)| each_row(&t.data.floats(), of).collect::<Vec<_>>());
+    let found = each_row(&data, rows).enumerate().map(|(i, row)| {
+        let known = known.as_ref().map(|known| &known[i][..]);
+        scan(&row, known, exclusive, first, rounded)
+    });
+    of_rows(found, rows).into()
 }
 
-/// A row scanned; `first`: what is in front of its first element.
-fn scan<T: Copy>(row: &[T], exclusive: bool, first: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
+/// A row scanned; `totals`: what stretches of it come to; `first`: what is in front of its first element.
+fn scan<T: Copy>(row: &[T], totals: Option<&[T]>, exclusive: bool, first: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let mut found: Vec<Option<T>> = row.iter().map(|&x| (!exclusive).then_some(x)).collect();
     // Of the block that begins there.
     let mut whole = row.to_vec();
     let mut half = 1;
     while half < row.len() {
+        if let Some(totals) = totals.filter(|totals| totals.len() * half == row.len()) {
+            totals.iter().enumerate().for_each(|(i, &total)| whole[i * half] = total);
+        }
         for start in (0..row.len()).step_by(2 * half).filter(|start| start + half < row.len()) {
             let lower = whole[start];
             for x in found.iter_mut().skip(start + half).take(half) {
@@ -91,19 +118,39 @@ fn of_rows<T: Copy>(found: impl Iterator<Item = Vec<T>>, Rows { n, inner }: Rows
 }
 
 /// How far a device may be: by nothing where it is not from the operand, for the order is the same.
-fn bound(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
-    let given = t.errors()?;
-    let data = t.data.floats();
-    let both = each_row(&data, rows).zip(each_row(&given.error, rows));
-    let found = both.map(|(x, e)| {
-        let up_to = |i: usize| match op {
-            ReduceOp::Product => of_product(t.elem, &x[..=i], &e[..=i]),
-            ReduceOp::Sum => {
-                let size: f64 = x[..=i].iter().map(|x| x.abs()).sum();
-                let rounding = if t.elem.is_float() { 2.0 * (i + 1) as f64 * unit(t.elem) * size } else { 0.0 };
-                e[..=i].iter().sum::<f64>() + rounding
+fn bound(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<OfRows<'_>>) -> Option<Box<Bound>> {
+    let rows_of = |t: &Tile, of: Rows| {
+        let error = t.errors().map_or_else(|| vec![0.0; t.data.len()], |b| b.error);
+        each_row(&t.data.floats(), of).zip(each_row(&error, of)).collect::<Vec<(Vec<f64>, Vec<f64>)>>()
+    };
+    if t.errors().is_none() && totals.is_none_or(|(t, _)| t.errors().is_none()) {
+        return None;
+    }
+    let known = totals.map(|(t, of)| rows_of(t, of));
+    let drowned =
+        [Some(t), totals.map(|(t, _)| t)].into_iter().flatten().any(|t| t.errors().is_some_and(|b| b.drowned));
+    let found = rows_of(t, rows).into_iter().enumerate().map(|(row, (x, e))| {
+        let up_to = |i: usize| {
+            // Stretches in front of the element's, and what is in front of it in its own.
+            let known = known.as_ref().map(|known| &known[row]);
+            let (fronts, start) = known.map_or((0, 0), |(all, _)| {
+                let stretch = (x.len() / all.len()).max(1);
+                (i / stretch, i / stretch * stretch)
+            });
+            let with = |of: Option<&Vec<f64>>, own: &[f64]| {
+                let fronts = of.map_or(&[][..], |all| &all[..fronts]);
+                fronts.iter().chain(&own[start..=i]).copied().collect::<Vec<f64>>()
+            };
+            let (x, e) = (with(known.map(|k| &k.0), &x), with(known.map(|k| &k.1), &e));
+            match op {
+                ReduceOp::Product => of_product(t.elem, &x, &e),
+                ReduceOp::Sum => {
+                    let size: f64 = x.iter().map(|x| x.abs()).sum();
+                    let rounding = if t.elem.is_float() { 2.0 * x.len() as f64 * unit(t.elem) * size } else { 0.0 };
+                    e.iter().sum::<f64>() + rounding
+                }
+                _ => e.iter().copied().fold(0.0, f64::max),
             }
-            _ => e[..=i].iter().copied().fold(0.0, f64::max),
         };
         let of = |i: usize| match (exclusive, i) {
             (true, 0) => 0.0,
@@ -112,5 +159,5 @@ fn bound(op: ReduceOp, exclusive: bool, t: &Tile, rows: Rows) -> Option<Box<Boun
         };
         (0..x.len()).map(of).collect()
     });
-    Bound::of(of_rows(found, rows), given.drowned)
+    Bound::of(of_rows(found, rows), drowned)
 }

@@ -2,7 +2,7 @@
 
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, ValueData, ValueDef, View};
+use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, Totals, ValueData, ValueDef, View};
 use crate::ops::Op;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
@@ -151,8 +151,10 @@ impl Kernel {
             ExprData::Reduce { op, axis, parts, arg } => {
                 ExprData::Reduce { op, axis, parts, arg: self.clone_expr(arg, subst) }
             }
-            ExprData::Scan { op, axis, exclusive, arg } => {
-                ExprData::Scan { op, axis, exclusive, arg: self.clone_expr(arg, subst) }
+            ExprData::Scan { op, axis, exclusive, totals, arg } => {
+                let arg = self.clone_expr(arg, subst);
+                let totals = totals.map(|t| Totals { tile: self.clone_expr(t.tile, subst), ..t });
+                ExprData::Scan { op, axis, exclusive, totals, arg }
             }
             ExprData::Combine(combine) => ExprData::Combine(Box::new(self.clone_combine(&combine, subst))),
             ExprData::Part { of, index } => ExprData::Part { of: self.clone_expr(of, subst), index },

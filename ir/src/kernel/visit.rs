@@ -126,7 +126,6 @@ impl Kernel {
             ExprData::Cast { arg, .. }
             | ExprData::Bits { arg, .. }
             | ExprData::Reduce { arg, .. }
-            | ExprData::Scan { arg, .. }
             | ExprData::Iota { like: arg, .. }
             | ExprData::Lookup { index: arg, .. }
             | ExprData::Index(arg)
@@ -137,6 +136,10 @@ impl Kernel {
                 found.extend(shape.iter().copied());
             }
             ExprData::Concat { args, .. } => return Few::from(&args[..]),
+            ExprData::Scan { arg, totals, .. } => {
+                found.push(*arg);
+                found.extend(totals.map(|t| t.tile));
+            }
             ExprData::Combine(combine) => return combine.children(self),
             ExprData::Round { arg, word, .. } => found.extend([*arg, *word]),
             ExprData::Mma(m) => found.extend([m.a, m.b, m.c]),

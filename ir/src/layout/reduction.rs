@@ -41,6 +41,8 @@ pub enum ScanBit {
     Register(u32),
     /// A bit of a lane's number.
     Lane(u32),
+    /// A bit of a thread's number that tells warps apart.
+    Warp(u32),
 }
 
 /// Log2 of the elements that a thread reads at once.
@@ -97,6 +99,61 @@ impl RegLayout {
             register.or_else(|| of(self.thread().cols()).map(ScanBit::Lane)).ok_or(NoReduction::Layout)
         };
         (0..bits[axis]).filter(|i| parts >> i & 1 == 0).map(place).collect()
+    }
+
+    /// Where the bits `parts` of an element's number are, which tell stretches of a row apart that is scanned: those above all that [`RegLayout::scan`] finds.
+    ///
+    /// # Errors
+    /// A bit is a lane's, or several of a register's or a thread's.
+    pub fn stretches(&self, shape: &[u64], axis: usize, parts: u32) -> Result<Vec<ScanBit>, NoReduction> {
+        let bits = shape_bits(shape);
+        let base: u32 = bits[..axis].iter().sum();
+        let place = |i: u32| {
+            let of = |cols: &[u64]| {
+                // A column that has the bit has no other, and no other has it.
+                let mut with = cols.iter().enumerate().filter(|(_, c)| *c >> (base + i) & 1 == 1);
+                let found = with.next().filter(|&(_, &c)| c == 1 << (base + i)).map(|(at, _)| at as u32);
+                found.filter(|_| with.next().is_none())
+            };
+            match (of(self.value().cols()), of(self.thread().cols())) {
+                (Some(bit), None) => Ok(ScanBit::Register(bit)),
+                (None, Some(bit)) if bit >= WARP.ilog2() => Ok(ScanBit::Warp(bit)),
+                _ => Err(NoReduction::Layout),
+            }
+        };
+        (0..bits[axis]).filter(|i| parts >> i & 1 == 1).map(place).collect()
+    }
+
+    /// The layout of what `2^parts` stretches of the rows of such a tile come to: a thread holds that of all stretches of the rows of which it has elements.
+    pub fn of_totals(&self, shape: &[u64], axis: usize, parts: u32) -> Option<RegLayout> {
+        let bits = shape_bits(shape);
+        let base: u32 = bits.get(..axis)?.iter().sum();
+        let row = self.without(mask(*bits.get(axis)?) << base)?;
+        let spread = |c: &u64| (c >> base) << (base + parts) | c & mask(base);
+        let value = (0..parts).map(|bit| 1 << (base + bit)).chain(row.value().cols().iter().map(spread)).collect();
+        RegLayout::new(value, row.thread().cols().iter().map(spread).collect(), row.out_bits() + parts)
+    }
+
+    /// The same distribution with elements dealt out so that each warp has a stretch along dimension `axis`: the bits of an element's number there that warps tell apart
+    /// become the highest ones. `None` where a bit is not one of a thread's or a register's number alone, or nothing changes.
+    pub fn in_stretches(&self, shape: &[u64], axis: usize) -> Option<RegLayout> {
+        let bits = shape_bits(shape);
+        let (own, base) = (*bits.get(axis)?, bits[..axis].iter().sum::<u32>());
+        let along = mask(own) << base;
+        let columns = || self.value().cols().iter().chain(self.thread().cols());
+        if columns().any(|c| c & along != 0 && !c.is_power_of_two()) {
+            return None;
+        }
+        let of_warps = self.thread().cols().iter().skip(WARP.ilog2() as usize).fold(0, |all, &c| all | c & along);
+        let order = |warps: bool| (base..base + own).filter(move |&i| (of_warps >> i & 1 == 1) == warps);
+        let from: Vec<u32> = order(false).chain(order(true)).collect();
+        let to = |c: &u64| match from.iter().position(|&i| *c == 1 << i) {
+            Some(at) => 1u64 << (base + at as u32),
+            None => *c,
+        };
+        let value = self.value().cols().iter().map(to).collect();
+        let found = RegLayout::new(value, self.thread().cols().iter().map(to).collect(), self.out_bits())?;
+        (found != *self).then_some(found)
     }
 
     /// The layout of what tuples along dimension `axis` of a tile of these extents come to.
@@ -231,6 +288,25 @@ mod tests {
         assert_eq!(shared.scan(&[1, 256], 1, 0b1100_0000), Ok(within));
         let left = shared.combined(&[1, 256], 1, How::Reduce { parts: 0b1100_0000 }).expect("parts");
         assert_eq!((left.value_bits(), left.out_bits()), (1, 2));
+    }
+
+    #[test]
+    fn warps_have_stretches_of_a_row() {
+        // Two neighbours of a thread, the lanes of a warp, two warps, two more registers of a thread.
+        let shared = of(&[0, 7], &[1, 2, 3, 4, 5, 6].map(Some), 8);
+        let (register, warp) = (ScanBit::Register, ScanBit::Warp);
+        assert_eq!(shared.stretches(&[1, 256], 1, 0b1100_0000), Ok(vec![warp(5), register(1)]));
+        assert_eq!(shared.stretches(&[1, 256], 1, 0b1110_0000), Err(NoReduction::Layout));
+        let apart = shared.in_stretches(&[1, 256], 1).expect("a layout");
+        assert_eq!(apart, of(&[0, 6], &[1, 2, 3, 4, 5, 7].map(Some), 8));
+        assert_eq!(apart.in_stretches(&[1, 256], 1), None);
+        // Every thread has what both stretches of its row come to, of two rows in turns of 128 threads.
+        let rows = of(&[0], &[Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)], 8);
+        let totals = rows.of_totals(&[2, 128], 1, 1).expect("a layout");
+        assert_eq!(totals, of(&[0], &[None, None, None, None, None, None, Some(1)], 2));
+        // A bit that is two of a thread's number.
+        let mixed = RegLayout::new(vec![1], [2, 4, 8, 16, 32, 64, 64].to_vec(), 7).expect("a layout");
+        assert_eq!(mixed.stretches(&[1, 128], 1, 64), Err(NoReduction::Layout));
     }
 
     #[test]

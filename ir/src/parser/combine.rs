@@ -78,19 +78,37 @@ impl<'s> Parser<'s, '_> {
         self.list_end(")")?;
         self.word("along")?;
         let axis = self.small_int("the number of a dimension")?;
-        if let How::Reduce { parts } = &mut how
+        let mut totals = Vec::new();
+        if let How::Reduce { parts } | How::Scan { parts } = &mut how
             && self.eat_word("parts")
         {
             *parts = self.parts()?;
+            if matches!(how, How::Scan { .. }) {
+                totals = self.totals(args.len())?;
+            }
         }
         self.word("with")?;
-        let result = self.scoped(|p| p.body(how, axis, args));
+        let result = self.scoped(|p| p.body(how, axis, (args, totals)));
         let combine = result?;
         self.node(ExprData::Combine(Box::new(combine)), self.since(span))
     }
 
     fn word(&mut self, word: &'static str) -> Parsed<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected_with_note(&format!("`{word}`"), EXAMPLE)) }
+    }
+
+    /// `totals (t, u)`, as many as components.
+    fn totals(&mut self, components: usize) -> Parsed<Vec<Expr>> {
+        let start = self.token().span;
+        self.word("totals")?;
+        self.expect_sign("(")?;
+        let totals = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        if totals.len() != components {
+            let message = format!("tuples of {components} have {} totals", totals.len());
+            return Err(self.report(codes::WRONG_COUNT, self.since(start), message));
+        }
+        Ok(totals)
     }
 
     /// Reads the word if it is next, as the beginning of a line.
@@ -104,7 +122,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// `(x1, p1: i32), (x2, p2) { .. }`.
-    fn body(&mut self, how: How, axis: u32, args: Vec<Expr>) -> Parsed<Combine> {
+    fn body(&mut self, how: How, axis: u32, (args, totals): (Vec<Expr>, Vec<Expr>)) -> Parsed<Combine> {
         let first = self.tuple(args.len(), None)?;
         self.expect_sign(",")?;
         let second = self.tuple(args.len(), Some(&first))?;
@@ -133,7 +151,7 @@ impl<'s> Parser<'s, '_> {
             };
             return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, span, message).with_note(EXAMPLE)));
         }
-        Ok(Combine { how, axis, args, first, second, locals, results })
+        Ok(Combine { how, axis, args, totals, first, second, locals, results })
     }
 
     /// The names of a tuple's components, those of the first one with their types.

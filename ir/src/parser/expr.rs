@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
 use crate::functions::{self, CONCAT, RESHAPE};
 use crate::index;
-use crate::kernel::{ExprData, Mma, Range, Slot, ValueDef, View};
+use crate::kernel::{ExprData, Mma, Range, Slot, Totals, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
@@ -160,8 +160,8 @@ impl Parser<'_, '_> {
         }
         if let Some(op) = ReduceOp::from_scan_token(word) {
             self.bump();
-            let (arg, axis, exclusive) = self.scanned()?;
-            return self.node(ExprData::Scan { op, axis, exclusive, arg }, self.since(span));
+            let data = self.scanned(op)?;
+            return self.node(data, self.since(span));
         }
         match word {
             "iota" => {
@@ -275,21 +275,31 @@ impl Parser<'_, '_> {
         Ok(bits.into_iter().fold(0, |all, bit| all | 1 << bit))
     }
 
-    /// `(x, axis[, exclusive])`.
-    fn scanned(&mut self) -> Parsed<(Expr, u32, bool)> {
+    /// `(x, axis[, exclusive][, parts (bit, ..) totals t])`.
+    fn scanned(&mut self, op: ReduceOp) -> Parsed<ExprData> {
         self.expect_sign("(")?;
         let arg = self.expr()?;
         self.expect_sign(",")?;
         let axis = self.small_int("the number of a dimension")?;
-        let exclusive = self.eat_sign(",");
-        if exclusive && !self.eat_word("exclusive") {
-            return Err(self.expected_with_note(
-                "`exclusive`",
-                "`scan_sum(x, 1, exclusive)` has at each place the sum of the elements in front of it",
-            ));
+        let more = self.eat_sign(",");
+        let exclusive = more && self.eat_word("exclusive");
+        let mut totals = None;
+        if more && !exclusive || self.eat_sign(",") {
+            if !self.eat_word("parts") {
+                return Err(self.expected_with_note(
+                    if exclusive { "`parts`" } else { "`exclusive` or `parts`" },
+                    "`scan_sum(x, 1, exclusive)` has at each place the sum of the elements in front of it",
+                ));
+            }
+            let parts = self.parts()?;
+            if !self.eat_word("totals") {
+                let note = "`scan_sum(x, 1, parts (3) totals t)` of 16 elements: `t` has what the first 8 come to, and the others";
+                return Err(self.expected_with_note("`totals`", note));
+            }
+            totals = Some(Totals { parts, tile: self.expr()? });
         }
         self.expect_sign(")")?;
-        Ok((arg, axis, exclusive))
+        Ok(ExprData::Scan { op, axis, exclusive, totals, arg })
     }
 
     /// `concat(a, b, .., axis)`.

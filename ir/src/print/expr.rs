@@ -3,7 +3,7 @@
 use crate::combine::{Combine, component, local};
 use crate::entities::{Expr, Value};
 use crate::index;
-use crate::kernel::{ExprData, Kernel, Range, Slot, View};
+use crate::kernel::{ExprData, Kernel, Range, Slot, Totals, View};
 use crate::ops::{Form, Op};
 use crate::types::{Elem, ElemRef};
 
@@ -99,11 +99,16 @@ impl Exprs<'_> {
                 self.expr(*arg);
                 self.put(&format!(", {axis}, {})", parts_text(*parts)));
             }
-            ExprData::Scan { op, axis, exclusive, arg } => {
+            ExprData::Scan { op, axis, exclusive, totals, arg } => {
                 self.put(op.scan_token().unwrap_or_else(|| panic!("bug: `{}` has no scan", op.token())));
                 self.put("(");
                 self.expr(*arg);
-                self.put(&format!(", {axis}{})", if *exclusive { ", exclusive" } else { "" }));
+                self.put(&format!(", {axis}{}", if *exclusive { ", exclusive" } else { "" }));
+                if let Some(Totals { parts, tile }) = totals {
+                    self.put(&format!(", {} totals ", parts_text(*parts)));
+                    self.expr(*tile);
+                }
+                self.put(")");
             }
             ExprData::Iota { axis, like } => self.along("iota", *like, *axis),
             ExprData::Lookup { table, index } => {
@@ -150,6 +155,9 @@ impl Exprs<'_> {
         self.put(&format!(" along {}", combine.axis));
         if combine.how.parts() != 0 {
             self.put(&format!(" {}", parts_text(combine.how.parts())));
+        }
+        if !combine.totals.is_empty() {
+            self.call(" totals ", &combine.totals);
         }
         self.put(" with (");
         self.list(&combine.first, |p, &v| {

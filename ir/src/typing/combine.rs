@@ -46,6 +46,14 @@ impl Types<'_> {
         let elem = component(self.k, combine.first[0]);
         let tile = TileType { elem, shape: shape.clone(), space: Space::Reg };
         self.check_axis(e, combine.axis, &tile)?;
+        if let How::Scan { parts } = combine.how
+            && (parts != 0 || !combine.totals.is_empty())
+        {
+            for (&totals, &v) in combine.totals.iter().zip(&combine.first) {
+                let whole = TileType { elem: component(self.k, v), ..tile.clone() };
+                self.totals(e, (combine.axis, parts), &whole, totals)?;
+            }
+        }
         let extent = &mut shape[combine.axis as usize];
         match combine.how {
             How::Reduce { parts } => {
@@ -57,7 +65,7 @@ impl Types<'_> {
                 let d = self.error(codes::BAD_AXIS, e, message);
                 return Err(d.with_note("make the tile larger, and fill it with what comes last").into());
             }
-            How::Scan | How::Sort => {}
+            How::Scan { .. } | How::Sort => {}
         }
         Ok(TileType { elem, shape, space: Space::Reg })
     }

@@ -4,7 +4,9 @@ use super::candidates::may_be;
 use super::types::{Extent, TileType, Type, TypeError, Types};
 use crate::codes;
 use crate::entities::Expr;
+use crate::kernel::Totals;
 use crate::ops::ReduceOp;
+use crate::rounding::computed_in;
 use crate::space::Space;
 use crate::types::{Elem, ElemClass, ElemRef};
 
@@ -29,12 +31,55 @@ impl Types<'_> {
     }
 
     /// The type of a scan: that of the tile.
-    pub(super) fn scan(&self, e: Expr, (op, axis): (ReduceOp, u32), arg: Expr) -> Result<Type, TypeError> {
+    pub(super) fn scan(
+        &self,
+        e: Expr,
+        (op, axis): (ReduceOp, u32),
+        totals: Option<Totals>,
+        arg: Expr,
+    ) -> Result<Type, TypeError> {
         let name = op.scan_token().unwrap_or_else(|| panic!("bug: `{}` has no scan", op.token()));
         let t = self.tile(arg, name)?;
         self.reducible(op, name, arg, t.elem)?;
         self.check_axis(e, axis, &t)?;
+        if let Some(Totals { parts, tile }) = totals {
+            let elem = match t.elem {
+                ElemRef::Known(elem) => ElemRef::Known(computed_in(elem)),
+                other => other,
+            };
+            self.totals(e, (axis, parts), &TileType { elem, ..t.clone() }, tile)?;
+        }
         Ok(Type::Tile(TileType { space: Space::Reg, ..t }))
+    }
+
+    /// That a tile has what stretches of the rows of another one come to.
+    pub(super) fn totals(
+        &self,
+        e: Expr,
+        (axis, parts): (u32, u32),
+        whole: &TileType,
+        totals: Expr,
+    ) -> Result<(), TypeError> {
+        let extent = whole.shape[axis as usize];
+        self.check_parts(e, extent, parts)?;
+        let highest = extent.known().is_none_or(|n| u64::from(parts) + (1 << parts.trailing_zeros()) == n);
+        if parts == 0 || !highest {
+            let message = "stretches of a row that is scanned are told by the highest bits of an element's number";
+            let d = self.error(codes::BAD_AXIS, e, message);
+            return Err(d
+                .with_note("`scan_sum(x, 1, parts (2, 3) totals t)` of 16 elements has stretches of 4")
+                .into());
+        }
+        let mut wanted = TileType { space: Space::Reg, ..whole.clone() };
+        wanted.shape[axis as usize] = Extent::Known(1 << parts.count_ones());
+        let found = self.type_of(totals)?;
+        let fits = matches!(&found, Type::Tile(t) if t.shape == wanted.shape && same_or_open(t.elem, wanted.elem));
+        if fits {
+            return Ok(());
+        }
+        let (found, wanted) = (found.describe(self.k), Type::Tile(wanted).describe(self.k));
+        let message = format!("the totals of these stretches are {wanted}, found {found}");
+        Err(self.error(codes::SHAPE_MISMATCH, totals, message).into())
     }
 
     /// That elements are truth values for what takes these, and numbers for the others.
@@ -71,5 +116,13 @@ impl Types<'_> {
             .error(codes::BAD_AXIS, e, message)
             .with_note("`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others")
             .into())
+    }
+}
+
+/// Whether two element types are the same, as far as they are known.
+fn same_or_open(a: ElemRef, b: ElemRef) -> bool {
+    match (a, b) {
+        (ElemRef::Known(a), ElemRef::Known(b)) => a == b,
+        _ => true,
     }
 }

@@ -230,7 +230,7 @@ impl<'k> Types<'k> {
             ExprData::Lookup { table, index } => self.lookup(*table, *index),
             ExprData::Index(arg) => self.whole_number(*arg),
             ExprData::Reduce { op, axis, parts, arg } => self.reduction(e, (*op, *axis, *parts), *arg),
-            ExprData::Scan { op, axis, arg, .. } => self.scan(e, (*op, *axis), *arg),
+            ExprData::Scan { op, axis, totals, arg, .. } => self.scan(e, (*op, *axis), *totals, *arg),
             ExprData::Combine(combine) => self.combine(e, combine).map(Type::Tile),
             ExprData::Part { of, index } => self.part(e, *of, *index).map(Type::Tile),
             ExprData::Transpose(arg) => {
@@ -543,9 +543,9 @@ pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
             let layout = layout_of(k, *arg)?;
             Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize, *parts).ok()?.layout)
         }
-        ExprData::Scan { axis, arg, .. } => {
+        ExprData::Scan { axis, totals, arg, .. } => {
             let layout = layout_of(k, *arg)?;
-            layout.scan(&fixed_shape(k, *arg)?, *axis as usize, 0).ok().map(|_| layout)
+            layout.scan(&fixed_shape(k, *arg)?, *axis as usize, totals.map_or(0, |t| t.parts)).ok().map(|_| layout)
         }
         ExprData::Combine(combine) => {
             let (layout, shape) = (layout_of_tuples(k, combine)?, shape_of_tuples(k, combine)?);

@@ -227,7 +227,9 @@ fn misplaced(k: &Kernel, s: Stmt) -> Option<String> {
         let elements =
             |list: &[Value]| list.iter().all(|v| valid(v) && matches!(k.values[*v].def, ValueDef::Element { .. }));
         let results = if c.how == How::Sort { 1 } else { c.args.len() };
+        let totals = if matches!(c.how, How::Scan { parts } if parts != 0) { c.args.len() } else { 0 };
         let counts = [c.first.len(), c.second.len()] == [c.args.len(); 2] && c.results.len() == results;
+        let counts = counts && c.totals.len() == totals;
         if c.args.is_empty() || !counts || !locals || !elements(&c.first) || !elements(&c.second) {
             return Some("tuples that are combined do not have a name for each component".to_owned());
         }

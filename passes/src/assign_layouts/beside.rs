@@ -44,7 +44,7 @@ pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
     k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(axis).collect()
 }
 
-/// The dimensions along which tiles of these extents are reduced, or scanned.
+/// The dimensions along which tiles of these extents are reduced, scanned or sorted.
 pub(crate) struct Reduced(Vec<(Vec<u64>, usize, bool)>);
 
 impl Reduced {
@@ -53,7 +53,7 @@ impl Reduced {
             return Reduced(Vec::new());
         }
         let found =
-            Graph::of(k).nodes.into_iter().filter_map(|node| Some((node.shape, node.axis?, node.scanned))).collect();
+            Graph::of(k).nodes.into_iter().filter_map(|node| Some((node.shape, node.axis?, node.sorted))).collect();
         Reduced(found)
     }
 
@@ -62,9 +62,9 @@ impl Reduced {
         self.0.iter().filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
     }
 
-    /// Of the tiles that are scanned the most rows: each is one warp's.
-    pub(crate) fn scanned_rows(&self) -> Option<u64> {
-        self.0.iter().filter(|(.., scanned)| *scanned).filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
+    /// Of the tiles that are sorted the most rows: each is one warp's.
+    pub(crate) fn sorted_rows(&self) -> Option<u64> {
+        self.0.iter().filter(|(.., sorted)| *sorted).filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
     }
 
     /// Elements of the largest tile that is reduced.

@@ -10,6 +10,7 @@
 
 mod across_warps;
 mod numbers;
+mod stretches;
 mod together;
 mod tuples;
 
@@ -35,7 +36,7 @@ use tilec_ir::typing::{resolve_view, type_of};
 
 /// Operands before what is computed of them, and that before where it goes.
 const ORDER: [fn(Relation) -> bool; 7] = [
-    |r| matches!(r, Relation::Operand | Relation::Rows(_)),
+    |r| matches!(r, Relation::Operand | Relation::Rows(_) | Relation::Totals),
     |r| r == Relation::Extents,
     |r| r == Relation::Reduction,
     |r| r == Relation::Result,
@@ -175,7 +176,7 @@ impl Work<'_> {
             return Err(self.apart(k, cx, edge, &to, &from));
         }
         match (edge.relation, edge.leaf) {
-            (Relation::Operand | Relation::Rows(_), Some(leaf)) => {
+            (Relation::Operand | Relation::Rows(_) | Relation::Totals, Some(leaf)) => {
                 let source = self.source(k, leaf, b.shape.clone(), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }

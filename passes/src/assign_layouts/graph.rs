@@ -14,7 +14,7 @@ use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
-use tilec_ir::combine::Combine;
+use tilec_ir::combine::{Combine, How};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -58,6 +58,8 @@ pub(super) struct Node {
     pub(super) ordered: bool,
     /// Whether each of its elements along that dimension gets what is up to there, in place of one number for all.
     pub(super) scanned: bool,
+    /// Whether its elements along that dimension are put in order.
+    pub(super) sorted: bool,
     /// The expression that is computed, for contexts.
     pub(super) expr: Option<Expr>,
     /// The statement that it stands in.
@@ -109,6 +111,8 @@ pub(super) enum Relation {
     Window(u32),
     /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
     Rows(usize),
+    /// `b` has what stretches of the rows of `a` come to, which are scanned.
+    Totals,
 }
 
 /// See [`Relation`].
@@ -170,7 +174,8 @@ impl Graph {
             | Relation::Transposed
             | Relation::Reshaped
             | Relation::Window(_)
-            | Relation::Rows(_) => false,
+            | Relation::Rows(_)
+            | Relation::Totals => false,
         })
     }
 }
@@ -256,16 +261,18 @@ impl Builder<'_> {
     fn combined(&mut self, s: Stmt, value: Value, e: Expr, combine: &Combine) {
         let shape = shape_of_tuples(self.k, combine).expect("tuples have extents");
         let inner = self.node(What::Reduced(e), shape, None, Some(s), None);
-        let body = combine.children(self.k)[combine.args.len()..].iter().map(|&e| self.operations(e)).sum::<u64>();
+        let body = combine.body(self.k).into_iter().map(|e| self.operations(e)).sum::<u64>();
         let args = combine.args.iter().map(|&e| self.operations(e)).sum::<u64>();
         let operations = (body + args) * self.weight();
         let node = &mut self.graph.nodes[inner];
         (node.axis, node.parts) = (Some(combine.axis as usize), combine.how.parts());
         (node.scanned, node.ordered, node.operations) = (combine.how.keeps_extents(), true, operations);
+        node.sorted = combine.how == How::Sort;
         for &arg in &combine.args {
             self.operands(s, inner, arg);
             self.windows(inner, arg);
         }
+        combine.totals.iter().for_each(|&e| self.totals(s, inner, e));
         self.graph.of_tuples.insert(value, inner);
     }
 
@@ -441,6 +448,7 @@ impl Builder<'_> {
             parts: 0,
             ordered: false,
             scanned: false,
+            sorted: false,
             expr,
             at,
         });
@@ -501,9 +509,13 @@ impl Builder<'_> {
     fn operands(&mut self, at: Stmt, context: NodeId, e: Expr) {
         match self.k.exprs[e] {
             ExprData::Reduce { axis, parts, arg, .. } => {
-                self.reduction(at, context, e, (arg, axis as usize), Some(parts));
+                self.reduction(at, context, e, (arg, axis as usize), (parts, false));
             }
-            ExprData::Scan { axis, arg, .. } => self.reduction(at, context, e, (arg, axis as usize), None),
+            ExprData::Scan { axis, arg, totals, .. } => {
+                let parts = totals.map_or(0, |totals| totals.parts);
+                let inner = self.reduction(at, context, e, (arg, axis as usize), (parts, true));
+                totals.iter().for_each(|totals| self.totals(at, inner, totals.tile));
+            }
             ExprData::Part { .. } => self.part(at, context, e),
             ExprData::Ref(v) => match self.deferred.init(v) {
                 Some(init) => {
@@ -542,13 +554,33 @@ impl Builder<'_> {
         }
     }
 
-    /// A reduction in parts, or (`None`) a scan.
-    fn reduction(&mut self, at: Stmt, context: NodeId, e: Expr, (arg, axis): (Expr, usize), parts: Option<u32>) {
+    /// The edge to what stretches of the rows of a node come to.
+    fn totals(&mut self, at: Stmt, inner: NodeId, e: Expr) {
+        let ExprData::Ref(v) = self.k.exprs[e] else { return };
+        let node = match self.k.values[v].def {
+            ValueDef::Var(_) => self.of_tile(v),
+            ValueDef::Let => self.graph.tile(v),
+            _ => None,
+        };
+        if let Some(b) = node {
+            let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));
+            self.graph.edges.push(Edge { a: inner, b, relation: Relation::Totals, weight, at, leaf: Some(e) });
+        }
+    }
+
+    /// A reduction or a scan, in parts.
+    fn reduction(
+        &mut self,
+        at: Stmt,
+        context: NodeId,
+        e: Expr,
+        (arg, axis): (Expr, usize),
+        (parts, scanned): (u32, bool),
+    ) -> NodeId {
         let shape = fixed_shape(self.k, arg).expect("what is reduced has extents");
         let inner = self.node(What::Reduced(e), shape, Some(arg), Some(at), None);
         self.graph.nodes[inner].axis = Some(axis);
-        self.graph.nodes[inner].parts = parts.unwrap_or(0);
-        self.graph.nodes[inner].scanned = parts.is_none();
+        (self.graph.nodes[inner].parts, self.graph.nodes[inner].scanned) = (parts, scanned);
         self.operands(at, inner, arg);
         self.windows(inner, arg);
         if fits(&reduced_shape(&self.graph.nodes[inner]), &self.graph.nodes[context].shape) {
@@ -556,6 +588,7 @@ impl Builder<'_> {
             let edge = Edge { a: context, b: inner, relation: Relation::Reduction, weight, at, leaf: Some(e) };
             self.graph.edges.push(edge);
         }
+        inner
     }
 
     /// How often the current statement is executed, relative to what stands in no loop.

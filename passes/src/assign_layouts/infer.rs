@@ -71,6 +71,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
             of_a.window(&log2_shape(&a.shape), &first, &bits).map(|(layout, _)| layout)
         }
         Relation::Rows(dim) => of_a.alone(&log2_shape(&a.shape), dim),
+        Relation::Totals => of_a.of_totals(&a.shape, a.axis?, a.parts.count_ones()),
     }
 }
 
@@ -95,17 +96,24 @@ pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout
     }
 }
 
+/// Stretches of the rows of a thread that are scanned, as a power of two: it reads what all of them come to.
+const MOST_TOTALS: u32 = 6;
+
 /// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
 /// these apart.
 pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
-    let (axis, may) = (b.axis?, b.parts == 0 && !b.scanned);
+    let (axis, may) = (b.axis?, b.parts == 0 && !b.sorted);
     let (whole, warps) = of_b.across_warps(&b.shape, axis).filter(|_| may)?;
-    if !b.ordered {
+    if !b.ordered && !b.scanned {
         return Some((whole, warps));
     }
     // What lies behind another warp's elements is a part of its own.
     let parts = (b.shape[axis] as u32 - 1) & !((1 << warps.trailing_zeros()) - 1);
     of_b.scan(&b.shape, axis, parts).ok()?;
+    let totals = parts.count_ones() + whole.value_bits();
+    if b.scanned && (totals > MOST_TOTALS || of_b.stretches(&b.shape, axis, parts).is_err()) {
+        return None;
+    }
     Some((whole, parts))
 }
 
@@ -199,7 +207,7 @@ impl<'a> Search<'a> {
         }
         let node = &self.graph.nodes[n];
         let reduces = node.axis.is_none_or(|axis| match node.scanned {
-            true => layout.scan(&node.shape, axis, 0).is_ok(),
+            true => layout.scan(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some(),
             false => in_warps(node, axis, layout).is_ok() || across_warps(node, layout).is_some(),
         });
         let open = node.fixed.is_none() && layout.is_even(&node.shape) && layout.covers_tile() && reduces;
@@ -272,7 +280,8 @@ impl<'a> Search<'a> {
         coalesced_for(&node.shape, contiguous, chunk, &self.reduced_along(n), self.threads)
     }
 
-    /// Where a reduction would have warps repeat what others have, a candidate in which none does: it is exchanged for the reduction.
+    /// Where a reduction would have warps repeat what others have, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
+    /// order, another one in which each warp has a stretch.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
         let node = &self.graph.nodes[n];
         let repeats = |l: &RegLayout| l.thread().cols().contains(&0);
@@ -281,17 +290,26 @@ impl<'a> Search<'a> {
         }
         let chunk = self.chunk(access);
         let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
-        if let Some(layout) = coalesced_for(&node.shape, contiguous, chunk, &[], self.threads) {
-            self.begin(n, layout);
+        let Some(layout) = coalesced_for(&node.shape, contiguous, chunk, &[], self.threads) else { return };
+        let ordered = self.along(n, |node| node.ordered || node.scanned);
+        let stretches = ordered.into_iter().find_map(|axis| layout.in_stretches(&node.shape, axis));
+        self.begin(n, layout);
+        if let Some(stretches) = stretches {
+            self.begin(n, stretches);
         }
     }
 
     /// The dimensions along which a node, or what has its extents and shares its layout, is reduced.
     fn reduced_along(&self, n: NodeId) -> Vec<usize> {
+        self.along(n, |_| true)
+    }
+
+    /// The same of the nodes that `which` names.
+    fn along(&self, n: NodeId, which: impl Fn(&Node) -> bool) -> Vec<usize> {
         let shape = &self.graph.nodes[n].shape;
         let (mut seen, mut next, mut axes) = (vec![n], vec![n], Vec::new());
         while let Some(n) = next.pop() {
-            axes.extend(self.graph.nodes[n].axis);
+            axes.extend(Some(&self.graph.nodes[n]).filter(|node| which(node)).and_then(|node| node.axis));
             for &i in &self.edges[n] {
                 let edge = &self.graph.edges[i];
                 let other = if edge.a == n { edge.b } else { edge.a };
@@ -355,6 +373,7 @@ impl<'a> Search<'a> {
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
             (Relation::Window(kept), false) => layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape)),
             (Relation::Reshaped, false) => layout.reshaped(&log2_shape(&b.shape), &log2_shape(&a.shape)),
+            (Relation::Totals, false) => None,
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
             (_, false) => (a.shape == b.shape).then(|| layout.clone()),
         }

@@ -106,16 +106,15 @@ fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
     let bits = shape.get(combine.axis as usize).map_or(1, |n| u64::from(n.next_power_of_two().ilog2()));
     match combine.how {
         How::Reduce { .. } => each + u64::from(WARP.ilog2()),
-        How::Scan => each * bits,
+        How::Scan { .. } => each * bits,
         How::Sort => each * bits * (bits + 1) / 2,
     }
 }
 
 /// What combining two tuples takes by itself, and their components by themselves, times what they are done.
 fn of_tuples(k: &Kernel, combine: &Combine, threads: u64, cost: fn(&Kernel, Expr, u64) -> u64) -> u64 {
-    let (args, body) = (&combine.args, combine.children(k));
-    let once: u64 = body[args.len()..].iter().map(|&e| cost(k, e, threads)).sum();
-    once * combinations(k, combine, threads) + args.iter().map(|&e| cost(k, e, threads)).sum::<u64>()
+    let once: u64 = combine.body(k).into_iter().map(|e| cost(k, e, threads)).sum();
+    once * combinations(k, combine, threads) + combine.args.iter().map(|&e| cost(k, e, threads)).sum::<u64>()
 }
 
 /// Clocks in which the special function units compute an expression.

@@ -7,7 +7,7 @@
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, Totals, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, register_tile, resolve_view, type_of};
 
@@ -90,13 +90,15 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         ExprData::Reduce { op, axis, parts, arg } => {
             ExprData::Reduce { op, axis: axis_of(axis), parts, arg: pushed(k, arg, flip) }
         }
-        ExprData::Scan { op, axis, exclusive, arg } => {
-            ExprData::Scan { op, axis: axis_of(axis), exclusive, arg: pushed(k, arg, flip) }
+        ExprData::Scan { op, axis, exclusive, totals, arg } => {
+            let totals = totals.map(|t| Totals { tile: pushed(k, t.tile, flip), ..t });
+            ExprData::Scan { op, axis: axis_of(axis), exclusive, totals, arg: pushed(k, arg, flip) }
         }
         // It is the whole of what is named.
         ExprData::Combine(mut combine) => {
             assert!(!flip, "bug: tuples are transposed, which are no value");
             combine.args = combine.args.into_iter().map(|arg| pushed(k, arg, false)).collect();
+            combine.totals = combine.totals.into_iter().map(|arg| pushed(k, arg, false)).collect();
             ExprData::Combine(combine)
         }
         ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },

@@ -5,6 +5,7 @@ use super::dims::Dims;
 use super::joins::{By, Join, Part};
 use super::operands::{Operands, Reduced};
 use super::reduce::Subject;
+use super::scan::Beside;
 use super::scope::Scope;
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::Tile;
@@ -264,10 +265,12 @@ impl Lower<'_> {
 
     /// Computes a scan.
     fn scan(&mut self, e: Expr) -> Result<Reduced, Reported> {
-        let ExprData::Scan { op, axis, exclusive, arg } = self.k.exprs[e] else {
+        let ExprData::Scan { op, axis, exclusive, totals, arg } = self.k.exprs[e] else {
             return Err(self.unsupported(e, "this scan"));
         };
-        let (Some(Subject { layout, shape, elem }), Some(found)) = (self.subject(arg), self.scan_of(arg, axis)) else {
+        let parts = totals.map_or(0, |totals| totals.parts);
+        let (Some(Subject { layout, shape, elem }), Some(found)) = (self.subject(arg), self.scan_of(arg, axis, parts))
+        else {
             return Err(self.unsupported(e, "a scan of a tile that meets no register tile"));
         };
         let steps = match found {
@@ -290,7 +293,11 @@ impl Lower<'_> {
         let xs = self.compute_group(arg, &mut operands, 0, &all)?;
         let front = exclusive.then(|| self.front(op, elem, class));
         let xs = all.into_iter().zip(xs.into_iter().map(|x| vec![x])).collect();
-        let found = self.scanned(xs, By::Instruction(class, op_of_two), &steps, front)?;
+        let scope = Scope { layout: layout.clone(), dim_bits: Dims::of(&shape) };
+        let known =
+            totals.map(|t| self.totals(e, (&[t.tile], &[class]), &scope, (axis as usize, parts))).transpose()?;
+        let found =
+            self.scanned(xs, By::Instruction(class, op_of_two), &steps, Beside { front, totals: known.as_ref() })?;
         let regs = (0..1usize << layout.value_bits()).map(|v| Some(found.get(&v)?[0])).collect();
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }

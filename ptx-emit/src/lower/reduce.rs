@@ -45,10 +45,10 @@ impl Lower<'_> {
         Some(Subject { layout: layout_of(self.k, arg)?, shape: t.known_shape()?, elem })
     }
 
-    /// Where the bits of an element's number along a dimension are, if `arg` can be scanned along it.
-    pub(super) fn scan_of(&self, arg: Expr, axis: u32) -> Option<Result<Vec<ScanBit>, NoReduction>> {
+    /// Where the bits of an element's number along a dimension are, if `arg` can be scanned along it; those that tell `parts` apart come last.
+    pub(super) fn scan_of(&self, arg: Expr, axis: u32, parts: u32) -> Option<Result<Vec<ScanBit>, NoReduction>> {
         let subject = self.subject(arg)?;
-        Some(subject.layout.scan(&subject.shape, axis as usize, 0))
+        Some(steps_of(&subject.layout, &subject.shape, axis as usize, parts))
     }
 
     pub(super) fn no_scan(&mut self, e: Expr, why: NoReduction) -> Reported {
@@ -71,8 +71,8 @@ impl Lower<'_> {
             {
                 return self.no_reduction(e, axis, why);
             }
-            if let ExprData::Scan { axis, arg, .. } = self.k.exprs[e]
-                && let Some(Err(why)) = self.scan_of(arg, axis)
+            if let ExprData::Scan { axis, totals, arg, .. } = self.k.exprs[e]
+                && let Some(Err(why)) = self.scan_of(arg, axis, totals.map_or(0, |totals| totals.parts))
             {
                 return self.no_scan(e, why);
             }
@@ -146,6 +146,18 @@ impl Lower<'_> {
                 .with_note("elsewhere leave the layout of the tile out, or store the tile to shared memory and copy it to one of another layout"),
         )
     }
+}
+
+/// The steps of a scan, with those of stretches behind the others.
+pub(super) fn steps_of(
+    layout: &RegLayout,
+    shape: &[u64],
+    axis: usize,
+    parts: u32,
+) -> Result<Vec<ScanBit>, NoReduction> {
+    let mut steps = layout.scan(shape, axis, parts)?;
+    steps.extend(layout.stretches(shape, axis, parts)?);
+    Ok(steps)
 }
 
 /// Whether each bit of a place along a dimension is one of a register's or of a thread's number, so that a thread's elements follow one another in the order of

@@ -2,10 +2,13 @@
 //!
 //! A bit of a register's number takes an operation for each element of the upper half; one of a lane's number a shuffle for each block of a thread, and an operation and
 //! a choice for each element. So the order is that of the numbers of elements, whichever threads hold them. Elements are numbers, or tuples that the program combines.
+//!
+//! A bit that tells warps apart takes what stretches of the row come to ([`super::totals`]), and otherwise the same as a lane's.
 
 use super::joins::By;
 use super::shuffles::shuffle;
 use super::state::Lower;
+use super::totals::{Fronts, Stretches};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
@@ -22,6 +25,15 @@ pub(super) struct Front {
     shown: Reg,
     /// What every number stays what it is with: a zero has a sign, and a NaN loses against an infinity.
     neutral: Reg,
+}
+
+/// What a scan is told beside the elements.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'t> {
+    /// What is in front of the first element, of an exclusive scan.
+    pub(super) front: Option<Front>,
+    /// What stretches of the rows come to.
+    pub(super) totals: Option<&'t Stretches>,
 }
 
 impl Lower<'_> {
@@ -55,8 +67,9 @@ impl Lower<'_> {
         xs: BTreeMap<usize, Vec<Reg>>,
         by: By<'_>,
         steps: &[ScanBit],
-        front: Option<Front>,
+        Beside { front, totals }: Beside<'_>,
     ) -> Result<BTreeMap<usize, Vec<Reg>>, Reported> {
+        let (steps, of_stretches) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
         let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
             xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
         // Sums of blocks, by the first register of each.
@@ -90,13 +103,7 @@ impl Lower<'_> {
                         let other: Vec<Reg> =
                             own.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect();
                         for (_, x) in found.iter_mut().filter(|(v, _)| *v & !within == block) {
-                            let (with, without) = match (x.take(), front) {
-                                (Some(x), _) => (self.two(by, &other, &x)?, x),
-                                (None, Some(front)) => (other.clone(), vec![front.neutral]),
-                                (None, None) => unreachable!("bug: an element up to itself is one"),
-                            };
-                            let either = with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b));
-                            *x = Some(either.collect());
+                            *x = Some(self.behind(by, (upper, &other), x.take(), front)?);
                         }
                         if !last {
                             let (a, b) = match by {
@@ -106,13 +113,40 @@ impl Lower<'_> {
                             next.insert(block, self.two(by, &a, &b)?);
                         }
                     }
-                    behind_first = Some(match behind_first {
-                        Some(before) => self.emit.def(Class::Pred, P::OrPred, [Operand::Reg(before), upper.into()]),
-                        None => upper,
-                    });
+                    behind_first = Some(self.either_of(behind_first, upper));
                 }
+                ScanBit::Warp(_) => unreachable!("bug: what warps have is known"),
             }
             whole = next;
+        }
+        let mut fronts = totals.map(|stretches| Fronts::new(stretches, of_stretches));
+        for (level, step) in of_stretches.iter().enumerate() {
+            let fronts = fronts.as_mut().expect("bug: stretches without what they come to");
+            for (&v, x) in &mut found {
+                match *step {
+                    ScanBit::Register(bit) if v >> bit & 1 == 0 => {}
+                    ScanBit::Register(_) => {
+                        let lower = self.front_of(by, fronts, level, v)?;
+                        *x = Some(match x {
+                            Some(x) => self.two(by, &lower, x)?,
+                            None => lower,
+                        });
+                    }
+                    ScanBit::Warp(bit) => {
+                        let lower = self.front_of(by, fronts, level, v)?;
+                        let upper = self.has_lane_bit(bit);
+                        *x = Some(self.behind(by, (upper, &lower), x.take(), front)?);
+                    }
+                    ScanBit::Lane(_) => unreachable!("bug: lanes tell no stretches apart"),
+                }
+            }
+            match *step {
+                ScanBit::Register(bit) => within |= 1 << bit,
+                ScanBit::Warp(bit) | ScanBit::Lane(bit) => {
+                    let upper = self.has_lane_bit(bit);
+                    behind_first = Some(self.either_of(behind_first, upper));
+                }
+            }
         }
         let Some(front) = front else { return Ok(found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect()) };
         let mut all = BTreeMap::new();
@@ -125,5 +159,29 @@ impl Lower<'_> {
             all.insert(v, x);
         }
         Ok(all)
+    }
+
+    /// An element behind what is in front of it where `upper` holds, and elsewhere as it is; of one that has nothing in front yet that, or what changes nothing.
+    fn behind(
+        &mut self,
+        by: By<'_>,
+        (upper, lower): (Reg, &[Reg]),
+        x: Option<Vec<Reg>>,
+        front: Option<Front>,
+    ) -> Result<Vec<Reg>, Reported> {
+        let (with, without) = match (x, front) {
+            (Some(x), _) => (self.two(by, lower, &x)?, x),
+            (None, Some(front)) => (lower.to_vec(), vec![front.neutral]),
+            (None, None) => unreachable!("bug: an element up to itself is one"),
+        };
+        Ok(with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b)).collect())
+    }
+
+    /// Whether one of two conditions holds, of which there may be one alone.
+    fn either_of(&mut self, a: Option<Reg>, b: Reg) -> Reg {
+        match a {
+            Some(a) => self.emit.def(Class::Pred, P::OrPred, [Operand::Reg(a), b.into()]),
+            None => b,
+        }
     }
 }

@@ -6,7 +6,8 @@
 
 use super::dims::Dims;
 use super::joins::By;
-use super::reduce::Subject;
+use super::reduce::{Subject, steps_of};
+use super::scan::Beside;
 use super::scope::Scope;
 use super::shuffles::{shuffle, shuffle_by};
 use super::state::{Lower, NO_WHOLE_TILE};
@@ -34,7 +35,11 @@ impl Lower<'_> {
         let (axis, parts) = (combine.axis as usize, combine.how.parts());
         let held = Held::of(&layout, dims.extents()).filter(|_| layout.out_bits() == dims.iter().sum());
         let Some(held) = held else { return Err(self.unsupported(e, NO_WHOLE_TILE)) };
-        let (steps, to) = match (layout.scan(&shape, axis, parts), layout.combined(&shape, axis, combine.how)) {
+        let steps = match combine.how {
+            How::Scan { .. } => steps_of(&layout, &shape, axis, parts),
+            _ => layout.scan(&shape, axis, parts),
+        };
+        let (steps, to) = match (steps, layout.combined(&shape, axis, combine.how)) {
             (Ok(steps), Ok(to)) => (steps, to),
             (Err(why), _) | (_, Err(why)) if combine.how.keeps_extents() => return Err(self.no_scan(e, why)),
             (Err(why), _) | (_, Err(why)) => return Err(self.no_reduction(e, combine.axis, why)),
@@ -45,7 +50,22 @@ impl Lower<'_> {
         let Subject { layout, mut shape, .. } = subject;
         let by = By::Program(combine);
         let found: Vec<(usize, Vec<Reg>)> = match combine.how {
-            How::Scan => self.scanned(xs, by, &steps, None)?.into_iter().collect(),
+            How::Scan { .. } => {
+                let scope = Scope { layout: layout.clone(), dim_bits: Dims::of(&shape) };
+                let mut classes = Vec::new();
+                for &v in &combine.first {
+                    let ElemRef::Known(elem) = component(self.k, v) else {
+                        return Err(self.unsupported(e, "this type"));
+                    };
+                    classes.push(compute_class(elem));
+                }
+                let totals = match parts {
+                    0 => None,
+                    _ => Some(self.totals(e, (&combine.totals, &classes), &scope, (axis, parts))?),
+                };
+                let beside = Beside { front: None, totals: totals.as_ref() };
+                self.scanned(xs, by, &steps, beside)?.into_iter().collect()
+            }
             How::Sort => self.sorted(xs, combine, &steps)?.into_iter().collect(),
             How::Reduce { .. } => {
                 let reduction = layout.reduction(&shape, axis, parts).expect("bug: what is scanned is reduced");
@@ -102,6 +122,7 @@ impl Lower<'_> {
         for i in 0..steps.len() {
             match steps[i] {
                 ScanBit::Register(bit) => blocks = self.in_thread(blocks, by, 1 << bit)?,
+                ScanBit::Warp(_) => unreachable!("bug: what is reduced in parts is one warp's"),
                 ScanBit::Lane(lane) => match half_of(&blocks, &steps[i + 1..], value_bits) {
                     Some(bit) => {
                         blocks = self.shared_out(blocks, by, (1 << bit, lane))?;
@@ -169,6 +190,7 @@ impl Lower<'_> {
                 match *step {
                     ScanBit::Register(bit) => registers |= 1 << bit,
                     ScanBit::Lane(lane) => lanes |= 1 << lane,
+                    ScanBit::Warp(_) => unreachable!("bug: a row that is sorted is one warp's"),
                 }
             }
             let top = steps[mask.ilog2() as usize];
@@ -205,6 +227,7 @@ impl Lower<'_> {
                         let stays = self.stays(combine, &a, &b)?;
                         self.either(stays, own, &other)
                     }
+                    ScanBit::Warp(_) => unreachable!("bug: a row that is sorted is one warp's"),
                 };
                 next.insert(v, mine);
             }

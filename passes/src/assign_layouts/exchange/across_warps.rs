@@ -8,6 +8,8 @@
 //! copy parts_shared -> parts_all                                                        // every warp, of all
 //! .. sum(parts_all, 1) ..
 //! ```
+//!
+//! Of a scan each warp has a stretch, and every warp reads what all stretches come to ([`super::stretches`]).
 
 use super::{Source, Work};
 use crate::Cx;
@@ -43,6 +45,9 @@ impl Work<'_> {
         let (b, Some(leaf)) = (&self.graph.nodes[edge.b], edge.leaf) else { return };
         if let Some((v, _)) = k.part_of(leaf) {
             return self.tuples_across_warps(k, cx, (v, b), of_b);
+        }
+        if matches!(k.exprs[leaf], ExprData::Scan { .. }) {
+            return self.scan_across_warps(k, cx, edge, of_b);
         }
         let ExprData::Reduce { op, axis, parts: 0, arg } = k.exprs[leaf] else { return };
         let (along, at) = (axis as usize, self.stands_in(k, edge.at, leaf));

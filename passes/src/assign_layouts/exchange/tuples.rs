@@ -37,13 +37,19 @@ impl Work<'_> {
         };
         self.put_together.push(v);
         let (at, e) = named(k, v);
+        if node.scanned {
+            return self.tuples_in_stretches(k, cx, (v, at, e), node, (layout, parts));
+        }
         let axis = node.axis.expect("what is reduced has a dimension");
         let partial = layout.reduction(&node.shape, axis, parts).expect("bug: a warp reduces its part").layout;
         let mut shape = node.shape.clone();
         shape[axis] = 1 << parts.count_ones();
         let to = whole.with_dimension(&shape, axis).expect("bug: threads hold the parts of their rows");
         let args = combined(k, e).args;
-        let (by, sources) = parts_of(k, at, (v, e), parts, (&partial, &shape));
+        // The components move, and what combines them is written twice.
+        let again = k.copy_expr(e);
+        let of_parts = Combine { args: args.clone(), ..combined(k, again) };
+        let (by, sources) = parts_of(k, at, (v, of_parts), parts, (&partial, &shape));
         self.moved.extend(args.into_iter().map(|e| Moved { from: at, to: by, e }));
         let all = self.all_gathered(k, at, &sources, &to);
         let span = k.expr_spans[e];
@@ -84,32 +90,28 @@ fn named(k: &Kernel, v: Value) -> (Stmt, Expr) {
     k.statements().into_iter().find_map(names).expect("tuples are named by a statement")
 }
 
-fn combined(k: &Kernel, e: Expr) -> Combine {
+pub(super) fn combined(k: &Kernel, e: Expr) -> Combine {
     match &k.exprs[e] {
         ExprData::Combine(combine) => (**combine).clone(),
         other => panic!("bug: tuples are {other:?}"),
     }
 }
 
-/// The statement by which each part is reduced, and tiles of what its tuples come to, in front of the statement that names what all do.
-fn parts_of(
+/// The statement by which each part of tuples is reduced, and tiles of what they come to, in front of the statement `at`; `like`: what is named like them.
+pub(super) fn parts_of(
     k: &mut Kernel,
     at: Stmt,
-    (v, e): (Value, Expr),
+    (like, combine): (Value, Combine),
     parts: u32,
     (layout, shape): (&RegLayout, &[u64]),
 ) -> (Stmt, Vec<Source>) {
-    let (span, name) = (k.expr_spans[e], format!("{}_parts", k.values[v].name));
-    // The components move, and what combines them is written twice.
-    let again = k.copy_expr(e);
-    let copy = combined(k, again);
-    let Combine { args, .. } = combined(k, e);
-    k.exprs[again] = ExprData::Combine(Box::new(Combine { how: How::Reduce { parts }, args, ..copy }));
+    let (span, name) = (k.stmt_spans[at], format!("{}_parts", k.values[like].name));
+    let first = combine.first.clone();
+    let init = k.expr(ExprData::Combine(Box::new(Combine { how: How::Reduce { parts }, ..combine })), span);
     let tuples = k.value(&name, span, ValueDef::Let);
-    let by = k.stmt(StmtData::Let { value: tuples, init: again }, span);
+    let by = k.stmt(StmtData::Let { value: tuples, init }, span);
     let mut stmts = vec![by];
     let mut sources = Vec::new();
-    let Combine { first, .. } = combined(k, e);
     for (i, component_of) in first.into_iter().enumerate() {
         let elem = component(k, component_of);
         let ty = tile(k, at, elem, shape, Some(layout.clone()));

@@ -1,0 +1,173 @@
+//! Register tiles that a loop loads for its next iteration.
+//!
+//! ```text
+//! for m in s..e {                            var x = reg bf16[1, 4096]
+//!     var x = reg bf16[1, 4096]              copy X[s, ..] -> x when s < e
+//!     copy X[m, ..] -> x                     for m in s..e {
+//!     ..                                         var x_next = reg bf16[1, 4096]
+//! }                                              copy X[m + 1, ..] -> x_next when m + 1 < e
+//!                                                ..
+//!                                                x = x_next
+//!                                            }
+//! ```
+//!
+//! In a loop whose warps meet at barriers all of a block wait for its loads, and load nothing while they reduce. A tile that is read in front of the first exchange alone is loaded
+//! again right behind that, in place of a second one.
+
+use super::general::{without_names, written_out};
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::views::plain_var;
+use crate::analysis::width::known_elem;
+use crate::feeds::computed;
+use tilec_ir::changes::changes;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::resolve_view;
+use tilec_ir::values::is_written;
+
+/// Registers of a thread that second tiles may take.
+const SECOND: u64 = 32;
+
+/// A tile that is loaded once in an iteration.
+struct Load {
+    tile: Value,
+    /// Its declaration, and the copy that fills it.
+    declared: Stmt,
+    copy: Stmt,
+    src: Expr,
+    attrs: CopyAttrs,
+    /// The last statement that reads it, if an exchange stands behind that: there it is loaded again.
+    last: Option<Stmt>,
+}
+
+/// Has a loop load register tiles for the next iteration, if it has any that it can.
+pub(super) fn run(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) {
+    let StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body } = k.stmts[at] else {
+        return;
+    };
+    let meets = k.blocks[body].iter().any(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
+    let by_hand = k.schedule.stages.and_then(|e| k.as_int(e)) == Some(1)
+        || all_stmts(k, k.body).into_iter().any(|s| matches!(k.stmts[s], StmtData::Role { .. }));
+    if !meets || by_hand {
+        return;
+    }
+    let mut loads: Vec<Load> = k.blocks[body].iter().filter_map(|&s| Load::of(k, body, s, at)).collect();
+    let mut second = 0;
+    loads.retain(|load| {
+        let registers = if load.last.is_some() { 0 } else { load.registers(k) };
+        let fits = second + registers <= SECOND;
+        second += if fits { registers } else { 0 };
+        fits
+    });
+    if loads.is_empty() {
+        return;
+    }
+    let span = k.stmt_spans[at];
+    let names = without_names(k, &k.blocks[body]).0;
+    let mut first = Vec::new();
+    for load in &loads {
+        let index = |k: &mut Kernel, next: bool| match next {
+            true => {
+                let (i, by) = (k.value_ref(var, span), k.copy_expr(step));
+                k.binary(Op::Add, i, by, span)
+            }
+            false => k.copy_expr(start),
+        };
+        let copy = |k: &mut Kernel, to: Value, next: bool| {
+            let src = written_out(k, load.src, &names);
+            let src = k.clone_expr(src, &mut |k, v| (v == var).then(|| index(k, next)));
+            let (i, end) = (index(k, next), k.copy_expr(end));
+            let when = Some(k.binary(Op::Lt, i, end, span));
+            let dst = k.value_ref(to, span);
+            k.stmt(
+                StmtData::Copy { src, dst, attrs: CopyAttrs { when, ..load.attrs.clone() } },
+                k.stmt_spans[load.copy],
+            )
+        };
+        first.push(load.declared);
+        first.push(copy(k, load.tile, false));
+        let mut list = std::mem::take(&mut k.blocks[body]);
+        list.retain(|&s| s != load.declared);
+        let here = list.iter().position(|&s| s == load.copy).expect("the copy stands in the body");
+        if let Some(last) = load.last {
+            list.remove(here);
+            let behind = list.iter().position(|&s| s == last).expect("what reads it stands in the body") + 1;
+            list.insert(behind, copy(k, load.tile, true));
+        } else {
+            let data = k.values[load.tile].clone();
+            let next = k.value(&format!("{}_next", data.name), data.span, data.def);
+            let declared = k.stmt(StmtData::Var { value: next, init: None }, span);
+            list.splice(here..=here, [declared, copy(k, next, true)]);
+            let src = k.value_ref(next, span);
+            list.push(k.stmt(StmtData::Assign { dst: load.tile, src }, span));
+        }
+        k.blocks[body] = list;
+    }
+    let (block, index) = crate::analysis::uses::place_of(k, at);
+    k.blocks[block].splice(index..index, first);
+    let tiles: Vec<String> = loads.iter().map(|load| format!("`{}`", k.values[load.tile].name)).collect();
+    cx.remark(span, format!("{} loaded into registers an iteration ahead", tiles.join(", ")));
+}
+
+impl Load {
+    /// The load that a statement of the loop `at` is, if it can be done ahead.
+    fn of(k: &Kernel, body: Block, copy: Stmt, at: Stmt) -> Option<Load> {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[copy] else { return None };
+        let tile = plain_var(k, *dst)?;
+        let view = resolve_view(k, *src).filter(|view| k.tensor_ty(view.base).is_some() && !view.is_gathered())?;
+        if is_written(k, view.base) || attrs.when.is_some() || attrs.keep || !attrs.is_by_threads() {
+            return None;
+        }
+        // Where it is depends on the iteration, and on nothing that threads compute.
+        let indices = k.children(*src);
+        if indices.into_iter().any(|e| computed(k, e).is_some()) {
+            return None;
+        }
+        let list = &k.blocks[body];
+        let declared = list
+            .iter()
+            .copied()
+            .find(|&s| matches!(k.stmts[s], StmtData::Var { value, init: None } if value == tile))?;
+        let others = || list.iter().copied().filter(|&s| s != copy && s != declared);
+        if others().any(|s| changes(k, s, tile)) || matches!(k.stmts[at], StmtData::For { var, .. } if var == tile) {
+            return None;
+        }
+        let deferred = Deferred::of(k);
+        let mut of_tile = vec![tile];
+        let (mut last, mut exchange) = (None, None);
+        for (i, s) in list.iter().copied().enumerate().filter(|&(_, s)| s != copy && s != declared) {
+            if matches!(k.stmts[s], StmtData::Alloc { .. }) {
+                exchange = exchange.or(Some(i));
+            }
+            if !reads(k, s, &of_tile) {
+                continue;
+            }
+            match k.stmts[s] {
+                StmtData::Let { value, .. } if deferred.init(value).is_some() => of_tile.push(value),
+                _ => last = Some((i, s)),
+            }
+        }
+        let (at_last, last) = last?;
+        let early = exchange.is_some_and(|exchange| at_last < exchange);
+        Some(Load { tile, declared, copy, src: *src, attrs: attrs.clone(), last: early.then_some(last) })
+    }
+
+    /// Registers of a thread for the tile.
+    fn registers(&self, k: &Kernel) -> u64 {
+        let ValueDef::Var(ty) = &k.values[self.tile].def else { unreachable!("a tile is a variable") };
+        let layout = ty.reg_layout.as_ref().expect("tiles have layouts by now");
+        known_elem(k, self.tile).bytes_of(1 << layout.value_bits()).div_ceil(4)
+    }
+}
+
+/// Whether a statement, or one inside it, names one of these values.
+fn reads(k: &Kernel, s: Stmt, of: &[Value]) -> bool {
+    let mut found = false;
+    for e in stmt_exprs(k, s) {
+        for_each_ref(k, e, &mut |v| found |= of.contains(&v));
+    }
+    found || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| reads(k, s, of)))
+}

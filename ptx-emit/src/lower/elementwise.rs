@@ -9,7 +9,9 @@ use super::scan::Beside;
 use super::scope::Scope;
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::Tile;
+use super::totals::{Stretches, split_row};
 use crate::inst::{Class, Reg};
+use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
@@ -300,5 +302,37 @@ impl Lower<'_> {
             self.scanned(xs, By::Instruction(class, op_of_two), &steps, Beside { front, totals: known.as_ref() })?;
         let regs = (0..1usize << layout.value_bits()).map(|v| Some(found.get(&v)?[0])).collect();
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
+    }
+
+    /// What stretches of the rows of a tile come to, a component in each of the tiles `totals`; the tile that is scanned is distributed like `scope`.
+    pub(super) fn totals(
+        &mut self,
+        e: Expr,
+        (totals, classes): (&[Expr], &[Class]),
+        scope: &Scope,
+        (axis, parts): (usize, u32),
+    ) -> Result<Stretches, Reported> {
+        let shape: Vec<u64> = scope.dim_bits.extents().to_vec();
+        let low = parts.trailing_zeros();
+        let wanted = scope.layout.of_totals(&shape, axis, parts.count_ones());
+        let mut found: BTreeMap<(Vec<u64>, usize), Vec<Reg>> = BTreeMap::new();
+        for (&tile, &class) in totals.iter().zip(classes) {
+            let subject = self.subject(tile);
+            let fits = |found: &RegLayout| wanted.as_ref().is_some_and(|wanted| wanted.thread() == found.thread());
+            let Some(subject) = subject.filter(|s| fits(&s.layout)) else {
+                let what = "a scan whose totals lie otherwise; leave their layout out to have one found";
+                return Err(self.unsupported(e, what));
+            };
+            let own = Scope { layout: subject.layout.clone(), dim_bits: Dims::of(&subject.shape) };
+            let mut operands = self.operands(tile, &own, &CopyAttrs::default(), None)?;
+            let all: Vec<usize> = (0..1usize << subject.layout.value_bits()).collect();
+            self.begin_group(&mut operands, 0, &all)?;
+            let xs = self.eval(tile, &operands, &all, class)?;
+            for (v, x) in all.into_iter().zip(xs) {
+                let at = split_row(axis, own.layout.coords(0, v as u64, &own.dim_bits));
+                found.entry(at).or_default().push(x);
+            }
+        }
+        Ok(Stretches::of(found, scope, (axis, low)))
     }
 }

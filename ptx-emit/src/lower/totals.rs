@@ -4,16 +4,13 @@
 //! they give what lies in front of the upper half of each such block. Which block a thread is in is told by bits of its registers' numbers, which are known here, and by
 //! bits of its warp's number, by which it chooses.
 
-use super::dims::Dims;
 use super::joins::By;
 use super::scope::Scope;
 use super::state::Lower;
-use crate::inst::{Class, Reg};
+use crate::inst::Reg;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Expr;
-use tilec_ir::kernel::CopyAttrs;
-use tilec_ir::layout::{RegLayout, ScanBit};
+use tilec_ir::layout::ScanBit;
 
 /// What stretches come to, and which of them registers are in.
 pub(super) struct Stretches {
@@ -24,10 +21,42 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
+    /// What was found of each stretch, by the row (its coordinates, 0 along `axis`) and the number of the stretch; the tile that is scanned is distributed like `scope`, and its stretches
+    /// have `2^low` elements.
+    pub(super) fn of(
+        found: BTreeMap<(Vec<u64>, usize), Vec<Reg>>,
+        scope: &Scope,
+        (axis, low): (usize, u32),
+    ) -> Stretches {
+        let mut rows: Vec<(Vec<u64>, Vec<Vec<Reg>>)> = Vec::new();
+        for ((row, _), tuple) in found {
+            match rows.last_mut().filter(|(last, _)| *last == row) {
+                Some((_, tuples)) => tuples.push(tuple),
+                None => rows.push((row, vec![tuple])),
+            }
+        }
+        let mut places = BTreeMap::new();
+        for v in 0..1usize << scope.layout.value_bits() {
+            let (row, at) = split_row(axis, scope.layout.coords(0, v as u64, &scope.dim_bits));
+            // Beyond an extent that is no power of two there are neither elements nor totals.
+            if let Some(row) = rows.iter().position(|(own, _)| *own == row) {
+                places.insert(v, (row, at >> low));
+            }
+        }
+        Stretches { rows: rows.into_iter().map(|(_, tuples)| tuples).collect(), places }
+    }
+
     /// Stretches, as a power of two.
     pub(super) fn bits(&self) -> usize {
         self.rows.first().map_or(0, |row| row.len().ilog2() as usize)
     }
+}
+
+/// The coordinates of an element's row, 0 along `axis`, and its place there.
+pub(super) fn split_row(axis: usize, coords: Vec<u64>) -> (Vec<u64>, usize) {
+    let (mut row, at) = (coords.clone(), coords[axis]);
+    row[axis] = 0;
+    (row, at as usize)
 }
 
 /// What lies in front of elements.
@@ -48,60 +77,6 @@ impl<'t> Fronts<'t> {
 }
 
 impl Lower<'_> {
-    /// What stretches of the rows of a tile come to, a component in each of the tiles `totals`; the tile that is scanned is distributed like `scope`.
-    pub(super) fn totals(
-        &mut self,
-        e: Expr,
-        (totals, classes): (&[Expr], &[Class]),
-        scope: &Scope,
-        (axis, parts): (usize, u32),
-    ) -> Result<Stretches, Reported> {
-        let shape: Vec<u64> = scope.dim_bits.extents().to_vec();
-        let low = parts.trailing_zeros();
-        // A row by its other coordinates, and an element or a stretch of it.
-        let split = |coords: Vec<u64>| {
-            let at = coords[axis];
-            let mut row = coords;
-            row[axis] = 0;
-            (row, at as usize)
-        };
-        let wanted = scope.layout.of_totals(&shape, axis, parts.count_ones());
-        let mut found: BTreeMap<(Vec<u64>, usize), Vec<Reg>> = BTreeMap::new();
-        for (&tile, &class) in totals.iter().zip(classes) {
-            let subject = self.subject(tile);
-            let fits = |found: &RegLayout| wanted.as_ref().is_some_and(|wanted| wanted.thread() == found.thread());
-            let Some(subject) = subject.filter(|s| fits(&s.layout)) else {
-                let what = "a scan whose totals lie otherwise; leave their layout out to have one found";
-                return Err(self.unsupported(e, what));
-            };
-            let own = Scope { layout: subject.layout.clone(), dim_bits: Dims::of(&subject.shape) };
-            let mut operands = self.operands(tile, &own, &CopyAttrs::default(), None)?;
-            let all: Vec<usize> = (0..1usize << subject.layout.value_bits()).collect();
-            self.begin_group(&mut operands, 0, &all)?;
-            let xs = self.eval(tile, &operands, &all, class)?;
-            for (v, x) in all.into_iter().zip(xs) {
-                let at = split(own.layout.coords(0, v as u64, &own.dim_bits));
-                found.entry(at).or_default().push(x);
-            }
-        }
-        let mut rows: Vec<(Vec<u64>, Vec<Vec<Reg>>)> = Vec::new();
-        for ((row, _), tuple) in found {
-            match rows.last_mut().filter(|(last, _)| *last == row) {
-                Some((_, tuples)) => tuples.push(tuple),
-                None => rows.push((row, vec![tuple])),
-            }
-        }
-        let mut places = BTreeMap::new();
-        for v in 0..1usize << scope.layout.value_bits() {
-            let (row, at) = split(scope.layout.coords(0, v as u64, &scope.dim_bits));
-            // Beyond an extent that is no power of two there are neither elements nor totals.
-            if let Some(row) = rows.iter().position(|(own, _)| *own == row) {
-                places.insert(v, (row, at >> low));
-            }
-        }
-        Ok(Stretches { rows: rows.into_iter().map(|(_, tuples)| tuples).collect(), places })
-    }
-
     /// What lies in front of the upper half of the block of `2^(level + 1)` stretches that register `v` is in: what its lower half comes to.
     pub(super) fn front_of(
         &mut self,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bounds;
 pub(crate) mod conditions;
+pub(crate) mod distinct;
 pub(crate) mod distribution;
 pub(crate) mod fate;
 pub mod fold;

@@ -1,9 +1,7 @@
 //! The combinations of values that are worth a look, each with a bound on its time.
 
 use super::model::launch::Launch;
-use super::model::sharing::{MOST, MOST_OF_WARPS};
 use super::parameters::Role;
-use super::product::is_converted;
 use super::space::Space;
 use super::whole;
 use super::work::Env;
@@ -212,9 +210,8 @@ impl<'a> Combinations<'a> {
         };
         let (left, right) = (loaded(0, rows), loaded(1, cols));
         // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.
-        let most = if is_converted(product) { MOST_OF_WARPS } else { MOST };
         let (rounds, shared) = match self.space.warpgroups {
-            Some(_) if self.stream_k != Some(false) => ((blocks / sms).max(1.0 / most as f64), left.max(right) / 2.0),
+            Some(_) if self.stream_k != Some(false) => (blocks / sms, left.max(right) / 2.0),
             Some(_) => ((blocks / sms).ceil(), left.max(right) / 2.0),
             None => ((blocks / sms).ceil(), 0.0),
         };

@@ -9,6 +9,7 @@ use super::parameters::{Auto, Role};
 use super::setting::{Setting, Supposed};
 use super::sizes::assumed;
 use super::work::{Env, Work};
+use crate::analysis::distinct;
 use crate::assign_layouts::reduced_axes;
 use crate::select_mma::warpgroup::Way;
 use crate::select_mma::wgmma::of_kernel;
@@ -161,7 +162,8 @@ impl<'a> Space<'a> {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
         let whole = [0, 1].map(|i| self.divided(env, i).map_or(0.0, |n| n as f64));
-        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, whole }
+        let distinct = distinct::share(work.k, &|e| work.int(env, e));
+        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, distinct, whole }
     }
 
     /// The extent that an axis of the grid divides into tiles.

@@ -5,6 +5,7 @@
 //! stand-ins have taken the place of the parameters that are to be chosen, and which is folded as `specialize` would; the two
 //! share entity numbers, so that an extent is an expression of the kernel as it is written.
 
+use crate::analysis::distinct::in_memory;
 use crate::analysis::facts::{Facts, repeats};
 use crate::analysis::functions::function_registers;
 use crate::analysis::order::smem_contiguous;
@@ -117,7 +118,7 @@ pub(super) struct Work<'k> {
     pub(super) k: &'k Kernel,
     pub(super) regions: Vec<Region>,
     pub(super) tiles: Vec<Tile>,
-    /// Shapes of the tensors, and what an element takes; not of those that repeat.
+    /// Extents of the tensors in memory, and what an element takes; not of those that repeat.
     pub(super) tensors: Vec<(Vec<Expr>, Bits)>,
     /// What the other branches move: it takes no time as a rule, and registers.
     pub(super) rare: Region,
@@ -128,6 +129,9 @@ pub(super) struct Work<'k> {
     /// Initialisers of scalars.
     lets: Vec<(Value, Expr)>,
 }
+
+/// Values of an index of the grid at most, each of which is looked at.
+const CLASSES: i64 = 16;
 
 /// What the model cannot see through, in words.
 pub(super) type Opaque = String;
@@ -144,8 +148,8 @@ impl<'k> Work<'k> {
         let facts = Facts::new(&sketch);
         let once = |v: Value, rank: usize| (0..rank).any(|d| repeats(&sketch, v, d));
         let tensors = k.params.iter().filter_map(|&v| {
-            let shape = k.tensor_ty(v)?.shape.clone();
-            (!once(v, shape.len())).then_some((shape, elem_of(&sketch, v)?.size()))
+            let rank = k.tensor_ty(v)?.shape.len();
+            (!once(v, rank)).then_some((in_memory(k, v), elem_of(&sketch, v)?.size()))
         });
         let repeated = k.params.iter().filter(|&&v| k.tensor_ty(v).is_some_and(|t| once(v, t.shape.len()))).count();
         let mut work = Work {
@@ -220,8 +224,36 @@ impl<'k> Work<'k> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
     }
 
-    /// Trips of a region; loops whose bounds are not known count once.
+    /// Trips of a region; loops whose bounds are not known count once. Where they depend on an index of the grid that has few values, the mean over these.
     pub(super) fn trips(&self, env: &Env, region: &Region) -> f64 {
+        let few = |index: Value| {
+            let axis = self.k.grid.iter().find(|axis| axis.index == index)?;
+            self.int(env, axis.extent).filter(|n| (2..=CLASSES).contains(n))
+        };
+        let depends = |v: Value| region.loops.iter().flatten().any(|&e| self.reads(e, v));
+        let classes = self.k.grid.iter().map(|axis| axis.index).find_map(|v| Some((v, few(v).filter(|_| depends(v))?)));
+        let Some((index, count)) = classes else { return self.trips_of(env, region) };
+        let mut env = env.clone();
+        let all: f64 = (0..count)
+            .map(|i| {
+                env[index] = Some(i);
+                self.trips_of(&env, region)
+            })
+            .sum();
+        all / count as f64
+    }
+
+    /// Whether an index is computed of a value, by names too.
+    fn reads(&self, e: Expr, v: Value) -> bool {
+        let own = match self.k.exprs[e] {
+            ExprData::Ref(w) if w == v => true,
+            ExprData::Ref(w) => self.lets.iter().any(|&(name, init)| name == w && self.reads(init, v)),
+            _ => false,
+        };
+        own || self.k.children(e).into_iter().any(|child| self.reads(child, v))
+    }
+
+    fn trips_of(&self, env: &Env, region: &Region) -> f64 {
         let trips = |&[start, end, step]: &[Expr; 3]| {
             let [start, end, step] = [start, end, step].map(|e| self.int(env, e));
             index::trips(start?, end?, step?).map(|n| n as f64)

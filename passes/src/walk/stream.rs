@@ -44,7 +44,7 @@ use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
 use crate::analysis::width::elem_of;
-use crate::analysis::{reduction, wgmma};
+use crate::analysis::{distinct, reduction, wgmma};
 use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
 use crate::rewrite::{Map, Subst};
 use crate::roles;
@@ -69,6 +69,8 @@ pub(super) struct Stream {
     least: i64,
     /// Blocks for which a tile is cut at most.
     most: i64,
+    /// Sums of others are read several at a time, however many there are.
+    groups: bool,
     reduction: Expr,
     acc: Value,
     sums: Value,
@@ -131,15 +133,17 @@ impl Stream {
         };
         match (found, asked) {
             (Ok(found), asked) => {
-                let wanted = asked.is_some() || gains(k, cx, tiles, &found);
-                Ok(wanted.then(|| Stream::with(k, cx, tiles, found)))
+                let cut = cut(k, cx, tiles, &found);
+                let wanted = asked.is_some() || cut.is_some_and(|(gains, _)| gains);
+                let usual = if wgmma::multiplies(k) { MOST } else { MOST_OF_WARPS };
+                Ok(wanted.then(|| Stream::with(k, cx, tiles, found, cut.map_or(usual, |(_, most)| most))))
             }
             (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
             (Err(_), None) => Ok(None),
         }
     }
 
-    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found) -> Stream {
+    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, most: i64) -> Stream {
         let Found { acc, elem, shape: (rows, cols), step, end, span } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
@@ -150,8 +154,8 @@ impl Stream {
         let mut stands = |name: &str| k.value(name, span, ValueDef::Let);
         let (begin, stop, peers) = (stands("begin"), stands("stop"), stands("peers"));
         // Sums and products of steps fit 31 bits.
-        let (all, most) = (k.copy_expr(end), k.int(most_steps(groups) * step, span));
-        let within = k.binary(Op::Le, all, most, span);
+        let (all, longest) = (k.copy_expr(end), k.int(most_steps(groups) * step, span));
+        let within = k.binary(Op::Le, all, longest, span);
         k.requires.push(within);
         let bytes = elem.bytes_of((blocks * rows * cols).unsigned_abs());
         let message = format!(
@@ -161,8 +165,8 @@ impl Stream {
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
         let least = least_steps(k, step);
         let together = rows * cols <= FEW;
-        let most = if wgmma::multiplies(k) { MOST } else { MOST_OF_WARPS };
-        Stream { begin, stop, peers, step, least, most, reduction: end, acc, sums, ready, together, span }
+        let groups = together && most > MOST && wgmma::multiplies(k);
+        Stream { begin, stop, peers, step, least, most, groups, reduction: end, acc, sums, ready, together, span }
     }
 
     /// The first element of a unit along the reduction, and the one behind its last.
@@ -219,6 +223,10 @@ impl Stream {
             let peer = k.value_ref(peer, span);
             add(k, vec![peer])
         });
+        if self.groups {
+            let sums = self.add_groups(k, tiles, &add);
+            return self.either(k, then, [vec![wait], sums, rest].concat());
+        }
         let counts = if self.most > MOST { vec![MOST, self.most] } else { vec![self.most] };
         for count in counts.into_iter().filter(|_| self.together) {
             let mut peers = Vec::new();
@@ -236,6 +244,32 @@ impl Stream {
         }
         let whole = [vec![wait, add_up], rest].concat();
         self.either(k, then, whole)
+    }
+
+    /// Adds the sums of all others, [`MOST`] at a time and then one by one.
+    fn add_groups(&self, k: &mut Kernel, tiles: &Tiles, add: &dyn Fn(&mut Kernel, Vec<Expr>) -> Stmt) -> Vec<Stmt> {
+        let span = self.span;
+        let repeat = |k: &mut Kernel, start: Expr, end: Expr, count: i64| {
+            let peer = k.value("peer", span, ValueDef::Loop);
+            let mut m = Maker { k, span, stmts: Vec::new() };
+            let peers = (0..count).map(|i| m.op(Op::Add, peer, i)).collect();
+            let s = add(k, peers);
+            let (body, step) = (k.block(vec![s]), k.int(count, span));
+            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, unroll: false, body }, span)
+        };
+        let (own, again) = (tiles.group(k), tiles.group(k));
+        let mut m = Maker { k, span, stmts: Vec::new() };
+        let all = m.op(Op::Sub, own, self.peers);
+        let whole = m.op(Op::Div, all, MOST);
+        let whole = m.op(Op::Mul, whole, MOST);
+        let whole = m.op(Op::Add, self.peers, whole);
+        let whole = m.name("whole", whole);
+        let mut stmts = std::mem::take(&mut m.stmts);
+        let (start, end) = (k.value_ref(self.peers, span), k.value_ref(whole, span));
+        stmts.push(repeat(k, start, end, MOST));
+        let start = k.value_ref(whole, span);
+        stmts.push(repeat(k, start, again, 1));
+        stmts
     }
 
     /// The block of a group that has another part of the same tile as this one.
@@ -458,11 +492,11 @@ fn launch_known(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// Whether the sizes that are given say that it pays.
-fn gains(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> bool {
+/// Whether the sizes that are given say that it pays, and for how many blocks a tile is then cut at most.
+fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> Option<(bool, i64)> {
     let all = tiles.tiles(k);
     let axes = [tiles.along(k, 0), tiles.along(k, 1)];
-    pays(k, cx, found, (all, axes), tiles.counts()).unwrap_or(false)
+    gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
 }
 
 /// Whether blocks will share tiles of the loop `at`, as far as that can be told before that is done.
@@ -485,23 +519,19 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
             let tiles =
                 k.grid.iter().map(|axis| axis.extent).enumerate().try_fold(1i64, |n, axis| n.checked_mul(units(axis)?));
             let groups = clusters(k, cx, each);
-            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).unwrap_or(false)
+            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).is_some_and(|(gains, _)| gains)
         }
     }
 }
 
-fn pays(k: &Kernel, cx: &Cx<'_>, found: &Found, (all, axes): (Expr, [Expr; 2]), counts: (i64, i64)) -> Option<bool> {
-    gain(k, cx, found, (count(k, cx, all)?, axes), counts)
-}
-
-/// `counts`: groups of blocks, and blocks of one; a group has as many tiles.
+/// Whether blocks gain, and for how many of them a tile is then cut at most. `counts`: groups of blocks, and blocks of one; a group has as many tiles.
 fn gain(
     k: &Kernel,
     cx: &Cx<'_>,
     found: &Found,
     (all, axes): (i64, [Expr; 2]),
     (groups, each): (i64, i64),
-) -> Option<bool> {
+) -> Option<(bool, i64)> {
     let [down, across] = axes.map(|e| count(k, cx, e).map(|n| n as f64));
     let (down, across, reduction) = (down?, across?, count(k, cx, found.end)? as f64);
     let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
@@ -513,15 +543,18 @@ fn gain(
         steps: (reduction / found.step as f64).ceil(),
         shape: (rows, cols),
         bytes: elem.traffic((rows + cols) * found.step as f64),
-        operands: elem.traffic(layers * (down * rows + across * cols) * reduction),
+        operands: distinct::share(k, &|e| count(k, cx, e))
+            * elem.traffic(layers * (down * rows + across * cols) * reduction),
         blocks: each as f64,
         readers: down.min(across),
     };
     let (card, groups) = (cx.options.usual_card(), groups as f64);
     if !wgmma::multiplies(k) {
-        return Some(of_warps(work.steps, least_steps(k, found.step) as f64, groups / work.tiles, None) > 1.0);
+        let each = of_warps(work.steps, least_steps(k, found.step) as f64, groups / work.tiles, None);
+        return Some((each > 1.0, MOST_OF_WARPS));
     }
-    Some(shared(card, &work, groups, &HANDING).gains)
+    let shared = shared(card, &work, groups, &HANDING);
+    Some((shared.gains, shared.most))
 }
 
 /// Steps of a stretch at least.

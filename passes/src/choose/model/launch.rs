@@ -21,6 +21,8 @@ pub(in crate::choose) struct Launch {
     pub(in crate::choose) raster: f64,
     /// Bytes of all tensors, each read or written once.
     pub(in crate::choose) bytes: f64,
+    /// Share of what is indexed that has memory of its own: windows of a convolution lie over each other.
+    pub(in crate::choose) distinct: f64,
     /// What the first two axes of the grid divide into tiles; 0 where they divide nothing.
     pub(in crate::choose) whole: [f64; 2],
 }
@@ -98,5 +100,5 @@ pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) ->
     let (rows, cols) = (rows as f64, cols as f64);
     let share = (down * rows + across * cols) / (wave * (rows + cols));
     let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
-    (loads * blocks * share.min(1.0)).max(launch.bytes)
+    (loads * blocks * share.min(1.0) * launch.distinct).max(launch.bytes)
 }

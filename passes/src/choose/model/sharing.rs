@@ -6,8 +6,11 @@ use crate::choose::cards::Card;
 
 /// Bytes of a row of an operand that a stretch takes at least, in whole steps.
 pub(crate) const LEAST: i64 = 1024;
-/// Blocks for which a tile is cut at most; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums of all.
+/// Blocks for which a tile is cut at most where sizes are not given; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums
+/// of all.
 pub(crate) const MOST: i64 = 4;
+/// The same of few tiles along a long reduction, as sizes say: the fastest of these, and of as many blocks as there are for each.
+const MANY: [i64; 7] = [6, 8, 12, 16, 24, 32, 48];
 /// The same of products of warps: these have tiles of few rows, so few tiles and short sums.
 pub(crate) const MOST_OF_WARPS: i64 = 2 * MOST;
 
@@ -67,8 +70,12 @@ pub(crate) struct Shared {
     pub(crate) rounds: f64,
     /// Whether blocks come past the operands that they share at different times.
     pub(crate) apart: bool,
+    /// Blocks for which a tile is cut at most.
+    pub(crate) most: i64,
     /// Clocks for handing on sums.
     pub(crate) lost: f64,
+    /// Clocks of all.
+    pub(crate) clocks: f64,
     /// Whether it pays.
     pub(crate) gains: bool,
 }
@@ -80,28 +87,42 @@ impl Handing {
     }
 }
 
-/// What blocks do that share tiles: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
-/// begin anywhere.
+/// What blocks do that share tiles, cut for as many of them as is fastest.
 pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -> Shared {
+    let usual = cut(card, work, blocks, handing, MOST);
+    // Blocks that there are for each tile.
+    let all = (blocks / work.tiles.max(1.0)).floor() as i64;
+    let more = MANY.into_iter().filter(|&most| most < all).chain((all > MOST).then_some(all));
+    more.fold(usual, |best, most| {
+        let next = cut(card, work, blocks, handing, most);
+        if next.gains && next.clocks < GAIN * best.clocks { next } else { best }
+    })
+}
+
+/// The same of tiles that are cut for at most so many: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
+/// begin anywhere.
+fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), bytes, readers, .. } = work;
     let row_bytes = bytes / (rows + cols);
-    let stretches = (steps / (LEAST as f64 / row_bytes).floor().max(1.0)).floor().min(MOST as f64);
-    let (busy, rounds, apart) = if tiles < blocks {
+    let stretches = (steps / (LEAST as f64 / row_bytes).floor().max(1.0)).floor().min(most as f64);
+    let (busy, rounds, apart, each) = if tiles < blocks {
         let workers = (tiles * stretches).clamp(tiles, blocks);
         let each = (workers / tiles).floor().min(stretches.max(1.0));
         match each < 2.0 {
-            true => (workers, tiles / workers, workers > tiles && readers > 1.0),
-            false => (tiles * each, 1.0 / each, false),
+            true => (workers, tiles / workers, workers > tiles && readers > 1.0, each),
+            false => (tiles * each, 1.0 / each, false, each),
         }
     } else {
         let rest = tiles % blocks;
         let each = (blocks / rest.max(1.0)).floor().min(stretches);
-        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false)
+        (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false, each)
     };
-    let lost = handing.lost + handing.clocks(rows * cols);
+    // The sums of three others are read at a time.
+    let reads = ((each - 1.0) / (MOST - 1) as f64).max(1.0);
+    let lost = handing.lost + reads * handing.clocks(rows * cols);
     let whole = work.clocks(card, (tiles.min(blocks), (tiles / blocks).ceil()), false, Some(blocks));
-    let gains = tiles % blocks != 0.0 && work.clocks(card, (busy, rounds), apart, None) + lost < GAIN * whole;
-    Shared { busy, rounds, apart, lost, gains }
+    let clocks = work.clocks(card, (busy, rounds), apart, None) + lost;
+    Shared { busy, rounds, apart, most, lost, clocks, gains: tiles % blocks != 0.0 && clocks < GAIN * whole }
 }
 
 impl Work {

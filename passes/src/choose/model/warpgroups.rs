@@ -294,7 +294,7 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         steps: part.trips,
         shape: (rows, cols),
         bytes: part.loads,
-        operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+        operands: launch.distinct * batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
         blocks: each,
         readers: down.min(across),
     };

@@ -543,8 +543,8 @@ fn gain(
         steps: (reduction / found.step as f64).ceil(),
         shape: (rows, cols),
         bytes: elem.traffic((rows + cols) * found.step as f64),
-        operands: distinct::share(k, &|e| count(k, cx, e))
-            * elem.traffic(layers * (down * rows + across * cols) * reduction),
+        operands: elem.traffic(layers * (down * rows + across * cols) * reduction),
+        distinct: distinct::share(k, &|e| count(k, cx, e)),
         blocks: each as f64,
         readers: down.min(across),
     };

@@ -233,6 +233,10 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_cache = supply.cache_rate(card, active, apart, rounds);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
+    // As `sharing::shared` has it.
+    if shared.is_some_and(|s| s.most <= sharing::MOST) {
+        traffic /= launch.distinct;
+    }
     if apart {
         let readers = launch.grid[0].min(launch.grid[1]);
         traffic = traffic.max(supply.read_again(card, launch.bytes, traffic, readers).min(tiles * asked));
@@ -294,7 +298,8 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         steps: part.trips,
         shape: (rows, cols),
         bytes: part.loads,
-        operands: launch.distinct * batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+        operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+        distinct: launch.distinct,
         blocks: each,
         readers: down.min(across),
     };

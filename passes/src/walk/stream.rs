@@ -255,7 +255,7 @@ impl Stream {
             let peers = (0..count).map(|i| m.op(Op::Add, peer, i)).collect();
             let s = add(k, peers);
             let (body, step) = (k.block(vec![s]), k.int(count, span));
-            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, unroll: false, body }, span)
+            k.stmt(StmtData::For { var: peer, start, end, step, cond: None, next: None, unroll: false, body }, span)
         };
         let (own, again) = (tiles.group(k), tiles.group(k));
         let mut m = Maker { k, span, stmts: Vec::new() };

@@ -20,7 +20,7 @@ EPILOGUES = {
     ("plain", "Out=f16"): "none", ("epilogue", "ACT=0"): "bias", ("epilogue", "ACT=1"): "bias, gelu with `tanh`", ("epilogue", "ACT=2"): "bias, gelu with `fast_tanh`",
     ("fused", "ACT=7"): "`gemm_fused.tile`, gelu with `fast_tanh` (`ACT=7`)", ("fused", "ACT=2"): "the same, gelu with `tanh` (`ACT=2`)", ("fused", "ACT=3"): "the same, gelu with `erf` (`ACT=3`)",
 }  # fmt: skip
-NETWORKS = {"resnet50": "ResNet-50, 32 images", "unet": "U-Net of 256x256, 8 images", "convnext": "ConvNeXt-T, 32 images"}
+NETWORKS = {"resnet50": ("h200", "ResNet-50, 32 images"), "unet": ("h200", "U-Net of 256x256, 8 images"), "convnext": ("h100", "ConvNeXt-T, 32 images")}
 
 
 # Attention and fused products.
@@ -370,11 +370,11 @@ def headline(results: Results) -> list[list[str]]:
         script = "`gpu_attention_backward.py`" if "backward" in name else "`gpu_attention.py`"
         add(program, shapes, against, values(results.rows(f"h200/{name}.csv"), "ratio"), h200, script)
     add("`swiglu.tile`", "6 sizes", "PyTorch's separate steps", values(results.rows("h200/swiglu.csv"), "over_separate"), h200, "`gpu_fused.py`")
-    layers = [row for name in NETWORKS for row in results.rows(f"h100/conv2d_{name}.csv")]
-    add("`conv2d.tile`", f"{len(layers)} layers of ResNet-50, U-Net and ConvNeXt-T", "cuDNN", values(layers, "ratio"), h100, "`gpu_conv.py`")
-    for program, names in (("conv2d_weight_grad", ["conv2d_weight_grad"]), ("conv2d_data_grad", ["conv2d_data_grad", "conv2d_data_grad_more"])):
-        layers = list(newest(results, *(f"h100/{name}.csv" for name in names)).values())
-        add(f"`{program}.tile`", f"{len(layers)} layers", "cuDNN", values(layers, "ratio"), h100, "`gpu_conv.py`")
+    layers = [row for name, (card, _) in NETWORKS.items() for row in results.rows(f"{card}/conv2d_{name}.csv")]
+    add("`conv2d.tile`", f"{len(layers)} layers of ResNet-50, U-Net and ConvNeXt-T", "cuDNN", values(layers, "ratio"), "H200, H100", "`gpu_conv.py`")
+    for program in ("conv2d_weight_grad", "conv2d_data_grad"):
+        layers = results.rows(f"h200/{program}.csv")
+        add(f"`{program}.tile`", f"{len(layers)} layers of ResNet-50", "cuDNN", values(layers, "ratio"), h200, "`gpu_conv.py`")
     four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv").values()
     for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("1024 and 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
         add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h100, "`gpu_quantized.py`")
@@ -437,11 +437,10 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "rows beside": rows_beside,
     "row sums": row_sums,
     "row spread": row_spread,
-    **{f"convolutions {name}": convolutions(f"h100/conv2d_{name}.csv", title) for name, title in NETWORKS.items()},
+    **{f"convolutions {name}": convolutions(f"{card}/conv2d_{name}.csv", title) for name, (card, title) in NETWORKS.items()},
     "convolutions 256": convolutions("h100/conv2d_256.csv"),
-    "convolutions weight gradient": convolutions("h100/conv2d_weight_grad.csv"),
-    "convolutions data gradient": convolutions("h100/conv2d_data_grad.csv"),
-    "convolutions data gradient, more": convolutions("h100/conv2d_data_grad_more.csv"),
+    "convolutions weight gradient": convolutions("h200/conv2d_weight_grad.csv"),
+    "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),
     "experts": experts,
     "pages": pages("h200/paged_decode.csv"),
     "latent": pages("h200/mla_decode.csv"),

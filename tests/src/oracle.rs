@@ -478,15 +478,20 @@ impl Variants {
         let work = self.specialized.iter().map(work).max().unwrap_or(0);
         let large = work > SIMULATED;
         let mut wrong = Vec::new();
-        let whole_file = self.whole_file.iter().map(|form| (form, &self.launched[..]));
-        let forms = whole_file.chain(self.others.iter().map(|form| (form, &[][..])));
+        // Before a pass over the file has put kernels into it, there are those of the source.
+        let of_file = |kernels: &[Kernel]| match kernels.len() == self.launched.len() {
+            true => self.launched.clone(),
+            false => kernels.iter().map(|k| of_source(k, &self.launched)).collect(),
+        };
+        let whole_file = self.whole_file.iter().map(|form| (form, of_file(&form.1)));
+        let forms = whole_file.chain(self.others.iter().map(|form| (form, Vec::new())));
         for (i, ((name, kernels), consts)) in forms.enumerate() {
             if large && name != LAST && !self.share.takes_large(i, index) {
                 continue;
             }
             let shared = |all: &[Tensor]| all.iter().filter(|t| own(t)).cloned().collect::<Vec<Tensor>>();
             let done = problem
-                .interpret_all(kernels, consts)
+                .interpret_all(kernels, &consts)
                 .and_then(|done| problem::same_within(run.tolerance, &shared(&meant), &shared(&done)));
             wrong.extend(done.err().map(|e| format!("{name}, against the source: {e}")));
         }

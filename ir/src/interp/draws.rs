@@ -49,7 +49,7 @@ impl Machine<'_> {
         now.ok_or_else(|| {
             let message =
                 format!("no number was handed over by `{}` in this iteration", self.k.values[next.channel].name);
-            fail(codes::CHANNEL, self.at, message).into()
+            fail(codes::CHANNEL, self.at, message)
         })
     }
 }

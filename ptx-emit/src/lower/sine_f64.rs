@@ -238,7 +238,7 @@ impl Lower<'_> {
             self.emit.pure(word, P::ShfLWrapB32, operands)
         });
         [0, 2, 4].map(|i| {
-            let halves = Operand::Vec(vec![shifted[i + 1].into(), shifted[i].into()]);
+            let halves = Operand::Vec(vec![shifted[i + 1], shifted[i]]);
             self.emit.pure(wide, P::PackB64B32, [halves])
         })
     }

@@ -186,7 +186,7 @@ fn texts_after_passes_are_programs() {
 
     let all = dir.tilec(&["x.tile", "--print-after", "all"]).stdout;
     let headers: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("// ---- after ")).collect();
-    assert_eq!(headers[..4], ["parse", "align-rows", "choose", "specialize"]);
+    assert_eq!(headers[..4], ["parse", "flatten-loops", "align-rows", "choose"]);
     assert!(headers.len() > 5, "{headers:?}");
 
     // The result goes to standard output, so the texts do not.

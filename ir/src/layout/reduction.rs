@@ -300,10 +300,10 @@ mod tests {
         let apart = shared.in_stretches(&[1, 256], 1).expect("a layout");
         assert_eq!(apart, of(&[0, 6], &[1, 2, 3, 4, 5, 7].map(Some), 8));
         assert_eq!(apart.in_stretches(&[1, 256], 1), None);
-        // Every thread has what both stretches of its row come to, of two rows in turns of 128 threads.
+        // Every thread has two rows, and what both stretches of each come to.
         let rows = of(&[0], &[Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)], 8);
         let totals = rows.of_totals(&[2, 128], 1, 1).expect("a layout");
-        assert_eq!(totals, of(&[0], &[None, None, None, None, None, None, Some(1)], 2));
+        assert_eq!(totals, of(&[1, 0], &[None; 7], 2));
         // A bit that is two of a thread's number.
         let mixed = RegLayout::new(vec![1], [2, 4, 8, 16, 32, 64, 64].to_vec(), 7).expect("a layout");
         assert_eq!(mixed.stretches(&[1, 128], 1, 64), Err(NoReduction::Layout));

@@ -192,7 +192,7 @@ kernel d() where { }
             "E0102 expected `:`, found `f32` at `f32`",
             "E0102 expected `,` or `)`, found the number `2` at `2`",
             "E0102 expected an integer literal (elements per access), found `for` at `for`",
-            "E0102 expected `step`, `while`, `unroll` or `{`, found `stepp` at `stepp`",
+            "E0102 expected `step`, `while`, `next`, `unroll` or `{`, found `stepp` at `stepp`",
             "E0102 expected an expression, found `}` at `}`",
             "E0102 expected an expression, found `}` at `}`",
             "E0102 expected an expression, found `{` at `{`",

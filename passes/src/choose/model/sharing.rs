@@ -11,6 +11,8 @@ pub(crate) const LEAST: i64 = 1024;
 pub(crate) const MOST: i64 = 4;
 /// The same of few tiles along a long reduction, as sizes say: the fastest of these, and of as many blocks as there are for each.
 const MANY: [i64; 7] = [6, 8, 12, 16, 24, 32, 48];
+/// Steps that each of so many has at least.
+const LONG: i64 = 32;
 /// The same of products of warps: these have tiles of few rows, so few tiles and short sums.
 pub(crate) const MOST_OF_WARPS: i64 = 2 * MOST;
 
@@ -95,6 +97,7 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -
     // Blocks that there are for each tile.
     let all = (blocks / work.tiles.max(1.0)).floor() as i64;
     let more = MANY.into_iter().filter(|&most| most < all).chain((all > MOST).then_some(all));
+    let more = more.filter(|&most| work.steps >= (most * LONG) as f64);
     // Where two to four blocks share a tile, windows that lie over each other count in full (32 images of 7x7, 512 channels, 512 filters of 3x3 on an H200: 24.3 us by two blocks
     // for each tile of 128x112, 16.2 in whole tiles of 64x128).
     let work = &Work { operands: work.operands * work.distinct, distinct: 1.0, ..*work };

@@ -18,6 +18,7 @@
 
 use crate::analysis::reduction;
 use crate::analysis::uses::mentions;
+use crate::specialize::of_sizes;
 use crate::{Cx, Sizes};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -42,12 +43,16 @@ fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
         }
         if let Some(nest) = nest(k, s) {
             let names = [nest.outer.var, nest.inner.var].map(|v| k.values[v].name.clone());
-            flatten(k, s, nest);
             let [outer, inner] = names;
-            cx.remark(
-                k.stmt_spans[s],
-                format!("the loops over `{outer}` and `{inner}` are one: the pipeline does not drain between them"),
-            );
+            let message = match flatten(k, s, nest) {
+                true => {
+                    format!("the loops over `{outer}` and `{inner}` are one: the pipeline does not drain between them")
+                }
+                false => format!(
+                    "the loops over `{outer}` and `{inner}` stay two: their iterations may be more than 2^31, and no precondition can say that they are fewer"
+                ),
+            };
+            cx.remark(k.stmt_spans[s], message);
         }
     }
 }
@@ -111,13 +116,17 @@ fn is_index(k: &Kernel, e: Expr) -> bool {
     own && k.children(e).into_iter().all(|child| is_index(k, child))
 }
 
-fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) {
+/// Whether the nest became one loop: where all iterations are counted in 31 bits, or a precondition over sizes can say so.
+fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) -> bool {
     let span = k.stmt_spans[s];
     let counts = [outer, inner].map(|l| trips(k, l, span));
     let trips = counts.map(|count| at_least_none(k, count, span));
+    let end = k.binary(Op::Mul, trips[0], trips[1], span);
+    if !of_sizes(k, end) && Ranges::new(k).of(end).is_none_or(|range| range.hi > i128::from(i32::MAX)) {
+        return false;
+    }
     let var = k.value("n", span, ValueDef::Loop);
     let (zero, one) = (k.int(0, span), k.int(1, span));
-    let end = k.binary(Op::Mul, trips[0], trips[1], span);
     let mut stmts = Vec::new();
     for (l, op) in [(outer, Op::Div), (inner, Op::Rem)] {
         let (n, count, least) = (k.value_ref(var, span), k.copy_expr(counts[1]), k.int(1, span));
@@ -138,6 +147,7 @@ fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) {
     stmts.extend(k.blocks[inner.body].clone());
     let body = k.block(stmts);
     k.stmts[s] = StmtData::For { var, start: zero, end, step: one, cond: None, next: None, unroll: false, body };
+    true
 }
 
 /// How many iterations a loop has; less than 0 where it ends in front of its start.

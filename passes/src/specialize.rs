@@ -21,6 +21,7 @@ mod zero;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
+pub(crate) use loops::of_sizes;
 pub(crate) use promises::assume;
 
 use crate::analysis::fold::fold_tree;

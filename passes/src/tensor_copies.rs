@@ -156,14 +156,15 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 
-/// Why a box of elements that share bytes would begin inside of one; `None`: it does not.
-pub(crate) fn begins_inside_byte(k: &Kernel, facts: &Facts, window: &ResolvedView) -> Option<String> {
-    let per_byte = u64::from(known_elem(k, window.base).per(1));
+/// Why a box would begin inside of a group of 16 bytes of a row, which stops the kernel (`CUDA_ERROR_ILLEGAL_INSTRUCTION`); `None`: it does not.
+pub(crate) fn begins_inside_group(k: &Kernel, facts: &Facts, window: &ResolvedView) -> Option<String> {
+    let full = u64::from(known_elem(k, window.base).per(MAX_ACCESS_BYTES));
     let starts = contiguous_dim(k, window.base).map(|d| window.dims[d].starts())?;
-    let odd = starts.iter().any(|&e| !facts.divisor(k, e).is_multiple_of(per_byte));
-    odd.then(|| {
-        format!("the window of `{}`, whose elements share bytes, may begin inside of one", k.values[window.base].name)
-    })
+    let odd = starts.iter().copied().find(|&e| !facts.divisor(k, e).is_multiple_of(full))?;
+    let (name, at) = (&k.values[window.base].name, print_expr(k, odd));
+    Some(format!(
+        "the window of `{name}` begins at `{at}` along its rows, which is not known to be a multiple of {full}, 16 bytes"
+    ))
 }
 
 /// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.

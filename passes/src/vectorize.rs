@@ -209,7 +209,7 @@ fn width(
 fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, dst: Expr) -> Result<(), Reported> {
     let views = [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten();
     for view in views.filter(|v| k.tensor_ty(v.base).is_some()) {
-        let inside = || Some((crate::tensor_copies::begins_inside_byte(k, facts, &view)?, String::new()));
+        let inside = || Some((crate::tensor_copies::begins_inside_group(k, facts, &view)?, String::new()));
         let Some((why, missing)) = crate::tensor_copies::no_descriptor(k, facts, view.base).or_else(inside) else {
             continue;
         };

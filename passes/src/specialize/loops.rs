@@ -57,11 +57,11 @@ fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64) -> Vec<Expr> {
 }
 
 /// Whether a launch knows an index: it is computed of sizes and strides.
-fn of_sizes(k: &Kernel, e: Expr) -> bool {
+pub(crate) fn of_sizes(k: &Kernel, e: Expr) -> bool {
     match &k.exprs[e] {
         ExprData::Int(_) => true,
         ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Size | ValueDef::Stride => true,
+            ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_) => true,
             ValueDef::Let => let_init(k, *v).is_some_and(|init| of_sizes(k, init)),
             _ => false,
         },

@@ -44,15 +44,14 @@ fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
         if let Some(nest) = nest(k, s) {
             let names = [nest.outer.var, nest.inner.var].map(|v| k.values[v].name.clone());
             let [outer, inner] = names;
-            let message = match flatten(k, s, nest) {
-                true => {
-                    format!("the loops over `{outer}` and `{inner}` are one: the pipeline does not drain between them")
-                }
-                false => format!(
-                    "the loops over `{outer}` and `{inner}` stay two: their iterations may be more than 2^31, and no precondition can say that they are fewer"
-                ),
-            };
-            cx.remark(k.stmt_spans[s], message);
+            let span = k.stmt_spans[s];
+            if flatten(k, s, nest) {
+                let message = "are one: the pipeline does not drain between them";
+                cx.remark(span, format!("the loops over `{outer}` and `{inner}` {message}"));
+            } else {
+                let message = "stay two: they may have more than 2^31 iterations together";
+                cx.remark(span, format!("the loops over `{outer}` and `{inner}` {message}"));
+            }
         }
     }
 }

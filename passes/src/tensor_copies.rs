@@ -98,10 +98,8 @@ pub(crate) fn fits_unconverted(
 /// Whether boxes of a tensor make up a window, wherever the tensor ends: the host can make its descriptor, and they begin at multiples of 16 bytes. The accelerator stops
 /// the kernel at one that does not (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
 pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
-    let (Some(elem), Some(d)) = (elem_of(k, from.base), contiguous_dim(k, from.base)) else { return false };
-    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
-    let begins = from.dims[d].starts().iter().all(|&e| facts.divisor(k, e).is_multiple_of(full));
-    elem.bits() >= 8 && begins && no_descriptor(k, facts, from.base).is_none()
+    let (Some(elem), Some(_)) = (elem_of(k, from.base), contiguous_dim(k, from.base)) else { return false };
+    elem.bits() >= 8 && begins_inside_group(k, facts, from).is_none() && no_descriptor(k, facts, from.base).is_none()
 }
 
 /// Why a window of a padded tensor is none of pixels and their channels, as the accelerator reads them in im2col mode; `Ok`: it is one.

@@ -15,6 +15,7 @@ use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 use crate::parser::said::{REPEATS, Said};
+use crate::types::ElemRef;
 
 /// Extents are below 2 to the power of this.
 const EXTENT_BITS: u32 = 31;
@@ -196,12 +197,7 @@ impl Parser<'_, '_> {
             }
             CONCAT => self.concat(span),
             "cast" | "bitcast" => {
-                self.bump();
-                self.expect_sign("<")?;
-                let elem = self.elem_ref()?;
-                self.expect_sign(">")?;
-                self.expect_sign("(")?;
-                let arg = self.expr()?;
+                let (elem, arg) = self.converted()?;
                 self.expect_sign(")")?;
                 let data = match word {
                     "cast" => ExprData::Cast { elem, arg },
@@ -210,12 +206,7 @@ impl Parser<'_, '_> {
                 self.node(data, self.since(span))
             }
             "round_random" => {
-                self.bump();
-                self.expect_sign("<")?;
-                let elem = self.elem_ref()?;
-                self.expect_sign(">")?;
-                self.expect_sign("(")?;
-                let arg = self.expr()?;
+                let (elem, arg) = self.converted()?;
                 self.expect_sign(",")?;
                 let word = self.expr()?;
                 self.expect_sign(")")?;
@@ -300,6 +291,16 @@ impl Parser<'_, '_> {
         }
         self.expect_sign(")")?;
         Ok(ExprData::Scan { op, axis, exclusive, totals, arg })
+    }
+
+    /// The type and the first operand of a conversion: `cast<f16>(x`.
+    fn converted(&mut self) -> Parsed<(ElemRef, Expr)> {
+        self.bump();
+        self.expect_sign("<")?;
+        let elem = self.elem_ref()?;
+        self.expect_sign(">")?;
+        self.expect_sign("(")?;
+        Ok((elem, self.expr()?))
     }
 
     /// `concat(a, b, .., axis)`.

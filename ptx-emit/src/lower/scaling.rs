@@ -3,8 +3,7 @@
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::{Tile, compute_class};
-use crate::inst::{Class, Guard, Operand, Reg};
-use crate::module::Item;
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
@@ -19,15 +18,7 @@ impl Lower<'_> {
         let named =
             self.k.children(e).into_iter().find(|&c| matches!(self.k.exprs[c], ExprData::Ref(v) if v == factor));
         let changes = self.any_is_other_than_one(named.expect("bug: a factor is named"), &factors)?;
-        // Of what is computed for the multiplications nothing is there behind them.
-        self.emit.push_side();
-        let scaled = self.assign_elementwise(e, tile, e);
-        let inside = self.emit.pop_frame();
-        let end = self.emit.label("scaled");
-        self.emit.push_if(Some(Guard { reg: changes, negated: true }), P::BraUni, [end.into()]);
-        self.emit.items(inside);
-        self.emit.item(Item::Label(end));
-        scaled
+        self.where_any(changes, "scaled", |cx| cx.assign_elementwise(e, tile, e))
     }
 
     /// Whether some lane of the warp has a factor other than one; all its lanes know. What is no number is other than one.

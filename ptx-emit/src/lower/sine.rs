@@ -7,8 +7,7 @@
 //! rest is no number.
 
 use super::state::Lower;
-use crate::inst::{Class, Guard, Operand, Reg};
-use crate::module::Item;
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
 /// `(sin(r) - r) / r^3` in powers of `r^2`, highest first.
@@ -79,15 +78,11 @@ impl Lower<'_> {
         self.emit.push(P::MovF32, [kept.into(), rest.into()]);
         self.emit.push(P::MovB32, [quarter.into(), turns.into()]);
 
-        self.emit.push_side();
-        let (of_far, turns_of_far) = self.reduced_far(x);
-        self.emit.push(P::SelpF32, [kept.into(), of_far.into(), rest.into(), far.into()]);
-        self.emit.push(P::SelpB32, [quarter.into(), turns_of_far.into(), turns.into(), far.into()]);
-        let inside = self.emit.pop_frame();
-        let end = self.emit.label("reduced");
-        self.emit.push_if(Some(Guard { reg: any, negated: true }), P::BraUni, [end.into()]);
-        self.emit.items(inside);
-        self.emit.item(Item::Label(end));
+        self.where_any(any, "reduced", |cx| {
+            let (of_far, turns_of_far) = cx.reduced_far(x);
+            cx.emit.push(P::SelpF32, [kept.into(), of_far.into(), rest.into(), far.into()]);
+            cx.emit.push(P::SelpB32, [quarter.into(), turns_of_far.into(), turns.into(), far.into()]);
+        });
         (kept, quarter)
     }
 

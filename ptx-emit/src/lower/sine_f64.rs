@@ -7,8 +7,8 @@
 
 use super::functions_f64::factorial;
 use super::state::Lower;
-use crate::inst::{Class, Guard, Operand, Reg};
-use crate::module::{ConstDecl, Item};
+use crate::inst::{Class, Operand, Reg};
+use crate::module::ConstDecl;
 use crate::ops::Op as P;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
@@ -130,17 +130,13 @@ impl Lower<'_> {
         let quarter = self.emit.mutable(Class::B32);
         self.emit.push(P::MovB32, [quarter.into(), turns.into()]);
 
-        self.emit.push_side();
-        let (of_far, turns_of_far) = self.reduced_far_f64(x);
-        for i in 0..2 {
-            self.emit.push(P::SelpF64, [kept[i].into(), of_far[i].into(), near[i].into(), far.into()]);
-        }
-        self.emit.push(P::SelpB32, [quarter.into(), turns_of_far.into(), turns.into(), far.into()]);
-        let inside = self.emit.pop_frame();
-        let end = self.emit.label("reduced");
-        self.emit.push_if(Some(Guard { reg: any, negated: true }), P::BraUni, [end.into()]);
-        self.emit.items(inside);
-        self.emit.item(Item::Label(end));
+        self.where_any(any, "reduced", |cx| {
+            let (of_far, turns_of_far) = cx.reduced_far_f64(x);
+            for i in 0..2 {
+                cx.emit.push(P::SelpF64, [kept[i].into(), of_far[i].into(), near[i].into(), far.into()]);
+            }
+            cx.emit.push(P::SelpB32, [quarter.into(), turns_of_far.into(), turns.into(), far.into()]);
+        });
         (kept, quarter)
     }
 

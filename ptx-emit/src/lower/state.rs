@@ -6,8 +6,9 @@ use super::rings::{Draws, Placed, Ring, Turns};
 use super::scope::Kind;
 use super::tile::Tile;
 use super::windows::LoopState;
-use crate::inst::Reg;
+use crate::inst::{Guard, Reg};
 use crate::module::{Function, Item, Param, ParamTy};
+use crate::ops::Op as P;
 use crate::report::Report;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
@@ -223,6 +224,19 @@ impl Lower<'_> {
             ElemRef::Known(elem) => Some(elem),
             ElemRef::Param(_) => None,
         }
+    }
+
+    /// Emits what `inside` does behind a branch to `label` that jumps over it where `any` does not hold, which is the same in all lanes of a warp. Values that are computed inside
+    /// are not there behind the label.
+    pub(super) fn where_any<T>(&mut self, any: Reg, label: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
+        self.emit.push_side();
+        let result = inside(self);
+        let items = self.emit.pop_frame();
+        let end = self.emit.label(label);
+        self.emit.push_if(Some(Guard { reg: any, negated: true }), P::BraUni, [end.into()]);
+        self.emit.items(items);
+        self.emit.item(Item::Label(end));
+        result
     }
 
     /// Refuses a construct that has no lowering.

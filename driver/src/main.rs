@@ -7,7 +7,7 @@ mod command;
 
 use command::args::{Cli, Command};
 use command::failure::Failure;
-use command::{bench, build, failure, fmt, lsp, run, tune, xray};
+use command::{bench, build, doctor, failure, fmt, lsp, run, tune, xray};
 use std::process::ExitCode;
 use tilec::explain;
 use tilec::output::{write_stderr, write_stdout};
@@ -35,6 +35,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
         Some(Command::Xray(options)) => xray::xray_command(&options),
         Some(Command::Fmt(options)) => fmt::fmt_command(&options),
         Some(Command::Lsp(options)) => lsp::lsp_command(&options),
+        Some(Command::Doctor) => doctor::doctor_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
         Some(Command::Explain { word: None }) => Ok(write_stdout(explain::index().as_bytes())?),
         Some(Command::Explain { word: Some(word) }) => match explain::explain(&word) {

@@ -75,6 +75,20 @@ fn help_and_tables_are_0() {
 }
 
 #[test]
+fn the_surroundings_are_said() {
+    let run = Dir::new("doctor").tilec(&["doctor"]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    let text = run.stdout;
+    // Each part is found or missing, says what it is or why it is not there, and what it adds.
+    for part in ["CUDA driver", "ptxas for sm_", "nvdisasm for sm_"] {
+        let heads = text.lines().filter(|l| (l.starts_with("found ") || l.starts_with("missing ")) && l.contains(part));
+        assert!(heads.count() >= 1, "{part} in {text}");
+    }
+    let count = |label: &str| text.lines().filter(|l| l.trim_start().starts_with(label)).count();
+    assert_eq!(count("is: ") + count("why: "), count("adds: "), "{text}");
+}
+
+#[test]
 fn explaining_nothing_known_is_1() {
     let run = Dir::new("explain").tilec(&["explain", "swizle"]);
     assert_eq!((run.status, run.stdout.as_str()), (1, ""));

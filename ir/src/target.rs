@@ -104,6 +104,12 @@ impl Target {
         }
     }
 
+    /// Whether a GPU of compute capability `cc` (times ten) runs PTX of this target. PTX of an architecture alone, such as
+    /// `sm_90a`, runs on no other; else on all later ones (PTX ISA 11.1.2, `.target`).
+    pub fn runs_on(self, cc: u32) -> bool {
+        if self == Target::Sm90a { cc == self.cc() } else { cc >= self.cc() }
+    }
+
     /// Whether it copies boxes of tensors by descriptors, and multiplies out of shared memory (`wgmma`, PTX ISA 9.7.15).
     pub fn has_tensor_copies(self) -> bool {
         self.at_least(Target::Sm90a)

@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Fmt(Fmt),
     /// Serves an editor on standard input and output: the language server protocol (docs/editor.md)
     Lsp(Lsp),
+    /// Says what of the surroundings is found (driver, card, assembler, cuBLAS), and what each adds
+    Doctor,
     /// Lists the targets and their limits
     Targets,
     /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
@@ -506,6 +508,7 @@ impl Cli {
             Some(Command::Fmt(fmt)) => fmt.error_format,
             Some(
                 Command::Lsp(_)
+                | Command::Doctor
                 | Command::Targets
                 | Command::Explain { .. }
                 | Command::Launch

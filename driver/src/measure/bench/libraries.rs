@@ -12,8 +12,8 @@ const NAMES: &[&str] = &["cublasLt64_13.dll", "cublasLt64_12.dll", "cublasLt64_1
 /// The variable that names the file, or the directory that it is in.
 pub(super) const VARIABLE: &str = "TILEC_CUBLAS";
 
-/// What to try to open, in order. What [`VARIABLE`] names is the only thing if it is set.
-pub(super) fn candidates() -> Vec<PathBuf> {
+/// What to try to open, in order. What `TILEC_CUBLAS` names is the only thing if it is set.
+pub fn candidates() -> Vec<PathBuf> {
     from(|name| std::env::var_os(name).map(PathBuf::from))
 }
 

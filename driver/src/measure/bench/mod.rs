@@ -30,6 +30,7 @@ pub mod wire;
 #[cfg(feature = "cuda")]
 mod work;
 
+pub use libraries::candidates as cublas_places;
 pub use options::BenchOptions;
 
 use crate::compile::Diagnostics;

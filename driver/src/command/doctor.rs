@@ -1,0 +1,115 @@
+//! `tilec doctor`: what of the surroundings is found, where, and what each part adds. None of it is needed to compile.
+
+use crate::command::failure::Failure;
+use std::fmt::Write as _;
+use tilec::Target;
+use tilec::assembler::{Tool, find};
+use tilec::output::write_stdout;
+
+/// A part of the surroundings: found, or not found for a reason.
+struct Part {
+    name: String,
+    /// What it is and where, or why it is not there; further lines are indented.
+    found: Result<String, String>,
+    /// What the commands do with it.
+    adds: &'static str,
+}
+
+/// Prints the list. What is missing is no failure: the compiler needs none of it.
+pub(crate) fn doctor_command() -> Result<(), Failure> {
+    let mut parts = device();
+    for tool in [Tool::Ptxas, Tool::Nvdisasm] {
+        parts.extend(assembler(tool));
+    }
+    let mut out =
+        format!("tilec {} compiles, proves and simulates by itself. It also uses:\n", env!("CARGO_PKG_VERSION"));
+    for part in &parts {
+        let (mark, label, said) = match &part.found {
+            Ok(what) => ("found  ", "is:  ", what),
+            Err(why) => ("missing", "why: ", why),
+        };
+        let said = said.trim().replace('\n', "\n           ");
+        let _ = writeln!(out, "\n{mark}  {}\n    {label}  {said}\n    adds:  {}", part.name, part.adds);
+    }
+    Ok(write_stdout(out.as_bytes())?)
+}
+
+/// The driver, its first card and cuBLAS.
+#[cfg(feature = "cuda")]
+fn device() -> Vec<Part> {
+    use tilec::bench::cublas_places;
+    use tilec::cuda::{Cublas, CudaError, Device};
+
+    const DRIVER: &str = "`tilec run` on a GPU, `tilec bench`, `tilec tune`; without it `tilec run` simulates";
+    const CUBLAS: &str = "times of cuBLAS beside ours in `tilec bench`";
+    let part = |name: &str, found, adds| Part { name: name.to_owned(), found, adds };
+    let device = match Device::open(0) {
+        Ok(device) => device,
+        Err(error @ CudaError::NoDevice { .. }) => {
+            return vec![part("CUDA driver", Err(format!("the driver is there; {error}")), DRIVER)];
+        }
+        Err(error) => return vec![part("CUDA driver", Err(error.to_string()), DRIVER)],
+    };
+    let card = device.properties();
+    let (major, minor) = card.compute_capability;
+    let (driver_major, driver_minor) = card.driver_version;
+    let target = Target::ALL.iter().rev().find(|t| t.runs_on(major * 10 + minor));
+    let compiled = target.map_or_else(
+        || "no target of tilec runs on it".to_owned(),
+        |t| format!("compile for it with `--target {}`", t.name()),
+    );
+    let what = format!(
+        "{}, compute capability {major}.{minor}, {} multiprocessors, {:.0} GB; {compiled}",
+        card.name,
+        card.sm_count,
+        card.total_memory_bytes as f64 / 1e9
+    );
+    let cublas = Cublas::open(&device, &cublas_places())
+        .map(|library| format!("version {}, {}", library.version(), library.path().display()))
+        .map_err(|error| error.to_string());
+    vec![
+        part("CUDA driver", Ok(format!("for CUDA {driver_major}.{driver_minor}")), DRIVER),
+        part("GPU", Ok(what), "the card that `tilec run`, `bench` and `tune` use"),
+        part("cuBLAS", cublas, CUBLAS),
+    ]
+}
+
+#[cfg(not(feature = "cuda"))]
+fn device() -> Vec<Part> {
+    let found = Err("this tilec was built without the feature `cuda`".to_owned());
+    vec![Part { name: "CUDA driver".to_owned(), found, adds: "`tilec run` on a GPU, `tilec bench`, `tilec tune`" }]
+}
+
+/// A tool for each set of targets that one version of it serves.
+fn assembler(tool: Tool) -> Vec<Part> {
+    let adds = match tool {
+        Tool::Ptxas => "`--emit cubin`, registers and spills in `--emit report` and `tilec xray`, `require no spills`",
+        Tool::Nvdisasm => "machine code in `--emit sass` and `tilec xray`",
+    };
+    // Targets by what serves them, in order.
+    let mut groups: Vec<(Vec<&str>, Result<String, String>)> = Vec::new();
+    for target in Target::ALL {
+        let found = match target.name().parse() {
+            Ok(arch) => find(tool, arch)
+                .map(|found| {
+                    let v = found.version;
+                    format!("version {}.{}.{}, {}", v.major, v.minor, v.build, found.path.display())
+                })
+                .map_err(|missing| missing.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        // A reason names the target in its first line, so it is kept of the first target alone.
+        match groups.iter_mut().find(|(_, known)| match (known, &found) {
+            (Ok(known), Ok(found)) => known == found,
+            (Err(_), Err(_)) => true,
+            _ => false,
+        }) {
+            Some((targets, _)) => targets.push(target.name()),
+            None => groups.push((vec![target.name()], found)),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(targets, found)| Part { name: format!("{tool} for {}", targets.join(", ")), found, adds })
+        .collect()
+}

@@ -4,13 +4,11 @@
 //! ([`child`]), or on the [simulator](crate::simulate) in this one. The reference is the tile interpreter on the program as
 //! it was written, compile-time parameters bound, `auto` ones to other values than were chosen.
 
-pub mod bind;
 pub mod check;
 pub mod child;
 pub mod data;
 #[cfg(feature = "cuda")]
 mod device;
-pub mod dispatch;
 mod elements;
 mod facts;
 mod in_place;
@@ -19,17 +17,16 @@ mod interpreted;
 pub mod loaded;
 mod outcome;
 mod prepare;
-pub mod program;
 mod reference;
-pub(crate) mod runs;
+
 pub mod simulate;
-pub mod tensor_map;
 #[cfg(test)]
 mod tests;
 
-pub use crate::run::program::Aliases;
 pub(crate) use prepare::diagnostic;
 pub use prepare::{On, RunOptions, launches};
+pub use tilec_launch::program::Aliases;
+pub use tilec_launch::{bind, dispatch, program, tensor_map};
 
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::console::clock::Clock;

@@ -9,9 +9,7 @@ use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::typing::{ResolvedView, const_int, let_init};
 use std::collections::BTreeMap;
-
-/// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
-pub const MAX_BLOCKS: i64 = 8;
+pub use tilec_core::hardware::MAX_BLOCKS;
 
 /// Blocks of a cluster that a device runs where the launch asks for it (CUDA driver API, `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`): those of
 /// sm_90 have them.

@@ -1,25 +1,50 @@
-//! Index arithmetic: what every operator means on exact integers.
-//!
-//! Indices are 64-bit integers. `/` rounds toward minus infinity, `%` is what that leaves (`a - (a / b) * b`, with the sign of
-//! the divisor), and `ceildiv` rounds toward plus infinity. A result that does not fit 64 bits and a division by zero have no
-//! value ([`Undefined`]); nothing wraps.
-//!
-//! This is the only place that says so. Interpreter, folding, facts, the model, lowering and the launch contract ask
-//! [`binary`], [`unary`], or, for whole expressions wherever they are kept, [`eval`] (`tree.rs`). [`Interval`] bounds what an
-//! operator can give (`interval.rs`).
+//! Index arithmetic (`tilec_core::index`) on the expressions of a kernel.
 
-//! What [`of_value`] makes of a number in a register or in memory is such an integer, too.
-
-mod interval;
-mod scalar;
 #[cfg(test)]
 mod tests;
-mod tree;
 
-pub use interval::Interval;
+pub use tilec_core::index::*;
 
-/// The function that makes an index of an integer scalar.
-pub const WORD: &str = "index";
+use crate::entities::Expr;
+use crate::kernel::{ExprData, Kernel};
 
-pub use scalar::{Scalar, Undefined, binary, compare, exact, exact_unary, of_value, trips, unary, unchanged, vanishes};
-pub use tree::{Node, OfKernel, Stop, Tree, eval, int, truth};
+/// The expressions of a kernel; `leaf` knows the values of references, and of whatever else is no literal and no operator.
+pub struct OfKernel<'k, F> {
+    k: &'k Kernel,
+    leaf: F,
+    partial: bool,
+}
+
+impl<'k, F: Fn(Expr) -> Option<i64>> OfKernel<'k, F> {
+    /// The expressions of `k`, of which `leaf` may leave some open: what does not depend on these has a value.
+    pub fn new(k: &'k Kernel, leaf: F) -> OfKernel<'k, F> {
+        OfKernel { k, leaf, partial: true }
+    }
+}
+
+impl<'k> OfKernel<'k, fn(Expr) -> Option<i64>> {
+    /// The expressions of `k` that are made of literals alone.
+    pub fn literals(k: &'k Kernel) -> OfKernel<'k, fn(Expr) -> Option<i64>> {
+        OfKernel { k, leaf: |_| None, partial: false }
+    }
+}
+
+impl<F: Fn(Expr) -> Option<i64>> Tree for OfKernel<'_, F> {
+    type Node = Expr;
+
+    fn node(&self, at: Expr) -> Node<'_, Expr> {
+        match &self.k.exprs[at] {
+            ExprData::Int(x) => Node::Int(*x),
+            ExprData::Op { op, args } => Node::Op(*op, args),
+            _ => Node::Leaf,
+        }
+    }
+
+    fn leaf(&self, at: Expr) -> Option<i64> {
+        (self.leaf)(at)
+    }
+
+    fn partial(&self) -> bool {
+        self.partial
+    }
+}

@@ -6,7 +6,6 @@
 mod accumulators;
 pub mod atoms;
 mod attributes;
-pub mod bits;
 pub mod changes;
 pub mod cluster;
 pub mod codes;
@@ -34,8 +33,6 @@ pub mod literal;
 pub mod loop_ends;
 pub mod loss;
 pub mod mechanism;
-pub mod numerics;
-pub mod ops;
 pub mod outline;
 pub mod overlay;
 pub mod padded;
@@ -44,12 +41,12 @@ pub mod partial;
 pub mod placement;
 pub mod print;
 #[cfg(test)]
+#[path = "../../core/src/random_tests.rs"]
 mod random_tests;
 pub mod roles;
 pub mod rounding;
 pub mod same;
 pub mod space;
-pub mod spelling;
 pub mod standing;
 pub mod target;
 pub mod tensor_store;
@@ -60,3 +57,5 @@ pub mod typing;
 pub mod values;
 pub mod verify;
 pub mod zeros;
+
+pub use tilec_core::{bits, numerics, ops, spelling};

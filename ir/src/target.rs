@@ -3,6 +3,7 @@
 //! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`).
 
 use crate::bits::Bits;
+pub use tilec_core::hardware::MAX_TENSOR_RANK;
 
 macro_rules! targets {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal cc $cc:literal ptx ($maj:literal, $min:literal)
@@ -71,8 +72,6 @@ pub const WARP: u32 = 32;
 pub const MAX_THREADS: u32 = 1024;
 /// Warps of a warpgroup, the unit that multiplies out of shared memory and changes its registers (PTX ISA 9.7.15).
 pub const WARPGROUP: u32 = 4;
-/// Dimensions of a tensor map (`cuTensorMapEncodeTiled`).
-pub const MAX_TENSOR_RANK: usize = 5;
 
 /// Whether an asynchronous copy has accesses of so many elements.
 pub fn is_asynchronous_access(elem: Bits, count: u32) -> bool {

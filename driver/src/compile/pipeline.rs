@@ -10,8 +10,7 @@ use super::variants::{self, Planned};
 use super::{demands, parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
-use crate::contract::distinct;
-use crate::contract::{Contract, Dispatch, LaunchFile, Program};
+use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
@@ -421,8 +420,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
         kernels.extend(specialized);
     }
     let contract = |k: &Kernel| {
-        Contract::new(&stages::interface(k, options.target), options.target.min_ptx())
-            .with_distinct(&distinct::stored(k))
+        of_kernel(&stages::interface(k, options.target), options.target.min_ptx()).with_distinct(&stored(k))
     };
     let mut file = LaunchFile { kernels: kernels.iter().map(contract).collect(), dispatch, programs: Vec::new() };
     if sink.check().is_ok() {
@@ -525,7 +523,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 
 /// The contract of a kernel that was lowered.
 fn contract_of(launch: &Launch, version: (u8, u8), tile: &OptimizedKernel) -> Contract {
-    Contract::new(launch, version).with_distinct(&distinct::stored(&tile.specialized)).identified()
+    of_kernel(launch, version).with_distinct(&stored(&tile.specialized)).identified()
 }
 
 /// What a sequence is once its kernels are compiled. What does not go together is reported.

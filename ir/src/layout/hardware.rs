@@ -12,86 +12,22 @@ use super::F2Map;
 use super::extents::{is_whole, shape_bits};
 use super::smem::{Pitch, SmemLayout};
 use crate::bits::Bits;
-
-/// How pieces of 16 bytes are exchanged.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Exchange {
-    /// Rows of 32 bytes.
-    Bytes32,
-    /// Rows of 64 bytes.
-    Bytes64,
-    /// Rows of 128 bytes.
-    Bytes128,
-    /// Rows of any multiple of 16 bytes, which stay as they are. Products of warpgroups do not read them.
-    Plain,
-}
+pub use tilec_core::hardware::Exchange;
 
 /// Addresses that count bits are those that count bytes, shifted by this.
 const BYTE_LOG2: u32 = 3;
 
-/// Address bits of the piece of 16 bytes, and of the row that exchanges it, start here.
-const PIECE_BIT: u32 = 4;
-const ROW_BIT: u32 = 7;
 /// Bits of the row that exchange pieces at most.
 const ROW_BITS: u32 = 3;
 
-impl Exchange {
-    /// Those with rows of one length, widest first.
-    pub const ALL: [Exchange; 3] = [Exchange::Bytes128, Exchange::Bytes64, Exchange::Bytes32];
+/// [`Exchange::apply`] of an address that counts bits.
+fn apply_bits(exchange: Exchange, address: u64) -> u64 {
+    exchange.apply(address >> BYTE_LOG2) << BYTE_LOG2 | address & ((1 << BYTE_LOG2) - 1)
+}
 
-    /// Bytes of a row; of plain ones the least.
-    pub fn row_bytes(self) -> u64 {
-        match self {
-            Exchange::Plain => 16,
-            Exchange::Bytes32 => 32,
-            Exchange::Bytes64 => 64,
-            Exchange::Bytes128 => 128,
-        }
-    }
-
-    /// The name of the launch contract.
-    pub fn name(self) -> &'static str {
-        match self {
-            Exchange::Bytes32 => "32B",
-            Exchange::Bytes64 => "64B",
-            Exchange::Bytes128 => "128B",
-            Exchange::Plain => "none",
-        }
-    }
-
-    /// The mode called `name`.
-    pub fn from_name(name: &str) -> Option<Exchange> {
-        Exchange::ALL.into_iter().chain([Exchange::Plain]).find(|x| x.name() == name)
-    }
-
-    /// Bits 62 and 63 of a matrix descriptor.
-    pub fn descriptor_code(self) -> u64 {
-        match self {
-            Exchange::Bytes128 => 1,
-            Exchange::Bytes64 => 2,
-            Exchange::Bytes32 => 3,
-            Exchange::Plain => 0,
-        }
-    }
-
-    /// From a plain byte address to where the byte is, and back: it is its own inverse.
-    pub fn apply(self, address: u64) -> u64 {
-        if self == Exchange::Plain {
-            return address;
-        }
-        let pieces = self.row_bytes() / 16 - 1;
-        address ^ (address >> (ROW_BIT - PIECE_BIT) & (pieces << PIECE_BIT))
-    }
-
-    /// The same of an address that counts bits.
-    fn apply_bits(self, address: u64) -> u64 {
-        self.apply(address >> BYTE_LOG2) << BYTE_LOG2 | address & ((1 << BYTE_LOG2) - 1)
-    }
-
-    /// Of an address that counts bits, those that are inside a row.
-    fn row_log2(self) -> u32 {
-        self.row_bytes().ilog2() + BYTE_LOG2
-    }
+/// Of an address that counts bits, those that are inside a row.
+fn row_log2(exchange: Exchange) -> u32 {
+    exchange.row_bytes().ilog2() + BYTE_LOG2
 }
 
 /// The longest rows of panels for `count` elements along the contiguous dimension. `exact`: that make them up, as those of a tile that is stored must; else
@@ -144,7 +80,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem: Bits, exact: bool, odd: Odd
     let dim_bits = &shape_bits(shape)[..];
     let extent = *dim_bits.get(contiguous)?;
     let exchange = rows(shape[contiguous], elem, exact)?;
-    let inner = exchange.row_log2() - shift;
+    let inner = row_log2(exchange) - shift;
     let others: Vec<usize> = (0..dim_bits.len()).rev().filter(|&d| d != contiguous).collect();
     // Bits of the plain element offset, from the lowest: (dimension, bit).
     let mut order: Vec<(usize, u32)> = (0..inner).map(|b| (contiguous, b)).collect();
@@ -156,7 +92,7 @@ fn panels_of(shape: &[u64], contiguous: usize, elem: Bits, exact: bool, odd: Odd
     for (d, &bits) in dim_bits.iter().enumerate() {
         for b in 0..bits {
             let at = order.iter().position(|&x| x == (d, b))?;
-            cols.push(exchange.apply_bits(1u64 << (at as u32 + shift)) >> shift);
+            cols.push(apply_bits(exchange, 1u64 << (at as u32 + shift)) >> shift);
         }
     }
     let layout = SmemLayout::new(F2Map::from_cols(cols)?, dim_bits.to_vec())?;
@@ -221,8 +157,8 @@ fn plain_box(layout: &SmemLayout, shape: &[u64], elem: Bits) -> Option<Boxes> {
 fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange) -> Option<Boxes> {
     let rank = layout.dim_bits().len();
     // Addresses count bits.
-    let (row, shift) = (exchange.row_log2(), elem.log2());
-    let plain = |d: usize, b: usize| exchange.apply_bits(layout.dim_cols(d)[b] << shift);
+    let (row, shift) = (row_log2(exchange), elem.log2());
+    let plain = |d: usize, b: usize| apply_bits(exchange, layout.dim_cols(d)[b] << shift);
     let has = |d: usize, b: usize, at: u32| b < layout.dim_bits()[d] as usize && plain(d, b) == 1u64 << at;
     let contiguous = (0..rank).find(|&d| has(d, 0, shift))?;
     let inner = (row - shift) as usize;
@@ -335,10 +271,10 @@ pub fn descriptor(
     let shift = elem.log2();
     Exchange::ALL.into_iter().find_map(|exchange| {
         // Addresses count bits.
-        let row = exchange.row_log2();
+        let row = row_log2(exchange);
         let column = |d: usize, b: u32| {
             let &col = layout.dim_cols(d).get(b as usize)?;
-            Some(exchange.apply_bits(layout.address(col) << shift))
+            Some(apply_bits(exchange, layout.address(col) << shift))
         };
         let is = |d: usize, b: u32, at: u64| column(d, b) == Some(at);
         // Columns that double from a first one on; that one, or what is asked for where there is none.

@@ -6,9 +6,9 @@
 
 pub use crate::contract::{Program, Temporary};
 
+use crate::bind::{BindError, Bound, TensorPlan, bind};
 use crate::contract::number::Args;
 use crate::contract::{Access, Contract, Dimension, Param, ParamKind, TensorParam};
-use crate::run::bind::{BindError, Bound, TensorPlan, bind};
 use std::collections::BTreeMap;
 
 /// Why kernels make no program, in words.
@@ -207,7 +207,7 @@ mod tests {
     use crate::contract::number::Number;
     use crate::contract::tests::gemm;
     use pretty_assertions::assert_eq;
-    use tilec_ir::types::Elem;
+    use tilec_core::elem::Elem;
 
     fn scalar(contract: &mut Contract, name: &str, value: Option<f64>) {
         for param in contract.params.iter_mut().filter(|p| p.name == name) {

@@ -1,6 +1,6 @@
 //! How versions are written.
 
 /// A PTX version as `.version` writes it.
-pub(crate) fn decimal_version((major, minor): (u8, u8)) -> String {
+pub fn decimal_version((major, minor): (u8, u8)) -> String {
     format!("{major}.{minor}")
 }

@@ -2,8 +2,8 @@
 
 use crate::contract::number::Number;
 use serde::{Deserialize, Serialize};
-use tilec_ir::layout::hardware::Exchange;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
+use tilec_core::hardware::Exchange;
 
 /// The value of `schema` in every contract.
 pub const SCHEMA: &str = "tilec.launch/1";
@@ -159,9 +159,9 @@ pub enum Scratch {
 }
 
 /// Multiples of which the addresses of tensors with maps are (`cuTensorMapEncodeTiled`).
-pub(crate) const MAP_ADDRESS_BYTES: u64 = 16;
+pub const MAP_ADDRESS_BYTES: u64 = 16;
 /// Bytes of a `CUtensorMap`.
-pub(crate) const MAP_BYTES: u64 = 128;
+pub const MAP_BYTES: u64 = 128;
 
 /// How a tensor is described to the tensor memory accelerator. Its element type, address, extents and strides are those of the
 /// tensor; elements are not interleaved, each is taken, and what lies outside is zero.
@@ -196,7 +196,7 @@ pub struct Im2colParam {
 /// Swizzling modes are their row bytes: `128B`.
 mod exchange_name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use tilec_ir::layout::hardware::Exchange;
+    use tilec_core::hardware::Exchange;
 
     pub(super) fn serialize<S: Serializer>(mode: &Exchange, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(mode.name())
@@ -273,7 +273,7 @@ impl Access {
 /// Element types are their names.
 mod elem_name {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use tilec_ir::types::Elem;
+    use tilec_core::elem::Elem;
 
     pub(super) fn serialize<S: Serializer>(elem: &Elem, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(elem.name())

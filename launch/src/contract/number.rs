@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tilec_ir::{
-    numerics::{IntFormat, cast},
-    types::Elem,
-};
+use tilec_core::elem::Elem;
+use tilec_core::numerics::{IntFormat, cast};
 
 /// A value for a parameter.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -22,7 +20,7 @@ pub enum Number {
 /// How a number stands in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Written {
+enum Written {
     Int(i64),
     Large(u64),
     Float(f64),
@@ -138,6 +136,6 @@ impl std::fmt::Display for Number {
 pub type Args = BTreeMap<String, Number>;
 
 /// The integer format that holds an element type; 64 bits for floating-point types.
-pub(crate) fn int_format(elem: Elem) -> IntFormat {
+pub fn int_format(elem: Elem) -> IntFormat {
     cast::int_format(elem).unwrap_or(IntFormat::S64)
 }

@@ -1,7 +1,7 @@
 //! Names for contents.
 
 /// The FNV-1a hash of texts, 128 bits: the same everywhere, and always.
-pub(crate) fn hash(parts: &[&str]) -> String {
+pub fn hash(parts: &[&str]) -> String {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     let mut add = |byte: u8| {
         hash ^= u128::from(byte);

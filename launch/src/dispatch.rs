@@ -1,10 +1,10 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
+use crate::bind::{BindError, bind};
 use crate::contract::expr;
 use crate::contract::number::Args;
 use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind, Program};
-use crate::run::bind::{BindError, bind};
-use crate::run::program::Misfits;
+use crate::program::Misfits;
 
 impl BindError {
     /// Whether other sizes could be launched.
@@ -56,16 +56,16 @@ pub fn pick<'c>(
 }
 
 /// A variant that cannot stand for another.
-pub(crate) struct Misfit {
+pub struct Misfit {
     /// The variant.
-    pub(crate) entry: String,
+    pub entry: String,
     /// What is different.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 impl Dispatch {
     /// The first variant that takes other things than the first one; promises about them (alignment, aliases) may differ.
-    pub(crate) fn misfit(&self, contracts: &[Contract]) -> Option<Misfit> {
+    pub fn misfit(&self, contracts: &[Contract]) -> Option<Misfit> {
         let taken = |kind: &ParamKind| {
             let mut kind = kind.clone();
             if let ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) = &mut kind {

@@ -10,7 +10,7 @@ use crate::contract::expr::{self, ExprError};
 use crate::contract::number::int_format;
 use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
 use thiserror::Error;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
 
 /// Bytes that the tensors of one launch may have together when `tilec run` makes them.
 pub const MAX_TENSOR_BYTES: u64 = 16 << 30;

@@ -1,9 +1,9 @@
 //! Elements as bytes.
 
 use crate::contract::number::{Number, int_format};
-use tilec_ir::interp;
-use tilec_ir::numerics::float_format;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
+use tilec_core::numbers;
+use tilec_core::numerics::float_format;
 
 /// The value of `elem` nearest to `x`, as bits.
 pub fn encode(elem: Elem, x: f64) -> u64 {
@@ -26,8 +26,8 @@ pub fn encode_number(elem: Elem, x: Number) -> u64 {
 }
 
 /// The exact value of an encoding.
-pub fn element(elem: Elem, bits: u64) -> interp::Number {
-    interp::Number::of_bits(elem, bits)
+pub fn element(elem: Elem, bits: u64) -> numbers::Number {
+    numbers::Number::of_bits(elem, bits)
 }
 
 /// The value of an encoding; integers beyond 2^53 are rounded.
@@ -44,12 +44,12 @@ pub fn get(elem: Elem, bytes: &[u8], index: usize) -> f64 {
 }
 
 /// Element `index` of a tensor in memory, exactly.
-pub fn get_exact(elem: Elem, bytes: &[u8], index: usize) -> interp::Number {
+pub fn get_exact(elem: Elem, bytes: &[u8], index: usize) -> numbers::Number {
     element(elem, word(elem, bytes, index))
 }
 
 /// The encoding of element `index` of a tensor in memory. Of elements that share a byte the first has its lowest bits.
-pub(crate) fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
+pub fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
     let Some(size) = elem.size().whole_bytes().map(|size| size as usize) else {
         let (byte, shift) = place(elem, index);
         return u64::from(bytes[byte] >> shift) & mask(elem);
@@ -71,7 +71,7 @@ pub fn set_word(elem: Elem, bytes: &mut [u8], index: usize, word: u64) {
 }
 
 /// The bytes in which a run of elements lies.
-pub(crate) fn bytes_of(elem: Elem, run: std::ops::Range<usize>) -> std::ops::Range<usize> {
+pub fn bytes_of(elem: Elem, run: std::ops::Range<usize>) -> std::ops::Range<usize> {
     let bits = elem.bits() as usize;
     run.start * bits / 8..(run.end * bits).div_ceil(8)
 }
@@ -88,7 +88,7 @@ fn mask(elem: Elem) -> u64 {
 }
 
 /// The first `span` elements of a tensor in memory, exactly.
-pub(crate) fn numbers(elem: Elem, bytes: &[u8], span: usize) -> interp::Numbers {
+pub fn numbers(elem: Elem, bytes: &[u8], span: usize) -> numbers::Numbers {
     match elem.is_wide() {
         true => (0..span).map(|i| get_exact(elem, bytes, i).to_i128()).collect::<Vec<i128>>().into(),
         false => (0..span).map(|i| get(elem, bytes, i)).collect::<Vec<f64>>().into(),
@@ -101,10 +101,10 @@ pub fn set(elem: Elem, bytes: &mut [u8], index: usize, x: f64) {
 }
 
 /// Sets element `index` of a tensor in memory to a value of its type.
-pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: interp::Number) {
+pub fn set_exact(elem: Elem, bytes: &mut [u8], index: usize, x: numbers::Number) {
     match x {
-        interp::Number::Float(x) => set(elem, bytes, index, x),
-        interp::Number::Wide(x) => {
+        numbers::Number::Float(x) => set(elem, bytes, index, x),
+        numbers::Number::Wide(x) => {
             set_word(elem, bytes, index, int_format(elem).saturate(x) as u64);
         }
     }

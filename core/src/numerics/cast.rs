@@ -12,7 +12,7 @@
 //! Integers of up to 32 bits are computed in registers of 32, so the third row changes nothing there.
 
 use super::{FloatFormat, IntFormat, Overflow};
-use crate::types::{Elem, ElemClass};
+use crate::elem::{Elem, ElemClass};
 
 /// The format of an integer type; that of bytes for truth values, `None` for floats.
 pub fn int_format(elem: Elem) -> Option<IntFormat> {

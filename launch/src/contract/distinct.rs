@@ -8,24 +8,9 @@ use crate::contract::expr;
 use crate::contract::number::{Args, Number};
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::collections::BTreeSet;
-use tilec_ir::kernel::{Kernel, StmtData};
 
 /// How far beyond the least stride another condition, such as a multiple, is looked for.
 const NEAR: i64 = 4096;
-
-/// The tensors of `kernel` that some copy stores to, other than atomically.
-pub(crate) fn stored(kernel: &Kernel) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    kernel.walk(kernel.body, &mut |k, _, stmt| {
-        if let StmtData::Copy { dst, attrs, .. } = &k.stmts[stmt]
-            && attrs.reduce.is_none()
-            && let Some(view) = tilec_ir::typing::resolve_view(k, *dst)
-        {
-            names.insert(k.values[view.base].name.clone());
-        }
-    });
-    names
-}
 
 /// The words of an expression.
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -84,7 +69,8 @@ fn factor(text: &str) -> String {
 
 impl Contract {
     /// Adds to the conditions that the elements of the tensors called `stored` have addresses of their own.
-    pub(crate) fn with_distinct(mut self, stored: &BTreeSet<String>) -> Contract {
+    #[must_use]
+    pub fn with_distinct(mut self, stored: &BTreeSet<String>) -> Contract {
         for param in self.params.iter().filter(|p| stored.contains(&p.name)) {
             let Some(tensor) = param.kind.tensor() else { continue };
             for condition in conditions(&self.params, tensor, matches!(param.kind, ParamKind::Pointers(_))) {
@@ -147,7 +133,7 @@ mod tests {
     use super::*;
     use crate::contract::{Access, I64, U32};
     use pretty_assertions::assert_eq;
-    use tilec_ir::types::Elem;
+    use tilec_core::elem::Elem;
 
     fn tensor(shape: &[&str], strides: &[&str]) -> TensorParam {
         let dims = |texts: &[&str]| texts.iter().map(|t| Dimension::from(*t)).collect();

@@ -12,7 +12,7 @@ use std::fmt;
 ///
 /// # Errors
 /// The text is no JSON, or an object has a name twice; both with line and column.
-pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Unique>(text).map(|unique| unique.0)
 }
 

@@ -2,12 +2,14 @@
 //!
 //! The driver and the simulator encode them each in their way; both are told the same.
 
+#[cfg(feature = "sim")]
+mod simulated;
+
+use crate::bind::TensorPlan;
+use crate::contract::TensorMapParam;
 use crate::contract::expr;
-use crate::contract::{MAP_ADDRESS_BYTES, TensorMapParam};
-use crate::run::bind::TensorPlan;
-use tilec_ir::layout::hardware::Exchange;
-use tilec_ir::types::Elem;
-use tilec_sim::{Outside, Pixels, Swizzle, TensorElement, TensorMap, TensorMapError};
+use tilec_core::elem::Elem;
+use tilec_core::hardware::Exchange;
 
 /// Multiples of which strides are (`cuTensorMapEncodeTiled`).
 const STRIDE_BYTES: u64 = 16;
@@ -43,54 +45,6 @@ pub struct PixelBox {
 }
 
 impl Description {
-    /// The map for the simulator: 128 bytes that mean something to it alone. What the driver would refuse is no map, which is
-    /// reported where a kernel uses it.
-    pub fn encode_for_simulator(&self, address: u64) -> Vec<u8> {
-        self.at(address).encode().map_or_else(|_| vec![0; 128], |bytes| bytes.to_vec())
-    }
-
-    fn at(&self, address: u64) -> TensorMap {
-        TensorMap {
-            element: match self.elem {
-                Elem::U8
-                | Elem::I8
-                | Elem::E4M3
-                | Elem::E5M2
-                | Elem::E2M1
-                | Elem::UE8M0
-                | Elem::Bool
-                | Elem::I4
-                | Elem::U4 => TensorElement::U8,
-                Elem::U16 | Elem::I16 => TensorElement::U16,
-                Elem::U32 => TensorElement::U32,
-                Elem::I32 => TensorElement::S32,
-                Elem::I64 => TensorElement::S64,
-                Elem::U64 => TensorElement::U64,
-                Elem::F16 => TensorElement::F16,
-                Elem::BF16 => TensorElement::Bf16,
-                Elem::F32 | Elem::TF32 => TensorElement::F32,
-                Elem::F64 => TensorElement::F64,
-            },
-            address,
-            dims: self.extents.clone(),
-            strides: self.strides.clone(),
-            box_dims: self.box_extents.clone(),
-            element_strides: self.element_strides(),
-            swizzle: match self.swizzle {
-                Exchange::Plain => Swizzle::None,
-                Exchange::Bytes32 => Swizzle::Bytes32,
-                Exchange::Bytes64 => Swizzle::Bytes64,
-                Exchange::Bytes128 => Swizzle::Bytes128,
-            },
-            outside: Outside::Zero,
-            pixels: self.pixels.as_ref().map(|p| Pixels {
-                lower: p.lower.clone(),
-                upper: p.upper.clone(),
-                count: p.count,
-            }),
-        }
-    }
-
     /// Elements from one that is copied to the next, along each dimension.
     pub fn element_strides(&self) -> Vec<u32> {
         let mut all = vec![1; self.extents.len()];
@@ -102,14 +56,6 @@ impl Description {
 }
 
 impl TensorMapParam {
-    /// Whether the driver would make such a map of elements of this type, as far as that does not depend on address and sizes.
-    ///
-    /// # Errors
-    /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
-    pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
-        self.of_tensor(elem, |_| 1, |_| 1, |_| 0).at(MAP_ADDRESS_BYTES).check()
-    }
-
     /// The map of a tensor, whose launch is worked out; `value` gives what names of the contract stand for.
     pub fn describe(&self, plan: &TensorPlan, value: impl Fn(&str) -> Option<i64>) -> Description {
         let number = |text: &str| expr::integer(text, &value).unwrap_or(i64::MAX);

@@ -3,13 +3,13 @@
 //! Sorted by stride, the dimensions that each step no further than all below them reach make one range together; every index of the
 //! others is a range of its own. So the work is that of the rows, not of the elements, and no map of all bytes is needed.
 
-use crate::run::bind::TensorPlan;
+use crate::bind::TensorPlan;
 use std::ops::Range;
 
 /// The ranges of a part of a tensor, in elements from the part's element 0 on. Where strides interleave they need not rise, and
 /// where elements share addresses ranges may overlap.
 #[derive(Clone, Debug)]
-pub(crate) struct Runs {
+pub struct Runs {
     /// Elements of each.
     len: u64,
     /// Extents and strides of the dimensions that step from one to the next, the largest stride first.
@@ -20,7 +20,7 @@ pub(crate) struct Runs {
 
 impl TensorPlan {
     /// The ranges that hold the elements of a part: all parts are alike.
-    pub(crate) fn runs(&self) -> Runs {
+    pub fn runs(&self) -> Runs {
         let all = self.shape.iter().copied().zip(self.strides.iter().copied()).skip(usize::from(self.pointers));
         let mut steps: Vec<(u64, u64)> = all.filter(|&(extent, stride)| extent > 1 && stride > 0).collect();
         steps.sort_unstable_by_key(|&(extent, stride)| (std::cmp::Reverse(stride), extent));
@@ -34,12 +34,12 @@ impl TensorPlan {
 
 impl Runs {
     /// Whether there may be something between the ranges.
-    pub(crate) fn leave_gaps(&self) -> bool {
+    pub fn leave_gaps(&self) -> bool {
         !self.steps.is_empty()
     }
 
     /// How many elements all ranges have, those that several have counted so often.
-    pub(crate) fn elements(&self) -> u64 {
+    pub fn elements(&self) -> u64 {
         self.steps.iter().fold(self.len, |n, (extent, _)| n.saturating_mul(*extent))
     }
 }
@@ -66,7 +66,7 @@ impl Iterator for Runs {
 mod tests {
     use super::*;
     use crate::contract::Access;
-    use tilec_ir::types::Elem;
+    use tilec_core::elem::Elem;
 
     fn plan(shape: &[u64], strides: &[u64]) -> TensorPlan {
         let reach = |(n, s): (&u64, &u64)| (n - 1) * s;

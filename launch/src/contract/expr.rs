@@ -15,7 +15,7 @@
 //! function   = "ceildiv" | "min" | "max" | "abs" | "popcount" | "select"
 //! ```
 //!
-//! What the operators mean is index arithmetic as in programs ([`tilec_ir::index`]): integers of 64 bits, `/` and `%` that round
+//! What the operators mean is index arithmetic as in programs ([`tilec_core::index`]): integers of 64 bits, `/` and `%` that round
 //! toward minus infinity, and an error where a result does not fit. `&&`, `||` and `select` evaluate only what decides, so
 //! `K == 0 || N % K == 0` is safe. Integers and conditions are different kinds and are told apart while parsing; a
 //! comparison does not chain.
@@ -24,8 +24,8 @@
 //! one precedence lean to the left, which the evaluator walks without recursion. Nothing here panics.
 
 use thiserror::Error;
-use tilec_ir::index::{self, Node, Scalar, Stop, Tree, Undefined};
-use tilec_ir::ops::{Form, Op};
+use tilec_core::index::{self, Node, Scalar, Stop, Tree, Undefined};
+use tilec_core::ops::{Form, Op};
 
 /// Deepest nesting of parentheses, calls and prefix operators.
 pub const MAX_DEPTH: u32 = 64;

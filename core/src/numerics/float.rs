@@ -12,7 +12,7 @@
 //! so does a round-up to the next power of two. Magnitudes are therefore ordered as their bits
 //! are, and overflow is one comparison with the bits of the largest finite value.
 
-use crate::types::Elem;
+use crate::elem::Elem;
 
 /// How a format spends the encodings whose exponent field is all ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl FloatFormat {
     }
 
     /// Exponent of the smallest quantum: the least positive value is `2^q_min`.
-    pub(crate) const fn q_min(&self) -> i32 {
+    pub const fn q_min(&self) -> i32 {
         1 - self.bias - self.mantissa_bits as i32
     }
 

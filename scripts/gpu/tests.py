@@ -27,6 +27,7 @@ from .fake import FakeDriver, word
 from .fused_programs import KINDS, worst
 from .links_tests import Links  # noqa: F401
 from .model_shapes import Shape, draw, layer_products
+from .pages_tests import Pages  # noqa: F401
 from .tables_tests import Tables  # noqa: F401
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent

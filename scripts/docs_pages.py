@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Runs the commands of docs/tutorial and docs/passes, and compares what they print and draw with the pages.
+
+    scripts/docs_pages.py [--tilec target/release/tilec] [PAGE.md ...]
+    scripts/docs_pages.py --bless             # writes programs, pictures and outputs; an output with `...` is edited by hand
+
+A block of language `tile` whose first line is `// NAME.tile` is a program, which also stands in the file NAME.tile beside the page. In a block of language
+`console` a line `$ tilec ..` is a command, and the lines after it are what it prints; a line `...` stands for any lines. A command runs in a directory with
+the programs of all pages of the folder. A picture (`-o NAME.svg`) must equal the one beside the page.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ["docs/tutorial", "docs/passes"]
+BLOCK = re.compile(r"^```(tile|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LIMIT_S = 300
+
+
+@dataclass
+class Command:
+    """A command of a page, and what the page says that it prints."""
+
+    line: int
+    words: list[str]
+    shown: list[str]
+
+
+def programs(text: str) -> dict[str, str]:
+    """The programs of a page by the name of their file."""
+    found = {}
+    for language, block in BLOCK.findall(text):
+        if language == "tile" and (name := re.match(r"// (\w+\.tile)\n", block)):
+            found[name[1]] = block
+    return found
+
+
+def commands(text: str) -> Iterator[Command]:
+    """The commands of a page in their order."""
+    for match in BLOCK.finditer(text):
+        if match[1] != "console":
+            continue
+        first = text.count("\n", 0, match.start(2)) + 1
+        command = None
+        for number, line in enumerate(match[2].splitlines(), first):
+            if line.startswith("$ "):
+                if command:
+                    yield command
+                command = Command(number, shlex.split(line[2:]), [])
+            elif command:
+                command.shown.append(line)
+        if command:
+            yield command
+
+
+def printed(shown: list[str], lines: list[str]) -> bool:
+    """Whether `lines` are those that are shown, where `...` stands for any lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + r"\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in lines)) is not None
+
+
+def run(tilec: str, words: list[str], folder: str) -> tuple[int, list[str]]:
+    """The status of a command and the lines that it prints."""
+    done = subprocess.run([tilec, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return done.returncode, [line.rstrip() for line in (done.stderr + done.stdout).rstrip().splitlines()]
+
+
+def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
+    """What is wrong with a page."""
+    text = path.read_text(encoding="utf-8")
+    wrong = []
+
+    def same(name: str, made: str) -> None:
+        beside = path.parent / name
+        if bless:
+            beside.write_text(made, encoding="utf-8")
+        elif not beside.exists() or beside.read_text(encoding="utf-8") != made:
+            wrong.append(f"{beside}: not what {path.name} says; --bless writes it")
+
+    for name, program in programs(text).items():
+        same(name, program)
+    with tempfile.TemporaryDirectory() as folder:
+        for other in path.parent.glob("*.md"):
+            for name, program in programs(other.read_text(encoding="utf-8")).items():
+                (pathlib.Path(folder) / name).write_text(program, encoding="utf-8")
+        for command in commands(text):
+            if command.words[0] != "tilec":
+                wrong.append(f"{path}:{command.line}: only `tilec` is run here")
+                continue
+            status, lines = run(tilec, command.words, folder)
+            fails = any(line.startswith("error[") for line in command.shown)
+            if fails != (status != 0) or not printed(command.shown, lines):
+                if bless and "..." not in command.shown:
+                    whole = text.splitlines()
+                    at = command.line
+                    old = "\n".join([*whole[at - 1 : at + len(command.shown)], ""])
+                    text = text.replace(old, "\n".join([whole[at - 1], *lines, ""]), 1)
+                else:
+                    wrong.append(f"{path}:{command.line}: `{shlex.join(command.words)}` ends with {status} and prints\n" + "\n".join(lines))
+            for picture in (word for word in command.words if re.fullmatch(r"\w+\.svg", word)):
+                made = pathlib.Path(folder) / picture
+                same(picture, made.read_text(encoding="utf-8") if made.exists() else "")
+    if bless:
+        path.write_text(text, encoding="utf-8")
+    return wrong
+
+
+def check_all(paths: list[pathlib.Path], tilec: str, bless: bool = False) -> list[str]:
+    """What is wrong with pages, several at a time."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return [line for wrong in pool.map(lambda path: check(path, tilec, bless), paths) for line in wrong]
+
+
+def pages() -> list[pathlib.Path]:
+    """All pages with commands."""
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    parser.add_argument("--tilec", default=str(ROOT / "target/release/tilec"))
+    parser.add_argument("--bless", action="store_true")
+    args = parser.parse_args()
+    wrong = check_all(args.pages or pages(), str(pathlib.Path(args.tilec).resolve()), args.bless)
+    print("\n".join(wrong), file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

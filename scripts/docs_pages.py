@@ -6,11 +6,13 @@
 
 A block of language `tile` whose first line is `// NAME.tile` is a program, which also stands in the file NAME.tile beside the page. In a block of language
 `console` a line `$ tilec ..` is a command, and the lines after it are what it prints; a line `...` stands for any lines. A command runs in a directory with
-the programs of all pages of the folder. A picture (`-o NAME.svg`) must equal the one beside the page.
+the programs of all pages. A picture (`-o NAME.svg`) must equal the one beside the page. A block `diff FILE.tile OPTIONS .. PASS` has the lines of the program
+that the pass removes and adds.
 """
 
 import argparse
 import concurrent.futures
+import difflib
 import os
 import pathlib
 import re
@@ -24,6 +26,7 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["docs/tutorial", "docs/passes"]
 BLOCK = re.compile(r"^```(tile|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DIFF = re.compile(r"^```diff (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 LIMIT_S = 300
 
 
@@ -75,6 +78,28 @@ def run(tilec: str, words: list[str], folder: str) -> tuple[int, list[str]]:
     return done.returncode, [line.rstrip() for line in (done.stderr + done.stdout).rstrip().splitlines()]
 
 
+def changed(tilec: str, words: list[str], folder: str) -> str:
+    """The lines that a pass, the last word, removes from a program and adds to it."""
+    status, lines = run(tilec, ["tilec", *words[:-1], "--print-after", "all"], folder)
+    forms: dict[str, list[str]] = {}
+    for line in lines:
+        if line.startswith("// ---- after "):
+            forms[line.split()[-1]] = []
+        elif forms:
+            forms[list(forms)[-1]].append(line)
+    names = list(forms)
+    if status != 0 or words[-1] not in names[1:]:
+        return "\n".join(lines) + "\n"
+    before, after = forms[names[names.index(words[-1]) - 1]], forms[words[-1]]
+    found = []
+    for line in list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]:
+        if not line.startswith("@@"):
+            found.append(f"{line}\n")
+        elif found:
+            found.append(" ...\n")
+    return "".join(found)
+
+
 def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
     """What is wrong with a page."""
     text = path.read_text(encoding="utf-8")
@@ -90,7 +115,7 @@ def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
     for name, program in programs(text).items():
         same(name, program)
     with tempfile.TemporaryDirectory() as folder:
-        for other in path.parent.glob("*.md"):
+        for other in pages():
             for name, program in programs(other.read_text(encoding="utf-8")).items():
                 (pathlib.Path(folder) / name).write_text(program, encoding="utf-8")
         for command in commands(text):
@@ -110,6 +135,12 @@ def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
             for picture in (word for word in command.words if re.fullmatch(r"\w+\.svg", word)):
                 made = pathlib.Path(folder) / picture
                 same(picture, made.read_text(encoding="utf-8") if made.exists() else "")
+        for block in DIFF.finditer(text):
+            made = changed(tilec, shlex.split(block[1]), folder)
+            if bless:
+                text = text.replace(block[0], f"```diff {block[1]}\n{made}```")
+            elif made != block[2]:
+                wrong.append(f"{path}: `{block[1]}`: the pass changes\n{made}")
     if bless:
         path.write_text(text, encoding="utf-8")
     return wrong

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import sys
 import unittest
@@ -29,3 +30,8 @@ class Pages(unittest.TestCase):
         text = "```console\n$ tilec x --require 'no spills'\na\n$ tilec y\n```\n"
         found = [(c.line, c.words, c.shown) for c in script.commands(text)]
         self.assertEqual(found, [(2, ["tilec", "x", "--require", "no spills"], ["a"]), (4, ["tilec", "y"], [])])
+
+    def test_every_pass_has_a_section(self) -> None:
+        table = (script.ROOT / "passes/src/table.rs").read_text(encoding="utf-8")
+        page = (script.ROOT / "docs/passes/README.md").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"^## (.*)$", page, re.MULTILINE), re.findall(r'PassInfo::new\(\s*"([\w-]+)"', table))

@@ -32,7 +32,7 @@ def broken(path: pathlib.Path) -> list[str]:
 
 class Links(unittest.TestCase):
     def test_links_lead_somewhere(self) -> None:
-        documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        documents = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "examples/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
         self.assertEqual([link for path in documents for link in broken(path)], [])
 
     def test_headings(self) -> None:

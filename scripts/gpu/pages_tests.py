@@ -10,9 +10,12 @@ import sys
 import tempfile
 import unittest
 
+from .links_tests import CODE, LINK
+
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SCRIPTS))
 
+import book  # noqa: E402
 import docs_pages as script  # noqa: E402
 
 TILEC = shutil.which(os.environ.get("TILEC", str(SCRIPTS.parent / "target/release/tilec")))
@@ -64,6 +67,22 @@ class Pages(unittest.TestCase):
         table = (script.ROOT / "passes/src/table.rs").read_text(encoding="utf-8")
         page = (script.ROOT / "docs/passes/README.md").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"^## (.*)$", page, re.MULTILINE), re.findall(r'PassInfo::new\(\s*"([\w-]+)"', table))
+
+    def test_the_book_has_every_page(self) -> None:
+        pages = [page for page in book.pages() if page not in book.OUTSIDE]
+        self.assertEqual(sorted(book.listed((script.ROOT / "docs/SUMMARY.md").read_text(encoding="utf-8"))), sorted(pages))
+
+    def test_links_of_the_book_stay_inside(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            staged = pathlib.Path(folder) / "book"
+            book.stage(staged)
+            lost = []
+            for path in staged.rglob("*.md"):
+                for link in LINK.findall(CODE.sub("", path.read_text(encoding="utf-8"))):
+                    file = link.partition("#")[0]
+                    if file and not re.match(r"[a-z]+:", link) and not (path.parent / file).is_file():
+                        lost.append(f"{path.relative_to(staged)}: {link}")
+        self.assertEqual(lost, [])
 
     @unittest.skipUnless(TILEC and shutil.which("g++"), "skipped: scripts/gpu/pages_tests.py: there is no g++ or tilec")
     def test_the_host_in_cpp(self) -> None:

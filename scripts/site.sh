@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=0.4.52
+version=0.4.48
 stage=target/site-src
 python3 scripts/book.py "$stage"
 if [ "${1-}" = --stage ]; then exit 0; fi

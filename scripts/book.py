@@ -17,6 +17,28 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB = "https://github.com/tilec/tilec/blob/main/"
 # Pages from outside of docs/, by their place in the book.
 OUTSIDE = {"index.md": "README.md", "examples.md": "examples/README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+SETTINGS = """[book]
+title = "tilec"
+description = "A compiler from a tile language to PTX"
+language = "en"
+src = "."
+
+[build]
+create-missing = false
+
+[output.html]
+default-theme = "light"
+preferred-dark-theme = "ayu"
+no-section-label = true
+smart-punctuation = false
+
+# Snippets are of the tile language; nothing is to be run as Rust.
+[output.html.playground]
+runnable = false
+
+[output.html.print]
+enable = false
+"""
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 
@@ -60,7 +82,7 @@ def stage(folder: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     docs = ROOT / "docs"
-    shutil.copy(docs / "book.toml", folder)
+    (folder / "book.toml").write_text(SETTINGS, encoding="utf-8")
     summary = (docs / "SUMMARY.md").read_text(encoding="utf-8")
     head, _, rest = summary.partition("\n")
     last = "".join(f"- [{title}]({place})\n" for title, place in [("Examples", "examples.md"), ("Contributing", "contributing.md"), ("Changelog", "changelog.md")])

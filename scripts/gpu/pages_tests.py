@@ -72,6 +72,12 @@ class Pages(unittest.TestCase):
         pages = [page for page in book.pages() if page not in book.OUTSIDE]
         self.assertEqual(sorted(book.listed((script.ROOT / "docs/SUMMARY.md").read_text(encoding="utf-8"))), sorted(pages))
 
+    def test_files_that_contributing_names_are_there(self) -> None:
+        text = (script.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        paths = re.findall(r"`([a-z][\w.-]*(?:/[\w.-]+)+/?)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+        self.assertGreater(len(paths), 10)
+        self.assertEqual([path for path in paths if not path.startswith("target/") and not (script.ROOT / path).exists()], [])
+
     def test_links_of_the_book_stay_inside(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             staged = pathlib.Path(folder) / "book"

@@ -17,6 +17,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import book  # noqa: E402
 import docs_pages as script  # noqa: E402
+import sentences  # noqa: E402
 
 TILEC = shutil.which(os.environ.get("TILEC", str(SCRIPTS.parent / "target/release/tilec")))
 
@@ -71,6 +72,14 @@ class Pages(unittest.TestCase):
     def test_the_book_has_every_page(self) -> None:
         pages = [page for page in book.pages() if page not in book.OUTSIDE]
         self.assertEqual(sorted(book.listed((script.ROOT / "docs/SUMMARY.md").read_text(encoding="utf-8"))), sorted(pages))
+
+    def test_sentences_are_short(self) -> None:
+        names = ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("glossary", "other-languages", "style", "tour", "xray"))]
+        folders = ["docs/decisions", "docs/passes", "docs/tutorial"]
+        pages = [script.ROOT / name for name in names] + [path for folder in folders for path in (script.ROOT / folder).glob("*.md")]
+        found = [f"{path.name}: {text}" for path in pages for _, text in sentences.long_sentences(path.read_text(encoding="utf-8"))]
+        self.assertEqual(found, [])
+        self.assertEqual(len(sentences.long_sentences("A b. " + "word " * 26 + "end.\n")), 1)
 
     def test_files_that_contributing_names_are_there(self) -> None:
         text = (script.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -24,6 +24,7 @@ scripts/check_editors.sh 2>&1 | tee -a "$log" || status=$?
 
 if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then
     scripts/browser_test.sh 2>&1 | tee -a "$log" || status=$?
+    scripts/cmake_test.sh 2>&1 | tee -a "$log" || status=$?
 fi
 
 skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)

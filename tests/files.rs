@@ -46,5 +46,7 @@ fn tests() -> Result<Vec<Test>, String> {
     tests.extend(fuzz::tests());
     tests.extend(silicon::tests::tests());
     tests.extend(mutants::tests());
+    #[cfg(feature = "cuda")]
+    tests.extend(tilec_tests::headers::tests()?);
     Ok(tests)
 }

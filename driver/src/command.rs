@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod doctor;
 pub(crate) mod failure;
 pub(crate) mod fmt;
+pub(crate) mod header;
 pub(crate) mod lsp;
 pub(crate) mod run;
 pub(crate) mod tune;

@@ -42,6 +42,7 @@
 //! ```
 
 pub mod assembler;
+pub mod c_header;
 pub mod compile;
 pub mod console;
 pub mod contract;

@@ -22,6 +22,7 @@
 //! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `formatting`  | `tilec fmt` over every program of the repository                                |
+//! | `headers`     | C headers of every example against a driver that writes down its calls            |
 //! | `xray`        | the page of every example: whole, small, and every link leads somewhere        |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
 //! | `mutants`     | kernels broken in one place each, which the simulator must notice               |
@@ -56,6 +57,8 @@ mod fusions;
 pub mod fuzz;
 pub mod gathers;
 pub mod golden;
+#[cfg(feature = "cuda")]
+pub mod headers;
 pub mod images;
 #[cfg(test)]
 mod indices;

@@ -85,7 +85,10 @@ pub(crate) struct Build {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .cubin, .sass), else ptx
+    /// Targets of one C header (`--emit c`), which loads the newest that a device runs
+    #[arg(long, value_name = "CHIP,..", value_delimiter = ',', value_parser = target_parser(), conflicts_with = "target")]
+    pub(crate) targets: Vec<Target>,
+    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .h: c, .cubin, .sass), else ptx
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
     /// Print the program after this pass, `parse` or `all`; to standard output unless the result goes there.
@@ -454,6 +457,8 @@ pub(crate) enum Emit {
     Tile,
     /// The launch contract, JSON
     Launch,
+    /// A C header with PTX and a launcher of each kernel, for `--target` or for all of `--targets` (docs/c.md)
+    C,
     /// What became of every copy, access and product, JSON
     Report,
     /// The machine code beside the source lines (needs ptxas and nvdisasm)

@@ -31,7 +31,15 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         let name = input.display();
         return Err(Failure::Usage(format!("there is no subcommand and no file `{name}`; did you mean `{meant}`?")));
     }
+    if emit != Emit::C && !args.targets.is_empty() {
+        return Err(Failure::Usage(
+            "`--targets` is for `--emit c`; otherwise one `--target` is compiled for".to_owned(),
+        ));
+    }
     let source = read(input)?;
+    if emit == Emit::C {
+        return super::header::write_header(args, input, output, &source);
+    }
     let mut options = options(&args.program, input, args.program.target.unwrap_or(Target::Sm70))?;
     options.keep = keep(&args.print_after)?;
     options.report_accesses = emit == Emit::Report;
@@ -62,7 +70,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     let mut compiled = said.unless_error(lower(program))?;
     said.unless_error(machine_code::meet_demands(&mut compiled))?;
     let bytes = match emit {
-        Emit::Ptx | Emit::Tile => std::mem::take(&mut compiled.ptx).into_bytes(),
+        Emit::Ptx | Emit::Tile | Emit::C => std::mem::take(&mut compiled.ptx).into_bytes(),
         Emit::Launch => compiled.launch_json().into_bytes(),
         Emit::Report => {
             said.unless_error(machine_code::measure(&mut compiled))?;
@@ -242,12 +250,13 @@ fn dumps(program: &Optimized, print_after: &[String]) -> String {
 
 /// The product that a file name asks for; PTX without a suffix.
 fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
-    const SUFFIXES: [&str; 5] = ["ptx", "tile", "json", "cubin", "sass"];
+    const SUFFIXES: [&str; 6] = ["ptx", "tile", "json", "h", "cubin", "sass"];
     let Some(suffix) = output.and_then(|o| o.extension()) else { return Ok(Emit::Ptx) };
     Ok(match suffix.to_str() {
         Some("ptx") => Emit::Ptx,
         Some("tile") => Emit::Tile,
         Some("json") => Emit::Launch,
+        Some("h") => Emit::C,
         Some("cubin") => Emit::Cubin,
         Some("sass") => Emit::Sass,
         _ => {

@@ -183,6 +183,25 @@ impl Expr {
         Ok(self.eval(lookup)?.truth().expect("the parser tells integers from conditions"))
     }
 
+    /// Something made of the whole, from numbers, names, and operators with what was made of their operands.
+    pub fn build<T: Clone>(
+        &self,
+        number: &dyn Fn(i64) -> T,
+        name: &dyn Fn(&str) -> T,
+        operation: &dyn Fn(Op, &[T]) -> T,
+    ) -> T {
+        let mut made: Vec<T> = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let next = match &part.what {
+                What::Literal(x) => number(*x),
+                What::Name(text) => name(text),
+                What::Op(op, args) => operation(*op, &args.iter().map(|&i| made[i].clone()).collect::<Vec<T>>()),
+            };
+            made.push(next);
+        }
+        made.pop().expect("an expression has parts, and the last one is the whole")
+    }
+
     fn eval(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<Scalar, ExprError> {
         let whole = self.parts.len() - 1;
         index::eval(&Valued { parts: &self.parts, lookup }, whole).map_err(|stop| match stop {

@@ -1,0 +1,202 @@
+//! The header as a whole.
+
+use super::interface::{HeaderError, Interface};
+use super::messages::{Kind, Messages};
+use super::text::{comment, identifier, pieces};
+use super::{Image, entry, program};
+use crate::contract::ParamKind;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Functions and types that any header needs.
+const RUNTIME: &str = include_str!("runtime.h");
+/// Those of clusters and programmatic launches.
+const LAUNCH: &str = include_str!("launch.h");
+/// Those of tensor maps.
+const MAPS: &str = include_str!("maps.h");
+
+/// The header of what was compiled from `source`, for one target or several; the names in it begin with that of the file.
+///
+/// # Errors
+/// Targets take different arguments under one name, or a contract is none.
+pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError> {
+    let stem = Path::new(source).file_stem().and_then(|s| s.to_str()).unwrap_or("input");
+    let kernels = format!("{}_kernels", identifier(stem));
+    let mut messages = Messages::default();
+    let mut names: Vec<&str> = Vec::new();
+    // Kernels in front of the programs that launch them.
+    for is_program in [false, true] {
+        for image in images {
+            for name in image.file.names() {
+                let program = image.file.programs.iter().any(|p| p.name == name);
+                if program == is_program && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+    }
+    let interfaces: Vec<Interface> = names.iter().map(|name| Interface::new(name, images)).collect::<Result<_, _>>()?;
+    let mut arguments = String::new();
+    for interface in &interfaces {
+        let _ = writeln!(arguments, "{}", interface.write());
+    }
+    let mut functions = String::new();
+    for image in images {
+        functions.push_str(&of_target(image, &interfaces, &kernels, &mut messages)?);
+    }
+    for interface in &interfaces {
+        let _ = writeln!(functions, "{}", program::public(interface, images, &kernels, &mut messages));
+    }
+    let load = load(images, &kernels, &mut messages);
+    let guard = format!("TILEC_{}_H", kernels.to_uppercase());
+    let mut out = introduction(source, images, &kernels, &interfaces);
+    let _ = writeln!(out, "#ifndef {guard}\n#define {guard} 1\n\n#include <cuda.h>");
+    if arguments.contains("INFINITY") || arguments.contains("NAN") {
+        out.push_str("#include <math.h>\n");
+    }
+    let _ = writeln!(out, "#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n");
+    let _ = writeln!(out, "{RUNTIME}");
+    let contracts = || images.iter().flat_map(|image| &image.file.kernels);
+    if contracts().any(|c| c.programmatic || c.cluster != [1, 1, 1]) {
+        let _ = writeln!(out, "{LAUNCH}");
+    }
+    if contracts().flat_map(|c| &c.params).any(|p| matches!(p.kind, ParamKind::TensorMap(_))) {
+        let _ = writeln!(out, "{MAPS}");
+    }
+    out.push_str(&messages.write(&kernels));
+    let _ = write!(out, "\n{arguments}{load}\n{functions}#endif\n");
+    Ok(out)
+}
+
+/// What stands above everything: what this is, and how it is used.
+fn introduction(source: &str, images: &[Image<'_>], kernels: &str, interfaces: &[Interface]) -> String {
+    let targets: Vec<&str> = images.iter().map(|image| image.target.name()).collect();
+    let mut out = comment(&format!(
+        "Kernels of {source} for {}, made by tilec {}. C99 and C++11; needs cuda.h, and -lcuda to link.",
+        targets.join(", "),
+        env!("CARGO_PKG_VERSION")
+    ));
+    let _ = writeln!(
+        out,
+        "\n/*\n    {kernels} k;\n    int code = {kernels}_load(&k, NULL, 0);         the current context's device"
+    );
+    for interface in interfaces {
+        let name = &interface.name;
+        let _ =
+            writeln!(out, "    {name}_args {name} = {name}_make(..);\n    code = {name}_launch(&k, stream, &{name});");
+    }
+    let _ = writeln!(out, "    if (code != 0)\n        puts({kernels}_message(code));\n    {kernels}_unload(&k);\n*/");
+    out
+}
+
+/// PTX, and the functions that launch what is in it.
+fn of_target(
+    image: &Image<'_>,
+    interfaces: &[Interface],
+    kernels: &str,
+    messages: &mut Messages,
+) -> Result<String, HeaderError> {
+    let mut out = format!("/* ---- {} ---- */\n\n", image.target.name());
+    let group = |entry: &str| {
+        let dispatch = image.file.dispatch.iter().find(|d| d.cases.iter().any(|case| case.entry == entry));
+        dispatch.map_or(entry, |d| d.kernel.as_str()).to_owned()
+    };
+    for contract in &image.file.kernels {
+        let symbol = image.symbol(&format!("{}_entry", contract.entry));
+        let args = format!("{}_args", group(&contract.entry));
+        let who = format!("{} ({})", contract.entry, image.target.name());
+        let _ = writeln!(out, "{}", entry::function(contract, &symbol, &args, &who, messages)?);
+    }
+    let programs = || image.file.programs.iter();
+    let there = |interface: &&Interface| interface.targets.contains(&image.target.name());
+    for interface in interfaces.iter().filter(there) {
+        let name = &interface.name;
+        let text = match programs().find(|p| p.name == *name) {
+            Some(of) => program::program(image, of, interfaces, kernels, messages)?,
+            None => program::kernel(image, name, kernels, messages)?,
+        };
+        let _ = writeln!(out, "{text}");
+    }
+    Ok(out)
+}
+
+/// PTX, the structure of what is loaded, and the functions that load it.
+fn load(images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String {
+    let most = images.iter().map(|image| image.file.kernels.len()).max().unwrap_or(0).max(1);
+    let mut out = String::new();
+    for image in images {
+        let target = image.target.name();
+        out.push_str(&pieces(&format!("{kernels}_{target}_ptx"), image.ptx));
+        let _ = writeln!(out, "\nstatic const tilec_entry {kernels}_{target}_entries[] = {{");
+        for contract in &image.file.kernels {
+            let (entry, shared) = (&contract.entry, contract.dynamic_smem_bytes);
+            let _ = writeln!(out, "    {{\"{entry}\", {shared}, {}}},", u8::from(contract.has_large_clusters()));
+        }
+        out.push_str("};\n\n");
+    }
+    let _ = writeln!(
+        out,
+        "/* The kernels in a context. */
+typedef struct {kernels} {{
+    CUmodule module;
+    int image; /* which PTX of the header was loaded; -1: none */
+    CUfunction functions[{most}];
+}} {kernels};
+
+/* Whether another variant may fit where one was refused with this code. */
+static inline int {kernels}_next(int code)
+{{
+    tilec_kind kind = {kernels}_kind(code);
+    return kind == TILEC_REQUIRES || kind == TILEC_GRID || kind == TILEC_ADDRESS;
+}}
+
+/* Loads the newest PTX that the device of the current context runs; what the driver's assembler says of it goes to `log`. */
+static inline int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
+{{
+    CUdevice device;
+    int major = 0, minor = 0, cc, code;
+    memset(k, 0, sizeof *k);
+    k->image = -1;
+    code = (int)cuCtxGetDevice(&device);
+    if (code == 0)
+        code = (int)cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    if (code == 0)
+        code = (int)cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    if (code != 0)
+        return code;
+    cc = 10 * major + minor;"
+    );
+    let mut order: Vec<(usize, &Image<'_>)> = images.iter().enumerate().collect();
+    let specific = |image: &Image<'_>| image.target.name().ends_with('a');
+    order.sort_by_key(|(_, image)| std::cmp::Reverse((image.target.cc(), specific(image))));
+    for (i, image) in order {
+        let (target, cc) = (image.target.name(), image.target.cc());
+        // Code for one architecture runs on that alone; other PTX on all that came later.
+        let relation = if specific(image) { "==" } else { ">=" };
+        let count = image.file.kernels.len();
+        let _ = writeln!(
+            out,
+            "    if (cc {relation} {cc}) {{
+        code = tilec_load(&k->module, k->functions, {kernels}_{target}_ptx, {kernels}_{target}_entries, {count}, log, log_bytes);
+        k->image = code == 0 ? {i} : -1;
+        return code;
+    }}"
+        );
+    }
+    let targets: Vec<&str> = images.iter().map(|image| image.target.name()).collect();
+    let none =
+        messages.code(Kind::Target, format!("the device runs none of the PTX in the header: {}", targets.join(", ")));
+    let _ = writeln!(
+        out,
+        "    return {none};
+}}
+
+static inline int {kernels}_unload({kernels} *k)
+{{
+    int code = k->image < 0 ? 0 : (int)cuModuleUnload(k->module);
+    k->image = -1;
+    return code;
+}}"
+    );
+    out
+}

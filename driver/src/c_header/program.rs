@@ -1,0 +1,274 @@
+//! What is launched under a name: one of the variants of a kernel, or the launches of a program.
+
+use super::Image;
+use super::entry::{Body, Placed, overlaps};
+use super::interface::{HeaderError, Interface};
+use super::messages::{Kind, Messages};
+use super::text::{comment, member};
+use crate::contract::{Contract, Dispatch, Param, ParamKind, Program};
+use std::fmt::Write as _;
+
+/// Where the functions of a target are, in the order of the PTX.
+pub(super) fn position(image: &Image<'_>, entry: &str) -> Result<usize, HeaderError> {
+    let missing = || HeaderError::Missing { name: entry.to_owned() };
+    image.file.kernels.iter().position(|c| c.entry == entry).ok_or_else(missing)
+}
+
+/// The function of a kernel on a target, which launches the first variant that fits.
+pub(super) fn kernel(
+    image: &Image<'_>,
+    name: &str,
+    kernels: &str,
+    messages: &mut Messages,
+) -> Result<String, HeaderError> {
+    let variants = image.variants(name);
+    let Some(first) = variants.first() else { return Err(HeaderError::Missing { name: name.to_owned() }) };
+    let who = format!("{name} ({})", image.target.name());
+    let none = messages.code(
+        Kind::Address,
+        format!("{who}: no variant fits: the tensors are not aligned as those want whose conditions hold"),
+    );
+    let mut body = Body::new(first, &who, messages);
+    body.values()?;
+    match image.file.dispatch.iter().find(|d| d.kernel == name) {
+        None => {
+            let at = position(image, &first.entry)?;
+            let entry = image.symbol(&format!("{}_entry", first.entry));
+            body.line(&format!("return {entry}(k->functions[{at}], stream, v, room);"));
+        }
+        Some(dispatch) => {
+            body.line(&format!("last = {none};"));
+            cases(image, dispatch, kernels, &mut body)?;
+            body.line("return last;");
+        }
+    }
+    let statements = body.finish();
+    let several = image.file.dispatch.iter().any(|d| d.kernel == name);
+    let mut out = format!(
+        "static inline int {}(const {kernels} *k, CUstream stream, const {name}_args *given, tilec_room *room)\n{{\n    {name}_args values = *given, *v = &values;\n    int e = 0;\n",
+        image.symbol(name)
+    );
+    if several {
+        out.push_str("    int code, last, holds;\n    tilec_room before;\n");
+    }
+    out.push_str("    (void)v;\n");
+    out.push_str(&statements);
+    out.push_str("}\n");
+    Ok(out)
+}
+
+/// Statements that try the variants in order.
+fn cases(image: &Image<'_>, dispatch: &Dispatch, kernels: &str, body: &mut Body<'_>) -> Result<(), HeaderError> {
+    let none = body.no_value();
+    for case in &dispatch.cases {
+        let at = position(image, &case.entry)?;
+        let conditions: Vec<String> = case.when.iter().map(|text| body.expression(text)).collect::<Result<_, _>>()?;
+        let conditions = if conditions.is_empty() { "1".to_owned() } else { conditions.join(" && ") };
+        body.line(&comment(&format!("{}: {}", case.entry, case.when.join(", "))));
+        body.line(&format!("holds = {conditions};"));
+        body.line(&format!("if (e)\n        return {none};"));
+        body.line("if (holds) {");
+        body.line("    before = *room;");
+        let entry = image.symbol(&format!("{}_entry", case.entry));
+        body.line(&format!("    code = {entry}(k->functions[{at}], stream, v, room);"));
+        body.line(&format!("    if (!{kernels}_next(code))\n            return code;"));
+        body.line("    last = code;");
+        body.line("    *room = before;");
+        body.line("}");
+    }
+    Ok(())
+}
+
+/// A contract that takes what any launch of a program takes.
+fn joined(image: &Image<'_>, program: &Program) -> Result<Contract, HeaderError> {
+    let mut all: Option<Contract> = None;
+    for launch in &program.launches {
+        let variants = image.variants(launch);
+        if variants.is_empty() {
+            return Err(HeaderError::Missing { name: launch.clone() });
+        }
+        for contract in variants {
+            let made = all.get_or_insert_with(|| Contract {
+                entry: program.name.clone(),
+                params: Vec::new(),
+                requires: Vec::new(),
+                ..contract.clone()
+            });
+            for param in &contract.params {
+                join(&mut made.params, param);
+            }
+        }
+    }
+    all.ok_or_else(|| HeaderError::Missing { name: program.name.clone() })
+}
+
+/// Adds a parameter of a launch: defaults of one are those of all, and what any of them writes is written.
+fn join(params: &mut Vec<Param>, param: &Param) {
+    let Some(known) = params.iter_mut().find(|p| p.name == param.name) else {
+        params.push(param.clone());
+        return;
+    };
+    match (&mut known.kind, &param.kind) {
+        (ParamKind::Tensor(known), ParamKind::Tensor(other))
+        | (ParamKind::Pointers(known), ParamKind::Pointers(other)) => {
+            if other.access.writes() {
+                known.access = crate::contract::Access::ReadWrite;
+            }
+        }
+        (ParamKind::Stride { packed, .. }, ParamKind::Stride { packed: other, .. }) => {
+            *packed = packed.take().or_else(|| other.clone());
+        }
+        _ => {}
+    }
+}
+
+/// The tensors at whose address `over` may stand, whichever variants are launched.
+fn may_alias(image: &Image<'_>, program: &Program, over: &str) -> Vec<String> {
+    let uses = |launch: &String, name: &str| image.variants(launch).iter().any(|c| c.param(name).is_some());
+    let mut users = program.launches.iter().enumerate().filter(|(_, launch)| uses(launch, over));
+    let (Some((at, launch)), None) = (users.next(), users.next()) else { return Vec::new() };
+    let variants = image.variants(launch);
+    let allows = |c: &Contract, under: &String| {
+        c.param(over).and_then(|p| p.kind.tensor()).is_some_and(|t| t.may_alias.contains(under))
+    };
+    let first = variants.first().and_then(|c| c.param(over)?.kind.tensor());
+    let allowed = first.map_or(&[][..], |t| &t.may_alias).iter();
+    let unused = |under: &&String| program.launches[at + 1..].iter().all(|launch| !uses(launch, under));
+    allowed.filter(|under| variants.iter().all(|c| allows(c, under))).filter(unused).cloned().collect()
+}
+
+/// The function of a program on a target.
+pub(super) fn program(
+    image: &Image<'_>,
+    program: &Program,
+    interfaces: &[Interface],
+    kernels: &str,
+    messages: &mut Messages,
+) -> Result<String, HeaderError> {
+    let all = joined(image, program)?;
+    let who = format!("{} ({})", program.name, image.target.name());
+    let mut body = Body::new(&all, &who, messages);
+    body.values()?;
+    let temporary = |name: &str| program.temporaries.iter().any(|t| t.name == name);
+    let given: Vec<&Param> = all
+        .params
+        .iter()
+        .filter(|p| p.kind.tensor().is_some_and(|t| t.scratch.is_none()) && !temporary(&p.name))
+        .collect();
+    let mut placed = Vec::new();
+    for (at, param) in given.iter().enumerate() {
+        let Some(tensor) = param.kind.tensor() else { continue };
+        let pointers = matches!(param.kind, ParamKind::Pointers(_));
+        body.tensor(at, &param.name, tensor, pointers)?;
+        body.line(&format!("t[{at}].address = v->{};", member(&param.name)));
+        let (written, may_alias) = (tensor.access.writes(), may_alias(image, program, &param.name));
+        placed.push(Placed { name: &param.name, written, pointers, may_alias });
+    }
+    overlaps(&mut body, &placed);
+    let none = body.no_value();
+    let mut declared = String::new();
+    for (i, temporary) in program.temporaries.iter().enumerate() {
+        let bytes = body.expression(&temporary.bytes)?;
+        body.line(&comment(&format!("`{}`, which one launch leaves to another", temporary.name)));
+        body.line(&format!("bytes = {bytes};"));
+        body.line(&format!("if (e)\n        return {none};"));
+        body.line(&format!("m{i} = tilec_take(&room->workspace, bytes < 0 ? 0 : (uint64_t)bytes);"));
+        let _ = writeln!(declared, "    CUdeviceptr m{i};");
+    }
+    if !program.temporaries.is_empty() {
+        declared.push_str("    int64_t bytes;\n");
+        let what = "`workspace` is absent, too small, or no multiple of 256";
+        body.refuse("!tilec_fits(room, &room->workspace)", Kind::Scratch, what);
+    }
+    for (i, launch) in program.launches.iter().enumerate() {
+        let Some(interface) = interfaces.iter().find(|one| one.name == *launch) else {
+            return Err(HeaderError::Missing { name: launch.clone() });
+        };
+        let _ = writeln!(declared, "    {launch}_args l{i};");
+        body.line(&format!("memset(&l{i}, 0, sizeof l{i});"));
+        for field in &interface.fields {
+            let member = field.member();
+            let value = match program.temporaries.iter().position(|t| t.name == field.param) {
+                Some(at) => format!("m{at}"),
+                None if all.param(&field.param).is_some() => format!("v->{member}"),
+                // Of a kernel of that name for another target.
+                None => continue,
+            };
+            body.line(&format!("l{i}.{member} = {value};"));
+        }
+        body.line(&format!("code = {}(k, stream, &l{i}, room);", image.symbol(launch)));
+        body.line("if (code != 0)\n        return code;");
+    }
+    body.line("return 0;");
+    let statements = body.finish();
+    let name = &program.name;
+    let mut out = format!(
+        "static inline int {}(const {kernels} *k, CUstream stream, const {name}_args *given, tilec_room *room)\n{{\n    {name}_args values = *given, *v = &values;\n    int e = 0, code;\n",
+        image.symbol(name)
+    );
+    if !given.is_empty() {
+        let _ = writeln!(out, "    tilec_tensor t[{}];", given.len());
+    }
+    out.push_str(&declared);
+    if !given.is_empty() {
+        out.push_str("    memset(t, 0, sizeof t);\n");
+    }
+    out.push_str("    (void)v;\n");
+    out.push_str(&statements);
+    out.push_str("}\n");
+    Ok(out)
+}
+
+/// The functions that people call.
+pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String {
+    let name = &interface.name;
+    let there: Vec<&str> = interface.targets.clone();
+    let absent = messages.code(
+        Kind::Target,
+        format!("{name}: nothing is loaded that runs it ({kernels}_load loads it for {})", there.join(", ")),
+    );
+    let mut out = format!(
+        "static inline int {name}__run(const {kernels} *k, CUstream stream, const {name}_args *a, tilec_room *room)\n{{\n    switch (k->image) {{\n"
+    );
+    let mut is_program = false;
+    for (i, image) in images.iter().enumerate().filter(|(_, image)| there.contains(&image.target.name())) {
+        let _ = writeln!(out, "    case {i}:\n        return {}(k, stream, a, room);", image.symbol(name));
+        is_program |= image.file.programs.iter().any(|p| p.name == *name);
+    }
+    let _ = writeln!(out, "    default:\n        return {absent};\n    }}\n}}\n");
+    let room = |step: &str| {
+        let (none, none_signals) = (("0", "0"), ("0", "0"));
+        let workspace = if interface.workspace { ("a->workspace", "a->workspace_bytes") } else { none };
+        let signals = if interface.signals { ("a->signals", "a->signals_bytes") } else { none_signals };
+        format!("tilec_room_of({step}, {}, {}, {}, {})", workspace.0, workspace.1, signals.0, signals.1)
+    };
+    if interface.workspace || interface.signals {
+        let _ = writeln!(
+            out,
+            "/* Bytes of scratch memory for a launch of `{name}` with these arguments (addresses of tensors among them). */"
+        );
+        let _ = writeln!(
+            out,
+            "static inline int {name}_scratch(const {kernels} *k, const {name}_args *a, size_t *workspace_bytes, size_t *signals_bytes)\n{{"
+        );
+        out.push_str(
+            "    tilec_room room = tilec_room_of(TILEC_MEASURE, TILEC_SCRATCH_ALIGN, 0, TILEC_SCRATCH_ALIGN, 0);\n",
+        );
+        let _ = writeln!(out, "    int code = {name}__run(k, NULL, a, &room);");
+        out.push_str("    *workspace_bytes = (size_t)room.workspace.used;\n    *signals_bytes = (size_t)room.signals.used;\n    return code;\n}\n\n");
+    }
+    let _ = writeln!(
+        out,
+        "/* Queues `{name}` on a stream; does not wait. 0, or a code: nothing was launched, unless the driver refused a later launch of several. */"
+    );
+    let _ =
+        writeln!(out, "static inline int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a)\n{{");
+    let _ = writeln!(out, "    tilec_room room = {};", room(if is_program { "TILEC_CHECK" } else { "TILEC_LAUNCH" }));
+    if is_program {
+        let _ =
+            writeln!(out, "    int code = {name}__run(k, stream, a, &room);\n    if (code != 0)\n        return code;");
+        let _ = writeln!(out, "    room = {};", room("TILEC_LAUNCH"));
+    }
+    let _ = writeln!(out, "    return {name}__run(k, stream, a, &room);\n}}");
+    out
+}

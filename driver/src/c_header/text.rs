@@ -1,0 +1,176 @@
+//! Names and strings of C.
+
+use std::fmt::Write as _;
+
+/// Characters of a string literal that every C99 compiler takes (5.2.4.1).
+const LITERAL: usize = 4000;
+
+/// Words that are no names of members: keywords of C and C++, macros that compilers define, and members that every structure of arguments may have.
+const TAKEN: &[&str] = &[
+    "NULL",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "compl",
+    "const",
+    "const_cast",
+    "constexpr",
+    "continue",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "linux",
+    "long",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "restrict",
+    "return",
+    "short",
+    "signals",
+    "signals_bytes",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unix",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "workspace",
+    "workspace_bytes",
+    "xor",
+    "xor_eq",
+];
+
+/// A name of the program as the name of a member.
+pub(super) fn member(name: &str) -> String {
+    let stem = name.trim_end_matches('_');
+    // What ends in `_` gets one more, so that different names stay different.
+    if TAKEN.contains(&stem) { format!("{name}_") } else { name.to_owned() }
+}
+
+/// A file name as the beginning of names.
+pub(super) fn identifier(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let word: String = text.chars().map(plain).collect();
+    match word.chars().next() {
+        Some(first) if !first.is_ascii_digit() => word,
+        _ => format!("k{word}"),
+    }
+}
+
+/// Bytes as a string literal.
+pub(super) fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for &b in bytes {
+        match b {
+            b'\n' => out.push_str("\\n"),
+            // Three question marks could be a trigraph.
+            b'"' | b'\\' | b'?' => out.extend(['\\', b.into()]),
+            b' '..=b'~' => out.push(b.into()),
+            _ => _ = write!(out, "\\{b:03o}"),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A text as an array of strings, one line of it in each line, and none longer than compilers take.
+pub(super) fn pieces(name: &str, text: &str) -> String {
+    let mut out = format!("static const char *const {name}[] = {{\n");
+    let mut room = LITERAL;
+    let lines = text.split_inclusive('\n').flat_map(|line| line.as_bytes().chunks(LITERAL));
+    for line in lines {
+        if line.len() > room {
+            out.push_str("    ,\n");
+            room = LITERAL;
+        }
+        let _ = writeln!(out, "    {}", quoted(line));
+        room -= line.len();
+    }
+    out.push_str("    , NULL};\n");
+    out
+}
+
+/// A comment of one line.
+pub(super) fn comment(text: &str) -> String {
+    format!("/* {} */", text.replace("*/", "* /").replace("/*", "/ *"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_names_and_stay_different() {
+        assert_eq!(["M", "new", "new_", "workspace"].map(member), ["M", "new_", "new__", "workspace_"]);
+        assert_eq!(["gemm", "2d-conv", "a.b", ""].map(identifier), ["gemm", "k2d_conv", "a_b", "k"]);
+    }
+
+    #[test]
+    fn strings_hold_any_bytes() {
+        assert_eq!(quoted("a\"\\?\n\té".as_bytes()), r#""a\"\\\?\n\011\303\251""#);
+        let long = "x".repeat(9000) + "\nend\n";
+        let text = pieces("p", &long);
+        assert!(text.lines().all(|line| line.len() <= LITERAL + 8), "{text}");
+        assert_eq!(text.matches('x').count(), 9000);
+        assert_eq!(text.matches("    ,").count(), 3, "two between strings and one at the end: {text}");
+    }
+}

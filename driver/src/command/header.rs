@@ -1,0 +1,42 @@
+//! `tilec IN.tile --emit c`: compiles for each target and writes one header.
+
+use super::args::{Build, Emit};
+use super::build::{Said, definitions, options, write};
+use super::failure::Failure;
+use std::path::Path;
+use tilec::c_header::{Image, header};
+use tilec::{Compiled, Target, compile, machine_code};
+
+/// Compiles `source` for the targets that were asked for, and writes the header.
+pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, source: &str) -> Result<(), Failure> {
+    if !args.print_after.is_empty() {
+        return Err(Failure::Usage(
+            "`--print-after` shows one compilation, and a C header may hold several; leave out `--emit c`".to_owned(),
+        ));
+    }
+    debug_assert!(args.emit.is_none_or(|emit| emit == Emit::C), "asked for by `build`");
+    let mut targets = args.targets.clone();
+    if targets.is_empty() {
+        targets.push(args.program.target.unwrap_or(Target::Sm70));
+    }
+    targets.sort();
+    targets.dedup();
+    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let mut all: Vec<Compiled> = Vec::new();
+    for target in targets {
+        let mut options = options(&args.program, input, target)?;
+        options.report_accesses = false;
+        options.variants = definitions(&options, &args.variant)?;
+        let mut compiled = said.unless_error(compile(source, &options))?;
+        said.unless_error(machine_code::meet_demands(&mut compiled))?;
+        all.push(compiled);
+    }
+    let files: Vec<_> = all.iter().map(Compiled::launch_file).collect();
+    let images: Vec<Image<'_>> =
+        all.iter().zip(&files).map(|(c, file)| Image { target: c.target, ptx: &c.ptx, file }).collect();
+    let text = header(&super::build::display_name(input), &images).map_err(|e| Failure::Usage(e.to_string()))?;
+    for compiled in all {
+        said.warnings(compiled.source, compiled.diagnostics);
+    }
+    write(output, text.as_bytes())
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds the CMake project of docs/c.md, with a driver that writes down its calls in place of CUDA, and runs it.
+#
+#   scripts/cmake_test.sh [TILEC]
+#
+# Without cmake on the machine it is skipped, loudly.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+tilec=$(realpath "${1:-${TILEC:-${CARGO_TARGET_DIR:-target}/debug/tilec}}")
+if ! command -v cmake > /dev/null || ! command -v gcc > /dev/null; then
+    echo "skipped: scripts/cmake_test.sh: there is no cmake, or no gcc"
+    exit 0
+fi
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+awk '/^```cmake$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/c.md > "$work/CMakeLists.txt"
+cp examples/gemm.tile "$work/gemm.tile"
+cat > "$work/main.c" <<'C'
+#include "driver.h"
+#include "gemm.h"
+#include <stdio.h>
+
+static const int sizes[] = {8, 8, 8, 4, 4, 4, 4, 4, 8, 8, 8, 0};
+const test_entry test_entries[] = {{80, "gemm", sizes}, {0, NULL, NULL}};
+
+int main(void)
+{
+    gemm_kernels k;
+    gemm_args a;
+    int code;
+    test_cc = 80;
+    code = gemm_kernels_load(&k, NULL, 0);
+    a = gemm_make(0x100000, 0x10000000, 0x20000000, 512, 256, 128);
+    if (code == 0)
+        code = gemm_launch(&k, NULL, &a);
+    if (code != 0)
+        puts(gemm_kernels_message(code));
+    return code;
+}
+C
+gcc -c -I "$root/tests/c" "$root/tests/c/driver.c" -o "$work/driver.o"
+ar rcs "$work/libcuda.a" "$work/driver.o"
+cmake -S "$work" -B "$work/build" -DTILEC="$tilec" -DCUDA_INCLUDE="$root/tests/c" -DCUDA_LIBRARY="$work/libcuda.a" > "$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/build" >> "$work/log" || { cat "$work/log"; exit 1; }
+"$work/build/user" | grep -q '^launch gemm ' || { echo "scripts/cmake_test.sh: the program launched nothing" >&2; exit 1; }
+# A source that changes is compiled again, and nothing else is.
+cmake --build "$work/build" > "$work/again"
+if grep -q Generating "$work/again"; then echo "scripts/cmake_test.sh: what has not changed is made again" >&2; exit 1; fi
+touch "$work/gemm.tile"
+cmake --build "$work/build" > "$work/again"
+grep -q Generating "$work/again" || { echo "scripts/cmake_test.sh: a change is not seen" >&2; exit 1; }
+echo "the CMake project of docs/c.md builds and launches"

@@ -38,4 +38,7 @@ trap 'rm -rf -- "$pages"' EXIT
 for row in gemm:sm_90a gemm:sm_80 softmax:sm_70 gemm_softmax:sm_90a; do
     "$tilec" xray "examples/${row%%:*}.tile" --target "${row##*:}" -o "$pages/${row%%:*}-${row##*:}.html"
 done
+# Two variants, with a measurement beside what is predicted.
+printf '%s' '{"schema": "tilec.bench/1", "machine": {"name": "a card"}, "problems": [{"args": {"M": 4096}, "rows": [{"us": [700.0]}]}]}' > "$pages/measured.json"
+"$tilec" xray examples/gemm.tile --target sm_80 --beside STAGES=2 --measured "$pages/measured.json" -o "$pages/gemm-beside.html"
 TILEC_BROWSER=$browser TILEC_BROWSER_CACHE=$cache node scripts/browser/pages.mjs "$pages"

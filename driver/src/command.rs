@@ -10,4 +10,5 @@ pub(crate) mod header;
 pub(crate) mod lsp;
 pub(crate) mod run;
 pub(crate) mod tune;
+pub(crate) mod why;
 pub(crate) mod xray;

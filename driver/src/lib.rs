@@ -51,6 +51,7 @@ pub mod cuda;
 pub mod editor;
 pub mod measure;
 pub mod run;
+pub mod why;
 pub mod xray;
 
 pub use compile::{explain, machine_code, report_json};

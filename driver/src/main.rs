@@ -7,7 +7,7 @@ mod command;
 
 use command::args::{Cli, Command};
 use command::failure::Failure;
-use command::{bench, build, doctor, failure, fmt, lsp, run, tune, xray};
+use command::{bench, build, doctor, failure, fmt, lsp, run, tune, why, xray};
 use std::process::ExitCode;
 use tilec::explain;
 use tilec::output::{write_stderr, write_stdout};
@@ -33,6 +33,7 @@ fn perform(cli: Cli) -> Result<(), Failure> {
         Some(Command::Tune(options)) => tune::tune_command(&options),
         Some(Command::BenchServe) => bench::serve_command(),
         Some(Command::Xray(options)) => xray::xray_command(&options),
+        Some(Command::Why(options)) => why::why_command(&options),
         Some(Command::Fmt(options)) => fmt::fmt_command(&options),
         Some(Command::Lsp(options)) => lsp::lsp_command(&options),
         Some(Command::Doctor) => doctor::doctor_command(),

@@ -3,18 +3,29 @@
 //! The data of each view is a file here, made of what the compiler has and never of its text; the page that draws it is in
 //! `driver/xray`, plain modules that are put into one HTML file as they are.
 
+mod banks;
+mod beside;
+mod budget;
 mod columns;
 mod diff;
+mod grid;
 mod machine;
 mod page;
+pub mod path;
+mod picture;
 mod pictures;
+mod sectors;
+mod svg;
+mod time;
 
+pub use beside::Beside;
+pub use budget::Measured;
 pub use columns::{Columns, Remark, Stage};
 pub use machine::Machine;
-pub use pictures::Picture;
+pub use picture::{Picture, Room};
 
 use crate::compile::machine_code::{self, ByLine};
-use crate::compile::{CompileOptions, Compiled, Diagnostics, Keep, compile};
+use crate::compile::{CompileOptions, Compiled, CompiledKernel, Diagnostics, Keep, compile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -38,6 +49,9 @@ pub struct Xray {
     pub columns: Columns,
     /// Pictures of layouts.
     pub pictures: Vec<Picture>,
+    /// The same program with other values, beside this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
 }
 
 /// A kernel.
@@ -47,17 +61,57 @@ pub struct Named {
     pub entry: String,
     /// The values of its compile-time parameters.
     pub parameters: BTreeMap<String, String>,
+    /// Figures in words: name and value.
+    pub figures: Vec<(String, String)>,
 }
 
 /// Compiles `source` and collects what there is to show.
 ///
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell; or this machine's assembler fails.
-pub fn xray(source: &str, options: &CompileOptions) -> Result<Xray, Diagnostics> {
+pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray, Diagnostics> {
+    let (program, machine) = made(source, options)?;
+    let mut shown = of_measured(&program, machine.as_ref(), more.measured.as_ref());
+    if let Some(name) = &more.element {
+        let (tile, coords) = name;
+        if let Ok(steps) = path::path(&program, tile, coords) {
+            let picture = path::picture(more.picture.clone(), &path::element(tile, coords), &steps, Default::default());
+            shown.pictures.push(picture);
+        }
+    }
+    if !more.beside.is_empty() {
+        let mut options = options.clone();
+        for (name, value) in &more.beside {
+            options.defines.retain(|(own, _)| own != name);
+            options.defines.push((name.clone(), value.clone()));
+        }
+        let (other, code) = made(source, &options)?;
+        let other = of(&other, code.as_ref());
+        let figures = beside::Figures { own: &shown.kernels_in_words(), other: &other.kernels_in_words() };
+        shown.beside = Some(Beside::new((&shown.columns, &other.columns), figures, &more.beside));
+    }
+    Ok(shown)
+}
+
+/// What a page has besides the program.
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    /// A measurement.
+    pub measured: Option<Measured>,
+    /// Values of compile-time parameters that a second variant has beside this one.
+    pub beside: Vec<(String, String)>,
+    /// An element whose way is a picture: a tensor or tile, and its coordinates.
+    pub element: Option<(String, Vec<u64>)>,
+    /// What that picture is called.
+    pub picture: String,
+}
+
+/// A program and its machine code.
+fn made(source: &str, options: &CompileOptions) -> Result<(Compiled, Option<ByLine>), Diagnostics> {
     let mut program = compiled(source, options)?;
     machine_code::meet_demands(&mut program)?;
     let machine = machine_code::by_ptx_line(&program)?;
-    Ok(of(&program, machine.as_ref()))
+    Ok((program, machine))
 }
 
 /// Compiles `source` for a page.
@@ -65,14 +119,22 @@ pub fn xray(source: &str, options: &CompileOptions) -> Result<Xray, Diagnostics>
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn compiled(source: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
-    compile(source, &CompileOptions { keep: Keep::All, keep_places: true, ..options.clone() })
+    compile(source, &CompileOptions { keep: Keep::All, keep_places: true, report_accesses: true, ..options.clone() })
 }
 
 /// What there is to show of a program that [`compiled`] gave; `machine`: its machine code, if there are tools for that.
 pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
+    of_measured(program, machine, None)
+}
+
+/// The same, with what was measured.
+fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: Option<&Measured>) -> Xray {
+    let columns = Columns::new(program, machine);
+    let pictures = pictures::pictures(program, columns.machine.as_ref(), measured);
     let kernels = program.kernels.iter().map(|k| Named {
         entry: k.contract.entry.clone(),
         parameters: k.tile.parameters.iter().filter_map(|(name, v)| Some((name.clone(), v.text()?))).collect(),
+        figures: figures(k),
     });
     Xray {
         schema: SCHEMA,
@@ -80,12 +142,42 @@ pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
         file: program.source.name().to_owned(),
         target: program.target.name(),
         kernels: kernels.collect(),
-        columns: Columns::new(program, machine),
-        pictures: pictures::pictures(program),
+        columns,
+        pictures,
+        beside: None,
     }
 }
 
+/// What a kernel takes, in words.
+fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
+    let mut out = vec![
+        ("shared memory".to_owned(), format!("{} bytes", k.report.smem_bytes)),
+        ("threads".to_owned(), k.contract.block.iter().product::<u32>().to_string()),
+        ("slots of the deepest channel".to_owned(), k.report.stages.to_string()),
+        ("wavefronts of bank conflicts in loops".to_owned(), k.report.conflicts_in_loop.to_string()),
+        ("barriers in a trip of the main loop".to_owned(), k.report.barriers_in_loop.to_string()),
+    ];
+    if let Some(p) = &k.tile.prediction {
+        out.push((
+            "predicted".to_owned(),
+            format!("{:.1} us on {}, most of it {}", p.seconds * 1e6, p.card, p.terms.limit()),
+        ));
+        out.push(("blocks of a multiprocessor, predicted".to_owned(), p.resident.to_string()));
+    }
+    out
+}
+
 impl Xray {
+    /// Values of parameters and figures, by kernel.
+    fn kernels_in_words(&self) -> Vec<(String, String)> {
+        let of = |k: &Named| -> Vec<(String, String)> {
+            let parameters = k.parameters.iter().map(|(name, value)| (name.clone(), value.clone()));
+            let figures = k.figures.iter().map(|(name, value)| (format!("{}: {name}", k.entry), value.clone()));
+            parameters.chain(figures).collect()
+        };
+        self.kernels.iter().flat_map(of).collect()
+    }
+
     /// The data as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("the data has only string keys")

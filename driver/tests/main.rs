@@ -2,6 +2,7 @@
 
 mod cli;
 mod common;
+mod explained;
 mod grammars;
 mod lsp;
 mod run;

@@ -2,11 +2,12 @@
 // back what to do with a key.
 
 import * as columns from "xray/columns.js";
-import * as pictures from "xray/pictures.js";
+import * as compare from "xray/compare.js";
+import { ROOMS as PICTURES } from "xray/pictures.js";
 import { whenChosen } from "xray/select.js";
 
-const ROOMS = [columns, pictures];
 const data = JSON.parse(document.getElementById("data").textContent);
+const ROOMS = [columns, ...PICTURES, ...(data.beside ? [compare] : [])];
 
 const head = document.getElementById("head");
 const rooms = document.getElementById("rooms");

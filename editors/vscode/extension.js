@@ -1,4 +1,6 @@
 // Starts `tilec lsp` for tile programs, and shows what `tilec explain` says of codes.
+const { execFile } = require("child_process");
+const path = require("path");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
@@ -38,6 +40,39 @@ async function show(word) {
     await vscode.window.showTextDocument(document, { preview: true, viewColumn: vscode.ViewColumn.Beside });
 }
 
+// What `tilec xray` says of the settings, for `execFile`.
+function xrayArguments(file, { target, defines, sizes }) {
+    const list = (values) => Object.entries(values || {}).map(([name, value]) => `${name}=${value}`);
+    const args = ["xray", file, "--target", target || "sm_70"];
+    if (list(defines).length) args.push("-D", list(defines).join(","));
+    if (list(sizes).length) args.push("--for", list(sizes).join(","));
+    return args;
+}
+
+// The page of the file that is open, beside it: pictures of layouts, memory and time, and the columns of code.
+async function page(context) {
+    const editor = vscode.window.activeTextEditor;
+    if (!editor || editor.document.languageId !== "tile") {
+        vscode.window.showErrorMessage("The page is that of a tile program: open one.");
+        return;
+    }
+    await editor.document.save();
+    const file = editor.document.uri.fsPath;
+    const command = vscode.workspace.getConfiguration("tilec").get("path");
+    const most = 64 * 1024 * 1024;
+    execFile(command, xrayArguments(file, settings()), { maxBuffer: most }, (error, html, said) => {
+        if (error) {
+            vscode.window.showErrorMessage(said || error.message);
+            return;
+        }
+        const title = `${path.basename(file)}: pictures`;
+        const options = { enableScripts: true, retainContextWhenHidden: true };
+        const panel = vscode.window.createWebviewPanel("tilec.page", title, vscode.ViewColumn.Beside, options);
+        panel.webview.html = html;
+        context.subscriptions.push(panel);
+    });
+}
+
 async function activate(context) {
     const provider = { provideTextDocumentContent: (uri) => explain(uri.path) };
     context.subscriptions.push(
@@ -46,6 +81,7 @@ async function activate(context) {
             await client?.stop();
             await start();
         }),
+        vscode.commands.registerCommand("tilec.page", () => page(context)),
         vscode.commands.registerCommand("tilec.explain", async () => {
             const word = await vscode.window.showInputBox({ prompt: "A code, a pass, a function or a word: E0201, swizzle, mma" });
             if (word) await show(word);
@@ -63,4 +99,4 @@ function deactivate() {
     return client?.stop();
 }
 
-module.exports = { activate, deactivate };
+module.exports = { activate, deactivate, xrayArguments };

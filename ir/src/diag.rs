@@ -1,6 +1,7 @@
 //! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
 
 use crate::loss::Loss;
+use crate::pace::Pace;
 use std::fmt;
 
 /// A half-open byte range of the source text.
@@ -105,6 +106,8 @@ pub struct Diagnostic {
     pub why: Option<String>,
     /// The fast path whose loss this says.
     pub loss: Option<Loss>,
+    /// Of a loop that was scheduled: what an iteration takes.
+    pub pace: Option<Pace>,
     /// The change that mends it, where one can be named that needs no thought.
     pub fix: Option<Edit>,
 }
@@ -137,6 +140,7 @@ impl Diagnostic {
             kind: None,
             why: None,
             loss: None,
+            pace: None,
             fix: None,
         }
     }
@@ -162,6 +166,12 @@ impl Diagnostic {
     /// With the fast path whose loss it says.
     pub fn with_loss(mut self, loss: Loss) -> Diagnostic {
         self.loss = Some(loss);
+        self
+    }
+
+    /// With what an iteration of a loop takes.
+    pub fn with_pace(mut self, pace: Pace) -> Diagnostic {
+        self.pace = Some(pace);
         self
     }
 

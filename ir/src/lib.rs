@@ -35,6 +35,7 @@ pub mod loss;
 pub mod mechanism;
 pub mod outline;
 pub mod overlay;
+pub mod pace;
 pub mod padded;
 pub mod parser;
 pub mod partial;

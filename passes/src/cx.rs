@@ -5,6 +5,7 @@ use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::kernel::Kernel;
+use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
 
 /// Values of sizes, by name.
@@ -100,6 +101,11 @@ impl Cx<'_> {
     /// Says what the pass did, or declined to do and why.
     pub fn remark(&mut self, span: Span, message: impl Into<String>) {
         self.sink.push(Diagnostic::remark(self.pass, span, message));
+    }
+
+    /// A remark of what an iteration takes.
+    pub(crate) fn pace(&mut self, span: Span, message: impl Into<String>, pace: Pace) {
+        self.sink.push(Diagnostic::remark(self.pass, span, message).with_pace(pace));
     }
 
     /// A remark with a way out.

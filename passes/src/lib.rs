@@ -20,6 +20,7 @@ mod feeds;
 mod flatten_loops;
 mod graph;
 mod hand_over;
+pub mod occupancy;
 mod overlap_launches;
 mod pipeline;
 mod place_shared;

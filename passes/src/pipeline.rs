@@ -34,6 +34,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::loss::FastPath;
+use tilec_ir::pace::Pace;
 pub(crate) use wanted::{NAME, asynchronous};
 
 /// Slots of a loop's buffers at most.
@@ -126,7 +127,7 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let span = k.stmt_spans[plan.at];
-    let (schedule, binds) = (rates::of(k, cx, plan), rates::binds(k, cx, plan));
+    let (schedule, units) = (rates::of(k, cx, plan), rates::units(k, cx, plan));
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();
@@ -145,6 +146,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let list = k.block(iteration::written(&timed));
     let StmtData::For { body, .. } = &mut k.stmts[plan.at] else { unreachable!("a loop is planned") };
     *body = list;
+    let timed_body = list;
     let names: Vec<String> = plan.fills.iter().map(|f| format!("`{}`", k.values[f.buffer].name)).collect();
     // In a loop that has stages itself they are there when this one runs.
     let StmtPlan { stage, cycle, .. } = k.plans[plan.at];
@@ -172,5 +174,8 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
             names.join(", "),
         ),
     );
-    cx.remark(span, binds);
+    let [(first, most), ref rest @ ..] = units;
+    let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
+    let message = format!("an iteration of a block takes some {most} clocks, bound by {first} ({})", rest.join(", "));
+    cx.pace(span, message, Pace { body: timed_body, clocks: most, in_clocks: false, units: units.to_vec() });
 }

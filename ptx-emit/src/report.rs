@@ -42,6 +42,11 @@ pub struct CopyReport {
     pub accesses: u32,
     /// Share of the bytes of the global sectors touched by one full warp access that are used, 0 to 1.
     pub sector_use: f64,
+    /// The tensor; empty: none.
+    pub tensor: String,
+    /// Of an access to global memory, lane by lane of a warp, for its first one: which of the rows it is in, counted as they come, and the byte of the
+    /// row where it begins, with rows that begin at multiples of a sector.
+    pub lanes: Vec<(u64, u64)>,
     /// What kept the access from being 16 bytes wide; empty if it is.
     pub why: String,
     /// In the innermost loop.
@@ -78,6 +83,8 @@ pub struct SharedReport {
     pub ideal_wavefronts: u32,
     /// Wavefronts that it takes.
     pub wavefronts: u32,
+    /// What each bit of the lane's number adds (xor) to the byte address.
+    pub lanes: Vec<u64>,
     /// In the innermost loop.
     pub in_loop: bool,
 }

@@ -117,6 +117,60 @@ async function reader(file, has) {
   await page.close();
 }
 
+// Pictures are the same on a dark screen as on paper, their texts stay inside, and their steps are gone through by buttons and keys.
+async function drawn(file) {
+  const { page, said } = await open(file, "");
+  const all = await page.$$eval("figure[data-name]", (figures) =>
+    figures.map((f) => ({ name: f.dataset.name, room: f.closest(".room").dataset.room, steps: f.querySelectorAll(".steps").length })),
+  );
+  const rooms = new Set(all.map((f) => f.room));
+  const shots = new Map();
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    for (const room of rooms) {
+      await page.click(`nav a[href="#${room}"]`);
+      await page.waitForFunction((room) => document.querySelector(".room.open").dataset.room === room, {}, room);
+      // The first of each room, and one with steps.
+      const here = all.filter((f) => f.room === room);
+      for (const { name } of new Set([here[0], here.find((f) => f.steps)].filter(Boolean))) {
+        const svg = await page.$(`figure[data-name="${name}"] svg`);
+        const shot = (await svg.screenshot({ encoding: "base64" })).toString();
+        assert.ok(shot.length > 1000, `${file}: ${name} is empty`);
+        if (shots.has(name)) assert.equal(shot, shots.get(name), `${file}: ${name} is another picture on a dark screen`);
+        shots.set(name, shot);
+      }
+    }
+  }
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+  for (const room of rooms) {
+    await page.click(`nav a[href="#${room}"]`);
+    const outside = await page.$$eval(".room.open figure svg", (svgs) =>
+      svgs.flatMap((svg) => {
+        const { width, height } = svg.viewBox.baseVal;
+        const out = (t) => {
+          const b = t.getBBox();
+          return b.x < -1 || b.y < -1 || b.x + b.width > width + 1 || b.y + b.height > height + 1;
+        };
+        return [...svg.querySelectorAll("text")].filter(out).map((t) => `${svg.closest("figure").dataset.name}: ${t.textContent}`);
+      }),
+    );
+    assert.deepEqual(outside, [], `${file}: texts that leave their picture`);
+  }
+  for (const { name, room } of all.filter((f) => f.steps).slice(0, 2)) {
+    await page.click(`nav a[href="#${room}"]`);
+    const output = () => page.$eval(`figure[data-name="${name}"] output`, (o) => o.textContent);
+    const first = await page.$eval(`figure[data-name="${name}"] svg`, (s) => s.outerHTML);
+    assert.match(await output(), /^1 of /);
+    await page.click(`figure[data-name="${name}"] button[data-by="1"]`);
+    assert.match(await output(), /^2 of /);
+    assert.notEqual(await page.$eval(`figure[data-name="${name}"] svg`, (s) => s.outerHTML), first, `${file}: ${name} has one step`);
+    await page.click(`figure[data-name="${name}"] button[data-by="-1"]`);
+    assert.equal(await page.$eval(`figure[data-name="${name}"] svg`, (s) => s.outerHTML), first);
+  }
+  assert.deepEqual(said, [], file);
+  await page.close();
+}
+
 // The link of a picture opens its room, and brings it into view.
 async function pictures(file) {
   const { page } = await open(file, "");
@@ -124,7 +178,8 @@ async function pictures(file) {
   await page.close();
   for (const name of names.slice(-1)) {
     const { page, said } = await open(file, `#${name}`);
-    assert.equal(await page.$eval(".room.open", (r) => r.dataset.room), "pictures");
+    const room = await page.$eval(`figure[data-name="${name}"]`, (f) => f.closest(".room").dataset.room);
+    assert.equal(await page.$eval(".room.open", (r) => r.dataset.room), room);
     await page.waitForFunction((name) => {
       const box = document.querySelector(`figure[data-name="${name}"]`).getBoundingClientRect();
       return box.top < innerHeight && box.bottom > 0;
@@ -156,6 +211,7 @@ try {
     await reader(file, has);
     await rooms(file);
     await pictures(file);
+    await drawn(file);
     console.log(`${file}: fine, opened with ${has.most.toFixed(2)} s of work`);
   }
 } finally {

@@ -66,7 +66,7 @@ fn check_page(what: &str, xray: &Xray) {
     for picture in &xray.pictures {
         assert!(picture.line <= xray.columns.source.len(), "{what}: {}", picture.name);
         assert!(
-            picture.svg.starts_with("<svg") && picture.svg.matches("<rect").count() > 1,
+            picture.whole().starts_with("<svg") && picture.whole().matches("<rect").count() > 1,
             "{what}: {}",
             picture.name
         );

@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
+    /// Says what decided that a line, an element, a register or a barrier is as it is, and what would change it
+    Why(Box<Why>),
     /// Lays source files out: indentation, spaces, comments; lines end where they did
     Fmt(Fmt),
     /// Serves an editor on standard input and output: the language server protocol (docs/editor.md)
@@ -178,6 +180,12 @@ pub(crate) struct Xray {
     /// Output file; `-`, and the default, is standard output
     #[arg(short, long, value_name = "OUT.html")]
     pub(crate) output: Option<PathBuf>,
+    /// A measurement that stands beside what is predicted: what `tilec bench --format json` wrote
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) measured: Option<PathBuf>,
+    /// A second variant beside this one: values of compile-time parameters
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
+    pub(crate) beside: Vec<(String, String)>,
     /// What to write: html, json (the data of the page), or one picture, svg:NAME; svg:list lists them
     #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
@@ -192,6 +200,36 @@ pub(crate) enum XrayEmit {
     Json,
     /// A picture, by its name; `list`: the names.
     Svg(String),
+}
+
+/// Arguments of a question.
+#[derive(Args, Debug)]
+pub(crate) struct Why {
+    /// Source file; `-` is standard input
+    #[arg(value_name = "IN.tile")]
+    pub(crate) input: PathBuf,
+    /// The target, if --target does not say it; what is asked about: source:33, PASS:20, ptx:412, sass:300, element:A[3,5],
+    /// register, barrier; and sizes (M=N=K=4096), as with one --for
+    #[arg(value_name = "TARGET|PLACE|NAME=SIZE")]
+    pub(crate) words: Vec<String>,
+    /// Asks why the code is not like this: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another property that
+    /// `require` knows (docs/language.md)
+    #[arg(long, value_name = "PROPERTY")]
+    pub(crate) not: Option<String>,
+    #[command(flatten)]
+    pub(crate) program: Program,
+    /// What to write: text, or json
+    #[arg(long, value_name = "WHAT", default_value = "text")]
+    pub(crate) emit: WhyEmit,
+}
+
+/// What an answer is written as.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum WhyEmit {
+    /// Text.
+    Text,
+    /// Its data.
+    Json,
 }
 
 /// Arguments of formatting.
@@ -510,6 +548,7 @@ impl Cli {
             Some(Command::Bench(bench)) => bench.program.error_format,
             Some(Command::Tune(tune)) => tune.program.error_format,
             Some(Command::Xray(xray)) => xray.program.error_format,
+            Some(Command::Why(why)) => why.program.error_format,
             Some(Command::Fmt(fmt)) => fmt.error_format,
             Some(
                 Command::Lsp(_)
@@ -595,7 +634,7 @@ fn xray_emit(text: &str) -> Result<XrayEmit, String> {
 }
 
 /// `M=4096,N=512`, `M=N=K=4096`.
-fn sizes(text: &str) -> Result<Sizes, String> {
+pub(crate) fn sizes(text: &str) -> Result<Sizes, String> {
     let mut sizes = SizeList::new();
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
         let parts: Vec<&str> = item.split('=').map(str::trim).collect();

@@ -51,7 +51,8 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
     let mut bar = Bar::new();
     let result = bench::bench(&source, &bench_options, &mut launcher, &mut |what, done| bar.show(what, done));
     bar.clear();
-    let report = said.unless_error(result)?;
+    let mut report = said.unless_error(result)?;
+    (report.date, report.command) = (Some(today()), Some(command_line()));
     let text = match args.format {
         BenchFormat::Table => report.to_string(),
         BenchFormat::Json => report.to_json(),
@@ -60,7 +61,53 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
     if report.ok() { Ok(()) } else { Err(Failure::Said) }
 }
 
+/// The command line, as one that can be typed again if no word of it has spaces.
+fn command_line() -> String {
+    let mut words = std::env::args();
+    // Where the program is does not matter.
+    words.next();
+    std::iter::once("tilec".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The day in UTC.
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let (year, month, day) = civil(since.as_secs() / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a day that so many follow 1970-01-01 by: in years that begin with March, whose months have a regular pattern of lengths.
+fn civil(days: u64) -> (u64, u64, u64) {
+    // Days since 0000-03-01; 400 years have 146097.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
+}
+
 /// The measuring process.
 pub(crate) fn serve_command() -> Result<(), Failure> {
     session::serve().map_err(Failure::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn days_are_counted_as_the_calendar_does() {
+        for (days, date) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_784, (2026, 11, 27)),
+        ] {
+            assert_eq!(civil(days), date, "{days}");
+        }
+    }
 }

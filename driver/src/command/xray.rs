@@ -4,6 +4,9 @@ use crate::command::args::{Xray, XrayEmit};
 use crate::command::build::{Said, definitions, keeps_source, options, read, write};
 use crate::command::failure::Failure;
 use std::path::Path;
+use tilec::bench::measured;
+use tilec::why::Question;
+use tilec::xray::{Measured, More};
 use tilec::{Target, xray};
 
 /// Writes the page of a program.
@@ -23,13 +26,36 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     }
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
-    let shown = said.unless_error(xray::xray(&source, &options))?;
+    let more = More { measured: measured(args)?, beside: args.beside.clone(), ..element(&args.emit)? };
+    let shown = said.unless_error(xray::xray(&source, &options, &more))?;
     let text = match &args.emit {
         XrayEmit::Html => shown.to_html(),
         XrayEmit::Json => shown.to_json(),
         XrayEmit::Svg(name) => picture(&shown, name)?,
     };
     write(output, text.as_bytes())
+}
+
+/// The measurement that is to stand beside what is predicted.
+fn measured(args: &Xray) -> Result<Option<Measured>, Failure> {
+    let Some(file) = &args.measured else { return Ok(None) };
+    let text = read(file)?;
+    let wrong = |e| Failure::Usage(format!("`{}` is no measurement: {e}", file.display()));
+    measured::measured(&text).map(Some).map_err(wrong)
+}
+
+/// The element whose way is asked for: `svg:path-A[3,5]`.
+fn element(emit: &XrayEmit) -> Result<More, Failure> {
+    let mut more = More::default();
+    if let XrayEmit::Svg(name) = emit
+        && let Some(element) = name.strip_prefix("path-").filter(|e| e.contains('['))
+        && let Question::Element { name: of, coords } =
+            Question::parse(&format!("element:{element}")).map_err(Failure::Usage)?
+    {
+        more.element = Some((of, coords));
+        more.picture = name.clone();
+    }
+    Ok(more)
 }
 
 /// One picture, or the names of all with what they show.
@@ -39,10 +65,8 @@ fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
     }
     let names = shown.pictures.iter().map(|p| p.name.as_str());
     match shown.pictures.iter().find(|p| p.name == name) {
-        Some(picture) => Ok(picture.svg.clone()),
-        None if shown.pictures.is_empty() => {
-            Err(Failure::Usage("there are no pictures: no register tile of the program has a layout".to_owned()))
-        }
+        Some(picture) => Ok(picture.whole()),
+        None if shown.pictures.is_empty() => Err(Failure::Usage("there are no pictures of this program".to_owned())),
         None => Err(Failure::Usage(format!(
             "there is no picture `{name}`; there are {}",
             names.collect::<Vec<_>>().join(", ")

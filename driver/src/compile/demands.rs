@@ -10,6 +10,7 @@ use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
+use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::Prediction;
 use tilec_ptx::report::Report;
@@ -19,7 +20,7 @@ const SHOWN: usize = 4;
 
 /// A kernel after the passes.
 #[derive(Copy, Clone)]
-pub(super) struct Demanding<'a> {
+pub(crate) struct Demanding<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) prediction: Option<&'a Prediction>,
     /// What the passes said of fast paths that they have not taken.
@@ -72,6 +73,50 @@ impl Broken {
 
     fn of(message: impl Into<String>, path: FastPath, places: Vec<(Span, String)>) -> Broken {
         Broken { path: Some(path), places, ..Broken::new(message) }
+    }
+}
+
+/// How code stands to a demand.
+#[derive(Clone, Debug)]
+pub(crate) enum Judged {
+    /// It holds.
+    Holds,
+    /// Only an assembler can tell, and there is none.
+    Unknown,
+    /// It does not.
+    Broken {
+        /// How not.
+        message: String,
+        /// The fast path that is missing.
+        path: Option<FastPath>,
+        /// Statements, with what each is.
+        places: Vec<(Span, String)>,
+        /// More of it.
+        notes: Vec<String>,
+    },
+}
+
+/// Whether a demand holds, written in the program or not.
+pub(crate) fn judged(tile: Demanding<'_>, report: &Report, assembler: Option<&Assembler>, what: What) -> Judged {
+    let broken = match (what.needs_assembler(), assembler) {
+        (true, None) => return Judged::Unknown,
+        (true, Some(assembler)) => judge_assembled(assembler, what),
+        (false, _) => judge(&Code { tile, report }, what),
+    };
+    match broken {
+        None => Judged::Holds,
+        Some(Broken { message, path, places, notes }) => Judged::Broken { message, path, places, notes },
+    }
+}
+
+/// Whether a target has a fast path at all.
+pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
+    match path {
+        FastPath::Wgmma | FastPath::TensorLoads | FastPath::StagedStores | FastPath::Producer => {
+            target.has_tensor_copies()
+        }
+        FastPath::Asynchronous => target.has_asynchronous_copies(),
+        FastPath::Ahead | FastPath::Wide | FastPath::Banks | FastPath::Overlap => true,
     }
 }
 

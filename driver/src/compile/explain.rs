@@ -1,10 +1,16 @@
 //! Texts for people: `tilec explain WORD` and `tilec targets`.
 
+pub mod examples;
 mod words;
 
+use super::options::CompileOptions;
+use super::pipeline::compile;
+use crate::console::render::{Style, human};
+use examples::Example;
 use std::fmt::Write as _;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::spelling;
 use tilec_ir::target::Target;
@@ -117,7 +123,38 @@ pub fn explain(word: &str) -> Result<String, String> {
     if let Some(target) = Target::from_name(word) {
         say(format!("{word}: a target"), target.doc());
     }
-    if out.is_empty() { Err(unknown(word)) } else { Ok(out) }
+    if out.is_empty() {
+        return Err(unknown(word));
+    }
+    for example in examples::ALL.iter().filter(|e| e.of.eq_ignore_ascii_case(word)) {
+        out.push_str(&shown(example));
+    }
+    for (_, why) in examples::WITHOUT.iter().filter(|(of, _)| of.eq_ignore_ascii_case(word)) {
+        let _ = writeln!(out, "\nNo example: {why}.");
+    }
+    Ok(out)
+}
+
+/// An example, with what the compiler says of it.
+fn shown(example: &Example) -> String {
+    let indented =
+        |text: &str| -> String { text.lines().map(|l| format!("    {l}").trim_end().to_owned() + "\n").collect() };
+    let command = example.words("k.tile").join(" ");
+    let mut out = format!("\nFor example, `tilec {command}` with\n\n{}", indented(example.program));
+    if example.is_compiled() {
+        let target = example.args.split_whitespace().last().and_then(Target::from_name).unwrap_or(Target::Sm80);
+        let options = CompileOptions { source_name: "k.tile".to_owned(), target, ..CompileOptions::default() };
+        let (source, list) = match compile(example.program, &options) {
+            Ok(program) => (program.source, program.diagnostics),
+            Err(d) => (d.source, d.list),
+        };
+        let own: Vec<Diagnostic> =
+            list.into_iter().filter(|d| d.code.0 == example.of || d.kind == Some(example.of)).take(1).collect();
+        let style = Style { remarks: true, ..Style::default() };
+        let said = human(&source, &own, 0, style);
+        let _ = write!(out, "\nsays\n\n{}", indented(said.trim_end()));
+    }
+    out
 }
 
 /// Every word that [`explain`] knows, a line each with what it is, by kind.

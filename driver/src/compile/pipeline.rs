@@ -18,15 +18,19 @@ use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
+use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
 use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
+use tilec_ptx::report::Report;
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
 /// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
+/// The pass in front of which loops have schedules and are not yet laid out by them.
+const SCHEDULED: &str = "residue";
 /// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {
@@ -92,6 +96,10 @@ pub struct OptimizedKernel {
     pub specialized: Kernel,
     /// What the passes said of fast paths that they have not taken.
     pub lost: Vec<Diagnostic>,
+    /// Of its scheduled loops, what an iteration takes.
+    pub paces: Vec<Pace>,
+    /// With its loops scheduled and not yet expanded, if places are kept.
+    pub scheduled: Option<Kernel>,
     /// Before anything was chosen.
     pub unchosen: Unchosen,
     /// After the last pass.
@@ -111,7 +119,7 @@ pub struct Unchosen {
 
 impl OptimizedKernel {
     /// What is held against the demands of the kernel.
-    pub(super) fn demanding(&self) -> demands::Demanding<'_> {
+    pub(crate) fn demanding(&self) -> demands::Demanding<'_> {
         demands::Demanding { kernel: &self.kernel, prediction: self.prediction.as_ref(), lost: &self.lost }
     }
 
@@ -157,6 +165,8 @@ pub struct CompiledKernel {
     pub contract: Contract,
     /// What the compiler did, in numbers.
     pub report: KernelReport,
+    /// What the emitter did: what the report is made of.
+    pub lowered: Report,
     /// The kernel before and after the passes.
     pub tile: OptimizedKernel,
 }
@@ -358,10 +368,13 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
-    let mut specialized = None;
+    let (mut specialized, mut scheduled) = (None, None);
     let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
         if pass == SPECIALIZED {
             specialized = Some(kernel.clone());
+        }
+        if pass == SCHEDULED && options.keep_places {
+            scheduled = Some(kernel.clone());
         }
         if options.keeps(pass) && options.keep_places {
             let (text, of_lines) = stages::print_places(kernel);
@@ -373,10 +386,23 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     });
     let done = result.ok().and(specialized);
     let lost = sink.diagnostics().iter().filter(|d| d.loss.is_some()).cloned().collect();
+    let paces = sink.diagnostics().iter().filter_map(|d| d.pace.clone()).collect();
     let tile = |specialized| {
         let unchosen = Unchosen { kernel: unchosen, options: pass_options };
         let texts = Texts::new();
-        OptimizedKernel { parameters, choice, prediction, specialized, lost, unchosen, kernel, texts, places }
+        OptimizedKernel {
+            parameters,
+            choice,
+            prediction,
+            specialized,
+            lost,
+            paces,
+            scheduled,
+            unchosen,
+            kernel,
+            texts,
+            places,
+        }
     };
     (done.map(tile), texts, sink)
 }
@@ -500,6 +526,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             contract,
             report: KernelReport::new(&launch.entry, &report, &source, &diagnostics)
                 .predicted(tile.prediction.as_ref(), tile.choice.as_ref()),
+            lowered: report,
             tile,
         })
         .collect();

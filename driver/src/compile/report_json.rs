@@ -137,7 +137,7 @@ pub struct Tile {
 #[derive(Clone, Debug, Serialize)]
 pub struct Copy {
     #[serde(flatten)]
-    place: Option<JsonPlace>,
+    pub(crate) place: Option<JsonPlace>,
     /// What is read.
     pub src: String,
     /// What is written.
@@ -160,7 +160,7 @@ pub struct Copy {
 #[derive(Clone, Debug, Serialize)]
 pub struct Shared {
     #[serde(flatten)]
-    place: Option<JsonPlace>,
+    pub(crate) place: Option<JsonPlace>,
     /// Buffer or channel.
     pub buffer: String,
     /// `load` or `store`.
@@ -181,7 +181,7 @@ pub struct Shared {
 #[derive(Clone, Debug, Serialize)]
 pub struct Mma {
     #[serde(flatten)]
-    place: Option<JsonPlace>,
+    pub(crate) place: Option<JsonPlace>,
     /// Atom.
     pub atom: String,
     /// Instructions per warp.
@@ -354,6 +354,7 @@ mod tests {
             access_bytes: 16,
             ideal_wavefronts: 4,
             wavefronts,
+            lanes: Vec::new(),
             in_loop,
         };
         let report = Report {
@@ -365,6 +366,8 @@ mod tests {
                 shared_bytes: 16,
                 accesses: 4,
                 sector_use: 1.0,
+                tensor: "A".to_owned(),
+                lanes: Vec::new(),
                 why: String::new(),
                 in_loop: true,
             }],

@@ -169,7 +169,7 @@ fn place<'a>(source: &'a SourceFile, d: &'a Diagnostic, group: Group<'a>) -> Gro
 /// A place as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct JsonPlace {
-    line: usize,
+    pub(crate) line: usize,
     column: usize,
     end_line: usize,
     end_column: usize,

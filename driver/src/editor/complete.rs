@@ -2,6 +2,7 @@
 
 use super::analysis::Analysis;
 use super::hover;
+use tilec_ir::demands::{FIGURES, PROPERTIES};
 use tilec_ir::functions;
 use tilec_ir::outline::{self, Word, WordKind};
 use tilec_ir::types::Elem;
@@ -72,6 +73,8 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
             types()
         }
         (Region::Top, _) => keywords(&["kernel", "sequence"]).collect(),
+        (Region::Clauses, "require") => demands().collect(),
+        (Region::Clauses, ",") if requires(&before) => demands().collect(),
         (Region::Clauses, ")" | "}" | "]") => keywords(outline::header_words()).collect(),
         (Region::Schedule, _) if !last.ends_with(['(', ',']) => {
             keywords(outline::schedule_words()).chain(names(a, start)).collect()
@@ -89,6 +92,22 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         }
         _ => expressions(a, start).collect(),
     }
+}
+
+/// Whether the clause that one is in is `require`.
+fn requires(before: &[&str]) -> bool {
+    let clause = before.iter().rev().find(|w| outline::header_words().contains(w));
+    clause.is_some_and(|w| *w == "require")
+}
+
+/// What `require` demands: properties, and figures with a sign behind.
+fn demands() -> impl Iterator<Item = Proposal> {
+    let properties = PROPERTIES.iter().map(|(word, _)| proposal(word, ProposalKind::Keyword, "property", ""));
+    let figure = |(word, _, unit): &(&str, _, &str)| {
+        let form = format!("{word} <= NUMBER {unit}");
+        proposal(word, ProposalKind::Keyword, form.trim_end(), "")
+    };
+    properties.chain(FIGURES.iter().map(figure))
 }
 
 /// Behind `let x =` or `var x =`.

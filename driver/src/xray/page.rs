@@ -6,6 +6,7 @@ const MODULES: &[(&str, &str)] = &[
     ("xray/select.js", include_str!("../../xray/select.js")),
     ("xray/columns.js", include_str!("../../xray/columns.js")),
     ("xray/pictures.js", include_str!("../../xray/pictures.js")),
+    ("xray/compare.js", include_str!("../../xray/compare.js")),
     ("xray/search.js", include_str!("../../xray/search.js")),
 ];
 const MAIN: &str = include_str!("../../xray/main.js");

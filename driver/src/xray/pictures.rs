@@ -1,7 +1,11 @@
 //! Pictures of layouts, drawn from the layouts themselves.
 
+use super::budget::{self, Measured};
+use super::machine::Machine;
+use super::picture::{Picture, Room};
+use super::svg::{Anchor, Svg, TINTS};
+use super::{banks, grid, path, sectors, time};
 use crate::compile::Compiled;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tilec_ir::entities::Value;
@@ -9,44 +13,36 @@ use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
 
-/// A picture.
-#[derive(Clone, Debug, Serialize)]
-pub struct Picture {
-    /// Its name: that of the tile, behind that of the kernel and a dot where there are several kernels.
-    pub name: String,
-    /// What it shows.
-    pub title: String,
-    /// The line of the source that the tile was declared at; 0: none.
-    pub line: usize,
-    /// The picture.
-    pub svg: String,
-}
-
 /// Rows and columns that are drawn at most.
 const MOST: [u64; 2] = [16, 16];
 /// Width and height of an element.
 const CELL: [u64; 2] = [58, 20];
 /// Space for the numbers of rows and columns.
 const MARGIN: [u64; 2] = [34, 40];
-/// Light tints of the colours by Okabe and Ito, one for each warp in turn. The numbers say the same.
-const TINTS: [&str; 8] = ["#cfe6f5", "#fde7c2", "#c5ebdd", "#f9d9c4", "#f0dbe8", "#fbf6c4", "#dcecf7", "#e6e6e6"];
-
 /// Who has an element: the least thread that does, the register in it, and how many threads do.
 type Holder = (u64, u64, u64);
 
-/// The pictures of a program, in the order of its kernels and declarations.
-pub(super) fn pictures(program: &Compiled) -> Vec<Picture> {
+/// The pictures of a program, in the order of its kernels; of each by room.
+pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: Option<&Measured>) -> Vec<Picture> {
     let several = program.kernels.len() > 1;
     let mut out = Vec::new();
     for k in &program.kernels {
         let kernel = &k.tile.kernel;
+        let prefix = if several { format!("{}.", kernel.name) } else { String::new() };
         for v in kernel.values.keys() {
             let Some((svg, title)) = register_tile(kernel, v) else { continue };
             let (own, span) = (&kernel.values[v].name, kernel.values[v].span);
-            let name = if several { format!("{}.{own}", kernel.name) } else { own.clone() };
-            let line = if span.is_none() { 0 } else { program.source.position(span.start as usize).line };
-            out.push(Picture { name, title, line, svg });
+            out.push(Picture { title, span, ..Picture::new(Room::Pictures, format!("{prefix}{own}"), svg) });
         }
+        out.extend(banks::pictures(kernel, &k.lowered.shared, &prefix));
+        out.extend(sectors::pictures(&k.lowered.copies, &prefix));
+        out.extend(path::pictures(program, k, &prefix));
+        out.extend(time::pictures(k, &prefix));
+        out.extend(grid::pictures(k, &prefix));
+        out.extend(budget::pictures(program, k, machine, measured, &prefix));
+    }
+    for p in out.iter_mut().filter(|p| !p.span.is_none()) {
+        p.line = program.source.position(p.span.start as usize).line;
     }
     out
 }
@@ -99,41 +95,26 @@ fn holders(layout: &RegLayout, shape: &[u64], window: [u64; 2]) -> BTreeMap<(u64
 }
 
 fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> String {
-    let (width, height) = (MARGIN[0] + window[1] * CELL[0] + 4, MARGIN[1] + window[0] * CELL[1] + 4);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-         font-family=\"monospace\" font-size=\"11\" role=\"img\">\n<title>{title}</title>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n<text x=\"4\" y=\"14\">{title}</text>\n"
-    );
+    let [left, top, wide, high] = [MARGIN[0], MARGIN[1], CELL[0], CELL[1]].map(|n| n as f64);
+    let at = |row: u64, column: u64| (left + column as f64 * wide, top + row as f64 * high);
+    let (width, height) = at(window[0], window[1]);
+    let mut svg = Svg::new(width + 4.0, height + 4.0, title);
     for column in 0..window[1] {
-        let x = MARGIN[0] + column * CELL[0] + CELL[0] / 2;
-        let _ = writeln!(
-            out,
-            "<text x=\"{x}\" y=\"{}\" text-anchor=\"middle\" fill=\"#555555\">{column}</text>",
-            MARGIN[1] - 6
-        );
+        let (x, y) = at(0, column);
+        svg.colored(x + wide / 2.0, y - 6.0, Anchor::Middle, "#555555", &column.to_string());
     }
     for row in 0..window[0] {
-        let y = MARGIN[1] + row * CELL[1] + 14;
-        let _ =
-            writeln!(out, "<text x=\"{}\" y=\"{y}\" text-anchor=\"end\" fill=\"#555555\">{row}</text>", MARGIN[0] - 6);
+        let (x, y) = at(row, 0);
+        svg.colored(x - 6.0, y + 14.0, Anchor::End, "#555555", &row.to_string());
     }
     for (&(row, column), &(thread, value, threads)) in held {
-        let (x, y) = (MARGIN[0] + column * CELL[0], MARGIN[1] + row * CELL[1]);
+        let (x, y) = at(row, column);
         let tint = TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)];
-        let also = if threads > 1 { format!("×{threads}") } else { String::new() };
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{tint}\" stroke=\"#888888\"/>\
-             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">t{thread}{also} r{value}</text>",
-            CELL[0],
-            CELL[1],
-            x + CELL[0] / 2,
-            y + 14
-        );
+        let also = if threads > 1 { format!("\u{d7}{threads}") } else { String::new() };
+        svg.rect((x, y), (wide, high), tint);
+        svg.text(x + wide / 2.0, y + 14.0, Anchor::Middle, &format!("t{thread}{also} r{value}"));
     }
-    out.push_str("</svg>\n");
-    out
+    svg.done()
 }
 
 #[cfg(test)]

@@ -244,6 +244,8 @@ fn proposals_fit_the_place() {
         ("A: gmem", "A: \u{a7}gmem", &["gmem", "const", "f32"], &["copy"]),
         (" grid (i", " \u{a7} grid (i", &["grid", "where", "schedule"], &["copy", "f32"]),
         (" grid (i: M) {", " grid (i: M) schedule { \u{a7} } {", &["threads", "stages", "BN"], &["copy", "gmem"]),
+        (" grid (i: M) {", " grid (i: M) require \u{a7} {", &["no spills", "wgmma", "registers"], &["grid", "copy"]),
+        (" grid (i: M) {", " grid (i: M) require wgmma, \u{a7} {", &["tma", "resident"], &["grid", "threads"]),
         ("sequence both", "\u{a7}\nsequence both", &["kernel", "sequence"], &["copy", "acc"]),
         ("<BN = 64>", "<BN = \u{a7}64>", &["auto"], &["copy"]),
         ("sums", "su\u{a7}ms", &[], &["sum", "copy", "kernel"]),

@@ -70,21 +70,19 @@ fn room(threads: u64) -> u64 {
     cap(threads, 1).saturating_sub(ADDRESSES)
 }
 
-/// What binds an iteration, in words.
-pub(super) fn binds(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> String {
+/// What an iteration takes of each resource, the one that it takes most of first.
+pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64); 3] {
     let stmts: Vec<Stmt> =
         plan.slices.iter().flat_map(|s| s.loads.iter().chain(&s.products)).chain(&plan.rest).copied().collect();
     let all = clocks(k, cx, &stmts);
     let filled = plan.bytes / plan.stages / SHARED;
     let mut units = [
-        (all.tensor, "tensor cores"),
-        (all.shared + filled, "shared memory"),
-        (all.issue + fill(k, plan), "issue slots"),
+        ("tensor cores", all.tensor),
+        ("shared memory", all.shared + filled),
+        ("issue slots", all.issue + fill(k, plan)),
     ];
-    units.sort_by_key(|&(clocks, _)| std::cmp::Reverse(clocks));
-    let [(most, first), rest @ ..] = units;
-    let rest = rest.map(|(clocks, unit)| format!("{unit} {clocks}"));
-    format!("an iteration of a block takes some {most} clocks, bound by {first} ({})", rest.join(", "))
+    units.sort_by_key(|&(_, clocks)| std::cmp::Reverse(clocks));
+    units
 }
 
 /// Clocks in which a warp issues what fills the slots of an iteration.

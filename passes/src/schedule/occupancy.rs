@@ -15,15 +15,16 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
+use crate::occupancy::Occupancy;
 use crate::registers::beside::{COMFORT, LEAST};
-use crate::registers::thread::{self, SCHEDULERS};
+use crate::registers::thread;
 use crate::roles::threads_of;
 use cranelift_entity::EntitySet;
 use tilec_ir::bits::Bits;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of, resolve_view, type_of};
 
@@ -67,20 +68,12 @@ impl Block {
 
     /// Blocks that fit a multiprocessor if a thread has so many registers; at least one.
     pub(crate) fn with_registers(&self, registers: u64, target: Target) -> u64 {
-        if registers > u64::from(REGISTERS_PER_THREAD) {
-            return 1;
-        }
-        // Warps of a scheduler that leave so many registers each, and blocks that have no more on any of the four.
-        let warps = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / registers.max(1).next_multiple_of(8);
-        (SCHEDULERS * warps * u64::from(WARP) / self.threads).clamp(1, self.limit(target))
+        Occupancy::new(target, self.threads, registers, self.shared).resident()
     }
 
     /// Blocks that shared memory, warps and slots allow; at least one.
     fn limit(&self, target: Target) -> u64 {
-        (target.smem_per_sm() / self.shared.max(1))
-            .min(u64::from(target.ctas_per_sm()))
-            .min(u64::from(target.warps_per_sm()) * u64::from(WARP) / self.threads)
-            .max(1)
+        Occupancy::new(target, self.threads, 1, self.shared).beside_registers()
     }
 }
 

@@ -28,6 +28,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::loss::FastPath;
+use tilec_ir::pace::Pace;
 use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 
@@ -81,7 +82,10 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
     let lag = lag::wanted(k, cx, body, &sole, place)?;
     let l = Loop::new(k, cx, body);
-    let (most, binds) = l.binds();
+    let units = l.units();
+    let [(first, most), ref rest @ ..] = units;
+    let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
+    let binds = format!("{first} bind it with {most}; {}", rest.join(", "));
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
         // The order of the text is always one.
@@ -111,7 +115,8 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     };
     // No order is faster than what binds it.
     let length = found.length.max(most);
-    cx.remark(span, format!("an iteration takes some {length} clocks of a warpgroup ({binds}): {what}"));
+    let message = format!("an iteration takes some {length} clocks of a warpgroup ({binds}): {what}");
+    cx.pace(span, message, Pace { body, clocks: length, in_clocks: true, units: units.to_vec() });
     Ok(Some(length))
 }
 
@@ -136,22 +141,20 @@ impl Loop<'_> {
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 
-    /// What an iteration takes of the resource that it takes most of, and of each in words.
-    fn binds(&self) -> (u64, String) {
+    /// What an iteration takes of each resource, the one that it takes most of first.
+    fn units(&self) -> [(&'static str, u64); 3] {
         // The producer's statements are those of other warps, and what is free is computed elsewhere.
         let own = |&(kind, _): &(&Kind, &Cost)| !matches!(kind, Kind::Producer | Kind::Free);
         let costs: Vec<&Cost> = self.kinds.iter().zip(&self.costs).filter(own).map(|(_, cost)| cost).collect();
         let sum = |of: fn(&Cost) -> u64| costs.iter().map(|&cost| of(cost)).sum::<u64>();
         // Warpgroups have issue slots of their own, and share the other units.
         let mut all = [
-            (sum(|c| c.tensor) * self.groups, "tensor cores"),
-            (sum(|c| c.special) * self.groups, "special functions"),
-            (sum(|c| c.issue), "issue slots"),
+            ("tensor cores", sum(|c| c.tensor) * self.groups),
+            ("special functions", sum(|c| c.special) * self.groups),
+            ("issue slots", sum(|c| c.issue)),
         ];
-        all.sort_by_key(|&(clocks, _)| std::cmp::Reverse(clocks));
-        let [(most, first), rest @ ..] = all;
-        let rest = rest.map(|(clocks, unit)| format!("{unit} {clocks}"));
-        (most, format!("{first} bind it with {most}; {}", rest.join(", ")))
+        all.sort_by_key(|&(_, clocks)| std::cmp::Reverse(clocks));
+        all
     }
 
     fn best(&self) -> Option<Schedule> {

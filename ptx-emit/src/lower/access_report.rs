@@ -35,6 +35,7 @@ impl Lower<'_> {
             _ => (tilec_ir::print::print_expr(self.k, e), String::new()),
         };
         let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
+        let lanes = if global { self.lanes_of(view, access) } else { Vec::new() };
         self.report.copies.push(CopyReport {
             span,
             src,
@@ -43,6 +44,8 @@ impl Lower<'_> {
             shared_bytes: if global { 0 } else { bytes },
             accesses: access.groups.len() as u32,
             sector_use,
+            tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
+            lanes,
             why: String::new(),
             in_loop,
         });
@@ -59,6 +62,7 @@ impl Lower<'_> {
                 access_bytes: bytes,
                 ideal_wavefronts: w.phases,
                 wavefronts: w.wavefronts,
+                lanes,
                 in_loop,
             });
         }
@@ -72,6 +76,25 @@ impl Lower<'_> {
                 None
             }
         }
+    }
+
+    /// Where the lanes of a full warp begin with their first access: a row, and the byte in it. Nothing where elements have no bytes of their own or
+    /// no dimension is contiguous.
+    fn lanes_of(&mut self, view: &ResolvedView, access: &Access) -> Vec<(u64, u64)> {
+        let (Some(dim), Some(elem)) = (self.contiguous(view), self.elem(view.base)) else { return Vec::new() };
+        let Some(first) = access.groups.first() else { return Vec::new() };
+        let shift: u32 = access.dim_bits[..dim].iter().sum();
+        let mask = (1u64 << access.dim_bits[dim]) - 1;
+        let begin = |lane: u64| {
+            let places = first.iter().map(|&v| access.layout.at(lane, v as u64));
+            places.map(|index| (index & !(mask << shift), index >> shift & mask)).min().unwrap_or((0, 0))
+        };
+        let all: Vec<(u64, u64)> = (0..32).map(begin).collect();
+        let mut rows: Vec<u64> = all.iter().map(|&(row, _)| row).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let number = |row: u64| rows.partition_point(|&r| r < row) as u64;
+        all.iter().map(|&(row, along)| (number(row), elem.bytes_of(along))).collect()
     }
 
     /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as

@@ -14,6 +14,7 @@ mod libraries;
 pub mod limits;
 #[cfg(feature = "cuda")]
 mod measure;
+pub mod measured;
 mod options;
 #[cfg(feature = "cuda")]
 mod place;

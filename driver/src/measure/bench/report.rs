@@ -20,6 +20,12 @@ pub const SCHEMA: &str = "tilec.bench/1";
 pub struct BenchReport {
     /// [`SCHEMA`].
     pub schema: &'static str,
+    /// The day, in UTC: `2026-11-27`; who runs it says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// The command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// The kernel.
     pub entry: String,
     /// The device.
@@ -218,6 +224,8 @@ impl BenchReport {
         });
         BenchReport {
             schema: SCHEMA,
+            date: None,
+            command: None,
             entry: used().next().map_or_else(String::new, |p| p.name.clone()),
             machine: None,
             cublas: None,

@@ -48,6 +48,8 @@ fn report(ladder: bool) -> BenchReport {
     let other = Job { args: args(8192), ..job.clone() };
     BenchReport {
         schema: SCHEMA,
+        date: None,
+        command: None,
         entry: "gemm".to_owned(),
         machine: Some(h200()),
         cublas: Some(Library { version: Some("13.0.2".to_owned()), file: None, absent: None }),

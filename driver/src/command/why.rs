@@ -1,0 +1,50 @@
+//! `tilec why IN.tile TARGET PLACE`, `tilec why IN.tile TARGET --not PROPERTY`.
+
+use crate::command::args::{Why, WhyEmit, sizes};
+use crate::command::build::{Said, options, read, write};
+use crate::command::failure::Failure;
+use tilec::Target;
+use tilec::why::{Question, Unanswered, why};
+
+/// Answers a question.
+pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
+    let (mut target, mut question, mut values) = (args.program.target, None, Vec::new());
+    for word in &args.words {
+        if let Some(named) = Target::from_name(word) {
+            if target.replace(named).is_some_and(|other| other != named) {
+                return Err(Failure::Usage("two targets are named".to_owned()));
+            }
+        } else if !word.contains(':') && word.contains('=') {
+            values.extend(sizes(word).map_err(Failure::Usage)?.0);
+        } else if question.replace(Question::parse(word).map_err(Failure::Usage)?).is_some() {
+            return Err(Failure::Usage("two places are asked about".to_owned()));
+        }
+    }
+    if let Some(property) = &args.not
+        && question.replace(Question::parse_not(property).map_err(Failure::Usage)?).is_some()
+    {
+        return Err(Failure::Usage("`--not` and a place are two questions".to_owned()));
+    }
+    let Some(question) = question else {
+        return Err(Failure::Usage("what is asked? A place such as `ptx:412`, or `--not wgmma`".to_owned()));
+    };
+    let source = read(&args.input)?;
+    let mut options = options(&args.program, &args.input, target.unwrap_or(Target::Sm70))?;
+    if !values.is_empty() && !options.sizes.is_empty() {
+        return Err(Failure::Usage("sizes stand behind the file or behind `--for`, not both".to_owned()));
+    }
+    if !values.is_empty() {
+        options.sizes = vec![values];
+    }
+    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let answer = match why(&source, &options, &question) {
+        Ok(answer) => answer,
+        Err(Unanswered::Asked(text)) => return Err(Failure::Usage(text)),
+        Err(Unanswered::Diagnostics(d)) => return said.unless_error(Err(d)),
+    };
+    let text = match args.emit {
+        WhyEmit::Text => answer.to_string(),
+        WhyEmit::Json => answer.to_json(),
+    };
+    write(None, text.as_bytes())
+}

@@ -1,0 +1,40 @@
+//! `tilec why`: what decided that a line, an element, a register or a barrier is as it is, and what would change it.
+//!
+//! Nothing is decided here a second time. A pass shows what it did by the lines that it changed, and says why in its remarks. The emitter says in its report
+//! what became of a statement. What a pass has not done it says with the missing premise ([`tilec_ir::loss::Loss`]), which `require` reads too.
+
+mod answer;
+mod chain;
+mod figures;
+mod not;
+mod question;
+
+pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
+pub use question::Question;
+
+use crate::compile::{CompileOptions, machine_code};
+use crate::xray;
+use answer::Known;
+
+/// Compiles `source` and answers.
+///
+/// # Errors
+/// The program does not compile, an assembler fails, or there is nothing of what is asked about.
+pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Result<Answer, Unanswered> {
+    let mut program = xray::compiled(source, options)?;
+    if question.needs_assembler() {
+        machine_code::measure(&mut program)?;
+    }
+    let machine = if question.needs_machine() { machine_code::by_ptx_line(&program)? } else { None };
+    let shown = xray::of(&program, machine.as_ref());
+    let known = Known { program: &program, shown: &shown, machine: machine.as_ref() };
+    let answered = match question {
+        Question::Line { column, line } => chain::of_line(&known, column, *line),
+        Question::Element { name, coords } => figures::element(&known, name, coords),
+        Question::Register => Ok(figures::register(&known)),
+        Question::Barrier => Ok(figures::barrier(&known)),
+        Question::Not(what) => Ok(not::not(&known, *what)),
+    };
+    let (about, parts) = answered.map_err(Unanswered::Asked)?;
+    Ok(Answer { schema: SCHEMA, question: question.to_string(), about, parts })
+}

@@ -1,0 +1,424 @@
+//! The decisions behind a line: of the passes, by what they changed and said; of the emitter, by its report.
+
+use super::answer::{Decision, Known, Part, Says};
+use super::question::PLACES;
+use crate::compile::places::Places;
+use crate::compile::{CompiledKernel, explain};
+use crate::console::render::{JsonPlace, SourceFile};
+use crate::xray::Columns;
+use std::collections::BTreeSet;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::resolve_view;
+
+/// Lines that are shown of a change, at most.
+const SHOWN: usize = 6;
+
+/// The first and the last line of a place in the source.
+type Lines = (usize, usize);
+
+/// What a line stands for.
+#[derive(Default)]
+struct Meaning {
+    /// Places, by number.
+    places: BTreeSet<usize>,
+    /// The statement of the last program.
+    statement: Option<usize>,
+    /// The line of PTX that it came from; 0: none.
+    ptx: usize,
+}
+
+/// The program after a pass.
+struct After<'a> {
+    pass: &'static str,
+    text: &'a [String],
+    places: &'a [Option<usize>],
+}
+
+fn stages(columns: &Columns) -> Vec<After<'_>> {
+    let (mut text, mut places): (&[String], &[Option<usize>]) = (&[], &[]);
+    let of = |stage: &'_ crate::xray::Stage| stage.pass;
+    let mut all = Vec::new();
+    for stage in &columns.stages {
+        if let Some(own) = &stage.text {
+            (text, places) = (own, &stage.places);
+        }
+        all.push(After { pass: of(stage), text, places });
+    }
+    all
+}
+
+/// The answer about a line.
+pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(Vec<String>, Vec<Part>), String> {
+    let columns = &known.shown.columns;
+    let stages = stages(columns);
+    let (text, meaning) = meaning(columns, &stages, column, line)?;
+    let mut about = vec![format!("{column}:{line}: {}", text.trim())];
+    if column == "sass" && meaning.ptx > 0 {
+        about.push(format!("came from ptx:{}: {}", meaning.ptx, columns.ptx[meaning.ptx - 1].trim()));
+    }
+    let last = columns.stages.last().zip(stages.last());
+    if let (Some(statement), Some((own, after))) = (meaning.statement, last)
+        && let Some(at) = own.statements.iter().position(|s| *s == Some(statement))
+    {
+        about.push(format!("of {}:{}: {}", after.pass, at + 1, after.text[at].trim()));
+    }
+    let places: Vec<Lines> = meaning.places.iter().map(|&p| columns.places[p]).collect();
+    if column != "source" {
+        for &(first, end) in &places {
+            let more = if end > first { " ..." } else { "" };
+            let text = columns.source.get(first - 1).map_or("", |l| l.trim());
+            about.push(format!("written at {}:{first}: {text}{more}", known.program.source.name()));
+        }
+    }
+    let mut parts = Vec::new();
+    if column == "sass" {
+        parts.extend(scheduled(known, line));
+    }
+    let own = Part {
+        title: "What decided it (a pass fills in what is not written: a line below that the source has stays)"
+            .to_owned(),
+        facts: Vec::new(),
+        decisions: decisions(known, &stages, &meaning.places, &places),
+    };
+    parts.push(own);
+    parts.extend(emitted(known, &places));
+    parts.extend(works_with(known, &stages, &places));
+    parts.extend(around(known, &places));
+    parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
+    if parts.is_empty() {
+        parts.push(Part {
+            title: "No pass changed it or said anything of it: it is what the source says.".to_owned(),
+            ..Part::default()
+        });
+    }
+    Ok((about, parts))
+}
+
+/// The line itself, and what it stands for.
+fn meaning(columns: &Columns, stages: &[After<'_>], column: &str, line: usize) -> Result<(String, Meaning), String> {
+    let at = line - 1;
+    let none = || format!("there is no line {line} in `{column}`");
+    let mut m = Meaning::default();
+    let text = match column {
+        "source" => {
+            let text = columns.source.get(at).ok_or_else(none)?;
+            let here = columns.places.iter().enumerate().filter(|(_, (first, last))| (*first..=*last).contains(&line));
+            // Of places within one another the smallest.
+            let least = here.clone().map(|(_, (a, b))| b - a).min();
+            m.places.extend(here.filter(|(_, (a, b))| Some(b - a) == least).map(|(p, _)| p));
+            text
+        }
+        "ptx" | "sass" => {
+            let (text, from) = match (column, &columns.machine) {
+                ("ptx", _) => (columns.ptx.get(at).ok_or_else(none)?, line),
+                (_, Some(machine)) => {
+                    let text = machine.text.get(at).ok_or_else(none)?;
+                    (text, usize::try_from(machine.ptx[at]).unwrap_or(0))
+                }
+                _ => {
+                    return Err(
+                        "there is no machine code: ptxas and nvdisasm were not found (`scripts/fetch_tools.sh`)"
+                            .to_owned(),
+                    );
+                }
+            };
+            if from > 0 {
+                m.places.extend(columns.ptx_places[from - 1]);
+                (m.statement, m.ptx) = (columns.ptx_statements[from - 1], from);
+            }
+            text
+        }
+        pass => {
+            let Some(i) = stages.iter().position(|s| s.pass == pass) else {
+                let near = explain::nearest(pass, explain::pass_names())
+                    .map_or(String::new(), |p| format!("; did you mean `{p}`?"));
+                return Err(format!("`{pass}` is no pass{near}; there are {PLACES}"));
+            };
+            let text = stages[i].text.get(at).ok_or_else(none)?;
+            m.places.extend(stages[i].places[at]);
+            m.statement = columns.stages[i].statements.get(at).copied().flatten();
+            text
+        }
+    };
+    if m.places.is_empty() {
+        return Err(format!("line {line} of `{column}` came from nothing that is written: {}", text.trim()));
+    }
+    Ok((text.clone(), m))
+}
+
+/// What the passes did to the lines of these places, and said there.
+fn decisions(known: &Known<'_>, stages: &[After<'_>], wanted: &BTreeSet<usize>, places: &[Lines]) -> Vec<Decision> {
+    let mut out = Vec::new();
+    let mut before: Vec<&str> = Vec::new();
+    for (i, stage) in stages.iter().enumerate() {
+        let own = stage.places.iter().zip(stage.text).filter(|(p, _)| p.is_some_and(|p| wanted.contains(&p)));
+        let after: Vec<&str> = own.map(|(_, text)| text.trim()).collect();
+        let (gone, new) =
+            if i == 0 { Default::default() } else { (without(&before, &after), without(&after, &before)) };
+        let said = said(known, stage.pass, |lines| places.iter().any(|p| p.0 <= lines.0 && lines.1 <= p.1));
+        before = after;
+        if gone.is_empty() && new.is_empty() && said.is_empty() {
+            continue;
+        }
+        let mut d = decision(known, stage.pass, &said);
+        d.before = shortened(gone);
+        d.after = shortened(new);
+        if !(d.before.is_empty() && d.after.is_empty()) && explain::can_disable(stage.pass) == Some(true) {
+            d.change.push(format!("`--disable-pass {}` makes the plainest decision", stage.pass));
+        }
+        out.push(d);
+    }
+    out
+}
+
+/// Lines of one list that the other does not have, as often.
+fn without<'a>(of: &[&'a str], other: &[&'a str]) -> Vec<&'a str> {
+    let mut rest: Vec<&str> = other.to_vec();
+    let mut out = Vec::new();
+    for &line in of {
+        match rest.iter().position(|l| *l == line) {
+            Some(at) => drop(rest.swap_remove(at)),
+            None => out.push(line),
+        }
+    }
+    out
+}
+
+fn shortened(mut lines: Vec<&str>) -> Vec<String> {
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
+    let mut out: Vec<String> = lines.into_iter().map(str::to_owned).collect();
+    if more > 0 {
+        out.push(format!("(and {more} more lines)"));
+    }
+    out
+}
+
+/// The remarks and warnings of a pass about lines of the source that `about` takes.
+fn said<'a>(known: &Known<'a>, pass: &str, about: impl Fn(Lines) -> bool) -> Vec<&'a Diagnostic> {
+    let source = &known.program.source;
+    let all = known.program.diagnostics.iter().filter(|d| d.kind == Some(pass) && !d.span.is_none());
+    all.filter(|d| about(lines(source, d.span))).collect()
+}
+
+fn lines(source: &SourceFile, span: Span) -> Lines {
+    let text = source.text().get(span.start as usize..span.end as usize).unwrap_or("");
+    let end = span.start as usize + text.trim_end().len().saturating_sub(1);
+    (source.position(span.start as usize).line, source.position(end).line)
+}
+
+/// What a pass said, as a decision.
+pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]) -> Decision {
+    let mut says: Vec<Says> = Vec::new();
+    let mut change = Vec::new();
+    for d in said {
+        let mut message = d.message.clone();
+        // Of what was not done notes are ways out; of what was done they say more of it.
+        if d.why.is_some() || d.loss.is_some() {
+            change.extend(d.notes.iter().cloned());
+        } else {
+            d.notes.iter().for_each(|n| message.push_str(&format!("; {n}")));
+        }
+        let says_here = Says { message, ..place(known, d.span) };
+        if !says.contains(&says_here) {
+            says.push(says_here);
+        }
+        says.extend(
+            d.labels
+                .iter()
+                .filter(|l| !l.text.is_empty())
+                .map(|l| Says { message: l.text.clone(), ..place(known, l.span) }),
+        );
+    }
+    change.dedup();
+    Decision { by, rule: explain::about_pass(by).to_owned(), before: Vec::new(), after: Vec::new(), says, change }
+}
+
+/// A place of the source, of which nothing is said yet.
+fn place(known: &Known<'_>, span: Span) -> Says {
+    if span.is_none() {
+        return Says { message: String::new(), at: String::new(), source: String::new() };
+    }
+    let source = &known.program.source;
+    let (line, _) = lines(source, span);
+    let text = source.text().lines().nth(line - 1).unwrap_or("").trim().to_owned();
+    Says { message: String::new(), at: format!("{}:{line}", source.name()), source: text }
+}
+
+/// Statements of a kernel after the last pass that came from these lines.
+fn statements(k: &Kernel, source: &SourceFile, places: &[Lines]) -> Vec<Stmt> {
+    let of = Places::new(k);
+    let mut found = Vec::new();
+    k.walk(k.body, &mut |_, _, s| {
+        let span = of.of_statement(Some(s)).span;
+        if !span.is_none() && places.contains(&lines(source, span)) {
+            found.push(s);
+        }
+    });
+    found
+}
+
+fn values(k: &Kernel, e: Expr, found: &mut BTreeSet<Value>) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => drop(found.insert(*v)),
+        ExprData::View(view) => drop(found.insert(view.base)),
+        _ => {}
+    }
+    k.children(e).into_iter().for_each(|c| values(k, c, found));
+}
+
+/// Buffers and register tiles that the statements name: their layouts, slots and places are decisions of their own.
+fn works_with(known: &Known<'_>, stages: &[After<'_>], places: &[Lines]) -> Vec<Part> {
+    let columns = &known.shown.columns;
+    let source = &known.program.source;
+    let mut out: Vec<Part> = Vec::new();
+    for kernel in &known.program.kernels {
+        let k = &kernel.tile.kernel;
+        let mut named = BTreeSet::new();
+        for s in statements(k, source, places) {
+            k.stmts[s].exprs().into_iter().for_each(|e| values(k, e, &mut named));
+            if let StmtData::Assign { dst, .. } = k.stmts[s] {
+                named.insert(dst);
+            }
+        }
+        let mut tensors = BTreeSet::new();
+        for v in named {
+            match &k.values[v].def {
+                ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => {}
+                ValueDef::Tensor(_) => {
+                    tensors.insert(v);
+                    continue;
+                }
+                ValueDef::Let => {
+                    tensors.extend(k.let_init(v).and_then(|init| resolve_view(k, init)).map(|view| view.base));
+                    continue;
+                }
+                _ => continue,
+            }
+            let span = k.values[v].span;
+            let own = if span.is_none() { continue } else { lines(source, span) };
+            if places.contains(&own) {
+                continue;
+            }
+            let wanted: BTreeSet<usize> =
+                columns.places.iter().enumerate().filter(|(_, p)| **p == own).map(|(i, _)| i).collect();
+            let title = format!("Of `{}`, which it works with", k.values[v].name);
+            let decisions = decisions(known, stages, &wanted, &[own]);
+            if out.iter().all(|p| p.title != title) {
+                out.push(Part { title, facts: Vec::new(), decisions });
+            }
+        }
+        out.extend(promised(k, &tensors));
+    }
+    out
+}
+
+/// Preconditions about the extents and strides of tensors: what widths and dropped bounds checks rest on.
+fn promised(k: &Kernel, tensors: &BTreeSet<Value>) -> Option<Part> {
+    let mut own = BTreeSet::new();
+    for &v in tensors {
+        let Some(tensor) = k.tensor_ty(v) else { continue };
+        tensor.exprs().into_iter().for_each(|e| values(k, e, &mut own));
+        own.extend(&tensor.ld);
+    }
+    let about = |e: Expr| {
+        let mut named = BTreeSet::new();
+        values(k, e, &mut named);
+        named.iter().any(|v| own.contains(v))
+    };
+    let facts: Vec<String> =
+        k.requires.iter().filter(|&&e| about(e)).map(|&e| format!("`{}`", print_expr(k, e))).collect();
+    (!facts.is_empty()).then(|| Part {
+        title: "What the kernel promises of the sizes here (`where`, `multiple`): other promises, other code"
+            .to_owned(),
+        facts,
+        decisions: Vec::new(),
+    })
+}
+
+/// What was decided of the loops and the kernel around these lines.
+fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
+    let source = &known.program.source;
+    let headers: Vec<Lines> = known.program.kernels.iter().map(|k| lines(source, k.tile.kernel.name_span)).collect();
+    let encloses = |l: Lines| {
+        let inside = |p: &Lines| p.0 <= l.0 && l.1 <= p.1;
+        let wider = |p: &Lines| l.0 <= p.0 && p.1 <= l.1;
+        !places.iter().any(inside) && (places.iter().any(wider) || headers.contains(&l))
+    };
+    let passes = explain::pass_names();
+    let found = passes.into_iter().map(|pass| (pass, said(known, pass, encloses))).filter(|(_, said)| !said.is_empty());
+    let decisions: Vec<Decision> = found.map(|(pass, said)| decision(known, pass, &said)).collect();
+    (!decisions.is_empty()).then(|| Part {
+        title: "Of the loops and the kernel around it".to_owned(),
+        facts: Vec::new(),
+        decisions,
+    })
+}
+
+/// What the emitter says of these lines.
+fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
+    let here = |p: &Option<JsonPlace>| {
+        p.as_ref().is_some_and(|p| places.iter().any(|&(first, last)| (first..=last).contains(&p.line)))
+    };
+    let mut facts: Vec<String> = Vec::new();
+    for CompiledKernel { report, .. } in &known.program.kernels {
+        for c in report.copies.iter().filter(|c| here(&c.place)) {
+            let (of, bytes) = if c.global_bytes > 0 { ("global", c.global_bytes) } else { ("shared", c.shared_bytes) };
+            let mut text =
+                format!("`{}` -> `{}`: {} accesses a thread of {bytes} bytes to {of} memory", c.src, c.dst, c.accesses);
+            if c.global_bytes > 0 {
+                text.push_str(&format!("; {:.0} % of the bytes of its sectors are used", 100.0 * c.sector_use));
+            }
+            if !c.why.is_empty() {
+                text.push_str(&format!("; not 16 bytes because {}", c.why));
+            }
+            facts.push(text);
+        }
+        for s in report.shared.iter().filter(|s| here(&s.place)) {
+            facts.push(format!(
+                "a {} of {} bytes a thread at `{}` takes {} wavefronts; without bank conflicts it takes {}",
+                s.access, s.bytes, s.buffer, s.wavefronts, s.ideal_wavefronts
+            ));
+        }
+        for m in report.mma.iter().filter(|m| here(&m.place)) {
+            facts.push(format!("`{}`: {} instructions a warp", m.atom, m.per_warp));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    facts.retain(|f| seen.insert(f.clone()));
+    (!facts.is_empty()).then(|| Part { title: "What the emitter made of it".to_owned(), facts, decisions: Vec::new() })
+}
+
+/// What an instruction of the machine code waits for, by its control code.
+fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
+    let machine = known.shown.columns.machine.as_ref()?;
+    let control = machine.control.get(line - 1).copied().flatten()?;
+    let mut facts = vec![format!("the warp may issue its next instruction {} cycles later", control.stall)];
+    for barrier in (0..6).filter(|b| control.wait >> b & 1 == 1) {
+        let sets = |i: &usize| machine.control[*i].is_some_and(|c| c.write == Some(barrier) || c.read == Some(barrier));
+        let text = match (0..line - 1).rev().find(sets) {
+            Some(i) => {
+                let what = if machine.control[i].is_some_and(|c| c.write == Some(barrier)) {
+                    "its result is written"
+                } else {
+                    "its operands are read"
+                };
+                format!(
+                    "it waits for barrier {barrier}, which stays set until {what}: sass:{}: {}",
+                    i + 1,
+                    machine.text[i].trim()
+                )
+            }
+            None => {
+                format!("it waits for barrier {barrier}, which an instruction behind it sets, an iteration earlier")
+            }
+        };
+        facts.push(text);
+    }
+    facts.extend(control.write.map(|b| format!("barrier {b} is set until its result is written")));
+    facts.extend(control.read.map(|b| format!("barrier {b} is set until its operands are read")));
+    Some(Part { title: "How the assembler scheduled it".to_owned(), facts, decisions: Vec::new() })
+}

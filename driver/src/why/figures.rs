@@ -1,0 +1,186 @@
+//! Where an element goes, what takes the registers of a thread, what the barriers are for.
+
+use super::answer::{Known, Part};
+use super::{chain, not};
+use crate::compile::CompiledKernel;
+use crate::xray::path;
+use std::cmp::Reverse;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, counted};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::print::print_head;
+use tilec_ir::types::ElemRef;
+
+/// Tiles and lines that are shown, of those that take most.
+const SHOWN: usize = 8;
+
+/// What an answer is made of.
+type Answered = (Vec<String>, Vec<Part>);
+
+/// The way of an element.
+pub(super) fn element(known: &Known<'_>, name: &str, coords: &[u64]) -> Result<Answered, String> {
+    let steps = path::path(known.program, name, coords)?;
+    let facts = steps.iter().map(|s| {
+        let line = if s.line == 0 { String::new() } else { format!(" ({}:{})", known.program.source.name(), s.line) };
+        format!("{:<13}  {}{line}\n    {}", s.at, s.what, s.text)
+    });
+    let part = Part { title: "Its way".to_owned(), facts: facts.collect(), decisions: Vec::new() };
+    let coords: Vec<String> = coords.iter().map(u64::to_string).collect();
+    let mut parts = vec![part];
+    // What decided where it lies: the passes, about the tiles on the way.
+    let mut lines: Vec<usize> =
+        steps.iter().filter(|s| matches!(s.at, "shared memory" | "registers") && s.line > 0).map(|s| s.line).collect();
+    lines.dedup();
+    let mut seen = Vec::new();
+    for line in lines {
+        if seen.contains(&line) {
+            continue;
+        }
+        seen.push(line);
+        if let Ok((_, own)) = chain::of_line(known, "source", line)
+            && let Some(first) = own.into_iter().next().filter(|p| !p.decisions.is_empty())
+        {
+            let text = known.shown.columns.source.get(line - 1).map_or("", |l| l.trim());
+            parts.push(Part { title: format!("What decided line {line}: {text}"), ..first });
+        }
+    }
+    Ok((vec![format!("{name}[{}]", coords.join(", "))], parts))
+}
+
+/// What takes the registers of a thread.
+pub(super) fn register(known: &Known<'_>) -> Answered {
+    let mut parts = Vec::new();
+    let mut about = Vec::new();
+    for kernel in &known.program.kernels {
+        let (registers, from) = not::registers(kernel);
+        about.push(format!("a thread of `{}` has {registers} registers ({from})", kernel.tile.kernel.name));
+        parts.push(tiles(kernel));
+        parts.extend(roles(&kernel.tile.kernel));
+        parts.extend(most_in_use(known, kernel));
+        parts.extend(not::resident(known, kernel));
+    }
+    parts.extend(said(known, "What the passes said of registers", |d| {
+        d.code == codes::SPILLED || matches!(d.kind, Some("schedule" | "assign-layouts"))
+    }));
+    parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
+    (about, parts)
+}
+
+/// Register tiles, and what a thread holds of each.
+fn tiles(kernel: &CompiledKernel) -> Part {
+    let k = &kernel.tile.kernel;
+    let mut all: Vec<(u64, String)> = Vec::new();
+    for value in k.values.values() {
+        let ValueDef::Var(tile) = &value.def else { continue };
+        let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
+        let each = 1u64 << layout.value_bits();
+        let shape: Vec<String> = k.const_shape(&tile.shape).unwrap_or_default().iter().map(u64::to_string).collect();
+        let words = elem.words(each);
+        all.push((
+            words,
+            format!(
+                "`{}`, {}[{}]: {each} elements a thread, {words} registers",
+                value.name,
+                elem.name(),
+                shape.join(", ")
+            ),
+        ));
+    }
+    all.sort_by_key(|(words, _)| Reverse(*words));
+    let facts = all.into_iter().take(SHOWN).map(|(_, text)| text).collect();
+    Part { title: format!("Register tiles of `{}` (not all live at once)", k.name), facts, decisions: Vec::new() }
+}
+
+/// Registers that roles are given.
+fn roles(k: &Kernel) -> Option<Part> {
+    let mut facts = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::Role { name, registers: Some(e), .. } = &k.stmts[s] {
+            let n = k.as_int(*e).map_or(String::new(), |n| n.to_string());
+            facts.push(format!("threads of role `{name}` have {n} from `setmaxnreg` on"));
+        }
+    });
+    (!facts.is_empty()).then(|| Part { title: "Registers of roles".to_owned(), facts, decisions: Vec::new() })
+}
+
+/// The lines of the machine code at which most registers are in use.
+fn most_in_use(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
+    let (machine, columns) = (known.machine?, &known.shown.columns);
+    let text = columns.machine.as_ref()?;
+    let name = format!("{}:", kernel.contract.entry);
+    let begin = text.text.iter().position(|l| *l == name)?;
+    let others: Vec<String> = machine.functions.iter().map(|f| format!("{}:", f.name)).collect();
+    let end = text.text[begin + 1..].iter().position(|l| others.contains(l)).map_or(text.text.len(), |n| begin + 1 + n);
+    let (live, line) = (begin..end).filter_map(|i| Some((text.live[i]?, i))).max_by_key(|&(n, i)| (n, Reverse(i)))?;
+    let mut facts = vec![format!("{live} hold a value at sass:{}: {}", line + 1, text.text[line].trim())];
+    let ptx = usize::try_from(text.ptx[line]).unwrap_or(0);
+    if ptx > 0 {
+        facts.push(format!("which came from ptx:{ptx}: {}", columns.ptx[ptx - 1].trim()));
+        if let Some(place) = columns.ptx_places[ptx - 1] {
+            let first = columns.places[place].0;
+            facts.push(format!("of source:{first}: {}", columns.source[first - 1].trim()));
+        }
+    }
+    Some(Part { title: "Where most are in use".to_owned(), facts, decisions: Vec::new() })
+}
+
+/// What the barriers are for.
+pub(super) fn barrier(known: &Known<'_>) -> Answered {
+    let mut about = Vec::new();
+    let mut parts = Vec::new();
+    for kernel in &known.program.kernels {
+        let (k, r) = (&kernel.tile.kernel, &kernel.report);
+        about.push(format!(
+            "`{}` has {} of all threads of a block or role, {} in a trip of the main loop",
+            k.name,
+            counted(r.barriers as usize, "barrier"),
+            r.barriers_in_loop
+        ));
+        parts.extend(mbarriers(k));
+    }
+    parts.extend(said(known, "What each resolves", |d| matches!(d.kind, Some("barriers" | "hand-over"))));
+    (about, parts)
+}
+
+/// The mbarriers of channels.
+fn mbarriers(k: &Kernel) -> Option<Part> {
+    let mut facts = Vec::new();
+    for (v, value) in k.values.iter() {
+        let (ValueDef::Channel { slots, .. }, Some(handover)) = (&value.def, k.handovers[v]) else { continue };
+        let slots = k.as_int(*slots).map_or(String::new(), |n| n.to_string());
+        facts.push(format!(
+            "channel `{}`, {slots} slots, two mbarriers each: `full` completes with {} arrivals and the bytes of TMA loads, `empty` with {} arrivals",
+            value.name, handover.full, handover.empty
+        ));
+    }
+    let mut waits: Vec<String> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::Channel { .. } = &k.stmts[s] {
+            let text = format!("`{}`", print_head(k, s));
+            if !waits.contains(&text) {
+                waits.push(text);
+            }
+        }
+    });
+    if !facts.is_empty() {
+        facts.push(format!("`acquire` waits for `empty`, `wait` for `full`: {}", waits.join(", ")));
+    }
+    (!facts.is_empty()).then(|| Part {
+        title: "Barriers in shared memory (mbarrier)".to_owned(),
+        facts,
+        decisions: Vec::new(),
+    })
+}
+
+/// What passes said, of those messages that are `wanted`.
+fn said(known: &Known<'_>, title: &str, wanted: impl Fn(&Diagnostic) -> bool) -> Option<Part> {
+    let all: Vec<&Diagnostic> = known.program.diagnostics.iter().filter(|d| wanted(d)).collect();
+    let mut by: Vec<&'static str> = all.iter().map(|d| d.kind.unwrap_or(d.code.0)).collect();
+    by.dedup();
+    let decision = |by: &&'static str| {
+        let own: Vec<&Diagnostic> = all.iter().copied().filter(|d| d.kind.unwrap_or(d.code.0) == *by).collect();
+        chain::decision(known, by, &own)
+    };
+    let decisions = by.iter().map(decision).collect();
+    (!all.is_empty()).then(|| Part { title: title.to_owned(), facts: Vec::new(), decisions })
+}

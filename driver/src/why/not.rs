@@ -1,0 +1,145 @@
+//! Why code is not as it could be: what a demand needs, and which premise of it fails where.
+
+use super::answer::{Decision, Known, Part};
+use super::chain;
+use crate::compile::demands::{self, Judged};
+use crate::compile::explain;
+use tilec_ir::demands::{Figure, What};
+use tilec_ir::diag::{Diagnostic, counted};
+use tilec_ir::loss::FastPath;
+use tilec_passes::occupancy::Occupancy;
+
+/// The answer to `--not WHAT`: of each kernel whether it holds, and why not.
+pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
+    let mut about = Vec::new();
+    let mut parts = Vec::new();
+    for kernel in &known.program.kernels {
+        let name = &kernel.tile.kernel.name;
+        let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, kernel.report.assembler.as_ref(), what);
+        match judged {
+            Judged::Holds => {
+                about.push(format!("`{what}` holds of `{name}`"));
+                parts.push(holds(known, what));
+            }
+            Judged::Unknown => about
+                .push(format!("`{what}` of `{name}` is not known: no assembler was found (`scripts/fetch_tools.sh`)")),
+            Judged::Broken { message, path, places, notes } => {
+                about.push(format!("`{what}` does not hold of `{name}`: {message}"));
+                let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
+                for (span, text) in &places {
+                    let label = Diagnostic::remark("", *span, text.clone());
+                    let says = chain::decision(known, "", &[&label]).says;
+                    part.facts.extend(says.into_iter().map(|s| format!("{}: {} ({})", s.at, s.source, s.message)));
+                }
+                part.facts.dedup();
+                part.facts.extend(notes);
+                parts.push(part);
+                parts.push(premise(known, path, &kernel.tile.lost, what));
+            }
+        }
+        if let What::AtLeast(Figure::Resident, _) = what {
+            parts.extend(resident(known, kernel));
+        }
+    }
+    parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
+    (about, parts)
+}
+
+/// What passes said of the fast path that was not taken.
+fn premise(known: &Known<'_>, path: Option<FastPath>, lost: &[Diagnostic], what: What) -> Part {
+    let own: Vec<&Diagnostic> =
+        lost.iter().filter(|d| path.is_some() && d.loss.as_ref().map(|l| l.path) == path).collect();
+    let mut decisions: Vec<Decision> = Vec::new();
+    for pass in explain::pass_names() {
+        let said: Vec<&Diagnostic> = own.iter().copied().filter(|d| d.kind == Some(pass)).collect();
+        if !said.is_empty() {
+            decisions.push(chain::decision(known, pass, &said));
+        }
+    }
+    let mut facts = Vec::new();
+    if decisions.is_empty()
+        && let Some(path) = path
+    {
+        facts.push(match demands::has_path(known.program.target, path) {
+            false => format!("{} has no {}: compile for sm_90a", known.program.target.name(), words(path)),
+            true => format!(
+                "no pass said that it declined `{what}`: the source asks for something else, or a pass is switched off"
+            ),
+        });
+    }
+    Part { title: "Which premise fails".to_owned(), facts, decisions }
+}
+
+/// What a fast path is called.
+fn words(path: FastPath) -> &'static str {
+    match path {
+        FastPath::Wgmma => "products of warpgroups (wgmma)",
+        FastPath::TensorLoads | FastPath::StagedStores => "tensor memory accelerator (TMA)",
+        FastPath::Asynchronous => "asynchronous copies (cp.async)",
+        FastPath::Ahead => "loads ahead",
+        FastPath::Wide => "accesses of 16 bytes",
+        FastPath::Producer => "producer warps",
+        FastPath::Banks => "layouts without bank conflicts",
+        FastPath::Overlap => "overlap of the statements of a loop",
+    }
+}
+
+/// What shows that a demand holds.
+fn holds(known: &Known<'_>, what: What) -> Part {
+    let mut facts = Vec::new();
+    for kernel in &known.program.kernels {
+        let r = &kernel.report;
+        match what {
+            What::Has(tilec_ir::demands::Property::Wgmma | tilec_ir::demands::Property::TensorCores) => {
+                facts.extend(r.mma.iter().map(|m| format!("`{}`: {} instructions a warp", m.atom, m.per_warp)));
+            }
+            What::Has(tilec_ir::demands::Property::Pipelined) => {
+                facts.push(format!("the deepest channel has {} slots", r.stages));
+            }
+            What::Has(tilec_ir::demands::Property::NoBankConflicts) => {
+                facts.extend(r.shared.iter().map(|s| {
+                    format!(
+                        "a {} at `{}` takes {} wavefronts, as few as its width needs",
+                        s.access, s.buffer, s.wavefronts
+                    )
+                }));
+            }
+            What::Has(tilec_ir::demands::Property::Vectorised) => {
+                let wide = r.copies.iter().filter(|c| c.global_bytes > 0);
+                facts.extend(wide.map(|c| format!("`{}` -> `{}`: {} bytes an access", c.src, c.dst, c.global_bytes)));
+            }
+            _ => {}
+        }
+    }
+    facts.dedup();
+    Part { title: "What shows it".to_owned(), facts, decisions: Vec::new() }
+}
+
+/// What bounds the blocks of a multiprocessor.
+pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKernel) -> Option<Part> {
+    let (registers, from) = registers(kernel);
+    let threads = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
+    let o = Occupancy::new(known.program.target, threads, registers, kernel.report.smem_bytes);
+    let mut facts = vec![format!(
+        "a block has {threads} threads of {registers} registers ({from}) and {} bytes of shared memory",
+        kernel.report.smem_bytes
+    )];
+    facts.extend(o.list().into_iter().map(|(name, n)| {
+        let limit = if name == o.limit() { ", which is the limit" } else { "" };
+        format!("{name}: room for {n}{limit}")
+    }));
+    facts.push(format!(
+        "resident on a multiprocessor of {}: {}",
+        known.program.target.name(),
+        counted(o.resident() as usize, "block")
+    ));
+    Some(Part { title: "What bounds the blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() })
+}
+
+/// Registers of a thread, and who says so.
+pub(crate) fn registers(kernel: &crate::compile::CompiledKernel) -> (u64, &'static str) {
+    match &kernel.report.assembler {
+        Some(a) => (u64::from(a.registers), "by the assembler"),
+        None => (u64::from(kernel.report.estimated_registers), "estimated"),
+    }
+}

@@ -1,0 +1,138 @@
+//! What can be asked, and how it is written.
+
+use std::fmt;
+use tilec_ir::demands::{Figure, What};
+use tilec_ir::diag::Sink;
+use tilec_ir::parser::parse_demands;
+
+/// A question.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Question {
+    /// Why a line is as it is: `source:33`, `ptx:412`, `sass:300`, `swizzle:20` (of the program after that pass).
+    Line {
+        /// `source`, a pass, `ptx` or `sass`.
+        column: String,
+        /// Its number, from 1.
+        line: usize,
+    },
+    /// Where an element goes: `element:A[3,5]`.
+    Element {
+        /// A tensor or tile.
+        name: String,
+        /// Its coordinates.
+        coords: Vec<u64>,
+    },
+    /// What takes the registers of a thread: `register`.
+    Register,
+    /// What the barriers are for: `barrier`.
+    Barrier,
+    /// Why the code is not like this: `--not wgmma`.
+    Not(What),
+}
+
+impl Question {
+    /// A place: `ptx:412`, `element:A[3,5]`, `register`, `barrier`.
+    ///
+    /// # Errors
+    /// It is none of them; the text says what there is.
+    pub fn parse(text: &str) -> Result<Question, String> {
+        match text.split_once(':') {
+            None if text == "register" => Ok(Question::Register),
+            None if text == "barrier" => Ok(Question::Barrier),
+            Some(("element", rest)) => element(rest),
+            Some((column, line)) if !column.is_empty() => match line.parse() {
+                Ok(line) if line > 0 => Ok(Question::Line { column: column.to_owned(), line }),
+                _ => Err(format!("`{line}` is no number of a line")),
+            },
+            _ => Err(format!("`{text}` is no place; there are {PLACES}")),
+        }
+    }
+
+    /// What `--not` names: a property or a figure as in `require`; `resident 2` is `resident >= 2`.
+    ///
+    /// # Errors
+    /// There is no such property; the text says what there is.
+    pub fn parse_not(text: &str) -> Result<Question, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let full = match words[..] {
+            [figure, number] if number.parse::<f64>().is_ok() => format!("{figure} >= {number}"),
+            _ => text.to_owned(),
+        };
+        let mut sink = Sink::new();
+        match parse_demands(&full, &mut sink).as_deref() {
+            Ok([one]) => Ok(Question::Not(one.what)),
+            Ok(_) => Err("`--not` takes one property".to_owned()),
+            Err(_) => {
+                let said: Vec<String> = sink.into_diagnostics().into_iter().map(|d| d.message).collect();
+                Err(said.join("; "))
+            }
+        }
+    }
+
+    /// Whether figures of the assembler belong to the answer.
+    pub(super) fn needs_assembler(&self) -> bool {
+        match self {
+            Question::Register => true,
+            Question::Not(what) => what.needs_assembler() || matches!(what, What::AtLeast(Figure::Resident, _)),
+            _ => false,
+        }
+    }
+
+    /// Whether machine code does.
+    pub(super) fn needs_machine(&self) -> bool {
+        match self {
+            Question::Line { column, .. } => column == "sass",
+            Question::Register => true,
+            _ => false,
+        }
+    }
+}
+
+/// The places that there are, for messages.
+pub(super) const PLACES: &str =
+    "`source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]`, `register` and `barrier`";
+
+/// `A[3,5]`.
+fn element(text: &str) -> Result<Question, String> {
+    let wrong = || format!("`{text}` is no element: `element:A[3,5]`");
+    let (name, rest) = text.split_once('[').ok_or_else(wrong)?;
+    let inner = rest.strip_suffix(']').ok_or_else(wrong)?;
+    let coords: Result<Vec<u64>, _> = inner.split(',').map(|c| c.trim().parse()).collect();
+    let coords = coords.ok().filter(|c| c.iter().all(|&n| n < 1 << 31)).ok_or_else(wrong)?;
+    Ok(Question::Element { name: name.trim().to_owned(), coords })
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Question::Line { column, line } => write!(f, "{column}:{line}"),
+            Question::Element { name, coords } => {
+                let coords: Vec<String> = coords.iter().map(u64::to_string).collect();
+                write!(f, "element:{name}[{}]", coords.join(","))
+            }
+            Question::Register => f.write_str("register"),
+            Question::Barrier => f.write_str("barrier"),
+            Question::Not(what) => write!(f, "--not {what}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::demands::Property;
+
+    #[test]
+    fn questions_read_as_they_are_written() {
+        for text in ["ptx:412", "source:1", "swizzle:20", "element:A[3,5]", "element:x[0]", "register", "barrier"] {
+            assert_eq!(Question::parse(text).map(|q| q.to_string()).as_deref(), Ok(text));
+        }
+        for wrong in ["", "ptx", "ptx:", "ptx:0", "ptx:x", ":3", "element:A", "element:A[", "element:A[x]", "registers"]
+        {
+            assert!(Question::parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Question::parse_not("wgmma"), Ok(Question::Not(What::Has(Property::Wgmma))));
+        assert_eq!(Question::parse_not("resident 2"), Ok(Question::Not(What::AtLeast(Figure::Resident, 2.0))));
+        assert!(Question::parse_not("wgma").is_err() && Question::parse_not("wgmma, tma").is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! Two variants of a program side by side: what differs in the program after the last pass, the PTX and the machine code, and in figures.
+
+use super::columns::Columns;
+use super::machine::Machine;
+use serde::Serialize;
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+/// Lines around a difference that are shown.
+const CONTEXT: usize = 2;
+
+/// Another variant beside the one that is shown.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beside {
+    /// The values that it has: `BM=64`.
+    pub values: String,
+    /// Figures: name, of the one that is shown, of the other.
+    pub figures: Vec<(String, String, String)>,
+    /// The columns.
+    pub columns: Vec<Compared>,
+}
+
+/// A column of both.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// What it is.
+    pub title: String,
+    /// Lines beside each other; what one of them does not have is none. A line of none at all stands for lines that are alike.
+    pub rows: Vec<Row>,
+}
+
+/// Lines beside each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Of the one that is shown: number and text.
+    pub left: Option<(usize, String)>,
+    /// Of the other.
+    pub right: Option<(usize, String)>,
+    /// Both are the same.
+    pub same: bool,
+}
+
+/// Names and values of what is compared, of the one that is shown and of the other.
+pub(super) struct Figures<'a> {
+    pub(super) own: &'a [(String, String)],
+    pub(super) other: &'a [(String, String)],
+}
+
+impl Beside {
+    pub(super) fn new((own, other): (&Columns, &Columns), of: Figures<'_>, values: &[(String, String)]) -> Beside {
+        let values: Vec<String> = values.iter().map(|(name, v)| format!("{name}={v}")).collect();
+        let last =
+            |c: &Columns| -> Vec<String> { c.stages.iter().rev().find_map(|s| s.text.clone()).unwrap_or_default() };
+        let sass = |c: &Columns| c.machine.as_ref().map_or_else(Vec::new, |m| m.text.iter().map(|l| code(l)).collect());
+        let columns = [
+            ("the program after the last pass", last(own), last(other)),
+            ("PTX", own.ptx.clone(), other.ptx.clone()),
+            ("machine code", sass(own), sass(other)),
+        ];
+        Beside {
+            values: values.join(" "),
+            figures: figures(own, other, &of),
+            columns: columns
+                .into_iter()
+                .filter(|(_, a, b)| !a.is_empty() && !b.is_empty())
+                .map(|(title, a, b)| Compared { title: title.to_owned(), rows: rows(&a, &b) })
+                .collect(),
+        }
+    }
+}
+
+/// An instruction without its address, which says nothing of it.
+fn code(line: &str) -> String {
+    line.split_once("*/ ").map_or(line, |(_, code)| code).to_owned()
+}
+
+fn figures(own: &Columns, other: &Columns, of: &Figures<'_>) -> Vec<(String, String, String)> {
+    let mut out = Vec::new();
+    let mut add = |name: String, a: String, b: String| out.push((name, a, b));
+    for (name, value) in of.own {
+        let theirs = of.other.iter().find(|(other, _)| other == name).map_or(String::new(), |(_, v)| v.clone());
+        add(name.clone(), value.clone(), theirs);
+    }
+    let count = |x: &Columns| x.ptx_places.iter().flatten().count().to_string();
+    add("instructions of PTX".to_owned(), count(own), count(other));
+    if let (Some(a), Some(b)) = (&own.machine, &other.machine) {
+        let count = |m: &Machine| m.control.iter().flatten().count().to_string();
+        add("instructions of machine code".to_owned(), count(a), count(b));
+        for (a, b) in a.entries.iter().zip(&b.entries) {
+            add(format!("{}: registers by the assembler", a.entry), a.registers.to_string(), b.registers.to_string());
+            add(format!("{}: bytes spilled", a.entry), a.spilled.to_string(), b.spilled.to_string());
+        }
+    }
+    out
+}
+
+fn rows(a: &[String], b: &[String]) -> Vec<Row> {
+    let line = |list: &[String], i: usize| Some((i + 1, list[i].clone()));
+    let mut out = Vec::new();
+    let ops = capture_diff_slices(Algorithm::Myers, a, b);
+    for (n, op) in ops.iter().enumerate() {
+        let (old, new) = (op.old_range(), op.new_range());
+        if let DiffOp::Equal { len, .. } = op {
+            let (before, after) = (if n == 0 { 0 } else { CONTEXT }, if n + 1 == ops.len() { 0 } else { CONTEXT });
+            for i in 0..*len {
+                if i < before || i + after >= *len {
+                    out.push(Row { left: line(a, old.start + i), right: line(b, new.start + i), same: true });
+                } else if i == before {
+                    out.push(Row { left: None, right: None, same: true });
+                }
+            }
+            continue;
+        }
+        for i in 0..old.len().max(new.len()) {
+            let left = (i < old.len()).then(|| line(a, old.start + i)).flatten();
+            let right = (i < new.len()).then(|| line(b, new.start + i)).flatten();
+            out.push(Row { left, right, same: false });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_differ_stand_beside_each_other_with_what_is_around_them() {
+        let lines = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let rows = rows(&lines("a b c d e x f"), &lines("a b c d e y z f"));
+        let text: Vec<String> = rows
+            .iter()
+            .map(|r| {
+                let of = |x: &Option<(usize, String)>| x.as_ref().map_or("-".to_owned(), |(n, t)| format!("{n}{t}"));
+                format!("{}|{}{}", of(&r.left), of(&r.right), if r.same { "" } else { "!" })
+            })
+            .collect();
+        assert_eq!(text, ["-|-", "4d|4d", "5e|5e", "6x|6y!", "-|7z!", "7f|8f"]);
+        assert_eq!(code("/*0010*/ IADD3 R1"), "IADD3 R1");
+    }
+}

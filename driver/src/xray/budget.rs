@@ -1,0 +1,302 @@
+//! The budget of a kernel: registers, shared memory by what lives when, occupancy, the roofline, the terms of the predicted time; and what was measured.
+
+use super::machine::Machine;
+use super::picture::{Picture, Room};
+use super::svg::{Anchor, BAD, STRONG, Svg, TINTS};
+use crate::compile::{Compiled, CompiledKernel};
+use serde::Serialize;
+use tilec_ir::diag::counted;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_passes::choose::{Card, Prediction};
+use tilec_passes::occupancy::Occupancy;
+
+/// What was measured, from the JSON of `tilec bench`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Microseconds of a launch: the median of the rounds.
+    pub us: f64,
+    /// The device.
+    pub device: String,
+    /// The sizes, as they are written.
+    pub sizes: String,
+    /// When, and by which command, where the file says so.
+    pub by: String,
+}
+
+const LEFT: f64 = 210.0;
+const WIDTH: f64 = 560.0;
+const ROW: f64 = 22.0;
+
+/// The pictures of a kernel.
+pub(super) fn pictures(
+    program: &Compiled,
+    kernel: &CompiledKernel,
+    machine: Option<&Machine>,
+    measured: Option<&Measured>,
+    prefix: &str,
+) -> Vec<Picture> {
+    let mut out = Vec::new();
+    let mut add = |name: &str, made: Option<(String, String)>| {
+        if let Some((title, svg)) = made {
+            let name = format!("{prefix}{name}");
+            out.push(Picture { title, span: kernel.tile.kernel.name_span, ..Picture::new(Room::Budget, name, svg) });
+        }
+    };
+    add("occupancy", Some(occupancy(program, kernel, machine)));
+    add("shared-memory", shared(&kernel.tile.kernel, kernel));
+    add("registers", machine.and_then(|m| registers(m, &kernel.contract.entry)));
+    if let Some(p) = &kernel.tile.prediction {
+        add("time", Some(terms(p, measured)));
+        add("roofline", Card::from_name(p.card).and_then(|card| roofline(p, card, kernel, measured)));
+    }
+    out
+}
+
+/// Registers of a thread by the assembler, else estimated.
+fn registers_of(kernel: &CompiledKernel, machine: Option<&Machine>) -> (u64, &'static str) {
+    let entry = machine.and_then(|m| m.entries.iter().find(|e| e.entry == kernel.contract.entry));
+    match entry {
+        Some(e) => (u64::from(e.registers), "by the assembler"),
+        None => (u64::from(kernel.report.estimated_registers), "estimated"),
+    }
+}
+
+fn occupancy(program: &Compiled, kernel: &CompiledKernel, machine: Option<&Machine>) -> (String, String) {
+    let (registers, from) = registers_of(kernel, machine);
+    let threads: u64 = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
+    let o = Occupancy::new(program.target, threads, registers, kernel.report.smem_bytes);
+    let title = format!(
+        "occupancy on {}: {} of {threads} threads, limited by {}",
+        program.target.name(),
+        counted(o.resident() as usize, "block"),
+        o.limit()
+    );
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, 60.0 + 5.0 * ROW, &title);
+    let most = o.list().iter().map(|(_, n)| *n).max().unwrap_or(1).clamp(1, 32);
+    for (i, (name, n)) in o.list().into_iter().enumerate() {
+        let y = 30.0 + i as f64 * ROW;
+        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
+        let limit = name == o.limit();
+        let width = WIDTH * n.min(most) as f64 / most as f64;
+        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit { TINTS[1] } else { TINTS[0] });
+        let sign = if limit { ", the limit" } else { "" };
+        svg.text(LEFT + 6.0, y + 15.0, Anchor::Start, &format!("room for {n} blocks{sign}"));
+    }
+    let text = format!(
+        "a thread has {registers} registers ({from}), a block {} bytes of shared memory",
+        kernel.report.smem_bytes
+    );
+    svg.text(12.0, 30.0 + 4.0 * ROW + 24.0, Anchor::Start, &text);
+    (title, svg.done())
+}
+
+/// The first and the last statement, in the order of the text, that names each buffer.
+fn lives(k: &Kernel) -> (usize, Vec<(Value, usize, usize)>) {
+    let mut out: Vec<(Value, usize, usize)> = Vec::new();
+    let mut count = 0;
+    k.walk(k.body, &mut |k, _, s| {
+        count += 1;
+        let mut named = Vec::new();
+        for e in k.stmts[s].exprs() {
+            bases(k, e, &mut named);
+        }
+        if let tilec_ir::kernel::StmtData::Channel { channels, .. } = &k.stmts[s] {
+            named.extend(channels);
+        }
+        for v in named {
+            if k.places[v].is_none() {
+                continue;
+            }
+            match out.iter_mut().find(|(w, ..)| *w == v) {
+                Some((_, _, last)) => *last = count,
+                None => out.push((v, count, count)),
+            }
+        }
+    });
+    (count.max(1), out)
+}
+
+fn bases(k: &Kernel, e: tilec_ir::entities::Expr, found: &mut Vec<Value>) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => found.push(*v),
+        ExprData::View(view) => found.push(view.base),
+        _ => {}
+    }
+    k.children(e).into_iter().for_each(|c| bases(k, c, found));
+}
+
+/// Shared memory: bytes down, the order of the text across.
+fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
+    let all = kernel.report.smem_bytes;
+    if all == 0 || kernel.report.tiles.is_empty() {
+        return None;
+    }
+    const HEIGHT: f64 = 260.0;
+    let (count, lives) = lives(k);
+    let title = format!("shared memory of a block: {all} bytes; what lies where, and from its first to its last use");
+    let mut svg = Svg::new(LEFT + WIDTH + 40.0, HEIGHT + 80.0, &title);
+    let y = |byte: u64| 34.0 + byte as f64 / all as f64 * HEIGHT;
+    svg.rect((LEFT, y(0)), (WIDTH, HEIGHT), "#ffffff");
+    for (i, tile) in kernel.report.tiles.iter().enumerate() {
+        let value = k
+            .values
+            .iter()
+            .find(|(_, v)| v.name == tile.name && matches!(v.def, ValueDef::Smem(_) | ValueDef::Channel { .. }));
+        let life = value.and_then(|(v, _)| lives.iter().find(|(w, ..)| *w == v));
+        let (from, to) = life.map_or((0, count), |&(_, a, b)| (a - 1, b));
+        let x = |n: usize| LEFT + n as f64 / count as f64 * WIDTH;
+        for slot in 0..tile.slots {
+            let top = y(tile.offset + slot * tile.stride);
+            let height = tile.bytes as f64 / all as f64 * HEIGHT;
+            svg.rect((x(from), top), (x(to) - x(from), height), TINTS[i % TINTS.len()]);
+            if height > 12.0 {
+                let of = if tile.slots > 1 { format!(" slot {slot}") } else { String::new() };
+                let text = format!("{}{of}: {} bytes at {}", tile.name, tile.bytes, tile.offset + slot * tile.stride);
+                svg.text(x(from) + 6.0, top + (height / 2.0).min(18.0) + 4.0, Anchor::Start, &text);
+            }
+        }
+    }
+    svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, "#555555", "first statement");
+    svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, "#555555", "last statement");
+    svg.colored(LEFT - 8.0, 46.0, Anchor::End, "#555555", "byte 0");
+    svg.colored(LEFT - 8.0, 34.0 + HEIGHT, Anchor::End, "#555555", &all.to_string());
+    Some((title, svg.done()))
+}
+
+/// Registers in use, instruction by instruction.
+fn registers(machine: &Machine, entry: &str) -> Option<(String, String)> {
+    const HEIGHT: f64 = 200.0;
+    let begin = machine.text.iter().position(|l| l.strip_suffix(':') == Some(entry))?;
+    let names: Vec<&str> = machine.entries.iter().map(|e| e.entry.as_str()).collect();
+    let other = |l: &&String| l.strip_suffix(':').is_some_and(|n| names.contains(&n));
+    let end = machine.text[begin + 1..].iter().position(|l| other(&l)).map_or(machine.text.len(), |n| begin + 1 + n);
+    let live: Vec<(usize, u32)> = (begin..end).filter_map(|i| Some((i, machine.live[i]?))).collect();
+    let &(at, most) = live.iter().max_by_key(|(i, n)| (*n, std::cmp::Reverse(*i)))?;
+    let title =
+        format!("registers in use, instruction by instruction: most at line {} of the machine code, {most}", at + 1);
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 90.0, &title);
+    let count = live.len().max(2) as f64 - 1.0;
+    let point = |n: usize, x: u32| (LEFT + n as f64 / count * WIDTH, 34.0 + HEIGHT - f64::from(x) / 256.0 * HEIGHT);
+    for n in [0, 64, 128, 168, 255] {
+        let (_, y) = point(0, n);
+        svg.line((LEFT, y), (LEFT + WIDTH, y), "#cccccc", true);
+        svg.colored(LEFT - 6.0, y + 4.0, Anchor::End, "#555555", &n.to_string());
+    }
+    let points: Vec<(f64, f64)> = live.iter().enumerate().map(|(n, &(_, x))| point(n, x)).collect();
+    svg.path(&points, STRONG);
+    if let Some(n) = live.iter().position(|&(i, _)| i == at) {
+        svg.mark(point(n, most), BAD);
+    }
+    if let Some(e) = machine.entries.iter().find(|e| e.entry == entry) {
+        let text = format!("the assembler gives a thread {} registers and spills {} bytes", e.registers, e.spilled);
+        svg.text(LEFT, 34.0 + HEIGHT + 24.0, Anchor::Start, &text);
+    }
+    Some((title, svg.done()))
+}
+
+fn given(p: &Prediction) -> String {
+    let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    format!("{} with {}", p.card, sizes.join(" "))
+}
+
+/// What the predicted time is made of.
+fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
+    let title = format!("predicted: {:.1} us on {}, most of it {}", p.seconds * 1e6, given(p), p.terms.limit());
+    let list = p.terms.list();
+    let mut svg = Svg::new(LEFT + WIDTH + 120.0, 40.0 + (list.len() + 4) as f64 * ROW, &title);
+    let most =
+        list.iter().map(|(_, s)| *s).fold(p.seconds, f64::max).max(measured.map_or(0.0, |m| m.us / 1e6)).max(1e-12);
+    let mut y = 30.0;
+    let mut bar = |name: &str, seconds: f64, fill: &str| {
+        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
+        svg.rect((LEFT, y + 2.0), (seconds / most * WIDTH, ROW - 4.0), fill);
+        svg.text(LEFT + seconds / most * WIDTH + 6.0, y + 15.0, Anchor::Start, &format!("{:.1} us", seconds * 1e6));
+        y += ROW;
+    };
+    list.iter().for_each(|(name, seconds)| bar(name, *seconds, TINTS[0]));
+    bar("predicted, overlapped", p.seconds, TINTS[1]);
+    if let Some(m) = measured {
+        bar("measured", m.us / 1e6, TINTS[2]);
+        svg.text(12.0, y + 18.0, Anchor::Start, &format!("measured on {} with {} {}", m.device, m.sizes, m.by));
+    } else {
+        svg.colored(
+            12.0,
+            y + 18.0,
+            Anchor::Start,
+            "#555555",
+            "no measurement: `--measured FILE` with what `tilec bench --format json` wrote",
+        );
+    }
+    (title, svg.done())
+}
+
+/// The roofline of the card, with the kernel's place: operations over bytes of memory.
+fn roofline(
+    p: &Prediction,
+    card: &Card,
+    kernel: &CompiledKernel,
+    measured: Option<&Measured>,
+) -> Option<(String, String)> {
+    if p.flops <= 0.0 || p.bytes <= 0.0 {
+        return None;
+    }
+    const HEIGHT: f64 = 260.0;
+    let wgmma = kernel
+        .lowered
+        .mma
+        .iter()
+        .any(|m| tilec_ir::atoms::Atom::from_name(&m.atom).is_some_and(|a| a.row().asynchronous()));
+    let tensor = kernel
+        .lowered
+        .mma
+        .iter()
+        .any(|m| tilec_ir::atoms::Atom::from_name(&m.atom).is_some_and(|a| a.row().tensor_core));
+    // Multiply-adds of 16-bit elements; that of the unit that the products run on.
+    let (rate, clock) = match (wgmma, tensor) {
+        (true, _) => (card.warpgroups, card.clock),
+        (false, true) => (card.rates.half_f32, card.clock),
+        (false, false) => (card.rates.fma, card.clock_scalar),
+    };
+    let peak = 2.0 * rate * f64::from(card.sms) * clock * 1e9;
+    let unit = match (wgmma, tensor) {
+        (true, _) => "wgmma of 16-bit elements",
+        (false, true) => "mma of 16-bit elements with f32 sums",
+        (false, false) => "scalar f32",
+    };
+    let (intensity, bandwidth) = (p.flops / p.bytes, card.dram * 1e9);
+    let title = format!(
+        "roofline of {}: {:.0} operations a byte of memory; {:.1} TFLOP/s predicted, {:.0} % of {:.1} ({unit})",
+        given(p),
+        intensity,
+        p.flops / p.seconds / 1e12,
+        100.0 * p.flops / p.seconds / peak,
+        peak / 1e12
+    );
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 90.0, &title);
+    // Decades.
+    let (x0, x1) = (-1.0, 5.0f64.max(intensity.log10().ceil()));
+    let y1 = (peak / 1e9).log10().ceil() + 0.2;
+    let y0 = y1 - 5.0;
+    let x = |i: f64| LEFT + (i.log10() - x0) / (x1 - x0) * WIDTH;
+    let y = |f: f64| 34.0 + HEIGHT - ((f / 1e9).log10() - y0).max(0.0) / (y1 - y0) * HEIGHT;
+    svg.rect((LEFT, 34.0), (WIDTH, HEIGHT), "#ffffff");
+    let ridge = peak / bandwidth;
+    let low = 10f64.powf(x0).max(10f64.powf(y0) * 1e9 / bandwidth);
+    svg.path(&[(x(low), y(low * bandwidth)), (x(ridge), y(peak)), (LEFT + WIDTH, y(peak))], "#1a1a1a");
+    for d in 0..=(x1 - x0) as i32 {
+        let i = 10f64.powf(x0 + f64::from(d));
+        svg.colored(x(i), 34.0 + HEIGHT + 16.0, Anchor::Middle, "#555555", &format!("{i}"));
+    }
+    svg.colored(LEFT + WIDTH / 2.0, 34.0 + HEIGHT + 34.0, Anchor::Middle, "#555555", "operations a byte of memory");
+    svg.text(LEFT + WIDTH - 6.0, y(peak) - 6.0, Anchor::End, &format!("{:.0} TFLOP/s", peak / 1e12));
+    svg.text(x(low) + 70.0, y(low * bandwidth) - 20.0, Anchor::Start, &format!("{:.0} GB/s", card.dram));
+    svg.mark((x(intensity), y(p.flops / p.seconds)), STRONG);
+    svg.text(x(intensity) - 8.0, y(p.flops / p.seconds) + 16.0, Anchor::End, "predicted");
+    if let Some(m) = measured {
+        let at = p.flops / (m.us / 1e6);
+        svg.mark((x(intensity), y(at)), BAD);
+        svg.text(x(intensity) + 8.0, y(at) + 16.0, Anchor::Start, "measured");
+    }
+    Some((title, svg.done()))
+}

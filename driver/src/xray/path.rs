@@ -1,0 +1,583 @@
+//! The way of one element: from the tensor, through shared memory and registers, to the product, and from the sum to the result.
+//!
+//! Windows are those of the program as it is written, with its parameters bound: there they are sums of grid indices and loop variables. Where an element
+//! lies then, and who has it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
+
+use super::picture::{Picture, Room};
+use super::svg::{Anchor, Svg, TINTS};
+use crate::compile::{Compiled, CompiledKernel};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tilec_ir::diag::{Span, counted};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::index::{self, OfKernel};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::print::{print_expr, print_head};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
+
+/// Banks of shared memory, and bytes of each.
+const BANKS: u64 = tilec_ir::layout::access::BANKS;
+const BANK_BYTES: u64 = tilec_ir::layout::access::BANK_BYTES;
+/// Ways that are followed at most: an element may be read by many copies.
+const MOST: usize = 16;
+
+/// A place on the way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Step {
+    /// Where the element is: `global memory`, `shared memory`, `registers`, `product`, `result`.
+    pub at: &'static str,
+    /// What holds it: a name and coordinates.
+    pub what: String,
+    /// Where exactly, and by what it came.
+    pub text: String,
+    /// The line of the source; 0: none.
+    pub line: usize,
+}
+
+/// The numbers of grid axes and loops at which a window has an element.
+pub(super) type Numbers = BTreeMap<Value, i64>;
+
+/// The way of the element at `coords` of what is called `name`.
+///
+/// # Errors
+/// There is no such thing, or it has other dimensions; the text says so.
+pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Vec<Step>, String> {
+    let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == name && has_elements(&k.values[v].def));
+    let own = |k: &CompiledKernel| Some((called(&k.tile.specialized), called(&k.tile.kernel)));
+    let found = program.kernels.iter().find_map(|k| own(k).filter(|(a, b)| a.is_some() || b.is_some()).map(|v| (k, v)));
+    let Some((kernel, (written, last))) = found else {
+        let names: Vec<&str> = program.kernels.iter().flat_map(|k| names(&k.tile.kernel)).collect();
+        return Err(format!("no tensor or tile is called `{name}`; there are {}", list(&names)));
+    };
+    let mut way = Way { program, written: &kernel.tile.specialized, last: &kernel.tile.kernel, steps: Vec::new() };
+    let rank = |k: &Kernel, v: Value| shape_of(k, v).len();
+    let (rank, tensor) = match (written, last) {
+        (Some(v), _) => (rank(way.written, v), way.written.tensor_ty(v).is_some()),
+        (None, Some(v)) => (rank(way.last, v), false),
+        (None, None) => (0, false),
+    };
+    if rank != coords.len() {
+        let are = counted(rank, "dimension");
+        return Err(format!("`{name}` has {are}, and {} given", counted(coords.len(), "coordinate")));
+    }
+    match written.filter(|_| tensor) {
+        Some(v) => way.of_tensor(v, coords),
+        None => way.of_tile(name, coords)?,
+    }
+    Ok(way.steps)
+}
+
+fn has_elements(def: &ValueDef) -> bool {
+    matches!(def, ValueDef::Tensor(_) | ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. })
+}
+
+fn names(k: &Kernel) -> Vec<&str> {
+    k.values.values().filter(|v| has_elements(&v.def)).map(|v| v.name.as_str()).collect()
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn shape_of(k: &Kernel, v: Value) -> &[Expr] {
+    match &k.values[v].def {
+        ValueDef::Tensor(t) => &t.shape,
+        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => &t.shape,
+        _ => &[],
+    }
+}
+
+/// An element as it is written: `A[3, 5]`.
+pub(super) fn element(name: &str, coords: &[u64]) -> String {
+    format!("{name}{}", at(coords))
+}
+
+fn at(coords: &[u64]) -> String {
+    format!("[{}]", coords.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
+}
+
+fn elem_of(k: &Kernel, v: Value) -> Option<Elem> {
+    match k.values[v].def.elem()? {
+        ElemRef::Known(elem) => Some(elem),
+        ElemRef::Param(_) => None,
+    }
+}
+
+/// The value of an index, where `numbers` has those of variables; `let`s are followed.
+pub(super) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Option<i64> {
+    let leaf = |x: Expr| match &k.exprs[x] {
+        ExprData::Ref(v) => numbers.get(v).copied().or_else(|| value_of(k, k.let_init(*v)?, numbers)),
+        _ => None,
+    };
+    index::int(&OfKernel::new(k, leaf), e)
+}
+
+/// Whom an element of a register tile belongs to: thread and register, and how many threads hold it.
+pub(super) fn holder(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> Option<(u64, u64, u64)> {
+    let bits = shape_bits(shape);
+    let (mut linear, mut from) = (0, 0);
+    for (&c, &n) in coords.iter().zip(&bits) {
+        linear |= c << from;
+        from += n;
+    }
+    // Thread bits are the low ones of the map; a zero column is one that says nothing, and the least solution leaves it out.
+    let map = layout.map();
+    let place = map.solve(linear)?;
+    let (mut threads, mut least) = (1, place & ((1 << layout.thread_bits()) - 1));
+    let value = place >> layout.thread_bits();
+    for bit in 0..layout.thread_bits() {
+        if layout.thread_col(bit) == 0 {
+            threads *= 2;
+            least &= !(1 << bit);
+        }
+    }
+    Some((least, value, threads))
+}
+
+fn held(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> String {
+    match holder(layout, shape, coords) {
+        Some((thread, value, 1)) => {
+            format!("register {value} of thread {thread} (warp {}, lane {})", thread / 32, thread % 32)
+        }
+        Some((thread, value, n)) => format!("register {value} of {n} threads, the first of which is {thread}"),
+        None => "no register".to_owned(),
+    }
+}
+
+/// What moves the elements of a copy, in words.
+fn by(attrs: &CopyAttrs) -> String {
+    let width = attrs.vec.map_or(String::new(), |n| format!(", {} at a time", counted(n as usize, "element")));
+    if attrs.is_multicast() {
+        return "moved by TMA, to several blocks of the cluster".to_owned();
+    }
+    if attrs.is_tensor() {
+        return "moved by TMA".to_owned();
+    }
+    if attrs.is_matrix() {
+        return "moved as 8x8 matrices (`ldmatrix`, `stmatrix`)".to_owned();
+    }
+    if attrs.is_asynchronous() {
+        return format!("copied asynchronously (`cp.async`){width}");
+    }
+    match attrs.mechanism.word() {
+        None => format!("moved by threads through registers{width}"),
+        Some(word) => format!("moved as `{word}` says{width}"),
+    }
+}
+
+struct Way<'a> {
+    program: &'a Compiled,
+    /// The program as it is written.
+    written: &'a Kernel,
+    /// The program after the last pass.
+    last: &'a Kernel,
+    steps: Vec<Step>,
+}
+
+impl<'a> Way<'a> {
+    fn line(&self, span: Span) -> usize {
+        if span.is_none() { 0 } else { self.program.source.position(span.start as usize).line }
+    }
+
+    fn push(&mut self, at: &'static str, what: String, text: String, span: Span) {
+        let line = self.line(span);
+        let step = Step { at, what, text, line };
+        if self.steps.len() < MOST && !self.steps.contains(&step) {
+            self.steps.push(step);
+        }
+    }
+
+    fn called(&self, name: &str) -> Option<Value> {
+        self.last.values.keys().find(|&v| self.last.values[v].name == name && has_elements(&self.last.values[v].def))
+    }
+
+    /// Statements of a kernel in the order of the text.
+    fn statements(k: &Kernel) -> Vec<Stmt> {
+        let mut all = Vec::new();
+        k.walk(k.body, &mut |_, _, s| all.push(s));
+        all
+    }
+
+    /// An element of a tensor: each window that has it.
+    fn of_tensor(&mut self, v: Value, coords: &[u64]) {
+        let k = self.written;
+        let name = k.values[v].name.clone();
+        let bytes = elem_of(k, v).map_or(String::new(), |e| {
+            let contiguous = coords.last().copied().unwrap_or(0);
+            let from = e.bytes_of(contiguous);
+            format!("; byte {from} of its row where rows are contiguous: sector {} of 32 bytes", from / 32)
+        });
+        let span = k.values[v].span;
+        self.push("global memory", format!("{name}{}", at(coords)), format!("an element of the tensor{bytes}"), span);
+        let mut found = false;
+        for s in Way::statements(k) {
+            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+            let Some(view) = resolve_view(k, src).filter(|view| view.base == v) else { continue };
+            let Some(shape) = copy_shape(k, src, dst) else { continue };
+            let Some((numbers, inside)) = place_in(k, &view, &shape, coords) else { continue };
+            found = true;
+            self.loaded(s, dst, &numbers, &inside);
+        }
+        if !found {
+            let text = "no copy loads a window that has it at a place that can be told before the launch".to_owned();
+            self.push("global memory", format!("{name}{}", at(coords)), text, span);
+        }
+    }
+
+    /// What a copy of the program as it is written brings to `dst`, at these coordinates of the tile.
+    fn loaded(&mut self, s: Stmt, dst: Expr, numbers: &Numbers, inside: &[u64]) {
+        let k = self.written;
+        let when: Vec<String> = numbers.iter().map(|(v, n)| format!("{} = {n}", k.values[*v].name)).collect();
+        let when = if when.is_empty() { "in every block".to_owned() } else { format!("at {}", when.join(", ")) };
+        let span = k.stmt_spans[s];
+        let Some(to) = resolve_view(k, dst) else { return };
+        let name = k.values[to.base].name.clone();
+        // The same statement after the last pass says what moves the elements.
+        let last = self.last;
+        let moved = Way::statements(last).into_iter().filter(|&t| last.stmt_spans[t] == span);
+        let attrs = moved.into_iter().find_map(|t| match &last.stmts[t] {
+            StmtData::Copy { attrs, src, .. }
+                if resolve_view(last, *src).is_some_and(|v| last.tensor_ty(v.base).is_some()) =>
+            {
+                Some(attrs)
+            }
+            _ => None,
+        });
+        let how = attrs.map_or("moved".to_owned(), by);
+        let who = attrs.filter(|a| a.is_by_threads()).and_then(|a| a.threads.as_ref()).zip(copy_shape(k, dst, dst));
+        let thread = who.and_then(|(layout, shape)| holder(layout, &shape, inside));
+        let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} (warp {}, lane {})", t / 32, t % 32));
+        self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
+        let starts: Option<Vec<u64>> =
+            to.dims.iter().map(|d| sum(k, d, numbers).and_then(|n| u64::try_from(n).ok())).collect();
+        let Some(starts) = starts.filter(|s| s.len() == inside.len()) else { return };
+        let coords: Vec<u64> = starts.iter().zip(inside).map(|(a, b)| a + b).collect();
+        self.tile(&name, &coords);
+    }
+
+    fn of_tile(&mut self, name: &str, coords: &[u64]) -> Result<(), String> {
+        let shape = self.called(name).and_then(|v| self.last.const_shape(shape_of(self.last, v)));
+        if let Some(shape) = &shape
+            && shape.iter().zip(coords).any(|(n, c)| c >= n)
+        {
+            return Err(format!("`{name}` is a tile of {shape:?} elements, and has none at {}", at(coords)));
+        }
+        self.tile(name, coords);
+        if self.steps.is_empty() {
+            return Err(format!("`{name}` is no tile of the program after the last pass"));
+        }
+        Ok(())
+    }
+
+    /// An element of a tile after the last pass, and what reads it.
+    fn tile(&mut self, name: &str, coords: &[u64]) {
+        let k = self.last;
+        let Some(v) = self.called(name) else { return };
+        let (span, what) = (k.values[v].span, format!("{name}{}", at(coords)));
+        let Some(shape) = k.const_shape(shape_of(k, v)) else { return };
+        let Some(tile) = k.tile_ty(v) else { return };
+        let before = self.steps.len();
+        if let Some(layout) = &tile.reg_layout {
+            self.push("registers", what, held(layout, &shape, coords), span);
+        } else if let (Some(layout), Some(elem)) = (&tile.smem_layout, elem_of(k, v)) {
+            let byte = elem.bytes_of(layout.offset(coords));
+            let plain = coords.iter().zip(&shape).fold(0, |sum, (c, n)| sum * n + c);
+            let moved = if tile.order.is_none_or(|o| o.name() == "row") && elem.bytes_of(plain) != byte {
+                format!(" (row-major without swizzle: byte {})", elem.bytes_of(plain))
+            } else {
+                String::new()
+            };
+            let slots = match &k.values[v].def {
+                ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
+                _ => String::new(),
+            };
+            let base = k.places[v]
+                .map_or(String::new(), |p| format!(", byte {} of the block's in the first", p.offset + byte));
+            let bank = byte / BANK_BYTES % BANKS;
+            self.push("shared memory", what, format!("byte {byte}{slots}{moved}{base}: bank {bank}"), span);
+        }
+        if self.steps.len() > before {
+            self.readers(v, &shape, coords);
+        }
+    }
+
+    /// What reads an element of a tile.
+    fn readers(&mut self, v: Value, shape: &[u64], coords: &[u64]) {
+        let k = self.last;
+        let mut seen: Vec<(Span, Vec<u64>)> = Vec::new();
+        for s in Way::statements(k) {
+            match &k.stmts[s] {
+                StmtData::Copy { src, dst, attrs } => {
+                    let Some(view) = resolve_view(k, *src).filter(|view| view.base == v) else { continue };
+                    let Some(window) = copy_shape(k, *src, *dst) else { continue };
+                    let Some((_, inside)) = place_in(k, &view, &window, coords) else { continue };
+                    let Some(to) = resolve_view(k, *dst).filter(|to| k.tile_ty(to.base).is_some()) else { continue };
+                    let mark = (k.stmt_spans[s], inside.clone());
+                    if seen.contains(&mark) || to.base == v {
+                        continue;
+                    }
+                    seen.push(mark);
+                    self.push("copy", print_head(k, s), by(attrs), k.stmt_spans[s]);
+                    let name = k.values[to.base].name.clone();
+                    self.tile(&name, &inside);
+                }
+                StmtData::Assign { dst, src } => {
+                    let ExprData::Mma(mma) = k.exprs[*src] else { continue };
+                    for (operand, other, right) in [(mma.a, mma.b, false), (mma.b, mma.a, true)] {
+                        if resolve_view(k, operand).is_some_and(|view| view.base == v) && shape.len() == 2 {
+                            self.product((s, *dst), other, right, coords);
+                        }
+                    }
+                    if *dst == v {
+                        self.result(v, coords);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a product makes of an element of its left operand, or of its `right` one, with the `other`.
+    fn product(&mut self, (s, sum): (Stmt, Value), other: Expr, right: bool, coords: &[u64]) {
+        let k = self.last;
+        let (name, other) = (&k.values[sum].name, print_expr(k, other));
+        let (which, text) = match right {
+            false => (
+                coords[0],
+                format!("{name}[{}, j] for every j, multiplied with `{other}`[{}, j]", coords[0], coords[1]),
+            ),
+            true => (
+                coords[1],
+                format!("{name}[i, {}] for every i, multiplied with `{other}`[i, {}]", coords[1], coords[0]),
+            ),
+        };
+        let first = if right { [0, which] } else { [which, 0] };
+        self.push("product", print_head(k, s), format!("added into {text}"), k.stmt_spans[s]);
+        let Some(shape) = k.const_shape(shape_of(k, sum)).filter(|s| s.len() == 2) else { return };
+        let Some(layout) = k.tile_ty(sum).and_then(|t| t.reg_layout.as_ref()) else { return };
+        self.push("registers", format!("{name}{}", at(&first)), held(layout, &shape, &first), k.values[sum].span);
+        self.result(sum, &first);
+    }
+
+    /// Where an element of an accumulator is stored.
+    fn result(&mut self, sum: Value, coords: &[u64]) {
+        let k = self.written;
+        let name = &self.last.values[sum].name;
+        let Some(v) = k.values.keys().find(|&v| k.values[v].name == *name) else { return };
+        for s in Way::statements(k) {
+            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+            let Some(view) = resolve_view(k, dst).filter(|view| k.tensor_ty(view.base).is_some()) else { continue };
+            if !reads(k, src, v) || view.kept().len() != coords.len() {
+                continue;
+            }
+            let mut inside = coords.iter();
+            let dims = view.dims.iter().map(|d| {
+                let start: Vec<String> = d.starts().iter().map(|&e| print_expr(k, e)).collect();
+                let start = start.join(" + ");
+                match d {
+                    ViewDim::Fixed(_) | ViewDim::Gather(_) => start,
+                    ViewDim::From { .. } => match (start.is_empty(), inside.next().unwrap_or(&0)) {
+                        (true, n) => n.to_string(),
+                        (false, 0) => start,
+                        (false, n) => format!("{start} + {n}"),
+                    },
+                }
+            });
+            let what = format!("{}[{}]", k.values[view.base].name, dims.collect::<Vec<_>>().join(", "));
+            let last = self.last;
+            let span = k.stmt_spans[s];
+            let attrs = Way::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
+                StmtData::Copy { attrs, dst, .. } if last.stmt_spans[t] == span => {
+                    resolve_view(last, *dst).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some(attrs)
+                }
+                _ => None,
+            });
+            self.push("result", what, attrs.map_or("stored".to_owned(), by), span);
+        }
+    }
+}
+
+/// Pictures of the ways of elements: one of each tensor that a kernel loads.
+pub(super) fn pictures(program: &Compiled, kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
+    let k = &kernel.tile.specialized;
+    let mut out = Vec::new();
+    for (v, value) in k.values.iter() {
+        let ValueDef::Tensor(t) = &value.def else { continue };
+        // The last two dimensions somewhere in the first tile, and the first place along those in front.
+        let rank = t.shape.len();
+        let coords: Vec<u64> = (0..rank)
+            .map(|d| if t.repeats.contains(&d) { 0 } else { [3, 5].get(d + 2 - rank.min(d + 2)).copied().unwrap_or(0) })
+            .collect();
+        let mut way = Way { program, written: k, last: &kernel.tile.kernel, steps: Vec::new() };
+        way.of_tensor(v, &coords);
+        if way.steps.len() > 2 {
+            let name = format!("{prefix}path-{}", value.name);
+            out.push(picture(name, &format!("{}{}", value.name, at(&coords)), &way.steps, value.span));
+        }
+    }
+    out
+}
+
+/// The way of one element as a picture.
+pub fn picture(name: String, what: &str, steps: &[Step], span: Span) -> Picture {
+    const BOX: (f64, f64) = (760.0, 36.0);
+    let title = format!("the way of {what}, from global memory to the product and back");
+    let mut svg = Svg::new(BOX.0 + 140.0, 30.0 + steps.len() as f64 * (BOX.1 + 16.0), &title);
+    for (i, step) in steps.iter().enumerate() {
+        let y = 28.0 + i as f64 * (BOX.1 + 16.0);
+        let tint = match step.at {
+            "global memory" | "result" => TINTS[1],
+            "shared memory" => TINTS[0],
+            "registers" => TINTS[2],
+            "product" => TINTS[4],
+            _ => "#ffffff",
+        };
+        svg.colored(116.0, y + 22.0, Anchor::End, "#555555", step.at);
+        svg.rect((124.0, y), BOX, tint);
+        svg.text(130.0, y + 14.0, Anchor::Start, &cut(&step.what));
+        svg.colored(130.0, y + 29.0, Anchor::Start, "#444444", &cut(&step.text));
+        if i > 0 {
+            svg.line((144.0, y - 16.0), (144.0, y), "#444444", false);
+            svg.text(144.0, y - 2.0, Anchor::Middle, "\u{25be}");
+        }
+    }
+    Picture { title, span, ..Picture::new(Room::Memory, name, svg.done()) }
+}
+
+/// A text that fits its box.
+fn cut(text: &str) -> String {
+    const MOST: usize = 112;
+    match text.char_indices().nth(MOST) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} ...", &text[..at]),
+    }
+}
+
+/// Whether an expression reads a value.
+fn reads(k: &Kernel, e: Expr, v: Value) -> bool {
+    match &k.exprs[e] {
+        ExprData::Ref(r) => *r == v || k.let_init(*r).is_some_and(|init| reads(k, init, v)),
+        ExprData::View(view) if view.base == v => true,
+        _ => k.children(e).into_iter().any(|c| reads(k, c, v)),
+    }
+}
+
+/// What the start of a dimension comes to.
+fn sum(k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
+    dim.starts().iter().try_fold(0i64, |sum, &e| sum.checked_add(value_of(k, e, numbers)?))
+}
+
+/// Grid indices and loop variables of an expression, with what each grows by; through `let`s.
+fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
+    if let ExprData::Ref(v) = k.exprs[e] {
+        match &k.values[v].def {
+            ValueDef::Grid if found.iter().all(|(w, ..)| *w != v) => found.push((v, 0, 1)),
+            ValueDef::Loop if found.iter().all(|(w, ..)| *w != v) => {
+                let of = k.statement_data().find_map(|s| match s {
+                    StmtData::For { var, start, step, .. } if *var == v => {
+                        Some((value_of(k, *start, &Numbers::new())?, value_of(k, *step, &Numbers::new())?))
+                    }
+                    _ => None,
+                });
+                found.extend(of.map(|(start, step)| (v, start, step)));
+            }
+            ValueDef::Let => k.let_init(v).into_iter().for_each(|init| variables(k, init, found)),
+            _ => {}
+        }
+    }
+    for c in k.children(e) {
+        variables(k, c, found);
+    }
+}
+
+/// At which numbers a window has an element of its base, and where in the window; none: at none that can be told.
+fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Vec<u64>)> {
+    let extents = view.extents_of_base(shape)?;
+    let mut numbers = Numbers::new();
+    let mut inside = vec![0; coords.len()];
+    for (d, dim) in view.dims.iter().enumerate() {
+        if matches!(dim, ViewDim::Gather(_)) {
+            return None;
+        }
+        let mut all = Vec::new();
+        dim.starts().iter().for_each(|&e| variables(k, e, &mut all));
+        let mut grow = Vec::new();
+        for &(v, start, step) in &all {
+            numbers.entry(v).or_insert(start);
+            grow.push((v, start, step));
+        }
+        let wanted = i64::try_from(coords[d]).ok()?;
+        let first = sum(k, dim, &numbers)?;
+        let by_one = |v: Value, step: i64, numbers: &Numbers| {
+            let mut next = numbers.clone();
+            *next.get_mut(&v)? += step;
+            sum(k, dim, &next)?.checked_sub(sum(k, dim, numbers)?)
+        };
+        let mut steps: Vec<(i64, Value, i64)> =
+            grow.iter().filter_map(|&(v, _, step)| Some((by_one(v, step, &numbers)?, v, step))).collect();
+        steps.sort_by_key(|&(delta, ..)| std::cmp::Reverse(delta));
+        let mut rest = wanted.checked_sub(first)?;
+        for (delta, v, step) in steps.into_iter().filter(|&(delta, ..)| delta > 0) {
+            let turns = rest.max(0) / delta;
+            *numbers.get_mut(&v)? += turns * step;
+            rest -= turns * delta;
+        }
+        // The window is no such sum if this is not where it then begins.
+        let begins = sum(k, dim, &numbers)?;
+        let at = u64::try_from(wanted.checked_sub(begins)?).ok()?;
+        if at >= extents[d] {
+            return None;
+        }
+        inside[d] = at;
+    }
+    Some((numbers, view.kept().into_iter().map(|d| inside[d]).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::{CompileOptions, compile};
+    use tilec_ir::target::Target;
+
+    const GEMM: &str = include_str!("../../../examples/gemm.tile");
+
+    fn steps(target: Target, name: &str, coords: &[u64]) -> Vec<Step> {
+        let options = CompileOptions { target, ..CompileOptions::default() };
+        let program = compile(GEMM, &options).expect("compiles");
+        path(&program, name, coords).expect("a way")
+    }
+
+    /// Against the layouts by hand: row 3 of 128 bytes, whose 16-byte pieces are exchanged by the row: element 5 is in piece 0, which lies at 3.
+    #[test]
+    fn an_element_is_followed_to_the_product() {
+        let way = steps(Target::Sm90a, "A", &[131, 69]);
+        let kinds: Vec<&str> = way.iter().map(|s| s.at).collect();
+        assert_eq!(
+            kinds,
+            ["global memory", "copy", "shared memory", "product", "registers", "result", "result"],
+            "{way:?}"
+        );
+        assert!(way[1].text.contains("bm = 1, k = 64") && way[1].text.contains("TMA"), "{way:?}");
+        assert_eq!(way[2].what, "a[3, 5]");
+        assert!(way[2].text.starts_with(&format!("byte {}", 3 * 128 + 3 * 16 + 10)), "{way:?}");
+        assert!(way[2].text.contains("bank 14"), "{way:?}");
+        assert!(way[5].what.starts_with("C[bm * 128 + 3, bn * "), "{way:?}");
+    }
+
+    #[test]
+    fn fragments_are_on_the_way_where_threads_load_them() {
+        let way = steps(Target::Sm80, "B", &[17, 9]);
+        let fragments = way.iter().filter(|s| s.at == "registers" && s.what.starts_with("b_frag")).count();
+        assert!(fragments >= 1 && way.iter().any(|s| s.text.contains("cp.async")), "{way:?}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let program = compile(GEMM, &CompileOptions::default()).expect("compiles");
+        assert!(path(&program, "nothing", &[0]).is_err_and(|e| e.contains("`A`")));
+        assert!(path(&program, "A", &[0]).is_err_and(|e| e.contains("2 dimensions")));
+        assert!(path(&program, "acc", &[1 << 20, 0]).is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! Blocks that fit a multiprocessor at once, and what bounds their number.
+
+use crate::registers::thread::SCHEDULERS;
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
+
+/// Blocks that each resource of a multiprocessor has room for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Occupancy {
+    /// Registers.
+    pub registers: u64,
+    /// Shared memory.
+    pub shared: u64,
+    /// Warps.
+    pub warps: u64,
+    /// Slots for blocks.
+    pub blocks: u64,
+}
+
+impl Occupancy {
+    /// Of blocks of so many threads with so many registers each, and so many bytes of shared memory.
+    pub fn new(target: Target, threads: u64, registers: u64, shared: u64) -> Occupancy {
+        let threads = threads.max(1);
+        // Warps of a scheduler that leave so many registers each, and blocks that have no more on any of the four.
+        let warps = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / registers.max(1).next_multiple_of(8);
+        let registers = match registers > u64::from(REGISTERS_PER_THREAD) {
+            true => 1,
+            false => SCHEDULERS * warps * u64::from(WARP) / threads,
+        };
+        Occupancy {
+            registers,
+            shared: target.smem_per_sm() / shared.max(1),
+            warps: u64::from(target.warps_per_sm()) * u64::from(WARP) / threads,
+            blocks: u64::from(target.ctas_per_sm()),
+        }
+    }
+
+    /// Blocks that all of them have room for; at least one.
+    pub fn resident(&self) -> u64 {
+        self.registers.min(self.beside_registers()).max(1)
+    }
+
+    /// Blocks that all but registers have room for; at least one.
+    pub(crate) fn beside_registers(&self) -> u64 {
+        self.shared.min(self.warps).min(self.blocks).max(1)
+    }
+
+    /// Each resource with its name and the blocks that it has room for.
+    pub fn list(&self) -> [(&'static str, u64); 4] {
+        [
+            ("registers", self.registers),
+            ("shared memory", self.shared),
+            ("warps", self.warps),
+            ("slots for blocks", self.blocks),
+        ]
+    }
+
+    /// The resource that has room for the fewest.
+    pub fn limit(&self) -> &'static str {
+        self.list().into_iter().min_by_key(|(_, n)| *n).map_or("", |(name, _)| name)
+    }
+}

@@ -20,9 +20,9 @@ use crate::types::ElemRef;
 pub use crate::tuples::{Combine, How};
 
 impl Combine {
-    /// The operands, the totals, what locals stand for, and the results: all expressions in the order of the text.
+    /// The operands, what is in front of them, the totals, what locals stand for, and the results: all expressions in the order of the text.
     pub fn children(&self, k: &Kernel) -> Few<Expr> {
-        self.args.iter().chain(&self.totals).copied().chain(self.body(k)).collect()
+        self.args.iter().chain(&self.front).chain(&self.totals).copied().chain(self.body(k)).collect()
     }
 
     /// What is computed of two tuples: what locals stand for, and the results.
@@ -89,6 +89,7 @@ impl Kernel {
     ) -> Combine {
         let mut renamed: Vec<(Value, Value)> = Vec::new();
         let args = combine.args.iter().map(|&e| self.clone_expr(e, subst)).collect();
+        let front = combine.front.iter().map(|&e| self.clone_expr(e, subst)).collect();
         let totals = combine.totals.iter().map(|&e| self.clone_expr(e, subst)).collect();
         let mut again = |k: &mut Kernel, list: &[Value], renamed: &mut Vec<(Value, Value)>| -> Vec<Value> {
             let own = |&v: &Value| {
@@ -118,6 +119,6 @@ impl Kernel {
             None => subst(k, v),
         };
         let results = combine.results.iter().map(|&e| self.clone_expr(e, &mut named)).collect();
-        Combine { how: combine.how, axis: combine.axis, args, totals, first, second, locals, results }
+        Combine { how: combine.how, axis: combine.axis, args, front, totals, first, second, locals, results }
     }
 }

@@ -76,6 +76,7 @@ impl Extent {
                 (Op::Lt, &[x, n]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
                 (Op::Ge, &[n, x]) => (x, k.as_int(n)),
                 (Op::Gt, &[n, x]) => (x, k.as_int(n).and_then(|n| n.checked_sub(1))),
+                (Op::Eq, &[x, n]) => (x, k.as_int(n)),
                 _ => continue,
             };
             if let Some(most) = most.filter(|_| bounds_parts(k, product)) {
@@ -189,8 +190,8 @@ impl<'k> Ranges<'k> {
             ExprData::Int(x) => Some(Interval::new(i128::from(*x), i128::from(*x))),
             ExprData::Ref(v) => match k.values[*v].def {
                 ValueDef::Size if self.zeros.contains(v) => Some(Interval::new(0, 0)),
-                ValueDef::Size => Some(Interval::new(1, MAX_SIZE)),
-                ValueDef::Stride => Some(Interval::new(0, MAX_STRIDE)),
+                ValueDef::Size => Some(self.promised(e, 1, MAX_SIZE)),
+                ValueDef::Stride => Some(self.promised(e, 0, MAX_STRIDE)),
                 ValueDef::Let => self.of(let_init(k, *v)?),
                 ValueDef::Grid => {
                     let axis = k.grid.iter().position(|axis| axis.index == *v)?;
@@ -218,6 +219,12 @@ impl<'k> Ranges<'k> {
             }
             _ => None,
         }
+    }
+
+    /// The values of a size or stride from `least` to `most`, as far as preconditions admit them.
+    fn promised(&self, e: Expr, least: i128, most: i128) -> Interval {
+        let most = promised(self.k, &self.bounds, e).map_or(most, |bound| bound.clamp(least, most));
+        Interval::new(least, most)
     }
 
     /// What an operation is at most for another reason than the ranges of its operands: a precondition says so, or it divides what is

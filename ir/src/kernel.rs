@@ -20,6 +20,7 @@ use crate::demands::Demand;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 pub use crate::mechanism::Mechanism;
+use crate::numbered::Numbered;
 use crate::ops::{Op, ReduceOp};
 use crate::space::Space;
 use crate::target::Target;
@@ -432,6 +433,8 @@ pub enum ExprData {
         arg: Expr,
         /// Extents: compile-time expressions.
         shape: Vec<Expr>,
+        /// Of the elements of a buffer, which are which of the tile; passes write it.
+        numbered: Option<Box<Numbered>>,
     },
     /// Tiles behind one another along an axis: `concat(a, b, 1)`. The parser writes it out as copies to windows of a register variable.
     Concat {

@@ -280,12 +280,16 @@ impl Pair<'_> {
             ) => check("scan", &(o, i, x, t.map(|t| t.parts)), &(p, j, y, u.map(|u| u.parts)))?,
             (ExprData::Iota { axis: i, .. }, ExprData::Iota { axis: j, .. })
             | (ExprData::Concat { axis: i, .. }, ExprData::Concat { axis: j, .. }) => check("axis", i, j)?,
-            (ExprData::Reshape { shape: x, .. }, ExprData::Reshape { shape: y, .. }) => {
-                check("dimensions", &x.len(), &y.len())?;
+            (ExprData::Reshape { shape: x, numbered: n, .. }, ExprData::Reshape { shape: y, numbered: m, .. }) => {
+                check("dimensions", &(x.len(), n), &(y.len(), m))?;
             }
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
             (ExprData::Combine(x), ExprData::Combine(y)) => {
-                check("how tuples are combined", &(x.how, x.axis, x.args.len()), &(y.how, y.axis, y.args.len()))?;
+                check(
+                    "how tuples are combined",
+                    &(x.how, x.axis, x.args.len(), x.front.len()),
+                    &(y.how, y.axis, y.args.len(), y.front.len()),
+                )?;
                 self.each("components of the first tuple", &x.first, &y.first, Self::declarations)?;
                 self.each("components of the second tuple", &x.second, &y.second, Self::declarations)?;
                 self.each("names of what is computed of tuples", &x.locals, &y.locals, Self::declarations)?;

@@ -10,7 +10,7 @@ pub enum How {
         /// 0: all are in one part.
         parts: u32,
     },
-    /// At each place what the tuples up to there come to.
+    /// At each place what the tuples up to there come to; those in front of it, if there is a [`Combine::front`].
     Scan {
         /// The highest bits of an element's number, which tell stretches apart of which it is known what they come to ([`Combine::totals`]); 0: none.
         parts: u32,
@@ -60,6 +60,8 @@ pub struct Combine {
     pub axis: u32,
     /// The components of the tuples: tiles, and numbers that all elements have.
     pub args: Vec<Expr>,
+    /// The components of what stands in front of the first element, numbers, of an exclusive scan; none of others.
+    pub front: Vec<Expr>,
     /// The components of what stretches come to that are scanned, a tile each with an element for each stretch; none where it is not known.
     pub totals: Vec<Expr>,
     /// The components of the first of two tuples ([`crate::kernel::ValueDef::Element`]).

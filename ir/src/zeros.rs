@@ -1,4 +1,6 @@
 //! Sizes that are 0. All others are at least 1.
+//!
+//! `where K >= 0` says that a size may be 0, too: of such a kernel there are two, that for `K == 0` and that for everything else ([`may_be_zero`]).
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
@@ -14,6 +16,43 @@ pub fn but_for_zeros(k: &Kernel) -> Vec<Expr> {
 #[must_use]
 pub fn zero_sizes(k: &Kernel) -> Vec<Value> {
     zeros_of(k, k.requires.clone())
+}
+
+/// The sizes that may be 0, by preconditions (`where K >= 0`), and are not known to be.
+#[must_use]
+pub fn may_be_zero(k: &Kernel) -> Vec<Value> {
+    let zeros = zero_sizes(k);
+    let mut found: Vec<Value> = k.requires.iter().filter_map(|&e| at_least_none(k, e)).collect();
+    found.retain(|v| !zeros.contains(v));
+    found.dedup();
+    found
+}
+
+/// A kernel for these of the sizes that may be 0 being it, and the others at least 1.
+#[must_use]
+pub fn with_zeros(k: &Kernel, zeros: &[Value]) -> Kernel {
+    let mut own = k.clone();
+    own.requires.retain(|&e| at_least_none(k, e).is_none());
+    for &v in zeros {
+        let span = k.values[v].span;
+        let (size, zero) = (own.value_ref(v, span), own.int(0, span));
+        let is_zero = own.binary(Op::Eq, size, zero, span);
+        own.requires.push(is_zero);
+    }
+    own
+}
+
+/// The size of which a precondition says that it is at least 0.
+fn at_least_none(k: &Kernel, e: Expr) -> Option<Value> {
+    let ExprData::Op { op, args } = &k.exprs[e] else { return None };
+    let (size, least) = match (op, &args[..]) {
+        (Op::Ge, &[size, least]) | (Op::Le, &[least, size]) => (size, least),
+        _ => return None,
+    };
+    match (&k.exprs[size], &k.exprs[least]) {
+        (ExprData::Ref(v), ExprData::Int(0)) if matches!(k.values[*v].def, ValueDef::Size) => Some(*v),
+        _ => None,
+    }
 }
 
 fn zeros_of(k: &Kernel, mut work: Vec<Expr>) -> Vec<Value> {

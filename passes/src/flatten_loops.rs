@@ -16,14 +16,14 @@
 //!
 //! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
 
+use crate::analysis::made_of::{of_indices, of_sizes};
 use crate::analysis::reduction;
 use crate::analysis::uses::mentions;
-use crate::specialize::of_sizes;
 use crate::{Cx, Sizes};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::extents::Ranges;
-use tilec_ir::kernel::{ExprData, Kernel, Module, StmtData, ValueDef};
+use tilec_ir::kernel::{Kernel, Module, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
 pub(crate) const NAME: &str = "flatten-loops";
@@ -90,29 +90,14 @@ fn nest(k: &Kernel, s: Stmt) -> Option<Nest> {
     let mut inside = vec![outer.var];
     for &name in names {
         let StmtData::Let { value, init } = k.stmts[name] else { return None };
-        if !is_index(k, init) {
+        if !of_indices(k, init) {
             return None;
         }
         inside.push(value);
     }
     let bounds = [inner.start, inner.end, inner.step];
-    let apart = bounds.iter().all(|&e| is_index(k, e) && !inside.iter().any(|&v| mentions(k, e, v)));
+    let apart = bounds.iter().all(|&e| of_indices(k, e) && !inside.iter().any(|&v| mentions(k, e, v)));
     (apart && reduction::of(k, inner.body).is_ok()).then(|| Nest { outer, names: names.to_vec(), inner })
-}
-
-/// Whether an expression is computed of indices alone.
-fn is_index(k: &Kernel, e: Expr) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Int(_) => true,
-        ExprData::Op { .. } => true,
-        ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Let => k.let_init(*v).is_some_and(|init| is_index(k, init)),
-            ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => true,
-            _ => false,
-        },
-        _ => false,
-    };
-    own && k.children(e).into_iter().all(|child| is_index(k, child))
 }
 
 /// Whether the nest became one loop: where all iterations are counted in 31 bits, or a precondition over sizes can say so.

@@ -157,7 +157,7 @@ fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {
 fn torn(k: &Kernel, cx: &mut Cx<'_>, v: Value) -> Reported {
     let (name, span) = (&k.values[v].name, k.values[v].span);
     let message = format!("`{name}` is over a part of what is operated, or taken over, together");
-    let d = Diagnostic::error(codes::NOT_LOWERED, span, message);
+    let d = Diagnostic::error(codes::UNFIT, span, message);
     cx.report(d.with_note("name all channels of the ring, and the same buffers every time"))
 }
 

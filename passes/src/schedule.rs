@@ -6,13 +6,14 @@
 //!
 //! It also says how many blocks should share a multiprocessor (`min_ctas`), which is how many registers the assembler may
 //! use: see [`occupancy`]; and what loops do not hold for branches and for what follows ([`recompute`]). Where the tiles of a thread exceed its registers it
-//! warns ([`spills`]).
+//! warns ([`spills`]), and it says which divisions in loops are of 64 bits ([`divisions`]).
 //!
 //! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
 //! uses, or writes the tensor it reads, nor a barrier or channel operation.
 //!
 //! Needs: nothing. Switched off: nothing moves.
 
+mod divisions;
 pub(crate) mod occupancy;
 mod recompute;
 mod spills;
@@ -47,6 +48,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     recompute::decide(k, cx);
     spills::warn(k, cx);
+    divisions::remark(k, cx);
     Ok(())
 }
 

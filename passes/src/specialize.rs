@@ -21,7 +21,6 @@ mod zero;
 
 pub(crate) use bind::{given, substitute};
 pub(crate) use ends::drop_idle;
-pub(crate) use loops::of_sizes;
 pub(crate) use promises::assume;
 
 use crate::analysis::fold::fold_tree;
@@ -64,11 +63,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         fold(k);
         zero::drop_idle(k).into_iter().for_each(|b| forget(k, b));
     }
+    if zero::single_blocks(k) {
+        fold(k);
+    }
     loops::bound(k);
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;
-    reshaped::check(k, cx)?;
+    reshaped::by_numbers(k);
     check_extents(k, cx)?;
     check_written(k, cx)?;
     steps::check(k, cx);

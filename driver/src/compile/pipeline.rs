@@ -292,11 +292,17 @@ type Plan = (Module, Vec<Planned>, Vec<Dispatch>);
 /// Has a kernel say that these sizes are 0, as far as it has them.
 fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
     let sizes = kernel.sizes.iter().copied().filter(|&v| zeros.contains(&kernel.values[v].name));
-    for v in sizes.collect::<Vec<_>>() {
-        let span = kernel.values[v].span;
-        let (size, zero) = (kernel.value_ref(v, span), kernel.int(0, span));
-        let is_zero = kernel.binary(Op::Eq, size, zero, span);
-        kernel.requires.push(is_zero);
+    let sizes: Vec<_> = sizes.collect();
+    if !sizes.is_empty() {
+        let others = tilec_ir::zeros::may_be_zero(kernel).into_iter().filter(|v| !sizes.contains(v));
+        let others: Vec<_> = others.collect();
+        *kernel = tilec_ir::zeros::with_zeros(kernel, &sizes);
+        for v in others {
+            let span = kernel.values[v].span;
+            let (size, none) = (kernel.value_ref(v, span), kernel.int(0, span));
+            let at_least = kernel.binary(Op::Ge, size, none, span);
+            kernel.requires.push(at_least);
+        }
     }
 }
 

@@ -2,12 +2,17 @@
 //!
 //! Definitions stand for what is known at launch only (`ALIGN=8` where rows are aligned, else `ALIGN=1`): which is launched
 //! follows from the preconditions, in the order given. Choices are told apart by a rule over sizes.
+//!
+//! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
 
 use crate::compile::options::{CompileOptions, Sizes};
 use crate::contract::{Case, Dispatch};
 use std::collections::BTreeSet;
+use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
+use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, Module, ValueDef};
+use tilec_ir::zeros;
 use tilec_passes::Options;
 use tilec_passes::choose::{self, AtLeast, Branch, Choice, Prediction, Predictor};
 
@@ -88,8 +93,42 @@ fn numbered(name: &str, number: usize, taken: &mut BTreeSet<String>) -> String {
 /// A variant, by its number, and when it is launched.
 type Ordered = (usize, When);
 
-/// The variants of a kernel, and in which order and when each is launched.
+/// Sizes of a kernel that may be 0, at most: of each set of them there is a variant.
+const MAY_BE_ZERO: usize = 3;
+
+/// The variants of a kernel for every set of the sizes that may be 0, the largest sets first, and at last that for none.
 fn variants(
+    module: &Module,
+    kernel: &Kernel,
+    options: &CompileOptions,
+    sink: &mut Sink,
+) -> Result<(Vec<Planned>, Vec<Ordered>), Reported> {
+    let sizes = zeros::may_be_zero(kernel);
+    if sizes.len() > MAY_BE_ZERO {
+        let message = format!("{} sizes that may be 0, expected at most {MAY_BE_ZERO}", sizes.len());
+        let d = Diagnostic::error(codes::BAD_PRECONDITION, kernel.name_span, message);
+        return Err(sink.report(d.with_note("there is a kernel for each set of them; of the others leave `>= 0` out")));
+    }
+    let mut sets: Vec<Vec<Value>> = (0..1usize << sizes.len())
+        .map(|set| sizes.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).map(|(_, &v)| v).collect())
+        .collect();
+    sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    let (mut planned, mut cases): (Vec<Planned>, Vec<Ordered>) = (Vec::new(), Vec::new());
+    for set in sets {
+        let own = if sizes.is_empty() { None } else { Some(zeros::with_zeros(kernel, &set)) };
+        let mut options = options.clone();
+        for sizes in &mut options.sizes {
+            sizes.retain(|(name, _)| set.iter().all(|&v| kernel.values[v].name != *name));
+        }
+        let (more, when) = of_sizes(module, own.as_ref().unwrap_or(kernel), &options, sink)?;
+        cases.extend(when.into_iter().map(|(i, when)| (i + planned.len(), when)));
+        planned.extend(more);
+    }
+    Ok((planned, cases))
+}
+
+/// The same where it is known which sizes are 0.
+fn of_sizes(
     module: &Module,
     kernel: &Kernel,
     options: &CompileOptions,

@@ -285,3 +285,46 @@ fn a_result_that_depends_on_what_was_chosen_is_found_out() {
     let given = crate::compile(text, &CompileOptions { defines, ..CompileOptions::default() }).expect("compiles");
     assert!(run_with(&given, &here, never).expect("runs").ok());
 }
+
+/// A kernel that takes sizes of 0 is several, and which is launched the launch file says: that for other sizes is what it would be without.
+#[test]
+fn sizes_of_zero_have_variants_of_their_own() {
+    let text = |promise: &str| {
+        format!(
+            "kernel sums(X: gmem f32[M, K], Z: gmem f32[M, L], Y: gmem f32[M]) {promise} grid (i: ceildiv(M, 16)) {{
+                var x = reg f32[16, 64]
+                var s = reg f32[16, 1] = 1.0
+                for k in 0..K step 64 {{
+                    copy X[i * 16.., k..] -> x
+                    s = s + sum(x, 1)
+                }}
+                for l in 0..L step 64 {{
+                    copy Z[i * 16.., l..] -> x
+                    s = s + sum(x, 1)
+                }}
+                copy s -> Y[i * 16.., _]
+            }}"
+        )
+    };
+    let compiled = |promise| crate::compile(&text(promise), &CompileOptions::default()).expect("compiles");
+    let (both, plain) = (compiled("where K >= 0, 0 <= L"), compiled(""));
+    let file = both.launch_file();
+    assert_eq!(file.kernels.len(), 4);
+    let last = file.kernels.last().expect("there");
+    assert_eq!(last.requires, plain.launch_file().kernels[0].requires);
+    let never = |_, _| panic!("launched");
+    for (k, l, zeros) in [
+        (0.0, 0.0, vec!["K == 0", "L == 0"]),
+        (0.0, 5.0, vec!["K == 0"]),
+        (70.0, 0.0, vec!["L == 0"]),
+        (70.0, 5.0, vec![]),
+    ] {
+        let here = RunOptions { on: On::Simulator, check: true, ..options(&[("M", 17.0), ("K", k), ("L", l)]) };
+        let launched = file.launches("sums", &here.args).expect("fits").expect("is there");
+        let own: Vec<&String> = launched[0].requires.iter().filter(|c| c.ends_with(" == 0")).collect();
+        assert_eq!(own, zeros, "K={k} L={l}");
+        assert!(run_with(&both, &here, never).expect("runs").ok(), "K={k} L={l}");
+    }
+    let here = RunOptions { on: On::Simulator, ..options(&[("M", 17.0), ("K", 0.0), ("L", 5.0)]) };
+    assert!(run_with(&plain, &here, never).expect_err("K is at least 1").to_string().contains("E0607"));
+}

@@ -12,6 +12,7 @@ use crate::codes;
 use crate::combine::{Combine, How, component, exchanges, local};
 use crate::diag::Span;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::numbered::Numbered;
 use crate::ops::Op;
 use crate::types::Elem;
 use std::rc::Rc;
@@ -40,7 +41,8 @@ impl Machine<'_> {
             }
             How::Scan { .. } => {
                 let totals = if stretches { Some(self.totals(c, &shape, span)?) } else { None };
-                self.scanned(c, tuples, &rows, totals, span)?
+                let all = self.scanned(c, tuples, &rows, totals, span)?;
+                if c.front.is_empty() { all } else { self.moved_on(c, &all, &rows, span)? }
             }
             How::Sort => self.sorted(c, tuples, &rows, span)?,
         };
@@ -178,6 +180,23 @@ impl Machine<'_> {
         Ok(found)
     }
 
+    /// The tuples of each row one place on, behind what is in front of the first.
+    fn moved_on(&mut self, c: &Combine, all: &[Tile], rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
+        let n = all[0].data.len();
+        let mut from = vec![n; n];
+        for pair in rows.iter().flat_map(|row| row.windows(2)) {
+            from[pair[1]] = pair[0];
+        }
+        let mut out = Vec::new();
+        for ((&front, &v), t) in c.front.iter().zip(&c.first).zip(all) {
+            let first = self.tile(front, Some(&[1]))?;
+            let elem = self.elem(component(self.k, v), span)?;
+            let first = in_registers((*first).clone(), elem).broadcast(&[1]);
+            out.push(pick(&behind(t, &first), &from));
+        }
+        Ok(out)
+    }
+
     /// Each row in order.
     fn sorted(&mut self, c: &Combine, mut all: Tuples, rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
         let n = rows.first().map_or(0, Vec::len);
@@ -243,6 +262,24 @@ fn pick(t: &Tile, at: &[usize]) -> Tile {
         exact: t.exact,
         ..Tile::new(t.elem, vec![at.len()], moved!(&t.data, data => at.iter().map(|&i| data[i]).collect()))
     }
+}
+
+/// Elements of a tile by their numbers, in another shape; the others are zero.
+pub(super) fn numbered(t: &Tile, shape: Vec<usize>, of: &Numbered) -> Tile {
+    let (n, own) = (t.data.len(), t.shape.clone());
+    let flat = Tile { shape: vec![n], ..t.clone() };
+    let zero = Tile::new(t.elem, vec![1], Numbers::zeros(t.elem, 1));
+    let count: usize = shape.iter().product();
+    let place = |mut i: usize| {
+        let mut coords = vec![0u64; shape.len()];
+        for (c, &extent) in coords.iter_mut().zip(&shape).rev() {
+            (*c, i) = ((i % extent) as u64, i / extent);
+        }
+        let source = of.source(&coords)?;
+        Some(source.iter().zip(&own).fold(0, |all, (&c, &extent)| all * extent + c as usize))
+    };
+    let from: Vec<usize> = (0..count).map(|i| place(i).unwrap_or(n)).collect();
+    Tile { shape, ..pick(&behind(&flat, &zero), &from) }
 }
 
 fn picked(tuples: &[Tile], at: &[usize]) -> Tuples {

@@ -172,7 +172,14 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.transpose(&t, span)?))
             }
-            ExprData::Reshape { arg, shape } => {
+            ExprData::Reshape { arg, shape, numbered: Some(numbered) } => {
+                let own = self.known_shape(*arg)?;
+                let t = self.tile(*arg, own.as_deref())?;
+                let shape = self.shape(shape, span)?;
+                self.work(self.count(&shape, span)?, span)?;
+                Ok(Val::tile(super::combine::numbered(&t, shape, numbered)))
+            }
+            ExprData::Reshape { arg, shape, numbered: None } => {
                 let t = self.tile(*arg, None)?;
                 self.work(t.data.len(), span)?;
                 let shape = self.shape(shape, span)?;

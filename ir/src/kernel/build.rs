@@ -159,9 +159,10 @@ impl Kernel {
             ExprData::Combine(combine) => ExprData::Combine(Box::new(self.clone_combine(&combine, subst))),
             ExprData::Part { of, index } => ExprData::Part { of: self.clone_expr(of, subst), index },
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
-            ExprData::Reshape { arg, shape } => ExprData::Reshape {
+            ExprData::Reshape { arg, shape, numbered } => ExprData::Reshape {
                 arg: self.clone_expr(arg, subst),
                 shape: shape.into_iter().map(|n| self.clone_expr(n, subst)).collect(),
+                numbered,
             },
             ExprData::Concat { args, axis } => {
                 ExprData::Concat { args: args.into_iter().map(|arg| self.clone_expr(arg, subst)).collect(), axis }

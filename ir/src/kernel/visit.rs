@@ -131,7 +131,7 @@ impl Kernel {
             | ExprData::Index(arg)
             | ExprData::Part { of: arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
-            ExprData::Reshape { arg, shape } => {
+            ExprData::Reshape { arg, shape, .. } => {
                 found.push(*arg);
                 found.extend(shape.iter().copied());
             }

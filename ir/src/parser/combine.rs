@@ -78,6 +78,8 @@ impl<'s> Parser<'s, '_> {
         self.list_end(")")?;
         self.word("along")?;
         let axis = self.small_int("the number of a dimension")?;
+        let exclusive = matches!(how, How::Scan { .. }) && self.eat_word("exclusive");
+        let front = if exclusive { self.front(args.len())? } else { Vec::new() };
         let mut totals = Vec::new();
         if let How::Reduce { parts } | How::Scan { parts } = &mut how
             && self.eat_word("parts")
@@ -88,13 +90,30 @@ impl<'s> Parser<'s, '_> {
             }
         }
         self.word("with")?;
-        let result = self.scoped(|p| p.body(how, axis, (args, totals)));
+        let result = self.scoped(|p| p.body(how, axis, (args, front, totals)));
         let combine = result?;
         self.node(ExprData::Combine(Box::new(combine)), self.since(span))
     }
 
     fn word(&mut self, word: &'static str) -> Parsed<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected_with_note(&format!("`{word}`"), EXAMPLE)) }
+    }
+
+    /// `(1.0, 0.0)`, as many as components.
+    fn front(&mut self, components: usize) -> Parsed<Vec<Expr>> {
+        let start = self.token().span;
+        if self.peek() != Tok::Sign("(") {
+            let note = "in front of the first element stands what changes nothing: `scan (a, h) along 1 exclusive (1.0, 0.0) with ..`";
+            return Err(self.expected_with_note("`(` and a number for each component", note));
+        }
+        self.bump();
+        let front = self.comma_list(|p| p.expr())?;
+        self.list_end(")")?;
+        if front.len() != components {
+            let message = format!("tuples of {components} have {} numbers in front of them", front.len());
+            return Err(self.report(codes::WRONG_COUNT, self.since(start), message));
+        }
+        Ok(front)
     }
 
     /// `totals (t, u)`, as many as components.
@@ -122,7 +141,12 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// `(x1, p1: i32), (x2, p2) { .. }`.
-    fn body(&mut self, how: How, axis: u32, (args, totals): (Vec<Expr>, Vec<Expr>)) -> Parsed<Combine> {
+    fn body(
+        &mut self,
+        how: How,
+        axis: u32,
+        (args, front, totals): (Vec<Expr>, Vec<Expr>, Vec<Expr>),
+    ) -> Parsed<Combine> {
         let first = self.tuple(args.len(), None)?;
         self.expect_sign(",")?;
         let second = self.tuple(args.len(), Some(&first))?;
@@ -151,7 +175,7 @@ impl<'s> Parser<'s, '_> {
             };
             return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, span, message).with_note(EXAMPLE)));
         }
-        Ok(Combine { how, axis, args, totals, first, second, locals, results })
+        Ok(Combine { how, axis, args, front, totals, first, second, locals, results })
     }
 
     /// The names of a tuple's components, those of the first one with their types.

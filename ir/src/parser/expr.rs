@@ -12,6 +12,7 @@ use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, Totals, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
+use crate::numbered::Numbered;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 use crate::parser::said::{REPEATS, Said};
@@ -192,8 +193,9 @@ impl Parser<'_, '_> {
                 self.expect_sign("[")?;
                 let shape = self.comma_list(|p| p.expr())?;
                 self.list_end("]")?;
+                let numbered = if self.eat_sign(",") { Some(Box::new(self.numbered()?)) } else { None };
                 self.expect_sign(")")?;
-                self.node(ExprData::Reshape { arg, shape }, self.since(span))
+                self.node(ExprData::Reshape { arg, shape, numbered }, self.since(span))
             }
             CONCAT => self.concat(span),
             "cast" | "bitcast" => {
@@ -216,6 +218,33 @@ impl Parser<'_, '_> {
             _ if is_reserved(word) => Err(self.expected("an expression")),
             _ => Err(self.unknown_function(word, span)),
         }
+    }
+
+    /// `[12, 48] in [48, 12] at [0, -40]`: which elements of a buffer are which of a tile.
+    fn numbered(&mut self) -> Parsed<Numbered> {
+        let from = self.extents_of_part()?;
+        if !self.eat_word("in") {
+            return Err(self.expected("`in`, and the extents that the elements have in the tile"));
+        }
+        let to = self.extents_of_part()?;
+        let mut at = vec![0; to.len()];
+        if self.eat_word("at") {
+            self.expect_sign("[")?;
+            at = self.comma_list(|p| {
+                let negative = p.eat_sign("-");
+                let at = i64::from(p.small_int("a place in a tile")?);
+                Ok(if negative { -at } else { at })
+            })?;
+            self.list_end("]")?;
+        }
+        Ok(Numbered { from, to, at })
+    }
+
+    fn extents_of_part(&mut self) -> Parsed<Vec<u64>> {
+        self.expect_sign("[")?;
+        let extents = self.comma_list(|p| p.small_int("an extent").map(u64::from))?;
+        self.list_end("]")?;
+        Ok(extents)
     }
 
     fn unknown_function(&mut self, word: &str, span: Span) -> Reported {

@@ -121,7 +121,7 @@ impl Writer<'_> {
         let span = k.expr_spans[e];
         let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
         match k.exprs[e].clone() {
-            ExprData::Reshape { arg, shape } => {
+            ExprData::Reshape { arg, shape, numbered } => {
                 let arg = match k.exprs[arg] {
                     ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => arg,
                     _ => {
@@ -130,7 +130,7 @@ impl Writer<'_> {
                         self.filled(k, "part", TileTy::registers(own.elem, own_shape, None), arg)
                     }
                 };
-                let src = k.expr(ExprData::Reshape { arg, shape }, span);
+                let src = k.expr(ExprData::Reshape { arg, shape, numbered }, span);
                 let named = self.filled(k, "reshaped", TileTy::registers(ty.elem, whole, None), src);
                 k.exprs[e] = k.exprs[named].clone();
             }
@@ -363,7 +363,12 @@ impl Writer<'_> {
 /// Whether a copy is of a register variable in another shape to another variable, as the parser writes it out.
 fn is_reshaped(k: &Kernel, src: Expr, dst: Expr) -> bool {
     let variable = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)));
-    matches!(k.exprs[src], ExprData::Reshape { arg, .. } if variable(arg)) && variable(dst)
+    let written = |e: Expr| match &k.exprs[e] {
+        ExprData::Reshape { numbered: Some(_), .. } => true,
+        ExprData::Reshape { arg, numbered: None, .. } => variable(*arg),
+        _ => false,
+    };
+    written(src) && variable(dst)
 }
 
 /// A register tile for `e`.

@@ -123,12 +123,19 @@ impl Exprs<'_> {
                 self.put(&format!(".{index}"));
             }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
-            ExprData::Reshape { arg, shape } => {
+            ExprData::Reshape { arg, shape, numbered } => {
                 self.put("reshape(");
                 self.expr(*arg);
                 self.put(", [");
                 self.list(shape, |p, &n| p.expr(n));
-                self.put("])");
+                self.put("]");
+                if let Some(of) = numbered {
+                    self.put(&format!(", {:?} in {:?}", of.from, of.to));
+                    if of.at.iter().any(|&at| at != 0) {
+                        self.put(&format!(" at {:?}", of.at));
+                    }
+                }
+                self.put(")");
             }
             ExprData::Concat { args, axis } => {
                 self.put("concat(");
@@ -153,6 +160,9 @@ impl Exprs<'_> {
         let k = self.k;
         self.call(&format!("{} ", combine.how.word()), &combine.args);
         self.put(&format!(" along {}", combine.axis));
+        if !combine.front.is_empty() {
+            self.call(" exclusive ", &combine.front);
+        }
         if combine.how.parts() != 0 {
             self.put(&format!(" {}", parts_text(combine.how.parts())));
         }

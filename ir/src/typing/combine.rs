@@ -33,6 +33,15 @@ impl Types<'_> {
             let message = format!("`{}` takes a tile, and none of its components is one", combine.how.word());
             return Err(self.error(codes::WRONG_OPERAND, e, message).into());
         };
+        for (&front, &v) in combine.front.iter().zip(&combine.first) {
+            let ty = self.type_of(front)?;
+            if matches!(ty, Type::Tile(_) | Type::View(_) | Type::Bool) {
+                let message = format!("in front of the first element stands a number, found {}", ty.describe(self.k));
+                let d = self.error(codes::WRONG_OPERAND, front, message);
+                return Err(d.with_note("it is the same for all rows: a literal, a scalar or an index").into());
+            }
+            self.fits(front, &ty, component(self.k, v), "this component of what is in front")?;
+        }
         for v in combine.first.iter().chain(&combine.second) {
             self.computed(e, component(self.k, *v))?;
         }

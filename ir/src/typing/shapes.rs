@@ -4,6 +4,7 @@ use super::elementwise::join_element;
 use super::types::{Extent, TileType, Type, TypeError, Types, shape_text};
 use crate::codes;
 use crate::entities::Expr;
+use crate::numbered::Numbered;
 use crate::space::Space;
 
 impl Types<'_> {
@@ -17,6 +18,26 @@ impl Types<'_> {
             let (from, to) = (shape_text(k, &t.shape), shape_text(k, &own));
             let message = format!("{from} and {to} have different numbers of elements");
             return Err(self.error(codes::SHAPE_MISMATCH, e, message).into());
+        }
+        Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
+    }
+
+    /// The type of elements that are read by their numbers.
+    pub(super) fn numbered(&self, e: Expr, arg: Expr, shape: &[Expr], of: &Numbered) -> Result<Type, TypeError> {
+        let k = self.k;
+        let t = self.tile(arg, "reshape")?;
+        let own: Vec<Extent> = shape.iter().map(|&n| Extent::of(k, n)).collect();
+        let count = |shape: &[u64]| shape.iter().try_fold(1u64, |all, &n| all.checked_mul(n));
+        let holds = |shape: &[Extent], part: &[u64]| {
+            shape.len() == part.len() && shape.iter().zip(part).all(|(n, &part)| n.known().is_none_or(|n| part <= n))
+        };
+        let fits = holds(&t.shape, &of.from) && own.len() == of.to.len() && of.at.len() == of.to.len();
+        let near = of.at.iter().all(|at| at.unsigned_abs() < 1 << 20);
+        if !fits || !near || count(&of.from) != count(&of.to) || count(&of.from).is_none_or(|n| n == 0 || n > 1 << 20) {
+            let message = format!("{:?} elements in {:?}", of.from, of.to);
+            let d = self.error(codes::SHAPE_MISMATCH, e, message);
+            let note = "both are as many, those that are read lie in the buffer, and each shape has its dimensions";
+            return Err(d.with_note(note).into());
         }
         Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
     }

@@ -247,7 +247,8 @@ impl<'k> Types<'k> {
                     other => other,
                 })
             }
-            ExprData::Reshape { arg, shape } => self.reshaped(e, *arg, shape),
+            ExprData::Reshape { arg, shape, numbered: None } => self.reshaped(e, *arg, shape),
+            ExprData::Reshape { arg, shape, numbered: Some(of) } => self.numbered(e, *arg, shape, of),
             ExprData::Concat { args, axis } => self.concatenated(e, args, *axis),
             ExprData::Iota { axis, like } => {
                 let t = self.tile(*like, "iota")?;

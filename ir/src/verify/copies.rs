@@ -53,12 +53,21 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
 /// A tile in another shape is copied from a register variable to another of its type.
 fn reshaped(cx: &mut Cx<'_, '_>, src: Expr, dst: Expr) {
     let k = cx.k;
-    let ExprData::Reshape { arg, .. } = k.exprs[src] else { return };
-    let elem = |e: Expr| match k.exprs[e] {
-        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => k.tile_ty(v).map(|t| t.elem),
+    let ExprData::Reshape { arg, ref numbered, .. } = k.exprs[src] else { return };
+    let elem = |e: Expr, of_buffer: bool| match k.exprs[e] {
+        ExprData::Ref(v)
+            if match k.values[v].def {
+                ValueDef::Var(_) => !of_buffer,
+                ValueDef::Smem(_) => of_buffer,
+                _ => false,
+            } =>
+        {
+            k.tile_ty(v).map(|t| t.elem)
+        }
         _ => None,
     };
-    if elem(arg).is_none() || elem(arg) != elem(dst) {
+    let own = elem(arg, numbered.is_some());
+    if own.is_none() || own != elem(dst, false) {
         let message = "a tile in another shape goes from a register variable to another of its type";
         cx.error_at(
             codes::BAD_COPY,

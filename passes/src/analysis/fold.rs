@@ -5,6 +5,7 @@
 use tilec_ir::entities::Expr;
 use tilec_ir::index::{self, Scalar};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
 
@@ -30,12 +31,26 @@ pub fn fold_tree(k: &mut Kernel, e: Expr) {
         k.exprs[e] = ExprData::Int(x);
         return;
     }
+    if let [x, Some(1)] = ints[..]
+        && index::vanishes(op, [x, Some(1)])
+        && is_index(k, args[0])
+        && !divides(k, args[0])
+    {
+        k.exprs[e] = ExprData::Int(0);
+        return;
+    }
     if let [x, y] = ints[..]
         && let Some(operand) = index::unchanged(op, [x, y]).map(|i| args[i])
         && is_index(k, operand)
     {
         replace(k, e, operand);
     }
+}
+
+/// Whether an index is computed by a division, whose divisor is looked at where it stands.
+fn divides(k: &Kernel, e: Expr) -> bool {
+    matches!(&k.exprs[e], ExprData::Op { op: Op::Div | Op::Rem | Op::CeilDiv, args } if k.as_int(args[1]).is_none())
+        || k.children(e).into_iter().any(|child| divides(k, child))
 }
 
 fn replace(k: &mut Kernel, e: Expr, by: Expr) {

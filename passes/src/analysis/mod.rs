@@ -8,6 +8,7 @@ pub(crate) mod fate;
 pub mod fold;
 pub(crate) mod functions;
 pub(crate) mod live;
+pub(crate) mod made_of;
 pub(crate) mod order;
 pub(crate) mod reduction;
 pub(crate) mod sums;

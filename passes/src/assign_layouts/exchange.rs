@@ -473,7 +473,7 @@ impl Work<'_> {
             1u64 << from.thread_bits(),
             1u64 << to.thread_bits()
         );
-        let d = Diagnostic::error(codes::NOT_LOWERED, span, message)
+        let d = Diagnostic::error(codes::UNFIT, span, message)
             .with_note(format!("it has the layout {}, and here it meets {}", from, to))
             .with_note("leave the layouts out to have them found, or write a thread mode of stride 0 to repeat a tile over further threads");
         cx.report(d)

@@ -402,7 +402,7 @@ impl Builder<'_> {
     fn copied(&mut self, src: Expr) -> Option<(NodeId, Relation)> {
         let (tile, relation) = match self.k.exprs[src] {
             ExprData::Transpose(arg) => (arg, Relation::Transposed),
-            ExprData::Reshape { arg, .. } => (arg, Relation::Reshaped),
+            ExprData::Reshape { arg, numbered: None, .. } => (arg, Relation::Reshaped),
             _ => (src, Relation::Copy),
         };
         let node = self.of_tile(crate::analysis::views::plain_var(self.k, tile)?)?;

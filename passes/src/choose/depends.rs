@@ -8,6 +8,7 @@
 
 mod carried;
 mod groups;
+mod skipped;
 mod uniform;
 
 use super::parameters::Auto;
@@ -264,7 +265,11 @@ impl Depends<'_> {
                     }
                 }
             }
-            StmtData::If { cond, .. } => self.condition(cond),
+            StmtData::If { cond, then, otherwise } => {
+                if let Some(chosen) = self.decides(cond, then, otherwise) {
+                    self.refuse(cond, chosen, "this condition".to_owned());
+                }
+            }
             StmtData::Alloc { .. }
             | StmtData::Channel { .. }
             | StmtData::Barrier
@@ -359,7 +364,7 @@ impl Depends<'_> {
                 if let Some(chosen) = chosen {
                     self.refuse(e, chosen, "how many tuples are combined".to_owned());
                 }
-                combine.args.iter().for_each(|&arg| self.computed(arg, false));
+                combine.args.iter().chain(&combine.front).for_each(|&arg| self.computed(arg, false));
             }
             ExprData::Mma(m) => {
                 self.counted(e, [(m.a, 1), (m.b, 0)].as_slice());

@@ -27,10 +27,8 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let StmtPlan { producer, ordered, .. } = k.plans[s];
         if !tensor_copies && (producer || ordered) {
             let target = cx.options.target.name();
-            let message = format!(
-                "not compiled to PTX for {target}: producer warps, and warpgroups in turns, are for sm_90a alone"
-            );
-            let d = Diagnostic::error(codes::NOT_LOWERED, k.stmt_spans[s], message);
+            let message = format!("{target} has no producer warps, and no warpgroups in turns; sm_90a has them");
+            let d = Diagnostic::error(codes::TARGET_LACKS, k.stmt_spans[s], message);
             return Err(cx.report(d.with_note(
                 "leave `producer` and `ordered` out: below sm_90a the threads that compute fetch tiles, too, and loops are pipelined by the compiler",
             )));
@@ -55,7 +53,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
             let why = match (tensor_copies, own, threads) {
-                (false, ..) => "roles are compiled for sm_90a alone".to_owned(),
+                (false, ..) => String::new(),
                 (true, Some(own), Some(threads)) => format!(
                     "a role of {own} threads with register tiles, or copies through registers, beside a schedule of {threads} threads"
                 ),
@@ -64,15 +62,21 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                         .to_owned()
                 }
             };
-            return Err(cx.report(
-                Diagnostic::error(
-                    codes::NOT_LOWERED,
-                    k.stmt_spans[s],
-                    format!("not compiled to PTX for {} yet: {why}", cx.options.target.name()),
-                )
-                .with_note("write producer and consumer as one loop; the compiler overlaps them, in roles of its own on sm_90a")
-                .with_note("the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled"),
-            ));
+            let one_loop =
+                "or write producer and consumer as one loop: the compiler overlaps them, in roles of its own on sm_90a";
+            let d = match tensor_copies {
+                true => Diagnostic::error(codes::UNFIT, k.stmt_spans[s], why)
+                    .with_note(
+                        "`threads` of the schedule are those of each role that holds register tiles: write that number",
+                    )
+                    .with_note(one_loop),
+                false => {
+                    let message = format!("{} has no roles; sm_90a has them", cx.options.target.name());
+                    let d = Diagnostic::error(codes::TARGET_LACKS, k.stmt_spans[s], message);
+                    d.with_note("write producer and consumer as one loop: the compiler overlaps copies and products on every target")
+                }
+            };
+            return Err(cx.report(d));
         }
     }
     Ok(())

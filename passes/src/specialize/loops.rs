@@ -6,9 +6,10 @@
 //!
 //! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
 
+use crate::analysis::made_of::of_sizes;
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};
-use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::let_init;
@@ -53,20 +54,6 @@ fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64) -> Vec<Expr> {
         },
         ExprData::Op { args, .. } => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
         _ => Vec::new(),
-    }
-}
-
-/// Whether a launch knows an index: it is computed of sizes and strides.
-pub(crate) fn of_sizes(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(_) => true,
-        ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_) => true,
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| of_sizes(k, init)),
-            _ => false,
-        },
-        ExprData::Op { args, .. } => args.iter().all(|&a| of_sizes(k, a)),
-        _ => false,
     }
 }
 

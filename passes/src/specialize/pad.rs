@@ -334,7 +334,14 @@ fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
     };
     match &k.exprs[e] {
         _ if literal(e).is_some() => literal(e) == Some(0.0),
-        ExprData::Cast { arg, .. } | ExprData::Reshape { arg, .. } => zero_within(k, *arg, asked),
+        ExprData::Cast { arg, .. } | ExprData::Reshape { arg, numbered: None, .. } => zero_within(k, *arg, asked),
+        // Elements that there are not are zero, and there may be more than the tile has.
+        ExprData::Reshape { shape, numbered: Some(of), .. } => {
+            let within = |((&n, &extent), &at): ((&Expr, &u64), &i64)| {
+                at >= 0 && k.as_int(n).is_some_and(|n| at + extent as i64 <= n)
+            };
+            shape.iter().zip(&of.to).zip(&of.at).all(within)
+        }
         ExprData::Op { op: Op::Mul, args } => {
             let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= FINITE);
             args.iter().any(|&arg| literal(arg).is_none())

@@ -1,34 +1,193 @@
-//! Tiles in other shapes (`copy reshape(x, [16, 4, 8]) -> y`): registers have other names, whatever threads hold.
+//! Tiles in other shapes (`copy reshape(x, [16, 4, 8]) -> y`), and windows of tiles (`concat`): registers have other names, whatever threads hold.
 //!
 //! A layout is a map over the bits of an element's number. In row-major order these are the same bits in every shape, if extents are powers of two; another extent counts as the
 //! next power of two, so it may only be the outermost part of a dimension: 24 rows of 64 are 24 x 4 of 16, or 3 x 8 x 64, but 8 x 3 are no 24 elements of that kind.
+//!
+//! Other tiles go through a buffer, out of which each thread reads its elements by their numbers ([`Numbered`]):
+//!
+//! ```text
+//! copy reshape(x, [48, 12]) -> y       ->   copy x -> x_rows,   copy reshape(x_rows, [48, 12], [12, 48] in [48, 12]) -> y
+//! copy x[0.., 40..] -> y               ->   copy x -> x_rows,   copy reshape(x_rows, [48, 40], [48, 80] in [48, 80] at [0, -40]) -> y
+//! copy x -> y[0.., 40..]               ->   copy x -> x_rows,   copy reshape(x_rows, [48, 80], [48, 40] in [48, 40] at [0, 40]) -> part,
+//!                                           y = select(iota(y, 1) >= 40 && iota(y, 1) < 80, part, y)
+//! ```
 
-use crate::Cx;
-use crate::analysis::uses::all_stmts;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::typing::fixed_shape;
+use crate::analysis::uses::{all_stmts, place_of};
+use crate::analysis::views::{copy_shape, register_window};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::numbered::Numbered;
+use tilec_ir::ops::Op;
+use tilec_ir::types::{ElemRef, Order, TileTy};
+use tilec_ir::typing::{ViewDim, fixed_shape};
 
-/// Refuses shapes whose elements have no bits in common.
-pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    let mut result = Ok(());
+/// Has tiles whose elements have no bits in common go through buffers.
+pub(super) fn by_numbers(k: &mut Kernel) {
     for s in all_stmts(k, k.body) {
-        let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
-        let ExprData::Reshape { arg, .. } = k.exprs[src] else { continue };
-        let (Some(from), Some(to)) = (fixed_shape(k, arg), fixed_shape(k, src)) else { continue };
-        if !same_bits(&from, &to) {
-            let message = format!("not compiled to PTX yet: {from:?} in the shape {to:?}");
-            let d = Diagnostic::error(codes::NOT_LOWERED, k.expr_spans[src], message);
-            let d = d.with_note(
-                "extents that are split or joined are powers of two, but for the outermost part of each dimension",
-            );
-            result = Err(cx.report(d.with_note(
-                "store the tile to a tensor, or to shared memory row by row, and load it in the other shape",
-            )));
+        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
+        if *attrs != CopyAttrs::default() {
+            continue;
+        }
+        if let ExprData::Reshape { arg, numbered: None, .. } = k.exprs[src] {
+            let (Some(from), Some(to)) = (fixed_shape(k, arg), fixed_shape(k, src)) else { continue };
+            if !same_bits(&from, &to) {
+                let at = vec![0; to.len()];
+                reshaped(k, s, arg, Numbered { from, to, at });
+            }
+            continue;
+        }
+        if let Some(window) = Window::of(k, (src, dst), src) {
+            window.read(k, s, src);
+        }
+        if let Some(window) = Window::of(k, (src, dst), dst) {
+            window.written(k, s, src);
         }
     }
-    result
+}
+
+/// A window of a register tile at a known place, whose extent is no power of two.
+struct Window {
+    of: Value,
+    elem: ElemRef,
+    /// Its extents, and those of the tile.
+    shape: Vec<u64>,
+    whole: Vec<u64>,
+    at: Vec<i64>,
+}
+
+impl Window {
+    fn of(k: &Kernel, (src, dst): (Expr, Expr), e: Expr) -> Option<Window> {
+        let view = register_window(k, e).filter(|view| !view.transposed)?;
+        let ty = k.tile_ty(view.base).filter(|ty| ty.reg_layout.is_none())?;
+        let (whole, shape) = (k.const_shape(&ty.shape)?, copy_shape(k, src, dst)?);
+        if view.kept().len() != view.dims.len() || shape.len() != whole.len() {
+            return None;
+        }
+        let start = |dim: &ViewDim| match dim {
+            ViewDim::From { starts, end: None } => starts.iter().map(|&e| k.as_int(e)).sum::<Option<i64>>(),
+            _ => None,
+        };
+        let at: Vec<i64> = view.dims.iter().map(start).collect::<Option<_>>()?;
+        let mut odd = false;
+        for ((&n, &all), &at) in shape.iter().zip(&whole).zip(&at) {
+            let end = u64::try_from(at).ok()?.checked_add(n)?;
+            if end > all {
+                return None;
+            }
+            odd |= n != all && !n.is_power_of_two();
+        }
+        odd.then(|| Window { of: view.base, elem: ty.elem, shape, whole, at })
+    }
+
+    /// Has the statement copy the window out of a buffer.
+    fn read(self, k: &mut Kernel, s: Stmt, src: Expr) {
+        let span = k.expr_spans[src];
+        let name = k.values[self.of].name.clone();
+        let part = tile(k, &format!("{name}_part"), (self.elem, &self.shape), None);
+        let var = k.stmt(StmtData::Var { value: part, init: None }, span);
+        let all = k.value_ref(self.of, span);
+        let at = self.at.iter().map(|at| -at).collect();
+        let numbered = Numbered { from: self.whole.clone(), to: self.whole, at };
+        let copies = numbered_copies(k, (&name, all), (self.elem, part), numbered);
+        insert(k, s, [var].into_iter().chain(copies).collect());
+        k.exprs[src] = ExprData::Ref(part);
+    }
+
+    /// Has the statement put what it copies into the tile.
+    fn written(self, k: &mut Kernel, s: Stmt, src: Expr) {
+        let span = k.stmt_spans[s];
+        let name = k.values[self.of].name.clone();
+        begins(k, self.of);
+        let part = tile(k, &format!("{name}_part"), (self.elem, &self.whole), None);
+        let var = k.stmt(StmtData::Var { value: part, init: None }, span);
+        let numbered = Numbered { from: self.shape.clone(), to: self.shape.clone(), at: self.at.clone() };
+        let copies = numbered_copies(k, (&name, src), (self.elem, part), numbered);
+        insert(k, s, [var].into_iter().chain(copies).collect());
+        let mut within: Option<Expr> = None;
+        for (axis, ((&n, &all), &at)) in self.shape.iter().zip(&self.whole).zip(&self.at).enumerate() {
+            for (op, bound) in [(Op::Ge, at), (Op::Lt, at + n as i64)] {
+                if op == Op::Ge && at == 0 || op == Op::Lt && bound == all as i64 {
+                    continue;
+                }
+                let like = k.value_ref(self.of, span);
+                let place = k.expr(ExprData::Iota { axis: axis as u32, like }, span);
+                let bound = k.int(bound, span);
+                let own = k.binary(op, place, bound, span);
+                within = Some(within.map_or(own, |all| k.binary(Op::And, all, own, span)));
+            }
+        }
+        let (within, new, old) =
+            (within.expect("bug: it is no window"), k.value_ref(part, span), k.value_ref(self.of, span));
+        let both = k.expr(ExprData::Op { op: Op::Select, args: vec![within, new, old] }, span);
+        k.stmts[s] = StmtData::Assign { dst: self.of, src: both };
+    }
+}
+
+/// Has a tile begin with something, of which parts are kept when others are written.
+fn begins(k: &mut Kernel, v: Value) {
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Var { value, init: init @ None } = k.stmts[s].clone()
+            && value == v
+        {
+            debug_assert!(init.is_none());
+            let zero = k.int(0, k.stmt_spans[s]);
+            k.stmts[s] = StmtData::Var { value, init: Some(zero) };
+        }
+    }
+}
+
+/// Has a tile in another shape go through a buffer.
+fn reshaped(k: &mut Kernel, s: Stmt, arg: Expr, numbered: Numbered) {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { unreachable!("a tile in another shape is copied") };
+    let (ExprData::Ref(from), ExprData::Ref(to)) = (&k.exprs[arg], &k.exprs[dst]) else {
+        unreachable!("bug: a tile in another shape goes from one variable to another, which is verified")
+    };
+    let (name, to) = (k.values[*from].name.clone(), *to);
+    let elem = k.tile_ty(to).expect("it is a tile").elem;
+    let copies = numbered_copies(k, (&name, arg), (elem, to), numbered);
+    let [alloc, fill, read] = copies;
+    insert(k, s, vec![alloc, fill]);
+    let StmtData::Copy { src: own, .. } = k.stmts[read] else { unreachable!("it was just made") };
+    k.exprs[src] = k.exprs[own].clone();
+}
+
+/// A buffer for `what`, the copy to it, and that of its elements to a tile.
+fn numbered_copies(
+    k: &mut Kernel,
+    (name, what): (&str, Expr),
+    (elem, to): (ElemRef, Value),
+    numbered: Numbered,
+) -> [Stmt; 3] {
+    let span = k.expr_spans[what];
+    let buffer = tile(k, &format!("{name}_rows"), (elem, &numbered.from), Some(Order::Row));
+    let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
+    let dst = k.value_ref(buffer, span);
+    let fill = k.stmt(StmtData::Copy { src: what, dst, attrs: CopyAttrs::default() }, span);
+    let whole = k.tile_ty(to).and_then(|ty| k.const_shape(&ty.shape)).expect("specialised");
+    let shape = extents(k, &whole, span);
+    let arg = k.value_ref(buffer, span);
+    let src = k.expr(ExprData::Reshape { arg, shape, numbered: Some(Box::new(numbered)) }, span);
+    let dst = k.value_ref(to, span);
+    let read = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+    [alloc, fill, read]
+}
+
+fn insert(k: &mut Kernel, s: Stmt, stmts: Vec<Stmt>) {
+    let (block, index) = place_of(k, s);
+    k.blocks[block].splice(index..index, stmts);
+}
+
+fn extents(k: &mut Kernel, shape: &[u64], span: Span) -> Vec<Expr> {
+    shape.iter().map(|&n| k.int(n as i64, span)).collect()
+}
+
+/// A register tile, or, with an order, a buffer.
+fn tile(k: &mut Kernel, name: &str, (elem, shape): (ElemRef, &[u64]), order: Option<Order>) -> Value {
+    let shape = extents(k, shape, Span::default());
+    let ty = TileTy { order, ..TileTy::registers(elem, shape, None) };
+    let def = if order.is_some() { ValueDef::Smem(ty) } else { ValueDef::Var(ty) };
+    k.value(name, Span::default(), def)
 }
 
 /// Whether the number of an element has the same bits in both shapes, where extents count as the next power of two.
@@ -62,10 +221,12 @@ fn same_bits(from: &[u64], to: &[u64]) -> bool {
 pub(super) fn follow(k: &mut Kernel) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let (ExprData::Reshape { arg, .. }, Some(shape)) = (&k.exprs[src], fixed_shape(k, dst)) else { continue };
-        let (arg, span) = (*arg, k.expr_spans[src]);
+        let (ExprData::Reshape { arg, numbered, .. }, Some(shape)) = (&k.exprs[src], fixed_shape(k, dst)) else {
+            continue;
+        };
+        let (arg, numbered, span) = (*arg, numbered.clone(), k.expr_spans[src]);
         let shape = shape.into_iter().map(|n| k.int(n as i64, span)).collect();
-        k.exprs[src] = ExprData::Reshape { arg, shape };
+        k.exprs[src] = ExprData::Reshape { arg, shape, numbered };
     }
 }
 

@@ -4,7 +4,7 @@
 //! that cannot run are gone, with the products in them, and so is what the schedule says of products if none is left, and what is demanded of the code: it does little.
 
 use crate::analysis::uses::{all_stmts, stmt_exprs};
-use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{ElemRef, TileTy};
@@ -27,6 +27,18 @@ pub(super) fn literals(k: &mut Kernel) -> bool {
     !zeros.is_empty()
 }
 
+/// Makes places along axes of the grid with one block literals; whether there are any.
+pub(super) fn single_blocks(k: &mut Kernel) -> bool {
+    let single = k.grid.iter().filter(|axis| k.as_int(axis.extent) == Some(1)).map(|axis| axis.index);
+    let single: Vec<Value> = single.collect();
+    for s in all_stmts(k, k.body) {
+        for e in stmt_exprs(k, s) {
+            literal(k, &single, e);
+        }
+    }
+    !single.is_empty()
+}
+
 /// Drops loops that cannot run, and what was said for their products; gives back what is no block of the kernel any more.
 pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
     k.demands.clear();
@@ -47,7 +59,7 @@ pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
     gone
 }
 
-fn literal(k: &mut Kernel, zeros: &[tilec_ir::entities::Value], e: Expr) {
+fn literal(k: &mut Kernel, zeros: &[Value], e: Expr) {
     if matches!(k.exprs[e], ExprData::Ref(v) if zeros.contains(&v)) {
         k.exprs[e] = ExprData::Int(0);
     }

@@ -43,6 +43,7 @@ use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
+use crate::analysis::made_of::of_sizes;
 use crate::analysis::width::elem_of;
 use crate::analysis::{distinct, reduction, wgmma};
 use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
@@ -465,7 +466,7 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     if cond.is_some() {
         return Err("how often it runs is known only while it does".to_owned());
     }
-    if k.as_int(start) != Some(0) || !launch_known(k, end) {
+    if k.as_int(start) != Some(0) || !of_sizes(k, end) {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }
     let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
@@ -480,16 +481,6 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
     Ok(Found { acc, elem, shape: extents, step, end, span: k.stmt_spans[at] })
-}
-
-/// Whether an expression is over sizes alone.
-fn launch_known(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(_) => true,
-        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Size),
-        ExprData::Op { args, .. } => args.iter().all(|&a| launch_known(k, a)),
-        _ => false,
-    }
 }
 
 /// Whether the sizes that are given say that it pays, and for how many blocks a tile is then cut at most.

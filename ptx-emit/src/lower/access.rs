@@ -45,7 +45,7 @@ impl Lower<'_> {
         let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
         let dim = self.contiguous(view).unwrap_or(0);
         let Some(groups) = groups(layout, dim_bits, dim, log2) else {
-            return Err(self.unsupported(e, "an access wider than the run of elements that a thread owns"));
+            return Err(self.unfit(e, "an access wider than the run of elements that a thread owns"));
         };
         let (window, preds) = if space.has_bounds() {
             let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
@@ -110,17 +110,16 @@ impl Lower<'_> {
         let whole = self.thread_bits == layout.thread_bits() && self.replica_predicate(layout).is_none();
         let known = self.fragments[view.base].get_or_insert_with(|| layout.clone()) == layout;
         let Some(&ViewDim::Fixed(index)) = view.dims.first().filter(|_| whole && known && bytes >= 4) else {
-            return Err(self.unsupported(
-                e,
-                "a tile of scratch memory that threads hold in different layouts, or not all of them",
-            ));
+            return Err(
+                self.unfit(e, "a tile of scratch memory that threads hold in different layouts, or not all of them")
+            );
         };
         let base = self.base(view)?;
         let elements: u64 = dim_bits.extents().iter().product();
         let tile = elem.bytes_of(elements) as i64;
         let index = self.index(index)?;
         let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
-            return Err(self.unsupported(e, "so much scratch memory"));
+            return Err(self.too_far_out(e));
         };
         let offset = self.as64(offset);
         let at = self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]);
@@ -129,12 +128,12 @@ impl Lower<'_> {
         let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
         let base = self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]);
         let Some(threads) = layout.threads(dim_bits.extents()) else {
-            return Err(self.unsupported(e, "a tile of scratch memory of which threads have different registers"));
+            return Err(self.unfit(e, "a tile of scratch memory of which threads have different registers"));
         };
         let step = (bytes * threads) as i64;
         let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
         let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
-            return Err(self.unsupported(e, "accesses of 16 bytes to elements of which some are beyond the tile"));
+            return Err(self.unfit(e, "accesses of 16 bytes to elements of which some are beyond the tile"));
         };
         let preds = vec![None; groups.len()];
         let firsts = groups.iter().map(|g| g[0]).collect();

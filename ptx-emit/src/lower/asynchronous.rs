@@ -40,19 +40,18 @@ impl Lower<'_> {
             return Err(self.sink.report(d.with_note("without `async` the copy goes through registers")));
         }
         let Some(elem) = self.elem(from.base).filter(|&e| self.elem(to.base) == Some(e)) else {
-            return Err(self.unsupported(src, "an asynchronous copy that converts"));
+            return Err(self.unfit(src, "an asynchronous copy that converts"));
         };
         let bytes = elem.bytes_of(attrs.vec.unwrap_or(1).into()) as u32;
         let Some((plain, partial)) = instructions(bytes) else {
-            return Err(self.unsupported(src, "asynchronous copies of other than 4, 8 or 16 bytes"));
+            return Err(self.unfit(src, "asynchronous copies of other than 4, 8 or 16 bytes"));
         };
         let mut read = self.access(src, from, layout, dim_bits, attrs, None)?;
         let mut write = self.access(dst, to, layout, dim_bits, attrs, None)?;
         if read.groups != write.groups {
-            return Err(self.unsupported(
-                src,
-                "an asynchronous copy between memories that are contiguous along different dimensions",
-            ));
+            return Err(
+                self.unfit(src, "an asynchronous copy between memories that are contiguous along different dimensions")
+            );
         }
         self.report_copy(s, src, from, &read, elem, attrs, false);
         self.report_copy(s, dst, to, &write, elem, attrs, true);

@@ -30,13 +30,10 @@ impl Lower<'_> {
             return Ok(());
         }
         if !self.target.has_clusters() {
-            let what = format!("{} has no clusters; leave `cluster` out of the schedule", self.target.name());
-            return Err(self.unsupported(first, &what));
+            return Err(self.lacks(first, "clusters; leave `cluster` out of the schedule"));
         }
         if self.raster() > 1 {
-            return Err(
-                self.unsupported(first, "a cluster of blocks that are walked over in groups of columns (`raster`)")
-            );
+            return Err(self.unfit(first, "a cluster of blocks that are walked over in groups of columns (`raster`)"));
         }
         for axis in 0..AXES {
             self.emit.func.cluster[axis] =

@@ -147,8 +147,8 @@ impl Lower<'_> {
         if combination(op, elem).and_then(|c| c.widest(target)).is_none() {
             let types = combined_types(op, |c| c.widest(target).is_some());
             let (word, name) = (op.word(), elem.name());
-            let what = format!("`{word}` to elements of {name}, which threads cannot; they can to {types}");
-            return Err(self.unsupported(dst, &what));
+            let what = format!("`{word}` of threads to elements of {name}; it has that to {types}");
+            return Err(self.lacks(dst, &what));
         }
         let row = INSTRUCTIONS.iter().find(|&&(o, e, ..)| (o, e) == (op, elem));
         let &(.., ops) = row.expect("bug: no instruction for a combination that threads do");

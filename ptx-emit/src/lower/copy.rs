@@ -23,6 +23,10 @@ impl Lower<'_> {
                 None => self.load_tensor(s, src),
             };
         }
+        if let ExprData::Reshape { arg, numbered: Some(numbered), .. } = &self.k.exprs[src] {
+            let tile = self.tile_of(dst).expect("bug: elements are numbered into what is no register variable");
+            return self.load_numbered(src, *arg, &tile, numbered);
+        }
         // Registers to registers: a different layout of the same elements.
         if let Some(to) = self.target_registers(src, dst)?
             && let Some(mut from) = self.named_registers(src, to.dim_bits.extents())?

@@ -40,8 +40,7 @@ impl Lower<'_> {
         }
         if !self.target.has_clusters() {
             let at = self.k.schedule.ctas.expect("several blocks are asked for");
-            let what = format!("{} has no clusters; leave `ctas` out of the schedule", self.target.name());
-            return Err(self.unsupported(at, &what));
+            return Err(self.lacks(at, "clusters; leave `ctas` out of the schedule"));
         }
         self.emit.func.cluster = [self.ctas(), 1, 1];
         let list = &self.k.blocks[self.k.body];

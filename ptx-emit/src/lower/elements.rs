@@ -3,7 +3,6 @@
 //! They are loaded in front of the statement. Nobody writes them, and an index that is cut off at the ends of the tensor is at the address of an element
 //! wherever it stands: so a load is as pure as arithmetic, shared, and computed where its index is known.
 
-use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};
 use crate::ops::Op as P;
@@ -50,12 +49,9 @@ impl Lower<'_> {
         let view = resolve_view(self.k, e).expect("bug: an element is one of a tensor");
         let tensor = view.base;
         let elem = self.elem(tensor).expect("specialised");
-        if !self.padded(tensor).is_empty() {
-            return Err(self.unsupported(e, "an index that is an element of a padded tensor"));
-        }
-        let base = self.base(&view)?;
+        let memory = self.base(&view)?;
         let shape = self.k.tensor_ty(tensor).expect("a tensor").shape.clone();
-        let (mut inside, mut terms) = (None, Vec::new());
+        let (mut inside, mut terms, mut place) = (None, Vec::new(), Vec::new());
         for (d, dim) in view.dims.iter().enumerate() {
             let ViewDim::Fixed(at) = dim else { unreachable!("an element is named by an index in each dimension") };
             let (mut index, extent) = (self.index(*at)?, self.index(shape[d])?);
@@ -64,6 +60,7 @@ impl Lower<'_> {
                 inside = self.emit.and(inside, own);
                 index = self.cut_off(index, extent);
             }
+            place.push(index);
             if self.k.tensor_ty(tensor).is_some_and(|t| t.modes(d).is_some()) {
                 terms.extend(self.digits(tensor, d, index)?);
             } else {
@@ -71,11 +68,21 @@ impl Lower<'_> {
                 terms.push((index, stride));
             }
         }
+        // What lies in the padding is read where the memory begins, and dropped.
+        let on_lines = self.element_on_lines(tensor, &place)?;
+        inside = self.emit.and(inside, on_lines);
         if elem.size().whole_bytes().is_none() {
-            let found = self.load_half(base, &terms, elem);
+            let memory = self.emit.pure(Class::B64, P::ShlB64, [memory.into(), Operand::Imm(1)]);
+            let base = self.first_of_padded(tensor, memory, 1)?;
+            let half = self.pointer_by_depth(base, &terms, 1);
+            let half = self.where_inside(half, memory, on_lines);
+            let found = self.load_half(half, elem);
             return Ok(self.or_zero(found, inside));
         }
-        let address = self.pointer_by_depth(base, &terms, i64::from(elem.addressed_bytes()));
+        let bytes = i64::from(elem.addressed_bytes());
+        let base = self.first_of_padded(tensor, memory, bytes)?;
+        let address = self.pointer_by_depth(base, &terms, bytes);
+        let address = self.where_inside(address, memory, on_lines);
         let (class, load) = match elem {
             Elem::I8 => (Class::B32, P::LdGlobalNcS8),
             Elem::U8 => (Class::B32, P::LdGlobalNcU8),
@@ -89,6 +96,12 @@ impl Lower<'_> {
         Ok(self.or_zero(found, inside))
     }
 
+    /// An address where something holds, and another elsewhere.
+    fn where_inside(&mut self, address: Reg, other: Reg, inside: Option<Reg>) -> Reg {
+        let Some(inside) = inside else { return address };
+        self.emit.pure(Class::B64, P::SelpB64, [address.into(), other.into(), inside.into()])
+    }
+
     /// A number where something holds, and zero elsewhere.
     fn or_zero(&mut self, found: Reg, inside: Option<Reg>) -> Reg {
         let Some(inside) = inside else { return found };
@@ -97,10 +110,8 @@ impl Lower<'_> {
         self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()])
     }
 
-    /// An element of four bits: the half of a byte.
-    fn load_half(&mut self, base: Reg, terms: &[(Int, Int)], elem: Elem) -> Reg {
-        let base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
-        let place = self.pointer_by_depth(base, terms, 1);
+    /// An element of four bits: the half of a byte, whose address counts halves.
+    fn load_half(&mut self, place: Reg, elem: Elem) -> Reg {
         let byte = self.emit.pure(Class::B64, P::ShrU64, [place.into(), Operand::Imm(1)]);
         let low = self.emit.pure(Class::B32, P::CvtU32U64, [place.into()]);
         let bit = self.bit_of_half(low);

@@ -88,9 +88,10 @@ impl Lower<'_> {
             let (expr, access, elem) = &mut operands.windows[i];
             let (expr, elem) = (*expr, *elem);
             if access.groups.get(g).is_none_or(|own| own != group) {
-                return Err(
-                    self.unsupported(expr, "operands that are contiguous along different dimensions, this wide")
-                );
+                return Err(self.unfit(
+                    expr,
+                    "operands that are contiguous along different dimensions, with a width (`vec`) that is written",
+                ));
             }
             let regs = self.load_group(expr, access, elem, group, pred)?;
             operands.loaded.push((expr, regs));
@@ -321,7 +322,7 @@ impl Lower<'_> {
             let fits = |found: &RegLayout| wanted.as_ref().is_some_and(|wanted| wanted.thread() == found.thread());
             let Some(subject) = subject.filter(|s| fits(&s.layout)) else {
                 let what = "a scan whose totals lie otherwise; leave their layout out to have one found";
-                return Err(self.unsupported(e, what));
+                return Err(self.unfit(e, what));
             };
             let own = Scope { layout: subject.layout.clone(), dim_bits: Dims::of(&subject.shape) };
             let mut operands = self.operands(tile, &own, &CopyAttrs::default(), None)?;

@@ -190,7 +190,7 @@ impl Lower<'_> {
             let x = self.index(e)?;
             start = match self.int_op(Op::Add, start, x) {
                 Some(s) => s,
-                None => return Err(self.unsupported(e, "this window may start too far out")),
+                None => return Err(self.too_far_out(e)),
             };
         }
         Ok(start)

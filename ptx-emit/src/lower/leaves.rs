@@ -24,9 +24,7 @@ impl Lower<'_> {
         });
         match regs {
             Some(regs) => Ok(regs.into_iter().map(|r| self.convert(r, class)).collect()),
-            None => {
-                Err(self.unsupported(e, "a reduction beside a tile of another layout than the one that is reduced"))
-            }
+            None => Err(self.unfit(e, "a reduction beside a tile of another layout than the one that is reduced")),
         }
     }
 
@@ -34,12 +32,10 @@ impl Lower<'_> {
     pub(super) fn different_layouts(&mut self, e: Expr, v: Value, tile: &Tile, operands: &Operands) -> Reported {
         let name = &self.k.values[v].name;
         let message = format!(
-            "not compiled to PTX for {} yet: `{name}` has the layout {}, and is combined with tiles in the layout {}",
-            self.target.name(),
-            tile.layout,
-            operands.scope.layout
+            "`{name}` has the layout {}, and is combined with tiles in the layout {}",
+            tile.layout, operands.scope.layout
         );
-        let d = Diagnostic::error(codes::NOT_LOWERED, self.k.expr_spans[e], message)
+        let d = Diagnostic::error(codes::UNFIT, self.k.expr_spans[e], message)
             .with_place(self.k.values[v].span, format!("`{name}` gets its layout here"))
             .with_note(format!(
                 "copy it to a tile without a layout, which takes the other one: `var y = reg ..`, `copy {name} -> y`"

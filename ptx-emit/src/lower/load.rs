@@ -220,7 +220,7 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let layout = attrs.threads.as_ref().unwrap_or(&tile.layout);
         let Some(dim) = self.contiguous(from) else {
-            return Err(self.unsupported(src, "a prefetch without a contiguous dimension"));
+            return Err(self.unfit(src, "a prefetch without a contiguous dimension"));
         };
         let owned = (0..=tile.dim_bits[dim]).rev().find_map(|log2| groups(layout, &tile.dim_bits, dim, log2));
         let runs = owned.expect("an element is a run");

@@ -40,7 +40,7 @@ impl Lower<'_> {
         });
         let words = tile.regs.iter().all(|&r| self.emit.func.regs[r] == Class::B32);
         let Some(load) = load.filter(|_| words && from.space(self.k).is_of_block()) else {
-            return Err(self.unsupported(src, "`matrix` on a fragment that `ldmatrix` does not load"));
+            return Err(self.unfit(src, "`matrix` on a fragment that `ldmatrix` does not load"));
         };
         let op = match (load.matrix_bits.len(), load.trans) {
             (0, false) => P::LdmatrixX1,
@@ -51,7 +51,7 @@ impl Lower<'_> {
             (_, true) => P::LdmatrixX4Trans,
         };
         let Some(elem) = self.elem(from.base).filter(|&e| e == tile.elem) else {
-            return Err(self.unsupported(src, "a converting load of matrices"));
+            return Err(self.unfit(src, "`matrix` on a copy that converts elements"));
         };
         let mut access = self.matrix_access(from, &load, &tile.dim_bits, elem)?;
         self.report_copy(s, src, from, &access, elem, attrs, false);
@@ -77,7 +77,7 @@ impl Lower<'_> {
             let mut words = matrices.words(outer).map(|v| held.as_ref().map(|held| held.has(v)));
             match words.next() {
                 Some(Some(has)) if words.all(|other| other == Some(has)) => inside.extend(has.then_some(outer)),
-                _ => return Err(self.unsupported(e, "`matrix` on several matrices of which some are beyond the tile")),
+                _ => return Err(self.unfit(e, "`matrix` on several matrices of which some are beyond the tile")),
             }
         }
         Ok(inside)

@@ -84,8 +84,25 @@ impl Lower<'_> {
                 self.add_lines(view.base, d, (index, Int::constant(0)), &mut lines)?;
             }
         }
+        self.in_memory(view.base, lines)
+    }
+
+    /// Whether a single element is on lines that are in memory, of the index along each dimension; `None`: always.
+    ///
+    /// # Errors
+    /// A coordinate may not fit 64 bits.
+    pub(super) fn element_on_lines(&mut self, tensor: Value, at: &[Int]) -> Result<Option<Reg>, Reported> {
+        let mut lines = vec![Int::constant(0); self.padded(tensor).len()];
+        for (d, &index) in at.iter().enumerate() {
+            self.add_lines(tensor, d, (index, Int::constant(0)), &mut lines)?;
+        }
+        self.in_memory(tensor, lines)
+    }
+
+    /// Whether the tensor has these lines, which count from the first of all modes.
+    fn in_memory(&mut self, tensor: Value, lines: Vec<Int>) -> Result<Option<Reg>, Reported> {
         let mut all = None;
-        for (p, line) in padded.iter().zip(lines) {
+        for (p, line) in self.padded(tensor).iter().zip(lines) {
             let front = self.lines_in_front(p)?;
             let line = self.line_op(Op::Sub, line, front);
             let extent = self.index(p.extent)?;

@@ -56,10 +56,7 @@ impl Lower<'_> {
             NoReduction::Warps => "elements along it are in several warps",
             NoReduction::Layout => "its layout mixes its dimensions",
         };
-        self.unsupported(
-            e,
-            &format!("a scan of a tile that has a layout: {why}; leave the layout out to have one found"),
-        )
+        self.unfit(e, &format!("a scan of a tile that has a layout: {why}; leave the layout out to have one found"))
     }
 
     /// Refuses an expression that has no layout: for a reduction in it that cannot be computed, if there is one.
@@ -84,7 +81,7 @@ impl Lower<'_> {
     pub(super) fn no_reduction(&mut self, e: Expr, axis: u32, why: NoReduction) -> Reported {
         match why {
             NoReduction::Warps => self.across_warps(e, axis),
-            NoReduction::Layout => self.unsupported(e, "a reduction of a tile whose layout mixes its dimensions"),
+            NoReduction::Layout => self.unfit(e, "a reduction of a tile whose layout mixes its dimensions"),
         }
     }
 
@@ -137,11 +134,10 @@ impl Lower<'_> {
             _ => "of a product, give each warp whole columns: as many rows in `warp_tile` as the accumulator has",
         };
         let message = format!(
-            "not compiled to PTX for {} yet: a reduction along dimension {axis} of a tile whose elements along it are in several warps",
-            self.target.name()
+            "a reduction along dimension {axis} of a tile with a layout whose elements along it are in several warps"
         );
         self.sink.report(
-            Diagnostic::error(codes::NOT_LOWERED, self.k.expr_spans[e], message)
+            Diagnostic::error(codes::UNFIT, self.k.expr_spans[e], message)
                 .with_note(note)
                 .with_note("elsewhere leave the layout of the tile out, or store the tile to shared memory and copy it to one of another layout"),
         )

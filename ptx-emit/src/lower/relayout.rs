@@ -28,11 +28,8 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
 
 /// Refuses a copy of which elements cross warps.
 fn across_warps(cx: &mut Lower<'_>, dst: Expr) -> Reported {
-    let message = format!(
-        "not compiled to PTX for {} yet: a copy between register tiles whose elements cross warps",
-        cx.target.name()
-    );
-    let d = Diagnostic::error(codes::NOT_LOWERED, cx.k.expr_spans[dst], message);
+    let message = "a copy between register tiles with layouts whose elements cross warps";
+    let d = Diagnostic::error(codes::UNFIT, cx.k.expr_spans[dst], message);
     cx.sink.report(d.with_note("copy the tile to shared memory, and that to the other: `let s = smem ..`"))
 }
 

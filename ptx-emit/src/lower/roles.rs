@@ -64,7 +64,7 @@ impl Lower<'_> {
             return Ok(());
         }
         if let Some((v, _)) = tilec_ir::overlay::Overlays::of(k).iter().next() {
-            return Err(self.unsupported_at(k.values[v].span, "a buffer over others in a kernel with roles"));
+            return Err(self.unfit_at(k.values[v].span, "a buffer over others in a kernel with roles"));
         }
         for (v, data) in k.values.iter() {
             if !matches!(data.def, ValueDef::Channel { .. }) {
@@ -73,7 +73,7 @@ impl Lower<'_> {
             let kinds: BTreeSet<_> = k.fills(v).map(|attrs| (attrs.is_by_threads(), attrs.lands_later())).collect();
             if kinds.len() > 1 {
                 let what = "a channel that is filled by copies of several kinds, `tma`, `async` and plain; give each kind a channel of its own";
-                return Err(self.unsupported_at(data.span, what));
+                return Err(self.unfit_at(data.span, what));
             }
         }
         for (role, body) in roles {
@@ -98,7 +98,7 @@ impl Lower<'_> {
                 (None, None) => None,
             };
             if let Some((s, what)) = refused {
-                return Err(self.unsupported_at(k.stmt_spans[s], what));
+                return Err(self.unfit_at(k.stmt_spans[s], what));
             }
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Lower<'_> {
         };
         // The number of a thread in a replica is some of the bits of its number in the role.
         if replicas > 1 && !count.is_power_of_two() {
-            return Err(self.unsupported(warps, "replicas of other than a power of two of warps"));
+            return Err(self.unfit(warps, "replicas of other than a power of two of warps"));
         }
         let warp = self.warp_index();
         let (first, end) = (i64::from(before), i64::from(before + count * replicas));

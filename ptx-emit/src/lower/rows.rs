@@ -58,9 +58,7 @@ impl Lower<'_> {
         let tile = self.tiles[v].clone().expect("bug: a tile of indices is declared in front of its use");
         let wanted = layout.alone(window, w);
         if wanted.is_none_or(|wanted| wanted.thread() != tile.layout.thread()) {
-            return Err(
-                self.unsupported(e, "a tile of indices that other threads hold than those that move their elements")
-            );
+            return Err(self.unfit(e, "a tile of indices that other threads hold than those that move their elements"));
         }
         let (shift, mask) = (window[..w].iter().sum::<u32>(), (1u64 << window[w]) - 1);
         let mut rows = Rows::new();

@@ -61,17 +61,17 @@ impl Lower<'_> {
         let vec = attrs.vec.unwrap_or(1);
         let elem = self.elem(from.base).filter(|e| *e == tile.elem && from.space(self.k).has_bounds());
         let Some(elem) = elem.filter(|e| vec == e.per(WORD as u32) && is_shifted(e.size()) && !attrs.keep) else {
-            return Err(self.unsupported(src, "an unaligned access that is no plain load of 16 bytes"));
+            return Err(self.unfit(src, "an unaligned access that is no plain load of 16 bytes"));
         };
         let Some(dim) = self.contiguous(from) else {
-            return Err(self.unsupported(src, "unaligned accesses without a contiguous dimension"));
+            return Err(self.unfit(src, "unaligned accesses without a contiguous dimension"));
         };
         let runs = match into {
             Some(value) => self.runs[value].clone().filter(|r| r.dim == dim),
             None => self.new_runs(tile, dim, attrs),
         };
         let Some(runs) = runs else {
-            return Err(self.unsupported(src, "an unaligned access wider than the run of elements that a thread owns"));
+            return Err(self.unfit(src, "an unaligned access wider than the run of elements that a thread owns"));
         };
         let groups = runs.groups.clone();
         let mut w = self.unplaced_window(from, &tile.layout, &tile.dim_bits, attrs.check.as_deref())?;
@@ -87,9 +87,7 @@ impl Lower<'_> {
                 c & w.dims[d].reach == 0 && (c as i64).wrapping_mul(step) % WORD == 0
             };
             if several || !firsts.iter().all(fits) {
-                return Err(
-                    self.unsupported(src, "unaligned accesses of a thread that are not multiples of 16 bytes apart")
-                );
+                return Err(self.unfit(src, "unaligned accesses of a thread that are not multiples of 16 bytes apart"));
             }
         }
         w.rounded = true;
@@ -226,7 +224,7 @@ impl Lower<'_> {
         );
         let dim = resolve_view(k, src).and_then(|view| self.contiguous(&view));
         let Some(runs) = dim.and_then(|dim| self.new_runs(tile, dim, &attrs)) else {
-            return Err(self.unsupported(src, "an unaligned access wider than the run of elements that a thread owns"));
+            return Err(self.unfit(src, "an unaligned access wider than the run of elements that a thread owns"));
         };
         if zeroed {
             runs.words.iter().flatten().for_each(|&r| self.zero_reg(r));

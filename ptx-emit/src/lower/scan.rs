@@ -19,16 +19,15 @@ use tilec_ir::ops::ReduceOp;
 use tilec_ir::types::Elem;
 
 /// What is in front of the first element.
-#[derive(Clone, Copy)]
 pub(super) struct Front {
     /// As the program has it.
-    shown: Reg,
-    /// What every number stays what it is with: a zero has a sign, and a NaN loses against an infinity.
-    neutral: Reg,
+    pub(super) shown: Vec<Reg>,
+    /// What every number stays what it is with: a zero has a sign, and a NaN loses against an infinity. `None`: nothing is known to be that, and what
+    /// lanes have nothing in front of is not combined.
+    pub(super) neutral: Option<Reg>,
 }
 
 /// What a scan is told beside the elements.
-#[derive(Clone, Copy)]
 pub(super) struct Beside<'t> {
     /// What is in front of the first element, of an exclusive scan.
     pub(super) front: Option<Front>,
@@ -39,7 +38,7 @@ pub(super) struct Beside<'t> {
 impl Lower<'_> {
     /// What is in front of the first element of such a scan.
     pub(super) fn front(&mut self, op: ReduceOp, elem: Elem, class: Class) -> Front {
-        let both = |shown, neutral| Front { shown, neutral };
+        let both = |shown, neutral| Front { shown: vec![shown], neutral: Some(neutral) };
         if let Some(format) = int_format(elem) {
             let shown = match op {
                 ReduceOp::Sum => 0,
@@ -69,6 +68,8 @@ impl Lower<'_> {
         steps: &[ScanBit],
         Beside { front, totals }: Beside<'_>,
     ) -> Result<BTreeMap<usize, Vec<Reg>>, Reported> {
+        let front = front.as_ref();
+        let open = front.is_some_and(|front| front.neutral.is_none());
         let (steps, of_stretches) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
         let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
             xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
@@ -76,6 +77,8 @@ impl Lower<'_> {
         let mut whole = xs;
         let (mut within, mut behind_first) = (0usize, None);
         for (i, step) in steps.iter().enumerate() {
+            // Where elements have something in front of them, if lanes tell.
+            let only = |v: usize, within: usize| behind_first.filter(|_| open && v & within == 0);
             let mut next = BTreeMap::new();
             let last = i + 1 == steps.len();
             match *step {
@@ -84,7 +87,7 @@ impl Lower<'_> {
                     for (&v, x) in found.iter_mut().filter(|(v, _)| *v & bit != 0) {
                         let lower = &whole[&(v & !within & !bit)];
                         *x = Some(match x {
-                            Some(x) => self.two(by, lower, x)?,
+                            Some(x) => self.in_front_of(by, lower, x, only(v, within))?,
                             None => lower.clone(),
                         });
                     }
@@ -102,8 +105,8 @@ impl Lower<'_> {
                     for (&block, own) in &whole {
                         let other: Vec<Reg> =
                             own.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect();
-                        for (_, x) in found.iter_mut().filter(|(v, _)| *v & !within == block) {
-                            *x = Some(self.behind(by, (upper, &other), x.take(), front)?);
+                        for (&v, x) in found.iter_mut().filter(|(v, _)| *v & !within == block) {
+                            *x = Some(self.behind(by, (upper, &other), (x.take(), only(v, within)), front)?);
                         }
                         if !last {
                             let (a, b) = match by {
@@ -122,20 +125,21 @@ impl Lower<'_> {
         let mut fronts = totals.map(|stretches| Fronts::new(stretches, of_stretches));
         for (level, step) in of_stretches.iter().enumerate() {
             let fronts = fronts.as_mut().expect("bug: stretches without what they come to");
+            let only = |v: usize| behind_first.filter(|_| open && v & within == 0);
             for (&v, x) in &mut found {
                 match *step {
                     ScanBit::Register(bit) if v >> bit & 1 == 0 => {}
                     ScanBit::Register(_) => {
                         let lower = self.front_of(by, fronts, level, v)?;
                         *x = Some(match x {
-                            Some(x) => self.two(by, &lower, x)?,
+                            Some(x) => self.in_front_of(by, &lower, x, only(v))?,
                             None => lower,
                         });
                     }
                     ScanBit::Warp(bit) => {
                         let lower = self.front_of(by, fronts, level, v)?;
                         let upper = self.has_lane_bit(bit);
-                        *x = Some(self.behind(by, (upper, &lower), x.take(), front)?);
+                        *x = Some(self.behind(by, (upper, &lower), (x.take(), only(v)), front)?);
                     }
                     ScanBit::Lane(_) => unreachable!("bug: lanes tell no stretches apart"),
                 }
@@ -152,8 +156,10 @@ impl Lower<'_> {
         let mut all = BTreeMap::new();
         for (v, x) in found {
             let x = match (x, behind_first) {
-                (None, _) => vec![front.shown],
-                (Some(x), Some(behind)) if v & within == 0 => vec![self.choose(behind, x[0], front.shown)],
+                (None, _) => front.shown.clone(),
+                (Some(x), Some(behind)) if v & within == 0 => {
+                    x.iter().zip(&front.shown).map(|(&x, &shown)| self.choose(behind, x, shown)).collect()
+                }
                 (Some(x), _) => x,
             };
             all.insert(v, x);
@@ -166,15 +172,26 @@ impl Lower<'_> {
         &mut self,
         by: By<'_>,
         (upper, lower): (Reg, &[Reg]),
-        x: Option<Vec<Reg>>,
-        front: Option<Front>,
+        (x, only): (Option<Vec<Reg>>, Option<Reg>),
+        front: Option<&Front>,
     ) -> Result<Vec<Reg>, Reported> {
         let (with, without) = match (x, front) {
-            (Some(x), _) => (self.two(by, lower, &x)?, x),
-            (None, Some(front)) => (lower.to_vec(), vec![front.neutral]),
+            (Some(x), _) => (self.in_front_of(by, lower, &x, only)?, x),
+            (None, Some(&Front { neutral: Some(neutral), .. })) => (lower.to_vec(), vec![neutral]),
+            // Nobody looks at it elsewhere.
+            (None, Some(Front { neutral: None, .. })) => return Ok(lower.to_vec()),
             (None, None) => unreachable!("bug: an element up to itself is one"),
         };
         Ok(with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b)).collect())
+    }
+
+    /// What is in front of an element behind what is in front of that; `only`: where it has something in front yet, which is everywhere if that is not said.
+    fn in_front_of(&mut self, by: By<'_>, lower: &[Reg], x: &[Reg], only: Option<Reg>) -> Result<Vec<Reg>, Reported> {
+        let both = self.two(by, lower, x)?;
+        Ok(match only {
+            Some(only) => both.into_iter().zip(lower).map(|(both, &lower)| self.choose(only, both, lower)).collect(),
+            None => both,
+        })
     }
 
     /// Whether one of two conditions holds, of which there may be one alone.

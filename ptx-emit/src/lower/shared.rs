@@ -105,7 +105,7 @@ impl Lower<'_> {
             return Ok(());
         }
         let span = self.k.stmt_spans[s];
-        Err(self.unsupported_at(span, "a slot whose tensor copies are asked for in some branches or iterations alone"))
+        Err(self.unfit_at(span, "a slot whose tensor copies are asked for in some branches or iterations alone"))
     }
 
     fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
@@ -275,6 +275,40 @@ impl Lower<'_> {
         })
     }
 
+    /// One element of a buffer, by its coordinates.
+    pub(super) fn shared_element(&mut self, v: Value, at: &[Int], elem: Elem) -> Result<SharedWindow, Reported> {
+        let smem =
+            self.k.tile_ty(v).and_then(|t| t.smem_layout.clone()).expect("the swizzle pass lays out every buffer");
+        let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
+        let size = elem.size();
+        let mut carried = Vec::new();
+        for (d, &start) in at.iter().enumerate() {
+            let place = |bit: u32| {
+                let mut coords = vec![0u64; at.len()];
+                coords[d] = 1 << bit;
+                smem.place(&coords)
+            };
+            let places = (0..smem.dim_bits()[d]).map(place).collect();
+            carried.push(Carried { start, thread: Int::constant(0), value_cols: Vec::new(), places });
+        }
+        Ok(SharedWindow {
+            root: None,
+            thread: None,
+            slot: None,
+            reach: carried.iter().flat_map(|c| &c.places).fold(0, |all, &p| all | size.byte_with(p)),
+            value_cols: Vec::new(),
+            half: Half { thread: Int::constant(0), base: 0, value_cols: Vec::new() },
+            base: 0,
+            offset: placed.offset,
+            panels: Panels::of(&smem, size),
+            xored: Vec::new(),
+            bits: Vec::new(),
+            size,
+            carried,
+            added: Vec::new(),
+        })
+    }
+
     /// Dimension `w` of a window, along which it starts at no multiple of its extent.
     fn carried(&mut self, start: Int, layout: &RegLayout, (window, w): (&[u32], usize), places: Vec<u64>) -> Carried {
         let (mask, shift) = (along(window, w), window[..w].iter().sum::<u32>());
@@ -352,7 +386,7 @@ impl Lower<'_> {
             };
             start = match self.index(e).map(|x| self.int_op(IrOp::Add, start, x))? {
                 Some(sum) => sum,
-                None => return Err(self.unsupported(e, "this window may start too far out")),
+                None => return Err(self.too_far_out(e)),
             };
             // The first and the last multiple of the extent that the start may be.
             let n = i128::from(extent);
@@ -387,7 +421,7 @@ impl Lower<'_> {
         let message = format!("threads and their registers tell panels of `{name}` apart by the same bits");
         let note =
             "leave the layouts of copies to and from this buffer out, or give it an extent that is a power of two";
-        self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, message).with_note(note))
+        self.sink.report(Diagnostic::error(codes::UNFIT, span, message).with_note(note))
     }
 
     /// Shared addresses count from the block's start in the shared window, which a register must add.

@@ -13,7 +13,8 @@ use super::windows::LoopState;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::diag::Reported;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
@@ -51,10 +52,19 @@ impl Lower<'_> {
         };
         let index = self.index(index)?;
         let Some(offset) = self.int_op(Op::Mul, index, Int::constant(BYTES)) else {
-            return Err(self.unsupported_at(self.k.stmt_spans[s], "so many signals"));
+            return Err(self.too_many_signals(s));
         };
         let offset = self.as64(offset);
         Ok(self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]))
+    }
+
+    fn too_many_signals(&mut self, s: Stmt) -> Reported {
+        let d = Diagnostic::error(
+            codes::INDEX_OVERFLOW,
+            self.k.stmt_spans[s],
+            "a signal whose number may be beyond 31 bits",
+        );
+        self.sink.report(d.with_note("bound it, `min(NUMBER, 2147483647)` say: no tensor of signals is that long"))
     }
 
     /// A thread looks until the signal is up, and takes it down.
@@ -80,8 +90,7 @@ impl Lower<'_> {
         let StmtData::Signal { op: SignalOp::Await, signals, index } = self.k.stmts[stmt] else {
             panic!("bug: a loop is spread that does other than await signals")
         };
-        let beyond =
-            |lower: &mut Self| lower.unsupported_at(lower.k.stmt_spans[s], "a loop over indices beyond 31 bits");
+        let beyond = |lower: &mut Self| lower.too_many_signals(s);
         let (start, end, by) = (self.index(start)?, self.index(end)?, self.index(step)?);
         let Some(by) = by.as_const().filter(|x| *x > 0) else {
             return Err(self.unsupported(step, "a loop whose step is not a positive literal"));

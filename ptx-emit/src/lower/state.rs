@@ -253,16 +253,41 @@ impl Lower<'_> {
                 format!("not compiled to PTX for {} yet: {what}", self.target.name()),
             )
             .with_note(
-                "the program is valid: `tilec run --device interp` runs it; `tilec explain E0501` lists what is compiled",
+                "the program is valid: `tilec run --device interp` runs it; this is a gap in the compiler, please report it",
             ),
         )
+    }
+
+    /// Refuses a decision that is written and cannot be carried out, whose message says what to write instead.
+    pub(super) fn unfit(&mut self, e: Expr, what: &str) -> Reported {
+        let span = self.k.expr_spans[e];
+        self.unfit_at(span, what)
+    }
+
+    pub(super) fn unfit_at(&mut self, span: Span, what: &str) -> Reported {
+        let message = format!("this cannot be done as it is written: {what}");
+        self.sink.report(Diagnostic::error(codes::UNFIT, span, message).with_note(
+            "layouts, `threads`, roles, and the words behind a copy are the compiler's to choose where they are left out",
+        ))
+    }
+
+    /// Refuses what the target has no hardware for.
+    pub(super) fn lacks(&mut self, e: Expr, what: &str) -> Reported {
+        let message = format!("{} has no {what}", self.target.name());
+        self.sink.report(Diagnostic::error(codes::TARGET_LACKS, self.k.expr_spans[e], message))
+    }
+
+    /// Refuses an index beyond 63 bits.
+    pub(super) fn too_far_out(&mut self, e: Expr) -> Reported {
+        let d = Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], "this may be beyond 63 bits");
+        self.sink.report(d.with_note("bound it, `min(START, 4294967296)` say: no tensor is that long"))
     }
 
     pub(super) fn too_long(&mut self, s: Stmt) -> Reported {
         let span = self.k.stmt_spans[s];
         self.sink.report(
             Diagnostic::error(
-                codes::NOT_LOWERED,
+                codes::TOO_LONG,
                 span,
                 format!("the kernel would have more than {} instructions", MAX_INSTRUCTIONS),
             )

@@ -252,12 +252,9 @@ impl Lower<'_> {
     /// Refuses a loop whose indices may not fit a register.
     fn too_far(&mut self, span: Span, step: i64) -> Reported {
         let most = i64::MAX - step;
-        let what = format!(
-            "not compiled to PTX for {} yet: a loop over indices that may be beyond 63 bits",
-            self.target.name()
-        );
+        let what = "a loop over indices that may be beyond 63 bits";
         let note = format!("end it at `min(END, {most})`, where no launch comes that far");
-        self.sink.report(Diagnostic::error(codes::NOT_LOWERED, span, what).with_note(note))
+        self.sink.report(Diagnostic::error(codes::INDEX_OVERFLOW, span, what).with_note(note))
     }
 
     /// A loop at run time: tested in front once, then at the end.

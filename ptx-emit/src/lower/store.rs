@@ -198,7 +198,7 @@ impl Lower<'_> {
             return Err(self.sink.report(d.with_note("without `matrix` each thread stores its own elements")));
         }
         if self.ctas() > 1 {
-            return Err(self.unsupported(dst, "`matrix` on a store to the memory of several blocks (`ctas`)"));
+            return Err(self.unfit(dst, "`matrix` on a store to the memory of several blocks (`ctas`)"));
         }
         let scope = source.scope();
         let elem = self.elem(to.base).filter(|e| e.bits() == 16);
@@ -207,14 +207,14 @@ impl Lower<'_> {
             matrix_load(&scope.layout, 1 << base, 16)
         });
         let (Some(elem), Some(store)) = (elem, store.filter(|_| to.space(self.k).is_of_block())) else {
-            return Err(self.unsupported(dst, "`matrix` on what `stmatrix` does not store"));
+            return Err(self.unfit(dst, "`matrix` on what `stmatrix` does not store"));
         };
         let mut operands = match source {
             Source::Elementwise(e, scope) => Some(self.operands(*e, scope, &CopyAttrs::default(), None)?),
             Source::Tile(_) => None,
         };
         if operands.as_mut().is_some_and(|o| !o.take_unlike(&[]).is_empty()) {
-            return Err(self.unsupported(dst, "`matrix` on a store of what is read from memory"));
+            return Err(self.unfit(dst, "`matrix` on a store of what is read from memory"));
         }
         let op = match (store.matrix_bits.len(), store.trans) {
             (0, false) => P::StmatrixX1,
@@ -242,7 +242,7 @@ impl Lower<'_> {
                 (Source::Elementwise(..), None) => Vec::new(),
             };
             if words.len() != 1 << store.matrix_bits.len() {
-                return Err(self.unsupported(dst, "`matrix` on registers that hold no pairs"));
+                return Err(self.unfit(dst, "`matrix` on registers that hold no pairs"));
             }
             let address = self.address(&mut access, outer)?;
             self.emit.push(op, [address, Operand::Vec(words)]);

@@ -54,7 +54,7 @@ impl Lower<'_> {
             let Some((from, to)) = sides(k, s) else { continue };
             let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
             if !self.target.has_tensor_copies() {
-                return Err(self.unsupported(src, "tensor copies (`tma`); sm_90a has them"));
+                return Err(self.lacks(src, "tensor copies (`tma`); sm_90a has them. Without `tma` threads copy"));
             }
             let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
                 let what = match self.narrow_share(s, &to) {
@@ -64,7 +64,7 @@ impl Lower<'_> {
                     ),
                     None => "a tensor copy between this layout and this tensor, which no boxes make up".to_owned(),
                 };
-                return Err(self.unsupported(src, &what));
+                return Err(self.unfit(src, &what));
             };
             if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
                 continue;
@@ -187,7 +187,7 @@ impl Lower<'_> {
             for &e in dim.starts() {
                 let x = self.index(e)?;
                 let Some(more) = self.int_op(Op::Add, sum, x) else {
-                    return Err(self.unsupported(e, "a window that may begin beyond 63 bits"));
+                    return Err(self.too_far_out(e));
                 };
                 sum = more;
             }
@@ -246,7 +246,7 @@ impl Lower<'_> {
             if x.lo < 0 {
                 let what =
                     "a tensor copy of pixels that may begin in front of the first; write `async` behind the copy";
-                return Err(cx.unsupported(src, what));
+                return Err(cx.unfit(src, what));
             }
             match cx.k.tensor_ty(window.base).is_some_and(|t| t.modes(d).is_some()) {
                 true => cx.digits(window.base, d, x),
@@ -301,11 +301,11 @@ impl Lower<'_> {
         };
         let (from, to, map) = self.mapped_sides(s, src)?;
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
-            return Err(self.unsupported(src, "a tensor copy into other than a slot"));
+            return Err(self.unfit(src, "a tensor copy into other than a slot"));
         };
         let ring = placed.ring.map(|r| (r, self.rings[r].clone()));
         let Some((r, ring, turn)) = ring.and_then(|(r, ring)| ring.put_turn.map(|turn| (r, ring, turn))) else {
-            return Err(self.unsupported(src, "a tensor copy outside of a role"));
+            return Err(self.unfit(src, "a tensor copy outside of a role"));
         };
         let elem = self.elem(to.base).expect("specialised");
         // Of all parts, whichever block asks for them.
@@ -313,7 +313,7 @@ impl Lower<'_> {
         let mut starts = self.tensor_starts(&from)?;
         let slot = match ring.put {
             super::rings::Position::Reg(r) => r,
-            super::rings::Position::Slot(_) => return Err(self.unsupported(src, "a tensor copy outside of a role")),
+            super::rings::Position::Slot(_) => return Err(self.unfit(src, "a tensor copy outside of a role")),
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
         let mut root = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
@@ -328,7 +328,7 @@ impl Lower<'_> {
             let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
             let first = super::ints::Int { repr: super::ints::Repr::R32(first), lo: 0, hi: last };
             let Some(sum) = self.int_op(Op::Add, starts[map.dims[1]], first) else {
-                return Err(self.unsupported(src, "a window that may begin beyond 63 bits"));
+                return Err(self.too_far_out(src));
             };
             starts[map.dims[1]] = sum;
         }

@@ -62,12 +62,15 @@ impl Lower<'_> {
         let (window, tile, map) = self.mapped_sides(s, src)?;
         assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
-            return Err(self.unsupported(src, "a tensor store out of other than a buffer"));
+            return Err(self.unfit(src, "a tensor store out of other than a buffer"));
         };
         let starts = self.tensor_starts(&window)?;
         // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
-            return Err(self.unsupported(src, "a tensor store to coordinates that may be negative"));
+            return Err(self.unfit(
+                src,
+                "a tensor store to a window that may begin in front of the tensor; without `tma` threads store",
+            ));
         }
         let boxes: Vec<(Operand, Operand)> = map
             .boxes

@@ -7,12 +7,12 @@
 use super::dims::Dims;
 use super::joins::By;
 use super::reduce::{Subject, steps_of};
-use super::scan::Beside;
+use super::scan::{Beside, Front};
 use super::scope::Scope;
 use super::shuffles::{shuffle, shuffle_by};
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::{Tile, compute_class};
-use crate::inst::Reg;
+use crate::inst::{Class, Reg};
 use std::collections::BTreeMap;
 use tilec_ir::combine::{Combine, How, component};
 use tilec_ir::diag::Reported;
@@ -63,7 +63,8 @@ impl Lower<'_> {
                     0 => None,
                     _ => Some(self.totals(e, (&combine.totals, &classes), &scope, (axis, parts))?),
                 };
-                let beside = Beside { front: None, totals: totals.as_ref() };
+                let beside =
+                    Beside { front: self.front_of_tuples(combine, (&scope, &all), &classes)?, totals: totals.as_ref() };
                 self.scanned(xs, by, &steps, beside)?.into_iter().collect()
             }
             How::Sort => self.sorted(xs, combine, &steps)?.into_iter().collect(),
@@ -89,6 +90,23 @@ impl Lower<'_> {
             tiles.push(tile);
         }
         Ok(tiles)
+    }
+
+    /// What an exclusive scan has in front of the first element.
+    fn front_of_tuples(
+        &mut self,
+        combine: &Combine,
+        (scope, all): (&Scope, &[usize]),
+        classes: &[Class],
+    ) -> Result<Option<Front>, Reported> {
+        let Some(&any) = all.first().filter(|_| !combine.front.is_empty()) else { return Ok(None) };
+        let mut shown = Vec::new();
+        for (&front, &class) in combine.front.iter().zip(classes) {
+            let mut operands = self.operands(front, scope, &CopyAttrs::default(), None)?;
+            self.begin_group(&mut operands, 0, &[any])?;
+            shown.extend(self.eval(front, &operands, &[any], class)?);
+        }
+        Ok(Some(Front { shown, neutral: None }))
     }
 
     /// The tuples of a thread's elements.

@@ -103,7 +103,7 @@ impl Lower<'_> {
         // The instruction's A and B; the tile's dimension that is the reduction.
         let ((ea, ka), (eb, kb)) = if mma.swap { ((mma.b, 0), (mma.a, 1)) } else { ((mma.a, 1), (mma.b, 0)) };
         let (Some(va), Some(vb)) = (resolve_view(self.k, ea), resolve_view(self.k, eb)) else {
-            return Err(self.unsupported(src, "a product of warpgroups on other than shared memory"));
+            return Err(self.unfit(src, "a product of warpgroups on other than shared memory"));
         };
         let fragment = self.tile_of(ea);
         let (Some(elem), Some(second)) = (self.elem(va.base), self.elem(vb.base)) else {
@@ -113,10 +113,10 @@ impl Lower<'_> {
         let Some((cols, repeats, groups)) = pattern(c, mma.swap, rows, fragment.as_ref().map(|a| (a, ka))) else {
             let what = "an accumulator whose layout is not that of warpgroups; `warp_tile (64, 64)` in the schedule, say, is what each of them \
                         computes, in multiples of 64 rows";
-            return Err(self.unsupported(src, what));
+            return Err(self.unfit(src, what));
         };
         let Some((op, columns)) = instruction(row.name, inputs, c.elem, cols, fragment.is_some()) else {
-            return Err(self.unsupported(src, "products of warpgroups of these types and columns"));
+            return Err(self.unfit(src, "products of warpgroups of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
@@ -126,14 +126,14 @@ impl Lower<'_> {
         let a = match &fragment {
             Some(tile) => {
                 let Some(regs) = registers(tile, ka, depth, &rows_of(&repeats)) else {
-                    return Err(self.unsupported(src, "an operand in registers in this layout"));
+                    return Err(self.unfit(src, "an operand in registers in this layout"));
                 };
                 Left::Registers(regs)
             }
             None => Left::Shared(self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?),
         };
         if a.steps() != b.steps.len() {
-            return Err(self.unsupported(src, "operands of different depth"));
+            return Err(self.unfit(src, "operands of different depth"));
         }
         self.emit.push(P::WgmmaFence, []);
         let always = self.always();
@@ -191,7 +191,7 @@ impl Lower<'_> {
         let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
         let found = layout.and_then(|l| Some((descriptor(&l, elem.size(), (1 - along, bits.0), (along, bits.1))?, l)));
         let (Some((d, layout)), Some(placed)) = (found, self.placed[view.base]) else {
-            return Err(self.unsupported(src, "an operand of a warpgroup's product in this layout"));
+            return Err(self.unfit(src, "an operand of a warpgroup's product in this layout"));
         };
         let offset = |outer: u64, inner: u64| {
             let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
@@ -199,7 +199,7 @@ impl Lower<'_> {
         };
         let extent = k.tile_ty(view.base).and_then(|t| k.const_shape(&t.shape)).and_then(|s| s.get(along).copied());
         let Some(depth) = extent.filter(|n| n.is_multiple_of(1 << bits.1)) else {
-            return Err(self.unsupported(src, "a reduction that is no multiple of the instruction's"));
+            return Err(self.unfit(src, "a reduction that is no multiple of the instruction's"));
         };
         let steps = (0..depth).step_by(1 << bits.1).map(|at| offset(0, at)).collect();
         let mut all = vec![0];

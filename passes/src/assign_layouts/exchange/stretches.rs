@@ -44,6 +44,7 @@ impl Work<'_> {
             how: How::Scan { parts: 0 },
             axis,
             args: vec![k.copy_expr(arg)],
+            front: Vec::new(),
             totals: Vec::new(),
             first: vec![a],
             second: vec![b],

@@ -107,7 +107,8 @@ pub(super) fn parts_of(
 ) -> (Stmt, Vec<Source>) {
     let (span, name) = (k.stmt_spans[at], format!("{}_parts", k.values[like].name));
     let first = combine.first.clone();
-    let init = k.expr(ExprData::Combine(Box::new(Combine { how: How::Reduce { parts }, ..combine })), span);
+    let whole = Combine { how: How::Reduce { parts }, front: Vec::new(), ..combine };
+    let init = k.expr(ExprData::Combine(Box::new(whole)), span);
     let tuples = k.value(&name, span, ValueDef::Let);
     let by = k.stmt(StmtData::Let { value: tuples, init }, span);
     let mut stmts = vec![by];

@@ -1,0 +1,74 @@
+//! Branches that leave out tiles which would store nothing: `if j * BN < length { .. copy acc -> C[.., j * BN..length] }`.
+//!
+//! How many of them there are depends on the size of a tile, where `length` is a number from memory, say, and the tiles are those of all that there may be. What they do does not: a tile that begins
+//! at the length, or behind it, has no element in front of it. So all that such a branch does to what is seen outside of it is to store to windows that begin where the tile does and end at that
+//! length.
+
+use super::{Chosen, Depends};
+use tilec_ir::entities::{Block, Expr, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
+use tilec_ir::loop_ends::meaning;
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{ViewDim, resolve_view, same_expr};
+
+/// The place of a tile, and the end in front of which it has elements.
+type Begins = (Expr, Expr);
+
+impl Depends<'_> {
+    /// The choice that decides whether a branch runs, unless it only leaves out tiles that store nothing.
+    pub(super) fn decides(&self, cond: Expr, then: Block, otherwise: Option<Block>) -> Option<Chosen> {
+        let chosen = self.unpromised(cond)?;
+        let mut tiles = Vec::new();
+        let known = otherwise.is_none() && self.tiles_of(cond, &mut tiles);
+        let harmless = || tiles.iter().all(|&tile| stores_within(self.k, then, tile, &mut Vec::new()));
+        (!(known && harmless())).then_some(chosen)
+    }
+
+    /// Adds the tiles that a condition compares with their ends; false: a choice decides it in another way, too.
+    fn tiles_of(&self, cond: Expr, tiles: &mut Vec<Begins>) -> bool {
+        let k = self.k;
+        if self.unpromised(cond).is_none() {
+            return true;
+        }
+        let ExprData::Op { op, args } = &k.exprs[meaning(k, cond)] else { return false };
+        let (start, end) = match (op, &args[..]) {
+            (Op::And, _) => return args.iter().all(|&part| self.tiles_of(part, tiles)),
+            (Op::Lt, &[start, end]) | (Op::Gt, &[end, start]) => (start, end),
+            _ => return false,
+        };
+        tiles.push((start, end));
+        self.of(end).is_none()
+    }
+}
+
+/// Whether what a block does is seen outside of it in windows alone that begin with the tile and end with it; `own`: variables and buffers that are declared in it.
+fn stores_within(k: &Kernel, block: Block, tile: Begins, own: &mut Vec<Value>) -> bool {
+    k.blocks[block].iter().all(|&s| match k.stmts[s] {
+        StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
+            own.push(value);
+            true
+        }
+        StmtData::Let { .. } | StmtData::Barrier | StmtData::Fence => true,
+        StmtData::Assign { dst, .. } => own.contains(&dst),
+        StmtData::Copy { dst, attrs: CopyAttrs { old: None, .. }, .. } => {
+            let Some(view) = resolve_view(k, dst) else { return false };
+            own.contains(&view.base)
+                || k.tensor_ty(view.base).is_some() && view.dims.iter().any(|dim| is_within(k, dim, tile))
+        }
+        StmtData::For { body, .. } => stores_within(k, body, tile, own),
+        StmtData::If { then, otherwise, .. } => {
+            stores_within(k, then, tile, own) && otherwise.is_none_or(|b| stores_within(k, b, tile, own))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a window has no elements along a dimension where the tile begins behind its end.
+fn is_within(k: &Kernel, dim: &ViewDim, (start, end): Begins) -> bool {
+    let ViewDim::From { starts, end: Some(own) } = dim else { return false };
+    let same = |a: Expr, b: Expr| same_expr(k, a, b) || same_expr(k, meaning(k, a), meaning(k, b));
+    let ends = |own: Expr| same(own, end);
+    let own_ends = ends(*own)
+        || matches!(&k.exprs[meaning(k, *own)], ExprData::Op { op: Op::Min, args } if args.iter().any(|&e| ends(e)));
+    matches!(starts.as_slice(), &[own] if same(own, start)) && own_ends
+}

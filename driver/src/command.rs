@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod bench;
 pub(crate) mod build;
+pub(crate) mod bundle;
 pub(crate) mod doctor;
 pub(crate) mod failure;
 pub(crate) mod fmt;

@@ -1,5 +1,6 @@
 //! Compiling: source text to PTX, a launch contract and what there is to say about them.
 
+pub mod bundle;
 pub(crate) mod demands;
 pub mod explain;
 pub mod machine_code;

@@ -46,8 +46,6 @@ pub mod c_header;
 pub mod compile;
 pub mod console;
 pub mod contract;
-#[cfg(feature = "cuda")]
-pub mod cuda;
 pub mod editor;
 pub mod measure;
 pub mod run;
@@ -61,6 +59,8 @@ pub use measure::{bench, tune};
 #[cfg(feature = "cuda")]
 pub use run::loaded;
 pub use run::{bind, data, dispatch, program, simulate, tensor_map};
+#[cfg(feature = "cuda")]
+pub use tilec_launch::cuda;
 
 pub use compile::{CompileOptions, Compiled, Diagnostics, Keep, compile, lower, optimize};
 pub use contract::Contract;

@@ -13,8 +13,6 @@ mod elements;
 mod facts;
 mod in_place;
 mod interpreted;
-#[cfg(feature = "cuda")]
-pub mod loaded;
 mod outcome;
 mod prepare;
 mod reference;
@@ -25,6 +23,8 @@ mod tests;
 
 pub(crate) use prepare::diagnostic;
 pub use prepare::{On, RunOptions, launches};
+#[cfg(feature = "cuda")]
+pub use tilec_launch::loaded;
 pub use tilec_launch::program::Aliases;
 pub use tilec_launch::{bind, dispatch, program, tensor_map};
 

@@ -1,5 +1,6 @@
 //! Tests of the command, as its users call it.
 
+mod bundle;
 mod cli;
 mod common;
 mod explained;

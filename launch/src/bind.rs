@@ -19,7 +19,7 @@ pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
 pub const ADDRESS_BYTES: u64 = 8;
 
 /// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
-const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
+pub(crate) const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
 /// What is wrong with the arguments of a launch.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -395,7 +395,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
 }
 
 /// Whether the kernel was compiled for this size being 0, as it says in its preconditions.
-fn is_for_zero(contract: &Contract, size: &str) -> bool {
+pub(crate) fn is_for_zero(contract: &Contract, size: &str) -> bool {
     contract.requires.iter().any(|condition| *condition == format!("{size} == 0"))
 }
 

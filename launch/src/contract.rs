@@ -7,6 +7,7 @@ pub mod distinct;
 pub mod encode;
 pub mod expr;
 mod file;
+pub mod flat;
 mod form;
 pub mod hash;
 pub mod json;

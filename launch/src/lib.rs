@@ -1,12 +1,41 @@
 //! `tilec-launch`: kernels of tilec launched from their contracts (`docs/launch-contract.md`). The runtime alone: no compiler,
-//! and no file or process is touched.
+//! and no file or process is touched. `docs/rust.md` shows it at work.
+//!
+//! * [`Device`], [`Module`] and [`Kernel`] launch kernels out of a [`Bundle`], with [`Tensor`]s whose types say element type,
+//!   rank and access: on a GPU (feature `cuda`, which is on), and on the simulator with slices of the host (feature `sim`), so
+//!   that a crate that uses kernels has tests without a GPU. Launchers that `tilec-build` writes are made of these.
+//! * `loaded` launches from contracts by names.
+//! * `cuda` is the driver API, the only module with `unsafe`.
 
 pub mod bind;
+pub mod bundle;
 pub mod contract;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod dispatch;
+mod error;
+#[cfg(any(feature = "cuda", feature = "sim"))]
+mod kernel;
+#[cfg(feature = "cuda")]
+pub mod loaded;
 pub mod program;
 pub mod runs;
+#[cfg(feature = "sim")]
+pub mod simulator;
+#[cfg(any(feature = "cuda", feature = "sim"))]
+mod stream;
+#[cfg(any(feature = "cuda", feature = "sim"))]
+mod tensor;
 pub mod tensor_map;
 
 pub use bind::{Args, Number};
+pub use bundle::Bundle;
 pub use contract::Contract;
+pub use error::LaunchError;
+#[cfg(any(feature = "cuda", feature = "sim"))]
+pub use kernel::{Device, Kernel, Module};
+#[cfg(any(feature = "cuda", feature = "sim"))]
+pub use stream::StreamRef;
+#[cfg(any(feature = "cuda", feature = "sim"))]
+pub use tensor::{Argument, Holds, Host, MAX_RANK, Tensor, TensorMut, element};
+pub use tilec_core::elem::Elem;

@@ -95,7 +95,7 @@ pub fn may_alias(launches: &[&Contract], over: &str) -> Vec<String> {
 }
 
 /// The bytes of a tensor, as an expression.
-fn bytes(tensor: &TensorParam) -> String {
+pub(crate) fn bytes(tensor: &TensorParam) -> String {
     let one = |text: &str| {
         let word = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if word { text.to_owned() } else { format!("({text})") }

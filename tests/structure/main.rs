@@ -15,7 +15,7 @@ use std::path::Path;
 use tilec_ir::space::Space;
 
 /// The folders of the workspace's crates.
-const CRATES: [&str; 8] = ["core", "launch", "ir", "passes", "ptx-emit", "sim", "driver", "tests"];
+const CRATES: [&str; 9] = ["core", "launch", "build", "ir", "passes", "ptx-emit", "sim", "driver", "tests"];
 /// Crates in which a method that a file calls, of a type whose `impl` is in several files, is taken as a name is. The others still have
 /// circles through methods: parsers and interpreters whose functions ask each other.
 const THROUGH_METHODS: [&str; 1] = ["ptx-emit"];

@@ -87,12 +87,15 @@ pub(crate) struct Build {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// Targets of one C header (`--emit c`), which loads the newest that a device runs
+    /// Targets of one C header (`--emit c`) or bundle, of which a device takes the newest that it runs
     #[arg(long, value_name = "CHIP,..", value_delimiter = ',', value_parser = target_parser(), conflicts_with = "target")]
     pub(crate) targets: Vec<Target>,
-    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .h: c, .cubin, .sass), else ptx
+    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .h: c, .cubin, .sass, .tilec: bundle), else ptx
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
+    /// Machine code in a bundle too (needs ptxas for every target)
+    #[arg(long)]
+    pub(crate) cubin: bool,
     /// Print the program after this pass, `parse` or `all`; to standard output unless the result goes there.
     /// Without --output and --emit nothing else is written
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
@@ -503,6 +506,8 @@ pub(crate) enum Emit {
     Sass,
     /// The machine code (needs ptxas)
     Cubin,
+    /// PTX and launch contracts for several targets (--targets) in one file (docs/bundle.md)
+    Bundle,
 }
 
 /// How diagnostics look.

@@ -1,6 +1,7 @@
 //! `tilec IN.tile`: reads, compiles, writes.
 
 use crate::command::args::{Build, Emit, ErrorFormat, Program, mistyped_command};
+use crate::command::bundle;
 use crate::command::failure::{Failure, show};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -31,9 +32,14 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         let name = input.display();
         return Err(Failure::Usage(format!("there is no subcommand and no file `{name}`; did you mean `{meant}`?")));
     }
-    if emit != Emit::C && !args.targets.is_empty() {
+    if !matches!(emit, Emit::C | Emit::Bundle) && !args.targets.is_empty() {
         return Err(Failure::Usage(
-            "`--targets` is for `--emit c`; otherwise one `--target` is compiled for".to_owned(),
+            "`--targets` is for `--emit c` and `--emit bundle`; otherwise one `--target` is compiled for".to_owned(),
+        ));
+    }
+    if emit != Emit::Bundle && args.cubin {
+        return Err(Failure::Usage(
+            "`--cubin` is for `--emit bundle`; `--emit cubin` writes machine code alone".to_owned(),
         ));
     }
     let source = read(input)?;
@@ -45,6 +51,9 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     options.report_accesses = emit == Emit::Report;
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    if emit == Emit::Bundle {
+        return write(output, &bundle::bytes(args, &source, &options, said)?);
+    }
 
     let to_stderr = output.is_none() && !dumps_only;
     let program = match optimize_as_far(&source, &options) {
@@ -78,6 +87,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         }
         Emit::Sass => said.unless_error(machine_code::listing(&mut compiled))?.into_bytes(),
         Emit::Cubin => said.unless_error(machine_code::cubin(&mut compiled))?.cubin,
+        Emit::Bundle => unreachable!("bundles are written above"),
     };
     said.warnings(compiled.source, compiled.diagnostics);
     // The process ends here: what the compiler made need not be taken apart.
@@ -250,7 +260,7 @@ fn dumps(program: &Optimized, print_after: &[String]) -> String {
 
 /// The product that a file name asks for; PTX without a suffix.
 fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
-    const SUFFIXES: [&str; 6] = ["ptx", "tile", "json", "h", "cubin", "sass"];
+    const SUFFIXES: [&str; 7] = ["ptx", "tile", "json", "h", "cubin", "sass", "tilec"];
     let Some(suffix) = output.and_then(|o| o.extension()) else { return Ok(Emit::Ptx) };
     Ok(match suffix.to_str() {
         Some("ptx") => Emit::Ptx,
@@ -259,6 +269,7 @@ fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
         Some("h") => Emit::C,
         Some("cubin") => Emit::Cubin,
         Some("sass") => Emit::Sass,
+        Some("tilec") => Emit::Bundle,
         _ => {
             let suffix = suffix.to_string_lossy();
             let hint = match explain::nearest(&suffix, SUFFIXES) {

@@ -6,12 +6,8 @@ pub(crate) use crate::contract::encode::{numbers, word};
 use crate::run::bind::TensorPlan;
 use tilec_ir::numerics::cast::has_negatives;
 use tilec_ir::types::Elem;
-
-/// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
-pub const POISON: u8 = 0xFF;
-
-/// Bytes that are filled or copied between two looks at the clock.
-pub(crate) const PIECE: usize = 1 << 20;
+pub(crate) use tilec_launch::simulator::PIECE;
+pub use tilec_launch::simulator::POISON;
 
 /// Bytes of poison behind every tensor, so that a write past its end is seen.
 pub const GUARD_BYTES: usize = 1024;

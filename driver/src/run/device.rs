@@ -5,8 +5,9 @@ use crate::contract::Contract;
 use crate::cuda::{Buffer, CudaError, Device, Event};
 use crate::run::bind::TensorPlan;
 use crate::run::data::{GUARD_BYTES, POISON};
-use crate::run::loaded::{LaunchError, LoadedProgram};
+use crate::run::loaded::LoadedProgram;
 use crate::run::program::bind_program;
+use tilec_launch::LaunchError;
 
 /// A tensor on the device.
 enum Placed {

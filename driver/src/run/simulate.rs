@@ -30,12 +30,10 @@ pub use sources::Sources;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
+pub use tilec_launch::simulator::FUEL as DEFAULT_FUEL;
+use tilec_launch::simulator::generation;
 pub use tilec_sim::{Allowance, Counters, Generation, Landing, Order};
 use tilec_sim::{Launch, Program};
-
-/// Instructions, counted by warp, that each block may execute unless told otherwise: about half a minute on one core, and a
-/// thousand times what a block of a large matrix product needs.
-pub const DEFAULT_FUEL: u64 = 1 << 28;
 
 /// Bytes that the tensors of a simulated launch may have together. The host needs some five times as much.
 pub const MAX_BYTES: u64 = 2 << 30;
@@ -320,7 +318,7 @@ pub fn simulate(
 
 /// The generation whose arithmetic is used.
 fn chosen_generation(target: &str, imitate: Option<Generation>) -> Result<Generation, Box<Diagnostic>> {
-    let own = target_generation(target);
+    let own = generation(target);
     if let Some((asked, own)) = imitate.zip(own)
         && asked < own
     {
@@ -345,11 +343,4 @@ fn chosen_generation(target: &str, imitate: Option<Generation>) -> Result<Genera
 pub(crate) fn too_big(bytes: u64) -> Box<Diagnostic> {
     let message = format!("the tensors have {bytes} bytes together, the limit of the simulator is {MAX_BYTES}");
     Box::new(Diagnostic::error(codes::TOO_BIG_TO_RUN, Span::default(), message))
-}
-
-fn target_generation(target: &str) -> Option<Generation> {
-    let digits = target.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let sm: u32 = digits.parse().ok()?;
-    // Before Volta there were no matrix instructions, and the rest of the arithmetic is the same.
-    if sm < 70 { Some(Generation::Volta) } else { Generation::of_sm(sm) }
 }

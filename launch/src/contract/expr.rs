@@ -139,13 +139,13 @@ pub struct Expr {
 
 /// A part of an expression, and where it stands in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+pub(super) struct Part {
     at: usize,
-    what: What,
+    pub(super) what: What,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     Literal(i64),
     Name(String),
     Op(Op, Vec<usize>),
@@ -164,6 +164,11 @@ impl Expr {
             }
             found => Err(ExprError::Trailing { at: parser.at, found: quoted(found) }),
         }
+    }
+
+    /// Its parts: operands in front of what they are operands of, the whole at the end.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// Whether this is an integer or a condition.

@@ -57,6 +57,11 @@ impl TryFrom<Written> for Number {
 }
 
 impl Number {
+    /// A whole number without a sign.
+    pub fn unsigned(i: u64) -> Number {
+        i64::try_from(i).map_or(Number::Large(i), Number::Int)
+    }
+
     /// As a floating-point number; whole numbers beyond 2^53 are rounded.
     pub fn to_f64(self) -> f64 {
         match self {

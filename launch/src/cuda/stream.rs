@@ -1,35 +1,31 @@
 //! Streams, launches on them, and events.
 
-use super::launch::{self, Arguments, Encoded, Shape, TensorMap};
+use super::launch::{self, Arguments, Encoded, Shape};
 use super::{Function, LaunchArg};
 use crate::cuda::context::{Context, CudaError, Properties};
 use cudarc::driver::sys;
-use std::rc::Rc;
-use tilec_ir::target::MAX_TENSOR_RANK;
-
-/// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
-const NO_INTERLEAVE: u32 = 0;
-/// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`: on an H200 as fast as 256 bytes where rows begin at multiples of 128, and a tenth faster
-/// where they do not (docs/performance.md).
-const PROMOTE_TO_128: u32 = 2;
-/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what lies outside is zero.
-const ZERO_FILL: u32 = 0;
+use std::sync::Arc;
 
 /// A queue of work on a device.
 pub struct Stream {
-    context: Rc<Context>,
-    properties: Rc<Properties>,
+    context: Arc<Context>,
+    properties: Arc<Properties>,
     /// Null for the default stream, which nobody destroys.
     stream: sys::CUstream,
 }
 
+// SAFETY: a handle of the driver, which may be used from any thread and from several: see [`Context`].
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
 impl Stream {
     /// The legacy default stream, which is ordered with all streams made here.
-    pub(super) fn legacy_default(context: &Rc<Context>, properties: &Rc<Properties>) -> Self {
-        Self { context: Rc::clone(context), properties: Rc::clone(properties), stream: std::ptr::null_mut() }
+    pub(super) fn legacy_default(context: &Arc<Context>, properties: &Arc<Properties>) -> Self {
+        Self { context: Arc::clone(context), properties: Arc::clone(properties), stream: std::ptr::null_mut() }
     }
 
-    pub(super) fn create(context: &Rc<Context>, properties: &Rc<Properties>) -> Result<Self, CudaError> {
+    pub(super) fn create(context: &Arc<Context>, properties: &Arc<Properties>) -> Result<Self, CudaError> {
         const CU_STREAM_DEFAULT: u32 = 0;
         let mut made = Self::legacy_default(context, properties);
         context.with(|api| {
@@ -50,7 +46,7 @@ impl Stream {
         let Shape { grid, block, dynamic_smem, programmatic } = *shape;
         launch::check(&self.properties, function, grid, block, dynamic_smem, params)?;
         let maps = params.iter().filter_map(|p| match p {
-            LaunchArg::TensorMap(map) => Some(self.encode(map)),
+            LaunchArg::TensorMap(map) => Some(launch::encode(&self.context, map)),
             _ => None,
         });
         let maps: Vec<Encoded> = maps.collect::<Result<_, CudaError>>()?;
@@ -97,63 +93,6 @@ impl Stream {
         })
     }
 
-    /// Has the driver encode a tensor map, of tiles or of pixels (im2col mode).
-    fn encode(&self, map: &TensorMap) -> Result<Encoded, CudaError> {
-        let Some(data_type) = map.data_type() else {
-            return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
-        };
-        let unknown = || CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned());
-        let mut encoded = Encoded([0; 16]);
-        let rank = map.rank.min(MAX_TENSOR_RANK as u32);
-        self.context.with(|api| {
-            // SAFETY, of both: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank says, which is at
-            // most five, of strides one less, of corners two less.
-            let code = match &map.pixels {
-                None => unsafe {
-                    api.cuTensorMapEncodeTiled.ok_or_else(unknown)?(
-                        (&raw mut encoded).cast(),
-                        data_type,
-                        rank,
-                        map.address as *mut std::ffi::c_void,
-                        map.extents.as_ptr(),
-                        map.strides[1..].as_ptr(),
-                        map.box_extents.as_ptr(),
-                        map.steps.as_ptr(),
-                        NO_INTERLEAVE,
-                        map.swizzle_code(),
-                        PROMOTE_TO_128,
-                        ZERO_FILL,
-                    )
-                },
-                Some(pixels) => unsafe {
-                    api.cuTensorMapEncodeIm2col.ok_or_else(unknown)?(
-                        (&raw mut encoded).cast(),
-                        data_type,
-                        rank,
-                        map.address as *mut std::ffi::c_void,
-                        map.extents.as_ptr(),
-                        map.strides[1..].as_ptr(),
-                        pixels.lower.as_ptr(),
-                        pixels.upper.as_ptr(),
-                        map.box_extents[0],
-                        pixels.count,
-                        map.steps.as_ptr(),
-                        NO_INTERLEAVE,
-                        map.swizzle_code(),
-                        PROMOTE_TO_128,
-                        ZERO_FILL,
-                    )
-                },
-            };
-            if code != 0 {
-                let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
-                return Err(CudaError::refused(what));
-            }
-            Ok(())
-        })?;
-        Ok(encoded)
-    }
-
     /// Has `event` mark this point of the queue.
     pub fn record(&self, event: &Event) -> Result<(), CudaError> {
         self.same_context(&event.context, "event")?;
@@ -171,7 +110,7 @@ impl Stream {
         })
     }
 
-    pub(super) fn context(&self) -> &Rc<Context> {
+    pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
@@ -179,7 +118,7 @@ impl Stream {
         self.stream
     }
 
-    fn same_context(&self, other: &Rc<Context>, what: &str) -> Result<(), CudaError> {
+    fn same_context(&self, other: &Arc<Context>, what: &str) -> Result<(), CudaError> {
         // Devices opened twice share their primary context.
         if self.context.handle == other.handle {
             Ok(())
@@ -201,19 +140,24 @@ impl Drop for Stream {
 
 /// A mark in a stream, with a time.
 pub struct Event {
-    context: Rc<Context>,
+    context: Arc<Context>,
     event: sys::CUevent,
 }
 
+// SAFETY: a handle of the driver, which may be used from any thread and from several: see [`Context`].
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
 impl Event {
-    pub(super) fn create(context: &Rc<Context>) -> Result<Self, CudaError> {
+    pub(super) fn create(context: &Arc<Context>) -> Result<Self, CudaError> {
         const CU_EVENT_DEFAULT: u32 = 0;
         let mut event = std::ptr::null_mut();
         context.with(|api| {
             // SAFETY: `event` is a valid place for a handle.
             api.check("cuEventCreate", unsafe { (api.cuEventCreate)(&mut event, CU_EVENT_DEFAULT) })
         })?;
-        Ok(Self { context: Rc::clone(context), event })
+        Ok(Self { context: Arc::clone(context), event })
     }
 
     /// Waits until the mark is reached.

@@ -10,9 +10,9 @@ use crate::cuda::device::Device;
 use libloading::Library;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use thiserror::Error;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
 
 /// Scratch memory that a product may use. What PyTorch gives cuBLAS on Hopper.
 const WORKSPACE_BYTES: usize = 32 << 20;
@@ -246,8 +246,8 @@ pub struct Product {
 
 /// An open library with scratch memory on a device.
 pub struct Cublas {
-    api: Rc<Api>,
-    context: Rc<Context>,
+    api: Arc<Api>,
+    context: Arc<Context>,
     handle: Handle,
     workspace: Buffer,
     path: PathBuf,
@@ -266,8 +266,8 @@ impl Cublas {
         };
         // Closing it would leave threads and exit handlers of its own without their code.
         let library: &'static Library = Box::leak(Box::new(library));
-        let api = Rc::new(Api::load(library, &path)?);
-        let context = Rc::clone(&device.context);
+        let api = Arc::new(Api::load(library, &path)?);
+        let context = Arc::clone(&device.context);
         let mut handle = std::ptr::null_mut();
         context.with(|_| {
             // SAFETY: `handle` is a valid place for a handle; the context is current.

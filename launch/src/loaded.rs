@@ -1,21 +1,21 @@
 //! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
 
+use crate::bind::{ADDRESS_BYTES, Bound, TensorPlan, bind};
+use crate::contract::encode::encode_number;
 use crate::contract::number::{Args, Number};
 use crate::contract::{Case, Contract, Dispatch, LaunchFile, ParamKind, Program, Scratch};
 use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_PLACES, Module, PixelBox, Shape, Stream,
     TensorMap,
 };
-use crate::run::bind::{ADDRESS_BYTES, BindError, Bound, TensorPlan, bind};
-use crate::run::data::encode_number;
-use crate::run::dispatch::pick;
-use crate::run::program::{BoundProgram, bind_program, may_alias};
-use crate::run::tensor_map::Description;
+use crate::dispatch::pick;
+use crate::error::LaunchError;
+use crate::program::{BoundProgram, bind_program, may_alias};
+use crate::tensor_map::Description;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use thiserror::Error;
-use tilec_ir::target::MAX_TENSOR_RANK;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
+use tilec_core::hardware::MAX_TENSOR_RANK;
 
 /// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).
 const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
@@ -41,35 +41,6 @@ pub struct LoadedProgram<'d> {
     kernels: Vec<LoadedKernel<'d>>,
     /// Tensors that only the kernels themselves are interested in, as they were last needed.
     temporaries: RefCell<BTreeMap<String, Buffer>>,
-}
-
-/// Why a kernel was not launched.
-#[derive(Debug, Error)]
-pub enum LaunchError {
-    /// The arguments break the contract.
-    #[error("{}", lines(.0))]
-    Bind(Vec<BindError>),
-    /// Kernels that are no program together.
-    #[error("{0}")]
-    Misfit(String),
-    /// No variant fits: those whose conditions hold want tensors of a larger alignment.
-    #[error("no variant fits: the tensors are not aligned as those want whose conditions hold")]
-    NoVariant,
-    /// A tensor of the contract was not given, or its buffer does not fit.
-    #[error("tensor `{name}`: {what}")]
-    Tensor {
-        /// The tensor.
-        name: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// The driver refused.
-    #[error(transparent)]
-    Cuda(#[from] CudaError),
-}
-
-fn lines(errors: &[BindError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 impl<'d> LoadedKernel<'d> {

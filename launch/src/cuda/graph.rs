@@ -3,11 +3,11 @@
 use super::Stream;
 use crate::cuda::context::{Context, CudaError};
 use cudarc::driver::sys;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Recorded work, ready to be launched any number of times.
 pub struct Graph {
-    context: Rc<Context>,
+    context: Arc<Context>,
     exec: sys::CUgraphExec,
 }
 
@@ -33,7 +33,7 @@ impl Stream {
             // SAFETY: `graph` is a valid place for a handle; the capture began above.
             api.check("cuStreamEndCapture", unsafe { (api.cuStreamEndCapture)(self.handle(), &mut graph) })
         });
-        let mut made = Graph { context: Rc::clone(self.context()), exec: std::ptr::null_mut() };
+        let mut made = Graph { context: Arc::clone(self.context()), exec: std::ptr::null_mut() };
         let result = queued.and(ended).and_then(|()| {
             made.context.with(|api| {
                 // SAFETY: `exec` is a valid place for a handle; the graph came out of the capture.
@@ -48,6 +48,11 @@ impl Stream {
         result.map(|()| made)
     }
 }
+
+// SAFETY: a handle of the driver, which may be used from any thread and from several: see [`Context`].
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
 
 impl Graph {
     /// Moves what a launch needs to the device, so that the first launch is as fast as the next.

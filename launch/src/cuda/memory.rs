@@ -2,18 +2,18 @@
 
 use super::LaunchArg;
 use crate::cuda::context::{Context, CudaError};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Device memory, freed on drop. Copies wait for the work before them on the default stream, and for their own end.
 pub struct Buffer {
-    context: Rc<Context>,
+    context: Arc<Context>,
     /// Device address; 0 for an empty buffer, which has no allocation.
     address: u64,
     bytes: usize,
 }
 
 impl Buffer {
-    pub(super) fn alloc(context: &Rc<Context>, bytes: usize) -> Result<Self, CudaError> {
+    pub(super) fn alloc(context: &Arc<Context>, bytes: usize) -> Result<Self, CudaError> {
         let mut address = 0;
         if bytes > 0 {
             context.with(|api| {
@@ -21,7 +21,7 @@ impl Buffer {
                 api.check("cuMemAlloc", unsafe { (api.cuMemAlloc_v2)(&mut address, bytes) })
             })?;
         }
-        Ok(Self { context: Rc::clone(context), address, bytes })
+        Ok(Self { context: Arc::clone(context), address, bytes })
     }
 
     /// The device address.

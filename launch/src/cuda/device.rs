@@ -3,19 +3,19 @@
 use crate::cuda::context::{Context, CudaError, Properties, text_until_zero};
 use crate::cuda::{
     image,
-    launch::{LaunchArg, Shape},
+    launch::{LaunchArg, Shape, TensorMap},
     memory::Buffer,
     module::{Function, Module},
     stream::{Event, Stream},
     table::Api,
 };
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// An open device: its primary context and its limits.
 pub struct Device {
-    pub(super) context: Rc<Context>,
-    properties: Rc<Properties>,
+    pub(super) context: Arc<Context>,
+    properties: Arc<Properties>,
     default_stream: Stream,
 }
 
@@ -41,11 +41,11 @@ impl Device {
         let mut device = 0;
         // SAFETY: `device` is a valid place for a device.
         api.check("cuDeviceGet", unsafe { (api.cuDeviceGet)(&mut device, index) })?;
-        let properties = Rc::new(properties(api, device)?);
+        let properties = Arc::new(properties(api, device)?);
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` is a valid place for a context, `device` came from the driver.
         api.check("cuDevicePrimaryCtxRetain", unsafe { (api.cuDevicePrimaryCtxRetain)(&mut handle, device) })?;
-        let context = Rc::new(Context { api, device, handle });
+        let context = Arc::new(Context { api, device, handle });
         let default_stream = Stream::legacy_default(&context, &properties);
         Ok(Self { context, properties, default_stream })
     }
@@ -70,6 +70,14 @@ impl Device {
     /// Allocates device memory of unspecified contents, aligned to at least 256 bytes.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer, CudaError> {
         Buffer::alloc(&self.context, bytes)
+    }
+
+    /// Has the driver encode a tensor map: the 128 bytes that a kernel takes.
+    ///
+    /// # Errors
+    /// The driver knows no tensor maps, or refuses this one.
+    pub fn encode(&self, map: &TensorMap) -> Result<[u64; 16], CudaError> {
+        super::launch::encode(&self.context, map).map(|encoded| encoded.0)
     }
 
     /// The default stream. Other streams and plain copies are ordered with it.

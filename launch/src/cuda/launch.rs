@@ -1,15 +1,23 @@
 //! Launches: limits and arguments, checked before the driver sees them.
 
 use super::{Function, FunctionAttributes};
-use crate::cuda::context::{CudaError, Properties};
+use crate::cuda::context::{Context, CudaError, Properties};
 use cudarc::driver::sys;
 use std::ffi::c_void;
-use tilec_ir::layout::hardware::Exchange;
-use tilec_ir::target::MAX_TENSOR_RANK;
-use tilec_ir::types::Elem;
+use tilec_core::elem::Elem;
+use tilec_core::hardware::Exchange;
+use tilec_core::hardware::MAX_TENSOR_RANK;
 
 /// Bytes of parameters a kernel can have at most (PTX ISA 8.1, section 4.2.8 "Kernel function parameters", sm_70 on).
-const MAX_PARAM_BYTES: usize = 32_764;
+pub(super) const MAX_PARAM_BYTES: usize = 32_764;
+
+/// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
+const NO_INTERLEAVE: u32 = 0;
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`: on an H200 as fast as 256 bytes where rows begin at multiples of 128, and a tenth faster
+/// where they do not (docs/performance.md).
+const PROMOTE_TO_128: u32 = 2;
+/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what lies outside is zero.
+const ZERO_FILL: u32 = 0;
 
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,6 +289,63 @@ impl Limits<'_> {
     }
 }
 
+/// Has the driver encode a tensor map, of tiles or of pixels (im2col mode).
+pub(super) fn encode(context: &Context, map: &TensorMap) -> Result<Encoded, CudaError> {
+    let Some(data_type) = map.data_type() else {
+        return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
+    };
+    let unknown = || CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned());
+    let mut encoded = Encoded([0; 16]);
+    let rank = map.rank.min(MAX_TENSOR_RANK as u32);
+    context.with(|api| {
+        // SAFETY, of both: the descriptor is 128 bytes, aligned to 64; the arrays have as many elements as the rank says, which is at
+        // most five, of strides one less, of corners two less.
+        let code = match &map.pixels {
+            None => unsafe {
+                api.cuTensorMapEncodeTiled.ok_or_else(unknown)?(
+                    (&raw mut encoded).cast(),
+                    data_type,
+                    rank,
+                    map.address as *mut std::ffi::c_void,
+                    map.extents.as_ptr(),
+                    map.strides[1..].as_ptr(),
+                    map.box_extents.as_ptr(),
+                    map.steps.as_ptr(),
+                    NO_INTERLEAVE,
+                    map.swizzle_code(),
+                    PROMOTE_TO_128,
+                    ZERO_FILL,
+                )
+            },
+            Some(pixels) => unsafe {
+                api.cuTensorMapEncodeIm2col.ok_or_else(unknown)?(
+                    (&raw mut encoded).cast(),
+                    data_type,
+                    rank,
+                    map.address as *mut std::ffi::c_void,
+                    map.extents.as_ptr(),
+                    map.strides[1..].as_ptr(),
+                    pixels.lower.as_ptr(),
+                    pixels.upper.as_ptr(),
+                    map.box_extents[0],
+                    pixels.count,
+                    map.steps.as_ptr(),
+                    NO_INTERLEAVE,
+                    map.swizzle_code(),
+                    PROMOTE_TO_128,
+                    ZERO_FILL,
+                )
+            },
+        };
+        if code != 0 {
+            let what = format!("the driver refuses this tensor map (error {code}): {map:?}");
+            return Err(CudaError::refused(what));
+        }
+        Ok(())
+    })?;
+    Ok(encoded)
+}
+
 /// Checks everything about a launch that can be known before it.
 pub(super) fn check(
     device: &Properties,
@@ -290,10 +355,20 @@ pub(super) fn check(
     dynamic_smem: u32,
     arguments: &[LaunchArg],
 ) -> Result<(), CudaError> {
-    let max_dynamic_smem = function.max_dynamic_smem()?;
-    Limits { device, function: function.attributes(), max_dynamic_smem }.check(grid, block, dynamic_smem)?;
+    check_shape(device, function, grid, &Shape { grid, block, dynamic_smem, programmatic: false })?;
     match function.param_bytes() {
         Some(sizes) => check_arguments(function.name(), sizes, arguments),
         None => Ok(()),
     }
+}
+
+/// Checks grid, block and shared memory of launches.
+pub(super) fn check_shape(
+    device: &Properties,
+    function: &Function,
+    grid: [u32; 3],
+    shape: &Shape,
+) -> Result<(), CudaError> {
+    let max_dynamic_smem = function.max_dynamic_smem()?;
+    Limits { device, function: function.attributes(), max_dynamic_smem }.check(grid, shape.block, shape.dynamic_smem)
 }

@@ -7,7 +7,7 @@
 //!
 //! Ownership: a [`Device`] retains the primary context of its ordinal. Everything made from it (buffers, modules,
 //! streams, events) holds that context alive, makes it current for the duration of each call and restores what was
-//! current before, and releases its handle on drop. Handles stay on the thread that made them.
+//! current before, and releases its handle on drop. Handles may go from thread to thread: no call depends on which it is.
 //!
 //! Trust: this module keeps the *host* safe whatever it is given, namely sizes, argument lists and images. What a kernel
 //! does with device addresses is the kernel's affair, as a child process's memory is the child's. A kernel that does not
@@ -16,6 +16,7 @@
 #![expect(unsafe_code, reason = "foreign functions of the CUDA driver; the only unsafe code of the workspace")]
 
 mod context;
+#[cfg(feature = "cublas")]
 mod cublas;
 mod device;
 mod graph;
@@ -23,16 +24,19 @@ mod image;
 mod launch;
 mod memory;
 mod module;
+mod ready;
 mod stream;
 mod table;
 
 pub use context::{CudaError, Properties};
+#[cfg(feature = "cublas")]
 pub use cublas::{At, Compute, Cublas, CublasError, MatType, Matmul, Matrix, Product};
 pub use device::Device;
 pub use graph::Graph;
 pub use launch::{LaunchArg, MAX_PLACES, PixelBox, Shape, TensorMap};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
+pub use ready::Ready;
 pub use stream::{Event, Stream};
 
 #[cfg(test)]

@@ -90,6 +90,7 @@ driver_api! {
         cuDevicePrimaryCtxRelease_v2(sys::CUdevice);
         cuCtxPushCurrent_v2(sys::CUcontext);
         cuCtxPopCurrent_v2(*mut sys::CUcontext);
+        cuCtxGetCurrent(*mut sys::CUcontext);
         cuCtxSynchronize();
         cuModuleLoadDataEx(*mut sys::CUmodule, *const c_void, c_uint, *mut sys::CUjit_option, *mut *mut c_void);
         cuModuleUnload(sys::CUmodule);

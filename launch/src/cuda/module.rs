@@ -5,24 +5,24 @@ use super::table::Api;
 use crate::cuda::context::{Context, CudaError, text_until_zero};
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUjit_option as JitOption};
 use std::ffi::{CString, c_void};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Room for what the assembler says, per log.
 const LOG_BYTES: usize = 64 << 10;
 
 /// Machine code on a device, unloaded when it and the last of its functions are dropped.
 pub struct Module {
-    handle: Rc<Handle>,
+    handle: Arc<Handle>,
     log: String,
 }
 
 struct Handle {
-    context: Rc<Context>,
+    context: Arc<Context>,
     module: sys::CUmodule,
 }
 
 impl Module {
-    pub(super) fn load(context: &Rc<Context>, image: Image) -> Result<Self, CudaError> {
+    pub(super) fn load(context: &Arc<Context>, image: Image) -> Result<Self, CudaError> {
         let mut errors = vec![0u8; LOG_BYTES];
         let mut infos = vec![0u8; LOG_BYTES];
         // Integers travel in the place of pointers.
@@ -55,7 +55,7 @@ impl Module {
             let log = text_until_zero(&errors).trim_end().to_owned();
             return Err(CudaError::Jit { code, name: context.api.name(code), log });
         }
-        let handle = Rc::new(Handle { context: Rc::clone(context), module });
+        let handle = Arc::new(Handle { context: Arc::clone(context), module });
         Ok(Self { handle, log: text_until_zero(&infos).trim_end().to_owned() })
     }
 
@@ -79,11 +79,16 @@ impl Module {
             api.check("cuModuleGetFunction", code)?;
             let param_bytes = param_bytes(api, function)?;
             let attributes = FunctionAttributes::read(api, function)?;
-            let module = Rc::clone(&self.handle);
+            let module = Arc::clone(&self.handle);
             Ok(Function { module, function, name: name.to_owned(), attributes, param_bytes })
         })
     }
 }
+
+// SAFETY: a handle of the driver, which may be used from any thread and from several: see [`Context`].
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
@@ -150,12 +155,17 @@ fn param_bytes(api: &Api, function: sys::CUfunction) -> Result<Option<Vec<usize>
 
 /// An entry of a module.
 pub struct Function {
-    module: Rc<Handle>,
+    module: Arc<Handle>,
     function: sys::CUfunction,
     name: String,
     attributes: FunctionAttributes,
     param_bytes: Option<Vec<usize>>,
 }
+
+// SAFETY: a handle of the driver, which may be used from any thread and from several: see [`Context`].
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
 
 impl Function {
     /// The entry's name.
@@ -195,7 +205,7 @@ impl Function {
         })
     }
 
-    pub(super) fn context(&self) -> &Rc<Context> {
+    pub(super) fn context(&self) -> &Arc<Context> {
         &self.module.context
     }
 

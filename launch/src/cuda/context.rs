@@ -113,10 +113,20 @@ pub(super) struct Context {
     pub(crate) handle: sys::CUcontext,
 }
 
+// SAFETY: the driver's handles belong to the process; each call makes the context current on its own thread.
+unsafe impl Send for Context {}
+// SAFETY: as above; the driver's functions may be called from several threads at a time.
+unsafe impl Sync for Context {}
+
 impl Context {
     /// Runs `work` with this context current on the calling thread, then restores the one before.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Api) -> Result<R, CudaError>) -> Result<R, CudaError> {
         let api = self.api;
+        let mut current = std::ptr::null_mut();
+        // SAFETY: `current` is a valid place for a handle. Where the question fails, the context is pushed.
+        if unsafe { (api.cuCtxGetCurrent)(&mut current) } == 0 && current == self.handle {
+            return work(api);
+        }
         // SAFETY: the handle is that of a context we retain.
         api.check("cuCtxPushCurrent", unsafe { (api.cuCtxPushCurrent_v2)(self.handle) })?;
         let result = work(api);

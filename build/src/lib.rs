@@ -1,0 +1,256 @@
+//! `tilec-build`: kernels of `.tile` files as functions of Rust. In a build script,
+//!
+//! ```no_run
+//! fn main() {
+//!     tilec_build::Build::new("kernels").targets(&["sm_80", "sm_90a"]).compile();
+//! }
+//! ```
+//!
+//! compiles every `kernels/*.tile` and writes a module with a launcher for each kernel, whose arguments have element type,
+//! rank and access in their types. The crate takes it in with
+//!
+//! ```text
+//! mod kernels {
+//!     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! }
+//! ```
+//!
+//! and depends on `tilec-launch`, which the launchers use. PTX for all targets is inside of the binary; what the device runs is
+//! chosen when a kernel is loaded. A mistake in a `.tile` file fails the build with the caret in that file.
+//!
+//! A file is compiled again when it, the options or this crate have changed, and not otherwise.
+
+mod interface;
+mod launcher;
+mod names;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use tilec::bench::variants;
+use tilec::compile::bundle::{Cubins, bundle};
+use tilec::{CompileOptions, Diagnostics, Target};
+use tilec_launch::contract::hash::hash;
+
+/// What is compiled, and how.
+#[derive(Clone, Debug)]
+pub struct Build {
+    folder: PathBuf,
+    targets: Vec<String>,
+    defines: Vec<(String, String)>,
+    sizes: Vec<Vec<(String, i64)>>,
+    variants: Vec<String>,
+    cubins: Cubins,
+}
+
+/// Why nothing was built.
+#[derive(Debug)]
+pub enum BuildError {
+    /// A file was not read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// An option that means nothing.
+    Option(String),
+    /// A program is wrong.
+    Program(Box<Diagnostics>),
+    /// A kernel for which there is no launcher.
+    Kernel {
+        /// The file.
+        path: PathBuf,
+        /// The kernel, and what it has that launchers do not take.
+        what: String,
+    },
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BuildError::File { path, error } => write!(f, "{}: {error}", path.display()),
+            BuildError::Option(what) => f.write_str(what),
+            BuildError::Program(diagnostics) => diagnostics.fmt(f),
+            BuildError::Kernel { path, what } => write!(f, "{}: {what}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// What was built.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Built {
+    /// The `.tile` files, in order.
+    pub sources: Vec<PathBuf>,
+    /// Those that were compiled now; the others had not changed.
+    pub compiled: Vec<PathBuf>,
+    /// Warnings, as drawn.
+    pub warnings: Vec<String>,
+}
+
+impl Build {
+    /// All `.tile` files of a folder, for sm_80.
+    pub fn new(folder: impl Into<PathBuf>) -> Build {
+        Build {
+            folder: folder.into(),
+            targets: vec!["sm_80".to_owned()],
+            defines: Vec::new(),
+            sizes: Vec::new(),
+            variants: Vec::new(),
+            cubins: Cubins::None,
+        }
+    }
+
+    /// For these targets (`sm_70`, `sm_80`, `sm_90a`): a device takes the newest that it runs.
+    #[must_use]
+    pub fn targets(mut self, targets: &[&str]) -> Build {
+        self.targets = targets.iter().map(|t| (*t).to_owned()).collect();
+        self
+    }
+
+    /// Sets a compile-time parameter, as `-D NAME=VALUE` does.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: &str) -> Build {
+        self.defines.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Chooses `auto` parameters for these sizes, as `--for` does; several make variants.
+    #[must_use]
+    pub fn sizes(mut self, sizes: &[(&str, i64)]) -> Build {
+        self.sizes.push(sizes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect());
+        self
+    }
+
+    /// Compiles variants (`ALIGN=8/1`), as `--variant` does.
+    #[must_use]
+    pub fn variant(mut self, variant: &str) -> Build {
+        self.variants.push(variant.to_owned());
+        self
+    }
+
+    /// Assembles machine code for every target as well, which needs NVIDIA's ptxas here and saves the driver's assembler
+    /// where the kernels are loaded.
+    #[must_use]
+    pub fn cubins(mut self) -> Build {
+        self.cubins = Cubins::Required;
+        self
+    }
+
+    /// Builds, and tells cargo. To be called in a build script: errors fail the build, with the place in the `.tile` file.
+    pub fn compile(&self) {
+        println!("cargo::rerun-if-changed={}", self.folder.display());
+        let Some(out) = std::env::var_os("OUT_DIR") else {
+            println!("cargo::error=`OUT_DIR` is not set: `Build::compile` is for build scripts");
+            return;
+        };
+        match self.generate(Path::new(&out)) {
+            Ok(built) => {
+                for source in &built.sources {
+                    println!("cargo::rerun-if-changed={}", source.display());
+                }
+                for line in built.warnings.iter().flat_map(|text| text.lines()).filter(|line| !line.is_empty()) {
+                    println!("cargo::warning={line}");
+                }
+            }
+            Err(error) => {
+                for line in error.to_string().lines().filter(|line| !line.is_empty()) {
+                    println!("cargo::error={line}");
+                }
+            }
+        }
+    }
+
+    /// Builds into a folder: `kernels.rs`, and beside it a bundle and a module for each `.tile` file.
+    ///
+    /// # Errors
+    /// A file is not read or written, a program is wrong, or a kernel takes what launchers do not.
+    pub fn generate(&self, out: &Path) -> Result<Built, BuildError> {
+        let mut built = Built::default();
+        let mut all = String::new();
+        let mut types: Vec<(String, PathBuf)> = Vec::new();
+        for source in self.sources()? {
+            let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let launchers = self.one(&source, &stem, out, &mut built)?;
+            for name in launchers.lines().filter_map(|line| line.strip_prefix("pub struct ")) {
+                let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
+                if let Some((_, first)) = types.iter().find(|(other, _)| *other == name) {
+                    let what = format!("a launcher `{name}` is there already, of {}", first.display());
+                    return Err(BuildError::Kernel { path: source, what });
+                }
+                types.push((name, source.clone()));
+            }
+            let _ = writeln!(all, "{launchers}");
+            built.sources.push(source);
+        }
+        if built.sources.is_empty() {
+            return Err(BuildError::Option(format!("there is no .tile file in {}", self.folder.display())));
+        }
+        write(&out.join("kernels.rs"), all.as_bytes())?;
+        Ok(built)
+    }
+
+    /// The `.tile` files in order.
+    fn sources(&self) -> Result<Vec<PathBuf>, BuildError> {
+        let failed = |error| BuildError::File { path: self.folder.clone(), error };
+        let entries =
+            std::fs::read_dir(&self.folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|e| e == "tile"));
+        files.sort();
+        Ok(files)
+    }
+
+    /// The launchers of a file, compiled now or before.
+    fn one(&self, path: &Path, stem: &str, out: &Path, built: &mut Built) -> Result<String, BuildError> {
+        let text = std::fs::read_to_string(path).map_err(|error| BuildError::File { path: path.to_owned(), error })?;
+        let [key_file, rust_file, bundle_file] =
+            ["key", "rs", "tilec"].map(|e| out.join(format!("{stem}.launcher.{e}")));
+        let key =
+            hash(&[env!("CARGO_PKG_VERSION"), &own_build(), &path.display().to_string(), &format!("{self:?}"), &text]);
+        if std::fs::read_to_string(&key_file).is_ok_and(|before| before == key)
+            && bundle_file.is_file()
+            && let Ok(launchers) = std::fs::read_to_string(&rust_file)
+        {
+            return Ok(launchers);
+        }
+        let targets = self.targets.iter().map(|name| {
+            Target::from_name(name).ok_or_else(|| BuildError::Option(format!("`{name}` is no target of tilec")))
+        });
+        let targets = targets.collect::<Result<Vec<_>, _>>()?;
+        let mut options = CompileOptions {
+            source_name: path.display().to_string(),
+            defines: self.defines.clone(),
+            sizes: self.sizes.clone(),
+            report_accesses: false,
+            ..CompileOptions::default()
+        };
+        if !self.variants.is_empty() {
+            let all = variants::variants(&options, &self.variants).map_err(BuildError::Option)?;
+            options.variants = all.into_iter().map(|v| v.options.defines).collect();
+        }
+        let made = bundle(&text, &options, &targets, self.cubins).map_err(|d| BuildError::Program(Box::new(d)))?;
+        let warnings = made.said.iter().map(ToString::to_string).filter(|text| !text.trim().is_empty());
+        built.warnings.extend(warnings);
+        let of_file = interface::Interface::of_file(&made.bundle);
+        let of_file = of_file.map_err(|what| BuildError::Kernel { path: path.to_owned(), what })?;
+        let launchers = launcher::module(stem, &path.display().to_string(), &bundle_file, &made.bundle, &of_file);
+        write(&bundle_file, &made.bundle.to_bytes())?;
+        write(&rust_file, launchers.as_bytes())?;
+        // The key last: what it stands for is there.
+        write(&key_file, key.as_bytes())?;
+        built.compiled.push(path.to_owned());
+        Ok(launchers)
+    }
+}
+
+/// Tells this build of the compiler from another of the same version: the build script that it is in.
+fn own_build() -> String {
+    let file = std::env::current_exe().and_then(std::fs::metadata);
+    file.map_or_else(|_| String::new(), |file| format!("{} {:?}", file.len(), file.modified().ok()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
+    std::fs::write(path, bytes).map_err(|error| BuildError::File { path: path.to_owned(), error })
+}

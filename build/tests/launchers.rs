@@ -1,0 +1,266 @@
+//! Kernels of the examples, compiled and launched on the simulator with tensors of the host; and launchers as text.
+
+use pretty_assertions::assert_eq;
+use std::path::{Path, PathBuf};
+use tilec::compile::bundle::{Cubins, bundle};
+use tilec::{CompileOptions, Target};
+use tilec_build::Build;
+use tilec_launch::element::{F16, F32};
+use tilec_launch::{Bundle, Device, Kernel, Module, Number, StreamRef, Tensor, TensorMut};
+
+const GEMM: &str = include_str!("../../examples/gemm.tile");
+const SPLIT: &str = include_str!("../../examples/gemm_splitk.tile");
+
+fn compiled(source: &str, targets: &[Target], variants: &[&str]) -> Bundle {
+    let variants = variants.iter().map(|v| vec![("ALIGN".to_owned(), (*v).to_owned())]).collect();
+    let options = CompileOptions { variants, report_accesses: false, ..CompileOptions::default() };
+    let made = bundle(source, &options, targets, Cubins::None).unwrap_or_else(|d| panic!("{d}"));
+    // What is read back is what is used.
+    Bundle::from_bytes(&made.bundle.to_bytes()).expect("our own bundle")
+}
+
+/// Small whole numbers as f16: the bits, and the numbers.
+fn halves(n: usize, seed: usize) -> (Vec<u16>, Vec<f32>) {
+    let number = |i: usize| ((i * 7 + seed * 3) % 5) as f32 - 2.0;
+    let bits = |x: f32| match x.abs() as u32 {
+        0 => 0,
+        1 => 0x3c00,
+        _ => 0x4000,
+    } | if x < 0.0 { 0x8000 } else { 0 };
+    let numbers: Vec<f32> = (0..n).map(number).collect();
+    (numbers.iter().map(|x| bits(*x)).collect(), numbers)
+}
+
+/// `alpha * A·B + beta * C` of row-major matrices, in f64.
+fn product(a: &[f32], b: &[f32], c: &[f32], [m, n, k]: [usize; 3], alpha: f32, beta: f32) -> Vec<f32> {
+    let sum = |i: usize, j: usize| (0..k).map(|x| f64::from(a[i * k + x]) * f64::from(b[x * n + j])).sum::<f64>();
+    let one = |at: usize| f64::from(alpha) * sum(at / n, at % n) + f64::from(beta) * f64::from(c[at]);
+    (0..m * n).map(|at| one(at) as f32).collect()
+}
+
+fn gemm(kernel: &Kernel, [m, n, k]: [usize; 3]) {
+    let ((a, a_numbers), (b, b_numbers)) = (halves(m * k, 1), halves(k * n, 2));
+    let before: Vec<f32> = (0..m * n).map(|i| (i % 3) as f32).collect();
+    let mut c = before.clone();
+    let mut tensors = [
+        Tensor::<F16, 2>::host(&a, [m, k]).argument(),
+        Tensor::<F16, 2>::host(&b, [k, n]).argument(),
+        TensorMut::<F32, 2>::host(&mut c, [m, n]).argument(),
+    ];
+    let values = [Some(Number::Float(2.0)), Some(Number::Float(-1.0))];
+    kernel.launch(StreamRef::DEFAULT, &values, &mut tensors).unwrap_or_else(|e| panic!("{m} {n} {k}: {e}"));
+    drop(tensors);
+    assert_eq!(c, product(&a_numbers, &b_numbers, &before, [m, n, k], 2.0, -1.0), "{m} {n} {k}");
+}
+
+#[test]
+fn kernels_compute_on_every_generation() {
+    let bundle = compiled(GEMM, &[Target::Sm70, Target::Sm80, Target::Sm90a], &[]);
+    for (device, target) in [("sm_75", "sm_70"), ("sm_86", "sm_80"), ("sm_90", "sm_90a")] {
+        let device = Device::simulator(device).expect("a target");
+        let module = Module::load(&device, &bundle).expect("it runs one of them");
+        assert_eq!(module.target(), target);
+        let kernel = Kernel::load(&module, "gemm", &["A", "B", "C"], &["alpha", "beta"]).expect("the kernel");
+        gemm(&kernel, [24, 40, 16]);
+    }
+    assert!(Module::load(&Device::simulator("sm_60").expect("a target"), &bundle).is_err());
+}
+
+#[test]
+fn variants_are_dispatched_by_sizes() {
+    let bundle = compiled(GEMM, &[Target::Sm80], &["8", "1"]);
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &bundle).expect("it runs");
+    let kernel = Kernel::load(&module, "gemm", &["A", "B", "C"], &["alpha", "beta"]).expect("the kernel");
+    let entry = |sizes: [usize; 3], odd: u64| {
+        let [m, n, k] = sizes;
+        let bytes = 1 << 20;
+        let tensors = [
+            Tensor::<F16, 2>::at(4096 + odd, bytes, [m, k]).argument(),
+            Tensor::<F16, 2>::at(1 << 24, bytes, [k, n]).argument(),
+            TensorMut::<F32, 2>::at(1 << 25, bytes, [m, n]).argument(),
+        ];
+        kernel.check(&[None, None], &tensors).map(|entries| entries.concat()).map_err(|e| e.to_string())
+    };
+    assert_eq!(entry([16, 16, 16], 0).as_deref(), Ok("gemm_1"));
+    assert_eq!(entry([16, 17, 13], 0).as_deref(), Ok("gemm_2"));
+    assert_eq!(entry([16, 16, 16], 2).as_deref(), Ok("gemm_2"), "an address that the first variant does not take");
+    assert_eq!(entry([0, 16, 16], 0).as_deref(), Ok(""), "nothing to launch");
+    gemm(&kernel, [17, 13, 3]);
+    gemm(&kernel, [16, 24, 32]);
+}
+
+#[test]
+fn programs_have_their_temporaries() {
+    let bundle = compiled(SPLIT, &[Target::Sm80], &[]);
+    let file = bundle.launch_file("sm_80").expect("a launch file");
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &bundle).expect("it runs");
+    let program = &file.programs[0];
+    let named = |c: &tilec_launch::Contract| {
+        c.params.iter().filter(|p| p.kind.tensor().is_some()).map(|p| p.name.clone()).collect::<Vec<_>>()
+    };
+    let mut tensors: Vec<String> = file.kernels.iter().flat_map(named).collect();
+    tensors.sort();
+    tensors.dedup();
+    tensors.retain(|t| program.temporaries.iter().all(|own| own.name != *t));
+    assert_eq!(tensors, ["A", "B", "C"]);
+    let kernel = Kernel::load(&module, &program.name, &["A", "B", "C"], &["S"]).expect("the program");
+    let [m, n, k] = [16, 24, 64];
+    let ((a, a_numbers), (b, b_numbers)) = (halves(m * k, 3), halves(k * n, 4));
+    let mut c = vec![f32::NAN; m * n];
+    let mut tensors = [
+        Tensor::<F16, 2>::host(&a, [m, k]).argument(),
+        Tensor::<F16, 2>::host(&b, [k, n]).argument(),
+        TensorMut::<F32, 2>::host(&mut c, [m, n]).argument(),
+    ];
+    kernel.launch(StreamRef::DEFAULT, &[Some(Number::Int(2))], &mut tensors).unwrap_or_else(|e| panic!("{e}"));
+    drop(tensors);
+    assert_eq!(c, product(&a_numbers, &b_numbers, &vec![0.0; m * n], [m, n, k], 1.0, 0.0));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let bundle = compiled(GEMM, &[Target::Sm80], &[]);
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &bundle).expect("it runs");
+    let missing = |tensors: &[&str], values: &[&str]| match Kernel::load(&module, "gemm", tensors, values) {
+        Ok(_) => "loaded".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(missing(&["A", "B"], &[]), "tensor `C`: the kernel takes it, and the launcher does not pass it");
+    assert_eq!(missing(&["A", "B", "C"], &["gamma"]), "the kernel has no size, stride or scalar `gamma`");
+    let kernel = Kernel::load(&module, "gemm", &["A", "B", "C"], &["alpha", "beta"]).expect("the kernel");
+    let (a, b) = (vec![0u16; 16 * 16], vec![0u16; 16 * 24]);
+    let refused = |a_shape: [usize; 2], b_shape: [usize; 2], strides: [usize; 2]| {
+        let mut c = vec![0.0f32; 16 * 24];
+        let mut tensors = [
+            Tensor::<F16, 2>::host(&a, a_shape).with_strides(strides).argument(),
+            Tensor::<F16, 2>::host(&b, b_shape).argument(),
+            TensorMut::<F32, 2>::host(&mut c, [16, 24]).argument(),
+        ];
+        kernel.launch(StreamRef::DEFAULT, &[None, None], &mut tensors).map_err(|e| e.to_string())
+    };
+    assert_eq!(refused([16, 16], [16, 24], [16, 1]), Ok(()));
+    assert_eq!(
+        refused([16, 8], [16, 24], [8, 1]),
+        Err("tensor `B`: the extent of dimension 0 is 16, expected 8".to_owned())
+    );
+    assert_eq!(
+        refused([16, 16], [16, 24], [24, 1]),
+        Err("tensor `A`: its memory has 512 bytes, expected 752".to_owned())
+    );
+    assert_eq!(
+        refused([16, 16], [16, 24], [16, 2]),
+        Err("tensor `A`: the stride of dimension 1 is 2, expected 1".to_owned())
+    );
+    let unmet = refused([16, 7], [7, 24], [7, 1]).expect_err("no multiples of 8");
+    assert!(unmet.contains("`K % 8 == 0` does not hold: K = 7"), "{unmet}");
+    let (wrong, mut c) = (vec![0.0f32; 256], vec![0.0f32; 384]);
+    let mut tensors = [
+        Tensor::<F32, 2>::host(&wrong, [16, 16]).argument(),
+        Tensor::<F16, 2>::host(&b, [16, 24]).argument(),
+        TensorMut::<F32, 2>::host(&mut c, [16, 24]).argument(),
+    ];
+    let error = kernel.launch(StreamRef::DEFAULT, &[None, None], &mut tensors).expect_err("f32");
+    assert_eq!(error.to_string(), "tensor `A`: its elements are f32, expected f16");
+    tensors[0] = Tensor::<F16, 2>::host(&a, [16, 16]).argument();
+    tensors[2] = Tensor::<F32, 2>::host(&wrong, [16, 24]).argument();
+    let error = kernel.launch(StreamRef::DEFAULT, &[None, None], &mut tensors).expect_err("read only");
+    assert_eq!(error.to_string(), "tensor `C`: it is written, and was passed to be read");
+}
+
+/// A folder that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tilec-build-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(path.join("out")).expect("a folder");
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).expect("a file");
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).expect("a file")
+    }
+
+    fn out(&self) -> PathBuf {
+        self.0.join("out")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SCALE: &str = "kernel scale<T: f16 | f32 = f32>(A: gmem T[M, N], B: gmem T[M, N], factor: f32 = 2.0, type: i32)
+    grid (m: M, b: ceildiv(N, 256)) {
+    var x = reg T[1, 256]
+    copy A[m.., b * 256..] -> x
+    copy factor * x -> B[m.., b * 256..]
+}
+";
+
+#[test]
+fn launchers_are_written_and_only_when_needed() {
+    let folder = Folder::new("written");
+    folder.write("scale.tile", SCALE);
+    folder.write("other.txt", "none of ours");
+    let build = Build::new(&folder.0).targets(&["sm_70", "sm_90a"]);
+    let built = build.generate(&folder.out()).unwrap_or_else(|e| panic!("{e}"));
+    let source = folder.0.join("scale.tile");
+    assert_eq!((&built.sources, &built.compiled), (&vec![source.clone()], &vec![source.clone()]));
+    let text = folder.read("out/kernels.rs").replace(&folder.0.display().to_string(), "FOLDER");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scale.rs.txt");
+    if std::env::var_os("TILEC_BLESS").is_some() {
+        std::fs::write(&golden, &text).expect("a golden file");
+    }
+    assert_eq!(text, std::fs::read_to_string(&golden).expect("a golden file"));
+    let bytes = std::fs::read(folder.out().join("scale.launcher.tilec")).expect("a bundle");
+    assert_eq!(Bundle::from_bytes(&bytes).expect("a bundle").targets(), ["sm_70", "sm_90a"]);
+
+    assert_eq!(build.generate(&folder.out()).expect("again").compiled, [PathBuf::new(); 0]);
+    folder.write("scale.tile", &SCALE.replace("2.0", "3.0"));
+    assert_eq!(build.generate(&folder.out()).expect("changed").compiled, [source.clone()]);
+    let other = build.define("T", "f16");
+    assert_eq!(other.generate(&folder.out()).expect("other options").compiled, [source]);
+    assert!(folder.read("out/kernels.rs").contains("element::F16"));
+}
+
+#[test]
+fn mistakes_are_shown_in_their_file() {
+    let folder = Folder::new("mistakes");
+    folder.write("scale.tile", &SCALE.replace("copy A[m..", "copy X[m.."));
+    let error = Build::new(&folder.0).generate(&folder.out()).expect_err("a mistake").to_string();
+    assert!(error.contains("scale.tile:4:10") && error.contains('^') && error.contains("X"), "{error}");
+    folder.write("scale.tile", SCALE);
+    folder.write("twice.tile", SCALE);
+    let error = Build::new(&folder.0).generate(&folder.out()).expect_err("two of one name").to_string();
+    assert!(error.contains("a launcher `Scale` is there already"), "{error}");
+    let error = Build::new(&folder.0).targets(&["sm_1"]).generate(&folder.out()).expect_err("a target").to_string();
+    assert_eq!(error, "`sm_1` is no target of tilec");
+    assert!(Build::new(folder.0.join("out")).generate(&folder.out()).is_err(), "no file");
+}
+
+/// What `docs/rust.md` shows is in the files of the example, which `scripts/rust_example.sh` builds and tests.
+#[test]
+fn the_document_shows_the_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let document = std::fs::read_to_string(root.join("docs/rust.md")).expect("the document");
+    let files = ["build.rs", "src/lib.rs", "Cargo.toml"]
+        .map(|name| std::fs::read_to_string(root.join("examples/rust").join(name)).expect("a file of the example"));
+    let mut seen = 0;
+    for block in document.split("```").skip(1).step_by(2) {
+        let Some((kind @ ("rust" | "toml"), snippet)) = block.split_once('\n') else { continue };
+        seen += 1;
+        // Dependencies are a part of the file each.
+        let parts: Vec<&str> = if kind == "toml" { snippet.split("\n\n").collect() } else { vec![snippet] };
+        for part in parts {
+            assert!(files.iter().any(|file| file.contains(part.trim_end())), "{part}");
+        }
+    }
+    assert_eq!(seen, 5);
+}

@@ -1,0 +1,27 @@
+//! `tilec IN.tile --emit bundle`: several targets in one file.
+
+use crate::command::args::Build;
+use crate::command::build::Said;
+use crate::command::failure::Failure;
+use tilec::compile::bundle::{Cubins, bundle};
+use tilec::{CompileOptions, Target};
+
+/// The bytes of a bundle of what the arguments say; warnings are shown.
+pub(crate) fn bytes(args: &Build, source: &str, options: &CompileOptions, said: Said) -> Result<Vec<u8>, Failure> {
+    let mut targets: Vec<Target> = Vec::new();
+    for &target in &args.targets {
+        if targets.contains(&target) {
+            return Err(Failure::Usage(format!("`--targets` names {} twice", target.name())));
+        }
+        targets.push(target);
+    }
+    if targets.is_empty() {
+        targets.push(options.target);
+    }
+    let cubins = if args.cubin { Cubins::Required } else { Cubins::None };
+    let made = said.unless_error(bundle(source, options, &targets, cubins))?;
+    for of_target in made.said {
+        said.warnings(of_target.source, of_target.list);
+    }
+    Ok(made.bundle.to_bytes())
+}

@@ -1,0 +1,66 @@
+//! Bundles: a program compiled for several targets, in one file with its contracts (`docs/bundle.md`).
+
+use crate::compile::{CompileOptions, Diagnostics, compile, machine_code};
+use crate::console::render::SourceFile;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::target::Target;
+use tilec_launch::bundle::Bundle;
+
+/// Whether there is machine code in a bundle. What an assembler adds depends on its version, so it is only there if asked for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Cubins {
+    /// PTX alone.
+    #[default]
+    None,
+    /// Machine code for every target, or an error.
+    Required,
+}
+
+/// A bundle, and what was said besides.
+#[derive(Clone, Debug)]
+pub struct Bundled {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// Warnings and remarks, once for those that several targets have in common.
+    pub said: Vec<Diagnostics>,
+}
+
+/// Compiles `source` for each of `targets`; the target of `options` does not count.
+///
+/// # Errors
+/// There is no target, the program is wrong, a target cannot do what it asks for, or machine code is asked for and not made.
+pub fn bundle(
+    source: &str,
+    options: &CompileOptions,
+    targets: &[Target],
+    cubins: Cubins,
+) -> Result<Bundled, Diagnostics> {
+    let file = || SourceFile::new(options.source_name.as_str(), source);
+    if targets.is_empty() {
+        let nothing = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), "a bundle is for at least one target");
+        return Err(Diagnostics::one(file(), nothing));
+    }
+    let mut made = Bundled { bundle: Bundle::default(), said: Vec::new() };
+    let mut known: Vec<Diagnostic> = Vec::new();
+    for &target in targets {
+        let mut compiled = compile(source, &CompileOptions { target, ..options.clone() })?;
+        machine_code::meet_demands(&mut compiled)?;
+        let cubin = match cubins {
+            Cubins::None => None,
+            Cubins::Required => Some(machine_code::cubin(&mut compiled)?.cubin),
+        };
+        let launch_file = compiled.launch_file();
+        let added = made.bundle.add(target.name(), &launch_file, &compiled.ptx, cubin);
+        added.map_err(|error| {
+            let error = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), error.to_string());
+            Diagnostics::one(file(), error)
+        })?;
+        let new: Vec<Diagnostic> = compiled.diagnostics.into_iter().filter(|d| !known.contains(d)).collect();
+        known.extend(new.iter().cloned());
+        if !new.is_empty() {
+            made.said.push(Diagnostics { source: compiled.source, list: new, errors: 0 });
+        }
+    }
+    Ok(made)
+}

@@ -1,0 +1,168 @@
+//! Launches of a function whose limits and parameters were compared once: what is left for each is the grid and the call.
+
+use super::launch::{MAX_PARAM_BYTES, Shape, programmatic_serialization};
+use super::{Device, Function, Stream};
+use crate::cuda::context::{Context, CudaError};
+use crate::stream::StreamRef;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Parameters that most kernels have at most; the addresses of more are allocated for each launch.
+const USUAL_PARAMS: usize = 48;
+
+impl StreamRef<'static> {
+    /// A stream by its handle, a `CUstream` (of the runtime API: a `cudaStream_t`).
+    ///
+    /// # Safety
+    /// The stream is alive while this is used, and one of the device on which it is used.
+    pub unsafe fn from_raw(handle: *mut c_void) -> StreamRef<'static> {
+        StreamRef::of(handle)
+    }
+}
+
+impl<'s> From<&'s Stream> for StreamRef<'s> {
+    fn from(stream: &'s Stream) -> StreamRef<'s> {
+        StreamRef::of(stream.handle().cast())
+    }
+}
+
+impl<'s> From<&'s cudarc::driver::CudaStream> for StreamRef<'s> {
+    fn from(stream: &'s cudarc::driver::CudaStream) -> StreamRef<'s> {
+        StreamRef::of(stream.cu_stream().cast())
+    }
+}
+
+impl<'s> From<&'s Arc<cudarc::driver::CudaStream>> for StreamRef<'s> {
+    fn from(stream: &'s Arc<cudarc::driver::CudaStream>) -> StreamRef<'s> {
+        StreamRef::from(&**stream)
+    }
+}
+
+/// A function ready to be launched over grids.
+pub struct Ready {
+    function: Function,
+    block: [u32; 3],
+    dynamic_smem: u32,
+    programmatic: bool,
+    max_grid: [u32; 3],
+    /// The first word of each parameter.
+    starts: Vec<usize>,
+    /// Words of all parameters.
+    words: usize,
+}
+
+impl Ready {
+    /// Compares once what a launch needs: `shape` (whose grid does not count) with the limits of device and function, and the
+    /// bytes of each argument with the parameters.
+    ///
+    /// # Errors
+    /// A limit is exceeded, or the function takes other parameters.
+    pub fn new(device: &Device, function: Function, shape: &Shape, arguments: &[usize]) -> Result<Ready, CudaError> {
+        super::launch::check_shape(device.properties(), &function, [1; 3], shape)?;
+        if let Some(params) = function.param_bytes()
+            && params != arguments
+        {
+            let name = function.name();
+            return Err(CudaError::refused(format!(
+                "`{name}` takes parameters of {params:?} bytes, its contract has {arguments:?}"
+            )));
+        }
+        let (mut starts, mut words) = (Vec::new(), 0);
+        for bytes in arguments {
+            starts.push(words);
+            words += bytes.div_ceil(8);
+        }
+        let Shape { block, dynamic_smem, programmatic, .. } = *shape;
+        let max_grid = device.properties().max_grid;
+        Ok(Ready { function, block, dynamic_smem, programmatic, max_grid, starts, words })
+    }
+
+    /// The first word of each parameter.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Words of all parameters: each begins with one of its own, its bytes in the host's order.
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Queues a launch. The driver copies the parameters before this returns.
+    ///
+    /// # Errors
+    /// Words are missing, the grid exceeds the device's, or the driver refuses.
+    pub fn launch(&self, stream: StreamRef<'_>, grid: [u32; 3], params: &mut Vec<u64>) -> Result<(), CudaError> {
+        if params.len() < self.words || grid.iter().zip(&self.max_grid).any(|(n, most)| *n == 0 || n > most) {
+            let (name, most) = (self.function.name(), self.max_grid);
+            return Err(CudaError::refused(format!("a launch of `{name}` over {grid:?} blocks, at most {most:?}")));
+        }
+        let known = self.function.param_bytes().is_some();
+        if !known {
+            // The driver takes as many addresses and bytes as the kernel has parameters, and could not say how many.
+            params.resize(self.words + MAX_PARAM_BYTES.div_ceil(8), 0);
+        }
+        let n = if known { self.starts.len() } else { MAX_PARAM_BYTES };
+        let mut usual = [std::ptr::null_mut::<c_void>(); USUAL_PARAMS];
+        let mut more = Vec::new();
+        let addresses: &mut [*mut c_void] = if n <= USUAL_PARAMS {
+            &mut usual[..n]
+        } else {
+            more.resize(n, std::ptr::null_mut());
+            &mut more
+        };
+        for (i, address) in addresses.iter_mut().enumerate() {
+            let start = self.starts.get(i).copied().unwrap_or(self.words);
+            *address = params[start..].as_mut_ptr().cast();
+        }
+        let addresses = addresses.as_mut_ptr();
+        self.context().with(|api| {
+            let (function, [x, y, z]) = (self.function.handle(), self.block);
+            let Some(launch) = api.cuLaunchKernelEx.filter(|_| self.programmatic) else {
+                // SAFETY: function and stream are alive. There are as many addresses as the function has parameters, or as any
+                // function can have, each with the parameter's bytes behind it, which the driver copies before it returns.
+                let code = unsafe {
+                    (api.cuLaunchKernel)(
+                        function,
+                        grid[0],
+                        grid[1],
+                        grid[2],
+                        x,
+                        y,
+                        z,
+                        self.dynamic_smem,
+                        stream.handle.cast(),
+                        addresses,
+                        std::ptr::null_mut(),
+                    )
+                };
+                return api.check("cuLaunchKernel", code);
+            };
+            let mut serialization = programmatic_serialization();
+            let config = sys::CUlaunchConfig {
+                gridDimX: grid[0],
+                gridDimY: grid[1],
+                gridDimZ: grid[2],
+                blockDimX: x,
+                blockDimY: y,
+                blockDimZ: z,
+                sharedMemBytes: self.dynamic_smem,
+                hStream: stream.handle.cast(),
+                attrs: &raw mut serialization,
+                numAttrs: 1,
+            };
+            // SAFETY: as above; the configuration and its one attribute live until the driver returns.
+            let code = unsafe { launch(&config, function, addresses, std::ptr::null_mut()) };
+            api.check("cuLaunchKernelEx", code)
+        })
+    }
+
+    /// What the driver's assembler made of the function.
+    pub fn attributes(&self) -> super::FunctionAttributes {
+        self.function.attributes()
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        self.function.context()
+    }
+}

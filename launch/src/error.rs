@@ -1,0 +1,50 @@
+//! Why a kernel was not loaded or launched.
+
+use crate::bind::BindError;
+use crate::bundle::BundleError;
+#[cfg(feature = "cuda")]
+use crate::cuda::CudaError;
+use thiserror::Error;
+
+/// Why a kernel was not loaded or launched.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The arguments break the contract.
+    #[error("{}", lines(.0))]
+    Bind(Vec<BindError>),
+    /// Kernels that are no program together, or a launcher that is not for them.
+    #[error("{0}")]
+    Misfit(String),
+    /// No variant fits: those whose conditions hold want tensors of a larger alignment.
+    #[error("no variant fits: the tensors are not aligned as those want whose conditions hold")]
+    NoVariant,
+    /// A tensor of the contract was not given, or does not fit.
+    #[error("tensor `{name}`: {what}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The bundle is none, or has nothing for the device.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// The driver refused.
+    #[cfg(feature = "cuda")]
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// What the simulator found wrong.
+    #[error("{0}")]
+    Simulator(String),
+}
+
+fn lines(errors: &[BindError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl LaunchError {
+    /// An error about a tensor.
+    pub(crate) fn tensor(name: &str, what: impl Into<String>) -> LaunchError {
+        LaunchError::Tensor { name: name.to_owned(), what: what.into() }
+    }
+}

@@ -1,0 +1,85 @@
+//! A kernel on a device.
+
+use super::device::{Code, Module};
+#[cfg(feature = "cuda")]
+use super::on_cuda;
+#[cfg(feature = "sim")]
+use super::on_simulator;
+use super::steps::Steps;
+use crate::contract::number::Number;
+use crate::error::LaunchError;
+use crate::stream::StreamRef;
+use crate::tensor::Argument;
+
+/// A kernel, or a program of several, ready to be launched.
+pub struct Kernel {
+    steps: Steps,
+    backend: Backend,
+}
+
+enum Backend {
+    #[cfg(feature = "cuda")]
+    Cuda(on_cuda::Loaded),
+    #[cfg(feature = "sim")]
+    Simulator(on_simulator::Loaded),
+}
+
+impl Kernel {
+    /// Takes a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
+    /// here, in this order. Sizes and strides that are extents and strides of these tensors come from them; other strides
+    /// are those of packed tensors, other scalars have their defaults.
+    ///
+    /// # Errors
+    /// There is no such kernel, it has no such tensor or value, or takes something that would not be known at a launch.
+    pub fn load(module: &Module, name: &str, tensors: &[&str], values: &[&str]) -> Result<Kernel, LaunchError> {
+        let steps = Steps::new(module.launch_file(), name, tensors, values)?;
+        let backend = match &module.code {
+            #[cfg(feature = "cuda")]
+            Code::Cuda(device, code) => Backend::Cuda(on_cuda::Loaded::new(device, code, &steps)?),
+            #[cfg(feature = "sim")]
+            Code::Simulator(program) => Backend::Simulator(on_simulator::Loaded::new(program, module.target())?),
+        };
+        Ok(Kernel { steps, backend })
+    }
+
+    /// The name it was loaded by.
+    pub fn name(&self) -> &str {
+        &self.steps.name
+    }
+
+    /// Queues a launch on a stream of the device, or runs it on the simulator. `values` and `tensors` are those that were named
+    /// when it was loaded; a scalar without a value has its default. Nothing is launched unless all of it can be.
+    ///
+    /// Scratch memory and temporaries are allocated at the first launch, and by one that needs more of them than those
+    /// before: let that happen before a stream is captured. They are the kernel's own, so launches of one kernel that has
+    /// some follow one another.
+    ///
+    /// # Errors
+    /// A tensor or value does not fit, a precondition does not hold, or the device refuses.
+    pub fn launch<'s>(
+        &self,
+        stream: impl Into<StreamRef<'s>>,
+        values: &[Option<Number>],
+        tensors: &mut [Argument<'_>],
+    ) -> Result<(), LaunchError> {
+        let (values, chosen) = self.steps.choose(values, tensors)?;
+        match &self.backend {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(loaded) => loaded.launch(&self.steps, &chosen, &values, tensors, stream.into()),
+            #[cfg(feature = "sim")]
+            Backend::Simulator(loaded) => {
+                let _ = stream;
+                loaded.launch(&self.steps, &chosen, &values, tensors)
+            }
+        }
+    }
+
+    /// Checks a launch without making it: shapes, types, alignment, preconditions. Gives the entries that would be launched.
+    ///
+    /// # Errors
+    /// As those of [`Kernel::launch`], but for what the device refuses.
+    pub fn check(&self, values: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<Vec<&str>, LaunchError> {
+        let (_, chosen) = self.steps.choose(values, tensors)?;
+        Ok(self.steps.chosen(&chosen).map(|(plan, _)| plan.contract.entry.as_str()).collect())
+    }
+}

@@ -1,0 +1,145 @@
+//! What a name stands for: kernels in order, the cases of each, and the choice of those that are launched.
+
+use super::plan::{Plan, Verdict};
+use super::table::{self, Table, Values};
+use crate::bind::{BindError, bind};
+use crate::contract::flat::Flat;
+use crate::contract::number::Number;
+use crate::contract::{Case, Contract, LaunchFile, Program, Temporary};
+use crate::error::LaunchError;
+use crate::program::may_alias;
+use crate::tensor::Argument;
+
+/// What a name stands for.
+pub(super) struct Steps {
+    pub(super) name: String,
+    pub(super) table: Table,
+    /// What is launched in order; each of the cases of one.
+    pub(super) steps: Vec<Vec<Plan>>,
+    /// Tensors that one launch hands to another, with the place among the kernel's own and the bytes they take.
+    pub(super) temporaries: Vec<(usize, Temporary, Flat)>,
+    /// For each tensor that is written, those at whose address it may stand.
+    aliases: Vec<(usize, Vec<usize>)>,
+}
+
+/// A launch that was looked at: of each step the case and its blocks.
+pub(super) type Chosen = Vec<(usize, [u32; 3])>;
+
+impl Steps {
+    /// Takes a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
+    /// here, in this order. Sizes and strides that are extents and strides of these tensors come from them; other strides
+    /// are those of packed tensors, other scalars have their defaults.
+    ///
+    /// # Errors
+    /// There is no such kernel, it has no such tensor or value, or takes something that would not be known at a launch.
+    pub(super) fn new(file: &LaunchFile, name: &str, tensors: &[&str], values: &[&str]) -> Result<Steps, LaunchError> {
+        let unknown =
+            |name: &str| LaunchError::Misfit(format!("there is no kernel `{name}`; there are {:?}", file.names()));
+        let program = file.programs.iter().find(|p| p.name == name);
+        let names = program.map_or_else(|| vec![name.to_owned()], |p| p.launches.clone());
+        let mut cases = Vec::new();
+        for name in &names {
+            let own = file.dispatch.iter().find(|d| d.kernel == *name).map(|d| d.cases.clone());
+            let own = own.unwrap_or_else(|| vec![Case { entry: name.clone(), when: Vec::new() }]);
+            let contract = |case: Case| Some((file.contract(&case.entry)?.clone(), case.when));
+            cases.push(own.into_iter().map(contract).collect::<Option<Vec<_>>>().ok_or_else(|| unknown(name))?);
+        }
+        let all: Vec<&Contract> = cases.iter().flatten().map(|(contract, _)| contract).collect();
+        let firsts: Vec<&Contract> = cases.iter().filter_map(|cases| cases.first()).map(|(c, _)| c).collect();
+        Program::new(name, &firsts).map_err(|misfits| LaunchError::Misfit(misfits.join("\n")))?;
+        let table = Table::new(&all, tensors, values)?;
+        let steps = cases.iter().map(|cases| cases.iter().map(|(c, when)| Plan::new(c, when, &table)).collect());
+        let steps = steps.collect::<Result<Vec<Vec<Plan>>, LaunchError>>()?;
+        let mut temporaries = Vec::new();
+        for temporary in program.into_iter().flat_map(|p| &p.temporaries) {
+            if let Some(table::Taken::Own(own)) = table.taken(&temporary.name) {
+                temporaries.push((own, temporary.clone(), table::flatten(&temporary.bytes, &table)?));
+            }
+        }
+        let scratch = |name: &String| table::tensor(&all, name).is_some_and(|t| t.scratch.is_some());
+        let nobodys = |(i, name): &(usize, &String)| !scratch(name) && temporaries.iter().all(|(own, ..)| own != i);
+        if let Some((_, name)) = table.own().iter().enumerate().find(nobodys) {
+            return Err(LaunchError::tensor(name, "the kernel takes it, and the launcher does not pass it"));
+        }
+        let written = |name: &&str| all.iter().filter_map(|c| c.param(name)?.kind.tensor()).any(|t| t.access.writes());
+        let place = |name: &str| tensors.iter().position(|t| *t == name);
+        let aliases = tensors.iter().enumerate().filter(|(_, name)| written(name));
+        let aliases = aliases.map(|(i, name)| (i, may_alias(&firsts, name).iter().filter_map(|t| place(t)).collect()));
+        let aliases = aliases.collect();
+        Ok(Steps { name: name.to_owned(), table, steps, temporaries, aliases })
+    }
+
+    /// The kernels of a launch with their blocks.
+    pub(super) fn chosen<'k>(&'k self, chosen: &Chosen) -> impl Iterator<Item = (&'k Plan, [u32; 3])> {
+        let taken = self.steps.iter().zip(chosen).filter(|(_, (_, grid))| !grid.contains(&0));
+        taken.map(|(cases, (case, grid))| (&cases[*case], *grid))
+    }
+
+    /// Checks a launch, and chooses the case of each step.
+    pub(super) fn choose(
+        &self,
+        passed: &[Option<Number>],
+        tensors: &[Argument<'_>],
+    ) -> Result<(Values, Chosen), LaunchError> {
+        self.table.accept(tensors)?;
+        let values = self.table.values(passed, tensors)?;
+        self.table.check(tensors, &values)?;
+        let mut chosen = Vec::with_capacity(self.steps.len());
+        for cases in &self.steps {
+            let verdicts = cases.iter().map(|plan| plan.verdict(&values.ints, tensors)).enumerate();
+            let found = verdicts.into_iter().find_map(|(case, verdict)| match verdict {
+                Verdict::Launch(grid) => Some((case, grid)),
+                Verdict::Nothing => Some((case, [0; 3])),
+                Verdict::Refused => None,
+            });
+            chosen.push(found.ok_or_else(|| self.refusal(cases, &values, tensors))?);
+        }
+        if chosen.iter().any(|(_, grid)| !grid.contains(&0)) {
+            self.apart(tensors)?;
+        }
+        Ok((values, chosen))
+    }
+
+    /// Why no case can be launched.
+    fn refusal(&self, cases: &[Plan], values: &Values, tensors: &[Argument<'_>]) -> LaunchError {
+        let all = self.table.args(values);
+        let mut last: Option<Vec<BindError>> = None;
+        for plan in cases {
+            match bind(&plan.contract, &plan.args(&all)) {
+                Err(errors) => last = Some(errors),
+                Ok(_) if cases.len() == 1 => {
+                    let (name, align) = plan.misaligned(tensors).unwrap_or((0, 1));
+                    let what = format!("its address is not a multiple of {align} bytes");
+                    return LaunchError::tensor(self.table.name(name), what);
+                }
+                Ok(_) => {}
+            }
+        }
+        last.map_or(LaunchError::NoVariant, LaunchError::Bind)
+    }
+
+    /// Refuses a tensor that is written and shares memory with another one, but where the contract allows it.
+    fn apart(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
+        for (over, allowed) in &self.aliases {
+            let written = &tensors[*over];
+            let Some(begin) = written.address() else { continue };
+            for (under, other) in tensors.iter().enumerate().filter(|(under, _)| under != over) {
+                let Some(at) = other.address() else { continue };
+                // Of tensors with gaps, one may lie in those of the other; tensors without any meet where their ranges do.
+                let meets = match (written.packed_bytes(), other.packed_bytes()) {
+                    (Some(own), Some(its)) => begin < at.saturating_add(its) && at < begin.saturating_add(own),
+                    _ => at == begin,
+                };
+                let alike = at == begin && written.shape() == other.shape() && written.strides() == other.strides();
+                if meets && !(alike && written.is_distinct() && allowed.contains(&under)) {
+                    let what = format!(
+                        "it is written, and shares memory with `{}`, which the contract does not allow",
+                        self.table.name(under)
+                    );
+                    return Err(LaunchError::tensor(self.table.name(*over), what));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! The values and tensors of all kernels that a name stands for, each once, and where a launch has them from.
+
+use crate::contract::expr::Expr;
+use crate::contract::flat::Flat;
+use crate::contract::number::Number;
+use crate::contract::number::int_format;
+use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
+use crate::error::LaunchError;
+use crate::tensor::{Argument, MAX_RANK};
+use tilec_core::elem::Elem;
+
+/// Values and tensors by number.
+#[derive(Default)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    /// The tensors that the launcher passes.
+    given: Vec<Given>,
+    /// Tensors that nobody passes: temporaries and scratch memory, by name.
+    own: Vec<String>,
+}
+
+/// A size, stride or scalar.
+struct Slot {
+    name: String,
+    kind: SlotKind,
+    from: From,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum SlotKind {
+    Size,
+    Stride,
+    Scalar(Elem),
+}
+
+/// Where a value comes from.
+enum From {
+    /// The launcher, in this place, or the default.
+    Passed(usize, Option<Number>),
+    /// The extent of a tensor's dimension.
+    Extent(usize, usize),
+    /// The stride of a tensor's dimension.
+    Stride(usize, usize),
+    /// An expression over others.
+    Packed(String, Option<Flat>),
+    /// The default.
+    Default(Number),
+}
+
+/// A tensor that the launcher passes.
+struct Given {
+    name: String,
+    elem: Elem,
+    written: bool,
+    rank: usize,
+    shape: Option<Shape>,
+}
+
+/// Where a tensor's address comes from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Taken {
+    /// The launcher.
+    Given(usize),
+    /// Memory of the kernel's own.
+    Own(usize),
+}
+
+/// The values of a launch.
+#[derive(Default)]
+pub(super) struct Values {
+    /// Of every slot as an integer, where it is one of 64 bits with a sign.
+    pub(super) ints: Vec<Option<i64>>,
+    /// Of every slot.
+    pub(super) numbers: Vec<Number>,
+}
+
+/// The tensor of a name in the first contract that has it.
+pub(super) fn tensor<'c>(contracts: &[&'c Contract], name: &str) -> Option<&'c TensorParam> {
+    contracts.iter().find_map(|c| c.param(name)?.kind.tensor())
+}
+
+impl Table {
+    /// Of kernels whose launcher passes these tensors and values.
+    pub(super) fn new(contracts: &[&Contract], tensors: &[&str], values: &[&str]) -> Result<Table, LaunchError> {
+        let mut table = Table::default();
+        for name in tensors {
+            let unknown = || LaunchError::tensor(name, "the kernel has no such tensor");
+            let param = tensor(contracts, name).ok_or_else(unknown)?;
+            let written = contracts.iter().filter_map(|c| c.param(name)?.kind.tensor()).any(|t| t.access.writes());
+            let rank = param.shape.iter().flat_map(Dimension::parts).count();
+            let strides = param.strides.iter().flat_map(Dimension::parts).count();
+            if rank > MAX_RANK || strides != rank {
+                return Err(LaunchError::tensor(name, format!("it has {rank} dimensions and {strides} strides")));
+            }
+            table.given.push(Given { name: (*name).to_owned(), elem: param.elem, written, rank, shape: None });
+        }
+        for param in contracts.iter().flat_map(|c| &c.params) {
+            match &param.kind {
+                ParamKind::Tensor(_) | ParamKind::Pointers(_) if table.taken(&param.name).is_none() => {
+                    table.own.push(param.name.clone());
+                }
+                ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) => {}
+                ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => {
+                    if table.slot(&param.name).is_none() {
+                        let from = table.source(param, contracts, values)?;
+                        let kind = match param.kind {
+                            ParamKind::Size { .. } => SlotKind::Size,
+                            ParamKind::Scalar { elem, .. } => SlotKind::Scalar(elem),
+                            _ => SlotKind::Stride,
+                        };
+                        table.slots.push(Slot { name: param.name.clone(), kind, from });
+                    }
+                }
+            }
+        }
+        if let Some(unknown) = values.iter().find(|name| table.slot(name).is_none()) {
+            return Err(LaunchError::Misfit(format!("the kernel has no size, stride or scalar `{unknown}`")));
+        }
+        table.flatten(contracts)?;
+        Ok(table)
+    }
+
+    /// Turns expressions into code, once all names have slots.
+    fn flatten(&mut self, contracts: &[&Contract]) -> Result<(), LaunchError> {
+        for i in 0..self.slots.len() {
+            if let From::Packed(text, None) = &self.slots[i].from {
+                let (text, flat) = (text.clone(), flatten(text, self)?);
+                self.slots[i].from = From::Packed(text, Some(flat));
+            }
+        }
+        for i in 0..self.given.len() {
+            if let Some(param) = tensor(contracts, &self.given[i].name) {
+                self.given[i].shape = Some(Shape::new(&param.shape, &param.strides, self)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the value of a parameter comes from.
+    fn source(&self, param: &Param, contracts: &[&Contract], values: &[&str]) -> Result<From, LaunchError> {
+        let name = &param.name;
+        let default = contracts.iter().filter_map(|c| c.param(name)).find_map(|p| match p.kind {
+            ParamKind::Scalar { default, .. } => default,
+            _ => None,
+        });
+        if let Some(place) = values.iter().position(|v| v == name) {
+            return Ok(From::Passed(place, default));
+        }
+        let find = |strides: bool| {
+            self.given.iter().enumerate().find_map(|(i, given)| {
+                let param = tensor(contracts, &given.name)?;
+                let dims = if strides { &param.strides } else { &param.shape };
+                Some((i, dims.iter().flat_map(Dimension::parts).position(|text| text == name)?))
+            })
+        };
+        let missing = || LaunchError::Bind(vec![crate::bind::BindError::Missing { names: vec![name.clone()] }]);
+        match &param.kind {
+            ParamKind::Size { .. } => find(false).map(|(i, dim)| From::Extent(i, dim)).ok_or_else(missing),
+            ParamKind::Stride { packed, .. } => match (find(true), packed) {
+                (Some((i, dim)), _) => Ok(From::Stride(i, dim)),
+                (None, Some(text)) => Ok(From::Packed(text.clone(), None)),
+                (None, None) => Err(missing()),
+            },
+            _ => default.map(From::Default).ok_or_else(missing),
+        }
+    }
+
+    /// The slot of a name.
+    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.name == name)
+    }
+
+    /// Where the address of a tensor comes from.
+    pub(super) fn taken(&self, name: &str) -> Option<Taken> {
+        let given = self.given.iter().position(|given| given.name == name).map(Taken::Given);
+        given.or_else(|| self.own.iter().position(|own| own == name).map(Taken::Own))
+    }
+
+    /// The tensors that nobody passes.
+    pub(super) fn own(&self) -> &[String] {
+        &self.own
+    }
+
+    /// The name of a tensor that nobody passes.
+    #[cfg(feature = "cuda")]
+    pub(super) fn own_name(&self, own: usize) -> &str {
+        &self.own[own]
+    }
+
+    /// The name of a tensor that the launcher passes.
+    pub(super) fn name(&self, given: usize) -> &str {
+        &self.given[given].name
+    }
+
+    /// Names and values, as binding takes them.
+    pub(super) fn args(&self, values: &Values) -> crate::Args {
+        self.slots.iter().map(|slot| slot.name.clone()).zip(values.numbers.iter().copied()).collect()
+    }
+
+    /// The value of every slot.
+    ///
+    /// # Errors
+    /// One has none, or a parameter cannot have it.
+    pub(super) fn values(&self, passed: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<Values, LaunchError> {
+        let n = self.slots.len();
+        let mut values = Values { ints: vec![None; n], numbers: vec![Number::Int(0); n] };
+        for packed in [false, true] {
+            for (i, slot) in self.slots.iter().enumerate().filter(|(_, s)| matches!(s.from, From::Packed(..)) == packed)
+            {
+                let from_tensor = |x: u64| i64::try_from(x).map(Number::Int).ok();
+                let value = match &slot.from {
+                    From::Passed(place, default) => passed.get(*place).copied().flatten().or(*default),
+                    From::Extent(tensor, dim) => from_tensor(tensors[*tensor].shape()[*dim]),
+                    // Of a dimension of one element the stride does not matter: what a packed tensor has is as good.
+                    From::Stride(tensor, dim) => from_tensor(tensors[*tensor].strides()[*dim]),
+                    From::Packed(_, flat) => flat.as_ref().and_then(|f| f.eval(&values.ints)).map(Number::Int),
+                    From::Default(number) => Some(*number),
+                };
+                let missing =
+                    || LaunchError::Bind(vec![crate::bind::BindError::Missing { names: vec![slot.name.clone()] }]);
+                let value = value.ok_or_else(missing)?;
+                let whole = value.to_i64();
+                let (fits, expected) = match slot.kind {
+                    SlotKind::Size => (whole.is_some_and(|x| (0..1 << 31).contains(&x)), "0 to 2^31 - 1"),
+                    SlotKind::Stride => (whole.is_some_and(|x| x >= 0), "a whole number from 0 on"),
+                    SlotKind::Scalar(elem) if !elem.is_float() => {
+                        let format = int_format(elem);
+                        let fits = value.to_i128().is_some_and(|x| (format.min()..=format.max()).contains(&x));
+                        (fits, "a whole number in the range of its type")
+                    }
+                    SlotKind::Scalar(_) => (true, ""),
+                };
+                if !fits {
+                    let name = slot.name.clone();
+                    return Err(LaunchError::Bind(vec![crate::bind::BindError::Value { name, value, expected }]));
+                }
+                (values.ints[i], values.numbers[i]) = (whole, value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Refuses tensors of other types, ranks or shapes than the kernels take, and memory that is too short or may not be written.
+    pub(super) fn check(&self, tensors: &[Argument<'_>], values: &Values) -> Result<(), LaunchError> {
+        for (given, argument) in self.given.iter().zip(tensors) {
+            if let Some(shape) = &given.shape {
+                shape.check(&given.name, argument, &values.ints)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what does not depend on values: before these are taken from the tensors.
+    pub(super) fn accept(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
+        if tensors.len() != self.given.len() {
+            let (found, expected) = (tensors.len(), self.given.len());
+            return Err(LaunchError::Misfit(format!("{found} tensors were passed, expected {expected}")));
+        }
+        for (given, argument) in self.given.iter().zip(tensors) {
+            let name = &given.name;
+            let wrong = |what: String| Err(LaunchError::tensor(name, what));
+            if argument.elem != given.elem {
+                return wrong(format!("its elements are {}, expected {}", argument.elem.name(), given.elem.name()));
+            }
+            if argument.shape().len() != given.rank {
+                return wrong(format!("it has {} dimensions, expected {}", argument.shape().len(), given.rank));
+            }
+            if given.written && !argument.writable {
+                return wrong("it is written, and was passed to be read".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An expression of a contract over the slots of a table.
+pub(super) fn flatten(text: &str, table: &Table) -> Result<Flat, LaunchError> {
+    let flat = Expr::parse(text).and_then(|expr| expr.flatten(|name| table.slot(name)));
+    flat.map_err(|error| LaunchError::Bind(vec![crate::bind::BindError::Expression { text: text.to_owned(), error }]))
+}
+
+/// A tensor that the launcher passes: what its shape and strides must be.
+struct Shape {
+    extents: Vec<Flat>,
+    strides: Vec<Flat>,
+}
+
+impl Shape {
+    fn new(shape: &[Dimension], strides: &[Dimension], table: &Table) -> Result<Shape, LaunchError> {
+        let all = |dims: &[Dimension]| {
+            dims.iter().flat_map(Dimension::parts).map(|text| flatten(text, table)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Shape { extents: all(shape)?, strides: all(strides)? })
+    }
+
+    /// Refuses another shape, other strides (of dimensions that step), and memory that is too short.
+    fn check(&self, name: &str, argument: &Argument<'_>, slots: &[Option<i64>]) -> Result<(), LaunchError> {
+        let (mut last, mut empty) = (0u64, false);
+        for (dim, (&extent, &stride)) in argument.shape().iter().zip(argument.strides()).enumerate() {
+            let is = |flat: &Flat, x: u64| flat.eval(slots).is_some_and(|y| u64::try_from(y) == Ok(x));
+            let wrong = |what: &str, x: u64, flat: &Flat| {
+                let expected = flat.eval(slots).map_or_else(|| "what has no value".to_owned(), |x| x.to_string());
+                Err(LaunchError::tensor(name, format!("the {what} of dimension {dim} is {x}, expected {expected}")))
+            };
+            if !is(&self.extents[dim], extent) {
+                return wrong("extent", extent, &self.extents[dim]);
+            }
+            if extent > 1 && !is(&self.strides[dim], stride) {
+                return wrong("stride", stride, &self.strides[dim]);
+            }
+            empty |= extent == 0;
+            last = last.saturating_add(extent.saturating_sub(1).saturating_mul(stride));
+        }
+        let needed = if empty { 0 } else { argument.elem.bytes_of(last.saturating_add(1)) };
+        if needed > argument.bytes {
+            let what = format!("its memory has {} bytes, expected {needed}", argument.bytes);
+            return Err(LaunchError::tensor(name, what));
+        }
+        Ok(())
+    }
+}

@@ -100,11 +100,13 @@ hosts! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }
 hosts! { half::f16 half::bf16 }
 
 /// Memory of the host that is read.
+#[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "the simulator alone reads memory of the host"))]
 pub(crate) trait HostMemory {
     fn bytes(&self) -> Vec<u8>;
 }
 
 /// Memory of the host that is written.
+#[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "the simulator alone reads memory of the host"))]
 pub(crate) trait HostMemoryMut: HostMemory {
     fn set(&mut self, bytes: &[u8]);
 }
@@ -131,6 +133,7 @@ impl<T: Host> HostMemoryMut for SliceMut<'_, T> {
 }
 
 /// Where a tensor lies.
+#[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "the simulator alone reads memory of the host"))]
 pub(crate) enum Memory<'a> {
     /// On a device.
     Device(u64),

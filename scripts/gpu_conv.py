@@ -117,11 +117,12 @@ def defines(way: str, case: Case) -> str:
     pad = f"PH={case['P']},PW={case['P']}"
     if way == "data":
         steps = f"SH={case['S']},SW={case['S']}," if case["S"] > 1 else ""
-        return f"{steps}{pad},ALIGN={min(aligned.values())},BK={64 if o > 32 else 32}"
+        return f"{steps}{pad},ALIGN_E={aligned['o']},ALIGN_F={aligned['o']},ALIGN_G={aligned['c']},BK={64 if o > 32 else 32}"
     steps = f"SH={case['S']},SW={case['S']},{pad},ALIGN_X={aligned['c']},ALIGN_Y={aligned['o']},CALIGN={one_pixel}"
     if way == "weight":
         return f"{steps},BK=64"
-    return f"{steps},ALIGN_F={aligned['o']},BK={max(one_pixel, 32)}"
+    # Of channels that make no groups of 16 bytes tiles may be of copied rows, which lie across pixels.
+    return f"{steps},ALIGN_F={aligned['o']},BK={max(one_pixel, 32) if aligned['c'] == 8 else 64}"
 
 
 def file_of(options: argparse.Namespace, case: Case) -> str:
@@ -207,7 +208,7 @@ class Bench:
             tensors, result = self.tensors(case, t)
             results.append(result)
             known = {name: n for name, n in sizes.items() if name in names}
-            tensors |= self.scratch(program, kernels, tensors, known)
+            tensors |= self.scratch(program, tensors, known)
             bound.append(program.bind(tensors, known, {}))
             library.append(self.cudnn(case, t, self.dtype))
 
@@ -229,15 +230,21 @@ class Bench:
             raise RuntimeError("WRONG RESULT: it changed between launches")
         return row
 
-    def scratch(self, program: Program, kernels: host.LaunchFile, tensors: dict[str, host.Tensor], sizes: dict[str, int]) -> dict[str, host.Tensor]:
-        """Memory through which blocks share tiles: zero before the first launch."""
-        made = {}
-        for contract in kernels.kernels.values():
+    def scratch(self, program: Program, tensors: dict[str, host.Tensor], sizes: dict[str, int]) -> dict[str, host.Tensor]:
+        """Memory of the program's own: what its kernels hand to the next, and what blocks share tiles through, which is zero before the first launch."""
+        made: dict[str, host.Tensor] = {}
+        for contract in (kernel.contract for kernel in program.loaded):
             names = {param["name"] for param in contract.params}
-            own = {name: n for name, n in sizes.items() if name in names}
-            for name, elem, shape, strides in contract.scratch(tensors, own):
-                program.memory.append(self.torch.zeros(shape, dtype=getattr(self.torch, {"u32": "int32", "f32": "float32"}[elem]), device="cuda"))
-                made[name] = host.Tensor(program.memory[-1].data_ptr(), shape, strides, elem)
+            known = {name: t for name, t in (tensors | made).items() if name in names}
+            values = contract.values(known, {name: n for name, n in sizes.items() if name in names}, {})
+            for param in contract.of_kind("tensor"):
+                if param["name"] in known:
+                    continue
+                shape, strides = contract.shape_of(param["name"], values)
+                dtype = getattr(self.torch, {"u32": "int32", "f32": "float32", **TORCH_TYPES}[param["type"]])
+                fill = 0 if param.get("scratch") else float("nan")
+                program.memory.append(self.torch.full(shape, fill, dtype=dtype, device="cuda"))
+                made[param["name"]] = host.Tensor(program.memory[-1].data_ptr(), shape, strides, param["type"])
         return made
 
     def deviation(self, case: Case, t: dict[str, Any], got: Any) -> float:

@@ -439,6 +439,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "row spread": row_spread,
     **{f"convolutions {name}": convolutions(f"{card}/conv2d_{name}.csv", title) for name, (card, title) in NETWORKS.items()},
     "convolutions 256": convolutions("h100/conv2d_256.csv"),
+    "convolutions few channels": convolutions("h100/conv2d_few_channels.csv", "Forward"),
+    "convolutions few channels weight": convolutions("h100/conv2d_few_channels_weight.csv", "Gradients of filters"),
     "convolutions weight gradient": convolutions("h200/conv2d_weight_grad.csv"),
     "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),
     "experts": experts,

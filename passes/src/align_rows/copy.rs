@@ -9,8 +9,9 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{
     ConstParam, ConstValue, CopyAttrs, ExprData, GridAxis, Kernel, Range, StmtData, ValueDef, View,
 };
+use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
-use tilec_ir::types::{DimStride, ElemRef, OrderRef, Strides, TensorTy, TileTy};
+use tilec_ir::types::{DimStride, ElemRef, Mode, OrderRef, Padded, Strides, TensorTy, TileTy};
 
 /// Elements of a block along the contiguous dimension, and along the other one: 8 KiB of 16 bits, which fill the registers that a
 /// block of 128 threads needs for bandwidth.
@@ -18,6 +19,12 @@ const ALONG: i64 = 128;
 const ACROSS: i64 = 32;
 /// Elements that a thread moves through shared memory, 8 x 8 of which it can turn over in its registers.
 const THROUGH_SHARED: i64 = 64;
+
+/// Elements of a thread where places are digits, and the bits of a thread's number: lanes along rows of the copy, lanes across them, warps across them.
+const OF_THREAD: u32 = 64;
+const LANES_ALONG: u32 = 2;
+const LANES_ACROSS: u32 = 3;
+const WARPS: u32 = 2;
 
 /// Values of one kernel in another.
 struct Import<'a> {
@@ -96,7 +103,7 @@ impl Import<'_> {
 
     fn tensor(&mut self, operand: &Operand, ty: &TensorTy) -> Option<Value> {
         let k = self.from;
-        for e in ty.shape.clone() {
+        for e in ty.exprs() {
             let mut sizes = Vec::new();
             for_each_ref(k, e, &mut |v| sizes.push(v));
             for v in sizes {
@@ -115,14 +122,23 @@ impl Import<'_> {
             Strides::Ordered(OrderRef::Known(order)) => Strides::Ordered(OrderRef::Known(*order)),
             Strides::Ordered(OrderRef::Param(p)) => Strides::Ordered(OrderRef::Param(*self.values.get(p)?)),
             Strides::Explicit(list) => {
+                let mode =
+                    |cx: &mut Self, m: &Mode| Some(Mode { extent: cx.expr(m.extent)?, stride: cx.expr(m.stride)? });
                 let one = |stride: &DimStride| match stride {
                     DimStride::One(e) => self.expr(*e).map(DimStride::One),
-                    DimStride::Modes(_) => None,
+                    DimStride::Modes(all) => {
+                        all.iter().map(|m| mode(self, m)).collect::<Option<_>>().map(DimStride::Modes)
+                    }
                 };
                 Strides::Explicit(list.iter().map(one).collect::<Option<_>>()?)
             }
         };
         let ld: Option<Vec<Value>> = ty.ld.iter().map(|v| self.values.get(v).copied()).collect();
+        let lines = |p: &Padded| {
+            let (stride, extent) = (self.values.get(&p.stride).copied()?, self.expr(p.extent)?);
+            Some(Padded { stride, extent, behind: self.expr(p.behind)? })
+        };
+        let padded = ty.padded.iter().map(lines).collect::<Option<_>>()?;
         let multiple = match ty.multiple {
             Some(e) => Some(self.expr(e)?),
             None => None,
@@ -132,7 +148,7 @@ impl Import<'_> {
             elem,
             shape: shape?,
             repeats: ty.repeats.clone(),
-            padded: Vec::new(),
+            padded,
             strides,
             ld: ld?,
             pointers: false,
@@ -200,9 +216,11 @@ impl Import<'_> {
         let of = self.from.tensor_ty(operand.tensor)?;
         let span = self.from.values[operand.tensor].span;
         let rank = of.shape.len();
-        let extents = match shared(operand) {
-            Some(square) => [square; 2],
-            None => [rank - 2, rank - 1].map(|d| if d == operand.contiguous { ALONG } else { ACROSS }),
+        let pieces = shared(operand).is_none().then(|| pieces(of, operand)).flatten();
+        let extents = match (shared(operand), &pieces) {
+            (Some(square), _) => [square; 2],
+            (None, Some((extents, _))) => *extents,
+            (None, None) => [rank - 2, rank - 1].map(|d| if d == operand.contiguous { ALONG } else { ACROSS }),
         };
         let matrix: Vec<Expr> = of.shape[rank - 2..].iter().map(|&e| self.expr(e)).collect::<Option<_>>()?;
         let batch = of.shape[..rank - 2].iter().map(|&e| self.expr(e)).collect::<Option<Vec<Expr>>>()?;
@@ -212,6 +230,10 @@ impl Import<'_> {
             let n = k.int(n, span);
             axes.push((name, k.binary(Op::CeilDiv, e, n, span)));
         }
+        if pieces.is_some() && operand.along + 1 == rank {
+            // Blocks beside one another write parts of the same rows, which begin and end inside of sectors: one after the other, these are put together in the cache.
+            axes.swap(0, 1);
+        }
         // All batches are along one axis, for a grid has three.
         axes.extend(product(k, &batch, span).map(|all| ("z", all)));
         for (name, extent) in axes {
@@ -220,7 +242,10 @@ impl Import<'_> {
         }
         let shape = extents.iter().map(|&n| k.int(n, span)).collect();
         let elem = k.tensor_ty(tensor)?.elem;
-        let tile = TileTy::registers(elem, shape, None);
+        if pieces.is_some() {
+            k.schedule.threads = Some(k.int(1 << (LANES_ALONG + LANES_ACROSS + WARPS), span));
+        }
+        let tile = TileTy::registers(elem, shape, pieces.map(|(_, layout)| layout));
         let (tile, declared) = if let Some(square) = shared(operand) {
             k.schedule.threads = Some(k.int(square * square / THROUGH_SHARED, span));
             let tile = k.value("t", span, ValueDef::Smem(tile));
@@ -248,6 +273,26 @@ fn shared(operand: &Operand) -> Option<i64> {
     }
 }
 
+/// The tile of a block, and which of its elements a thread has, where dimensions have several modes: where an element is follows from the digits of its row and of its column.
+/// A thread has a square or so of them, whose rows and columns it takes apart once each; a row of its square is a store of 16 bytes, and four lanes have 64 neighbours.
+fn pieces(of: &TensorTy, operand: &Operand) -> Option<([i64; 2], RegLayout)> {
+    let rank = of.shape.len();
+    if (0..rank).all(|d| of.modes(d).is_none()) {
+        return None;
+    }
+    let (along, across) = (operand.multiple.ilog2(), (OF_THREAD / operand.multiple).ilog2());
+    let bits = |count: u32, first: u32| (first..first + count).map(|bit| 1u64 << bit).collect::<Vec<u64>>();
+    // Numbers of elements have the bits of the first dimension below those of the second: in a tile, the coordinate along the rows is `row` bits up.
+    let rows = across + LANES_ACROSS + WARPS;
+    let columns = along + LANES_ALONG;
+    let (row, column) = if operand.contiguous + 1 == rank { (0, rows) } else { (columns, 0) };
+    let value = [bits(along, column), bits(across, row + LANES_ACROSS + WARPS)].concat();
+    let thread = [bits(LANES_ALONG, column + along), bits(LANES_ACROSS + WARPS, row)].concat();
+    let layout = RegLayout::new(value, thread, rows + columns)?;
+    let (rows, columns) = (1i64 << rows, 1i64 << columns);
+    Some((if row == 0 { [rows, columns] } else { [columns, rows] }, layout))
+}
+
 /// The product of extents; `None` of none.
 fn product(k: &mut Kernel, extents: &[Expr], span: Span) -> Option<Expr> {
     let own: Vec<Expr> = extents.iter().map(|&e| k.copy_expr(e)).collect();
@@ -265,7 +310,8 @@ fn positive(k: &mut Kernel, e: Expr, span: Span) -> Expr {
 
 /// The window of a block: `X[z, i * m.., j * n..]`; of several batches `X[z / H, z % H, i * m.., j * n..]`.
 fn window(k: &mut Kernel, base: Value, extents: [i64; 2], batch: &[Expr], span: Span) -> Expr {
-    let axes: Vec<Value> = k.grid.iter().map(|axis| axis.index).collect();
+    let named = |name: &str| k.grid.iter().map(|axis| axis.index).find(|&v| k.values[v].name == name);
+    let axes: Vec<Value> = ["i", "j", "z"].into_iter().filter_map(named).collect();
     let mut ranges: Vec<Range> = Vec::new();
     for d in 0..batch.len() {
         let mut at = k.value_ref(axes[2], span);

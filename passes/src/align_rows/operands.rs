@@ -144,8 +144,10 @@ fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>, along: usi
     );
     let why = match contiguous {
         _ if ty.pointers => "is an array of pointers",
-        _ if !ty.padded.is_empty() => "is padded",
-        _ if (0..rank).any(|d| ty.modes(d).is_some()) => "has a dimension of several modes",
+        _ if rank > 2 && !ty.padded.is_empty() => "is padded, and more than a matrix",
+        _ if rank > 2 && (0..rank).any(|d| ty.modes(d).is_some()) => {
+            "has a dimension of several modes, and more than two dimensions"
+        }
         _ if !(2..=MAX_TENSOR_RANK).contains(&rank) => "is neither a matrix nor a batch of them",
         None => "has no dimension of stride 1",
         Some(d) if d + 2 < rank => "has matrices without a dimension of stride 1",

@@ -94,6 +94,7 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
     let copied = aligned(ty.elem, shape, order(&ty, operand), ld, multiple);
     k.values[v].def = ValueDef::Tensor(copied);
     k.strides = first_mentioned(k);
+    k.sizes = still_mentioned(k);
     // What is promised of strides that only the operand has stays with the copy.
     let lost = |k: &Kernel, e: Expr| strides.iter().any(|s| !k.strides.contains(s) && mentions(k, e, *s));
     let requires = std::mem::take(&mut k.requires);
@@ -136,6 +137,12 @@ fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
         _ => &[],
     };
     through.iter().for_each(|&arg| raise(k, arg, old, new));
+}
+
+/// The sizes without those that only an operand mentioned, as the lines of a padded one.
+fn still_mentioned(k: &Kernel) -> Vec<Value> {
+    let roots = roots(k);
+    k.sizes.iter().copied().filter(|&v| roots.iter().any(|&e| mentions(k, e, v))).collect()
 }
 
 /// The strides of all tensors in the order of the text.

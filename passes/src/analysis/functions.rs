@@ -1,5 +1,7 @@
-//! Registers that functions take while they are computed.
+//! Registers that functions take while they are computed, and instructions of them.
 
+use super::views::for_each_tile;
+use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;
@@ -14,6 +16,15 @@ pub(crate) fn function_registers(k: &Kernel) -> u64 {
 /// The same of an expression and what is inside it.
 pub(crate) fn registers_of(k: &Kernel, e: Expr) -> u64 {
     k.children(e).into_iter().map(|child| registers_of(k, child)).fold(own(k, e), u64::max)
+}
+
+/// The same of an expression and of what the names in it stand for.
+pub(crate) fn registers_of_all(k: &Kernel, deferred: &Deferred, e: Expr) -> u64 {
+    let mut most = registers_of(k, e);
+    for_each_tile(k, deferred, e, &mut |v| {
+        most = most.max(deferred.init(v).map_or(0, |init| registers_of(k, init)));
+    });
+    most
 }
 
 /// Those that are computed by polynomials keep the coefficients (ptxas 13: 24 for `erf`; with 4 and 32 elements a thread 8 to 15 more for `tanh` than for a sum, of f64
@@ -31,5 +42,24 @@ fn own(k: &Kernel, e: Expr) -> u64 {
         ExprData::Op { op: Op::Pow | Op::Random, .. } => 12,
         ExprData::Op { op: Op::Tanh, .. } => 16,
         _ => 0,
+    }
+}
+
+/// Instructions of an element that a thread computes by an operator, and how many of them are of the special function units (counted in machine code of ptxas 13; of f64 only
+/// that they are many).
+pub(crate) fn instructions(k: &Kernel, e: Expr) -> (f64, f64) {
+    let is_f64 = matches!(type_of(k, e), Ok(Type::Tile(tile)) if tile.elem == ElemRef::Known(Elem::F64));
+    match k.exprs[e] {
+        ExprData::Op { op, .. } if is_f64 && (op.is_function() || matches!(op, Op::Div | Op::Pow)) => (40.0, 2.0),
+        ExprData::Op { op: Op::Tanh, .. } => (17.0, 2.0),
+        ExprData::Op { op: Op::Erf, .. } => (21.0, 1.0),
+        ExprData::Op { op: Op::Sin | Op::Cos | Op::Pow, .. } => (24.0, 2.0),
+        ExprData::Op { op: Op::Exp | Op::Log, .. } => (3.0, 1.0),
+        ExprData::Op { op: Op::Div, .. } => (8.0, 1.0),
+        ExprData::Op { op, .. } if op.is_function() => (1.0, 1.0),
+        ExprData::Op { op: Op::Random, .. } => (40.0, 0.0),
+        ExprData::Op { .. } => (1.0, 0.0),
+        ExprData::Round { .. } => (8.0, 0.0),
+        _ => (0.0, 0.0),
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Part {
     pub(super) stores: f64,
     /// Elements that threads store, because the accelerator cannot.
     pub(super) pieces: f64,
+    /// Clocks in which warps of all schedulers compute what is stored, were there always one that can.
+    pub(super) computed: f64,
     /// Clocks of the longest chain of dependent instructions.
     pub(super) chain: f64,
     /// Trips that a load may take without being waited for; 0: it is waited for at once.

@@ -40,10 +40,10 @@ impl Setting<'_> {
         m.elem.bytes_of(self.width(m).min(run)).clamp(1, 16)
     }
 
-    /// Whether the tile is loaded in aligned words and shifted into place.
+    /// Whether the tile is loaded in aligned words and shifted into place; of a dimension of several modes neighbours need not be neighbours in memory.
     pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
-        m.load && m.plain && takes_words(m.elem, self.width(m), run) && !self.transposed(m, shapes)
+        m.load && m.plain && !m.modes && takes_words(m.elem, self.width(m), run) && !self.transposed(m, shapes)
     }
 
     /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.

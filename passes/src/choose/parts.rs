@@ -15,6 +15,9 @@ pub(super) const DIRECT_ACCESS: f64 = 1.5;
 pub(super) const STAGED_ACCESS: f64 = 2.5;
 /// How many times as many instructions a narrow access takes, for its address.
 pub(super) const NARROW: f64 = 2.0;
+/// Those of a narrow access whose place follows from the digits of indices, with its bounds, and the time that lanes with different lines take (an H200: 3x3 of three channels at 256²
+/// to copied rows, 7x7 of three channels at 224² without copies).
+const DIGITS: f64 = 40.0;
 /// Warp instructions of a trip that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 /// Bytes of a register.
@@ -31,6 +34,10 @@ const COMPUTED: f64 = 250.0;
 /// Instructions of an element that a warp converts in pairs for its product (W4A16 in bf16: three of the pair take it out of its word and one scales it, and a group's
 /// numbers take one).
 const FED: f64 = 2.6;
+/// Instructions that compute an element of a plain product's result, `alpha * acc`: the constants of warpgroups have them.
+const SCALED: f64 = 1.0;
+/// Clocks in which a warp gets the result of a special function (16 results a clock and multiprocessor).
+const SPECIAL: f64 = 8.0;
 /// Clocks from a tensor-core product to the next on the same accumulator.
 pub(super) const CHAIN_TENSOR: f64 = 34.0;
 /// The same of a scalar multiply-add.
@@ -84,11 +91,15 @@ impl Setting<'_> {
             if self.warpgroups.is_some() && !m.load && access < 16 {
                 part.pieces += elements;
             }
+            let (all, special) = m.computed;
+            part.computed += elements / f64::from(WARP * WARPGROUP) * (all - SCALED).max(SPECIAL * special).max(0.0);
             // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
             let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
             let narrow = if access < 16 { NARROW } else { 1.0 };
             let each = each + if shifted { SHIFTING } else { 0.0 };
-            part.issued += bytes / access as f64 / f64::from(WARP) * each * narrow;
+            let digits = m.modes && access < 16 && !by_tensor_copies && !shifted;
+            let each = if digits { DIGITS } else { each * narrow };
+            part.issued += bytes / access as f64 / f64::from(WARP) * each;
             // The unit that moves shared memory also loads the two words that cover an access.
             part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
         }

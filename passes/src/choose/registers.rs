@@ -6,7 +6,7 @@ use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Move, Product, Tile};
 use crate::registers::beside::{
-    ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside,
+    ADDRESSES, COMBINED, Code, EPILOGUE, FEW, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside,
 };
 use crate::roles;
 use crate::schedule::occupancy;
@@ -125,8 +125,11 @@ impl Setting<'_> {
         let held = block.tiles + rare + ADDRESSES;
         let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.elem.get() < 16);
         let apart = if bytes { UNPACKED } else { 0 };
-        let whole = self.stage_stores && rare > 0 && held <= self.has(block);
-        !whole || held + COMBINED * self.work.repeated + self.work.functions + apart <= self.has(block)
+        let combined = COMBINED * self.work.repeated;
+        // Beside functions it is loaded piece by piece where not all of this fits (`stage-stores`).
+        let functions = if (1..=FEW).contains(&self.work.functions) { self.work.functions + combined } else { 0 };
+        let whole = self.stage_stores && rare > 0 && held + functions <= self.has(block);
+        !whole || held + combined + self.work.functions + apart <= self.has(block)
     }
 
     /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all.

@@ -7,7 +7,7 @@
 
 use crate::analysis::distinct::in_memory;
 use crate::analysis::facts::{Facts, repeats};
-use crate::analysis::functions::function_registers;
+use crate::analysis::functions::{function_registers, instructions};
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, loop_body, path_to};
@@ -15,13 +15,14 @@ use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;
+use std::collections::BTreeSet;
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{let_init, resolve_view, type_of};
+use tilec_ir::typing::{Type, let_init, resolve_view, type_of};
 
 /// Values of compile-time parameters and sizes.
 pub(super) type Env = SecondaryMap<Value, Option<i64>>;
@@ -81,6 +82,8 @@ pub(super) struct Move {
     pub(super) modes: bool,
     /// Elements from row to row of the tensor, without padding.
     pub(super) pitch: Option<Expr>,
+    /// Of a store: instructions that compute an element of it, and those of the special function units.
+    pub(super) computed: (f64, f64),
 }
 
 /// Statements that run equally often.
@@ -430,7 +433,10 @@ impl Reader<'_> {
             }
         }
         match to.space(self.sketch) {
-            space if space.has_bounds() => region.moves.extend(self.moved((s, false), dst, &shape, written)),
+            space if space.has_bounds() => {
+                let computed = self.computed(src, &mut BTreeSet::new());
+                region.moves.extend(self.moved((s, false), dst, &shape, written).map(|m| Move { computed, ..m }));
+            }
             // What global memory fills is counted with the move.
             s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.size(to.base))),
             _ => {}
@@ -460,6 +466,25 @@ impl Reader<'_> {
         for child in self.sketch.children(e) {
             self.sources(child, out);
         }
+    }
+
+    /// Instructions that compute an element of an expression, and those of the special function units among them; what has a name is computed once.
+    fn computed(&self, e: Expr, named: &mut BTreeSet<Value>) -> (f64, f64) {
+        let is_tile = |e: Expr| matches!(type_of(self.sketch, e), Ok(Type::Tile(_)));
+        if let ExprData::Ref(v) = self.sketch.exprs[e] {
+            return match let_init(self.sketch, v) {
+                Some(init) if named.insert(v) => self.computed(init, named),
+                _ => (0.0, 0.0),
+            };
+        }
+        if !is_tile(e) || resolve_view(self.sketch, e).is_some() {
+            return (0.0, 0.0);
+        }
+        let own = instructions(self.sketch, e);
+        self.sketch.children(e).into_iter().fold(own, |(all, special), child| {
+            let (more, more_special) = self.computed(child, named);
+            (all + more, special + more_special)
+        })
     }
 
     /// The extents that a copy has: those of a tile on either side.
@@ -505,6 +530,7 @@ impl Reader<'_> {
             plain: false,
             modes,
             pitch,
+            computed: (0.0, 0.0),
         })
     }
 }

@@ -34,6 +34,10 @@ pub(crate) const EPILOGUE: u64 = 32;
 /// `gemm_fused.tile` of f16 and bf16 spills with 128 registers of sums and 64 of C of 240, but with `erf`; of bytes it does).
 pub(crate) const COMBINED: u64 = 8;
 
+/// Registers of functions beside which sums of warpgroups are combined with pieces of a matrix, where the matrix as a whole leaves none: `erf` takes more, and then a few addresses are
+/// spilled (ptxas 13: 16 bytes of `gemm_fused.tile` in tiles of 128x256).
+pub(crate) const FEW: u64 = 16;
+
 /// Registers of bytes and halves that are taken apart (ptxas 13: 51 beside sums of halves of warpgroups, where 40 are usual).
 pub(crate) const UNPACKED: u64 = 16;
 

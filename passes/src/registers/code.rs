@@ -4,10 +4,10 @@
 
 use super::beside::{Code, Products, USUAL_ACCESSES, USUAL_POINTERS};
 use super::thread::Context;
-use crate::analysis::functions::registers_of;
+use crate::analysis::functions::registers_of_all;
 use crate::analysis::live;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
-use crate::analysis::views::{for_each_tile, plain_var};
+use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::deferred::Deferred;
@@ -157,13 +157,7 @@ impl Reader<'_> {
     }
 
     fn functions(&self, s: Stmt) -> u64 {
-        let own = |e| {
-            let mut most = registers_of(self.k, e);
-            for_each_tile(self.k, self.deferred, e, &mut |v| {
-                most = most.max(self.deferred.init(v).map_or(0, |init| registers_of(self.k, init)));
-            });
-            most
-        };
+        let own = |e| registers_of_all(self.k, self.deferred, e);
         stmt_exprs(self.k, s).into_iter().map(own).max().unwrap_or(0)
     }
 }

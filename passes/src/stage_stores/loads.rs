@@ -14,13 +14,15 @@
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
+use crate::analysis::functions::registers_of_all;
 use crate::analysis::reduction;
 use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
-use crate::registers::beside::ADDRESSES;
+use crate::registers::beside::{ADDRESSES, COMBINED, FEW};
 use crate::roles::{consumer_registers, ping_pong};
 use crate::walk;
+use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::repeats;
@@ -195,7 +197,18 @@ fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedVie
     });
     let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
     let own = words(known_elem(k, from.base));
-    u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + ADDRESSES <= room)
+    // `choose` supposes the same.
+    let functions = match registers_of_all(k, deferred, src) {
+        n @ 1..=FEW => n + COMBINED * repeated(k, deferred, src),
+        _ => 0,
+    };
+    u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + ADDRESSES + functions <= room)
+}
+
+/// Tensors that an expression reads and that are no matrices of its extents.
+fn repeated(k: &Kernel, deferred: &Deferred, e: Expr) -> u64 {
+    let views = crate::analysis::views::accessed_views(k, deferred, e);
+    views.iter().filter(|view| !is_matrix(k, view)).map(|view| view.base).collect::<BTreeSet<Value>>().len() as u64
 }
 
 /// The statements that load a matrix in front of the store of `src`, which then reads a tile of registers.

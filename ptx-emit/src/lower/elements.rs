@@ -62,10 +62,10 @@ impl Lower<'_> {
             }
             place.push(index);
             if self.k.tensor_ty(tensor).is_some_and(|t| t.modes(d).is_some()) {
-                terms.extend(self.digits(tensor, d, index)?);
+                terms.push(self.digits(tensor, d, index)?);
             } else {
                 let stride = self.stride(tensor, d)?;
-                terms.push((index, stride));
+                terms.push(vec![(index, stride)]);
             }
         }
         // What lies in the padding is read where the memory begins, and dropped.

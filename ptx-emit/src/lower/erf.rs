@@ -39,7 +39,8 @@ impl Lower<'_> {
         let four = self.literal(4.0, class);
         let bounded = self.emit.pure(class, P::MinF32, [size.into(), four.into()]);
         let log = self.polynomial(&Q_COEFFICIENTS, bounded);
-        let rest = self.emit.pure(class, P::Ex2ApproxF32, [log.into()]);
+        // It is no smaller than 2^-27, so nothing is flushed.
+        let rest = self.emit.pure(class, P::Ex2ApproxFtzF32, [log.into()]);
         let far = self.emit.pure(class, P::SubF32, [one.into(), rest.into()]);
         self.odd(x, size, near, (far, 1.0))
     }

@@ -314,7 +314,8 @@ impl Lower<'_> {
     fn pointer_of(&mut self, w: &GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view, w.bytes);
         let base = self.first_of_padded(view.base, base, bytes)?;
-        let mut terms: Vec<(Int, Int)> = Vec::new();
+        // Those of each dimension.
+        let mut terms: Vec<Vec<(Int, Int)>> = Vec::new();
         let mut several = false;
         for (dim, &block) in w.dims.iter().zip(blocks) {
             let start = self.window_start(view, dim.dim)?;
@@ -322,9 +323,9 @@ impl Lower<'_> {
                 let row = row_of(rows, block);
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(dim.dim).is_some()) {
                     several = true;
-                    terms.extend(self.digits(view.base, dim.dim, row)?);
+                    terms.push(self.digits(view.base, dim.dim, row)?);
                 } else {
-                    terms.push((row, dim.stride));
+                    terms.push(vec![(row, dim.stride)]);
                 }
                 continue;
             }
@@ -332,8 +333,9 @@ impl Lower<'_> {
                 several = true;
                 let (within, number) = self.thread_part(dim, block);
                 let index = self.sum(view, start, number)?;
-                terms.extend(self.digits(view.base, dim.dim, index)?);
-                terms.push((within, dim.stride));
+                let mut own = self.digits(view.base, dim.dim, index)?;
+                own.push((within, dim.stride));
+                terms.push(own);
                 continue;
             }
             let thread = match dim.thread {
@@ -344,25 +346,25 @@ impl Lower<'_> {
                 Some(r) => Int::r32(r, 0, i128::from(dim.reach)),
                 None => Int::constant(0),
             };
-            terms.push((self.sum(view, start, thread)?, dim.stride));
+            terms.push(vec![(self.sum(view, start, thread)?, dim.stride)]);
         }
         for (d, dim) in view.dims.iter().enumerate() {
             if matches!(dim, ViewDim::Fixed(_)) {
                 let index = self.window_start(view, d)?;
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
                     several = true;
-                    terms.extend(self.digits(view.base, d, index)?);
+                    terms.push(self.digits(view.base, d, index)?);
                     continue;
                 }
                 let stride = self.stride(view.base, d)?;
-                terms.push((index, stride));
+                terms.push(vec![(index, stride)]);
             }
         }
         if several {
             return Ok(self.pointer_by_depth(base, &terms, bytes));
         }
         let mut offset: Option<Reg> = None;
-        for (index, stride) in terms {
+        for (index, stride) in terms.into_iter().flatten() {
             if index.as_const() == Some(0) || stride.as_const() == Some(0) {
                 continue;
             }

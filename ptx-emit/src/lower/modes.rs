@@ -126,19 +126,23 @@ impl Lower<'_> {
         }
     }
 
-    /// `base + bytes · Σ index · stride`. What a loop does not change is added up in front of it.
-    pub(super) fn pointer_by_depth(&mut self, base: Reg, terms: &[(Int, Int)], bytes: i64) -> Reg {
+    /// `base + bytes · Σ index · stride`, of the terms of each dimension. What a loop does not change is added up in front of it, and what belongs to one dimension by itself: elements of a
+    /// tile share the sums of their rows and those of their columns.
+    pub(super) fn pointer_by_depth(&mut self, base: Reg, dims: &[Vec<(Int, Int)>], bytes: i64) -> Reg {
         let depth = |cx: &Self, x: Int| match x.repr {
             Repr::R32(r) | Repr::R64(r) => cx.emit.depth_of(r),
             Repr::Const(_) => 0,
         };
-        let mut levels: Vec<(usize, (Int, Int))> = Vec::with_capacity(terms.len());
-        for &(index, stride) in terms {
-            if index.as_const() != Some(0) && stride.as_const() != Some(0) {
-                levels.push((depth(self, index).max(depth(self, stride)), (index, stride)));
+        // What is added up together: a dimension's terms of one depth.
+        let mut levels: Vec<((usize, usize), (Int, Int))> = Vec::new();
+        for (dim, terms) in dims.iter().enumerate() {
+            for &(index, stride) in terms {
+                if index.as_const() != Some(0) && stride.as_const() != Some(0) {
+                    levels.push(((depth(self, index).max(depth(self, stride)), dim), (index, stride)));
+                }
             }
         }
-        levels.sort_by_key(|(depth, _)| *depth);
+        levels.sort_by_key(|(together, _)| *together);
         let mut pointer = base;
         for level in levels.chunk_by(|a, b| a.0 == b.0) {
             let terms: Vec<(Int, Int)> = level.iter().map(|(_, t)| *t).collect();

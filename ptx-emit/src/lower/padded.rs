@@ -65,7 +65,7 @@ impl Lower<'_> {
         if padded.is_empty() {
             return Ok(None);
         }
-        let mut lines = vec![Int::constant(0); padded.len()];
+        let mut lines = self.first_lines(view.base)?;
         for dim in &w.dims {
             let c = index >> dim.shift & ((1 << dim.bits) - 1);
             if let Some(rows) = &dim.rows {
@@ -92,19 +92,28 @@ impl Lower<'_> {
     /// # Errors
     /// A coordinate may not fit 64 bits.
     pub(super) fn element_on_lines(&mut self, tensor: Value, at: &[Int]) -> Result<Option<Reg>, Reported> {
-        let mut lines = vec![Int::constant(0); self.padded(tensor).len()];
+        let mut lines = self.first_lines(tensor)?;
         for (d, &index) in at.iter().enumerate() {
             self.add_lines(tensor, d, (index, Int::constant(0)), &mut lines)?;
         }
         self.in_memory(tensor, lines)
     }
 
-    /// Whether the tensor has these lines, which count from the first of all modes.
+    /// The lines of the first element of all modes, as they lie in memory. What is in front is taken off first: what is left of the rows of a tile is the same for all of its columns.
+    fn first_lines(&mut self, tensor: Value) -> Result<Vec<Int>, Reported> {
+        let padded = self.padded(tensor);
+        let mut lines = Vec::with_capacity(padded.len());
+        for p in &padded {
+            let front = self.lines_in_front(p)?;
+            lines.push(self.line_op(Op::Sub, Int::constant(0), front));
+        }
+        Ok(lines)
+    }
+
+    /// Whether the tensor has these lines, which count from the first in memory.
     fn in_memory(&mut self, tensor: Value, lines: Vec<Int>) -> Result<Option<Reg>, Reported> {
         let mut all = None;
         for (p, line) in self.padded(tensor).iter().zip(lines) {
-            let front = self.lines_in_front(p)?;
-            let line = self.line_op(Op::Sub, line, front);
             let extent = self.index(p.extent)?;
             let inside = self.unsigned_less(line, extent);
             all = self.emit.and(all, inside);
@@ -132,7 +141,7 @@ impl Lower<'_> {
             let digit = if i == 0 { self.line_op(Op::Add, digit, within) } else { digit };
             let per = self.lines_of_step(&step)?;
             let own = self.bounded_product(digit, per, i128::from(MAX_LINES));
-            lines[step.of] = self.line_op(Op::Add, lines[step.of], own);
+            lines[step.of] = self.line_op(Op::Add, own, lines[step.of]);
         }
         Ok(())
     }

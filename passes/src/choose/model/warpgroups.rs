@@ -108,6 +108,9 @@ const CROWDED: u64 = 180;
 const SPILLED: f64 = 5000.0;
 /// The same where blocks share tiles: 128x256 spills 12 bytes (4096x3584x3584).
 const SHARED_CROWDED: u64 = 128;
+/// Clocks of an instruction of an epilogue's arithmetic: two warps on a scheduler wait for their own results most of the time, as registers hold few elements at once
+/// (`gemm_fused.tile` with `ACT=2` at 4096³ on an H200).
+const COMPUTED: f64 = 2.0;
 /// Of the way from one step to the next, the share that is left where its products are pending while the next are issued, as promoted ones are
 /// (16x4096x4096 of e4m3 on an H200: 7.0 us with 16x64 tiles).
 const PENDING: f64 = 0.7;
@@ -201,6 +204,7 @@ impl Tile {
         let &Setting { c, cost, spilled, .. } = of;
         let bytes = part.loads + part.stores;
         let memory = bytes / (c.stored * of.dram).min(L2_PORT);
+        self.store += part.trips * part.computed * COMPUTED;
         if part.pieces > 0.0 {
             let (first, each) = if cost.offloaded { (c.staging, c.piece) } else { (c.storing, c.scattered) };
             self.store += if cost.offloaded { 0.0 } else { spilled };

@@ -266,6 +266,7 @@ for target in sm_80 sm_90a; do
     check moe_masked --target $target R=300 E=5 K=136 N=264
     for causal in 0 1; do check attention_varlen --target $target -D CAUSAL=$causal N=300 Z=5 H=2 scale_log2=0.0625; done
     check paged_decode --target $target Z=3 H=8 B=9 C=4 S=3 scale_log2=0.0625
+    check mla_decode_heads --target $target Z=3 H=17 B=9 C=4 S=3 scale_log2=0.03125
     check mla_decode --target $target Z=3 H=17 B=9 C=4 S=3 scale_log2=0.03125
     for n in 1 17 1000 4093 70001; do
         check argmax --target $target -D ALIGN=1 M=37 N=$n

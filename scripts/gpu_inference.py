@@ -4,8 +4,8 @@
     scripts/gpu_inference.py --kind grouped --tilec target/release/tilec --out /tmp/grouped
     scripts/gpu_inference.py --kind paged --case Z=16,H=32,G=4,L=2048,D=128,how=even --dry        # without a GPU
 
-`grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`). `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
-PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`: against PyTorch's copy of as many bytes as the keys and values have (`copy`). All are timed in turns. A ratio of 1 says
+`grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`), and a copy of as many bytes as weights and rows have (`copy`): with few rows of each expert these decide. `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
+PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). All are timed in turns. A ratio of 1 says
 that ours is as fast. Sizes come from tensors on the device: `how=even` parts are alike, `random` ones differ by up to a factor of three, `skewed` ones by more. Results are compared with sums in
 double precision, filled with NaN before, and must be the same after the timing. `--define BKV=64` gives compile-time parameters, S=8 in a case the number of parts of the keys.
 """

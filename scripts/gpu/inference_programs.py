@@ -81,7 +81,8 @@ def make_grouped(torch: Any, dtype: Any, case: Case) -> Job:
     x, w = normal(torch, dtype, r, k), normal(torch, dtype, e, k, n)
     y, dense = torch.empty(r, n, device="cuda", dtype=dtype), torch.empty(r, n, device="cuda", dtype=dtype)
     tensors = {"X": x, "W": w, "offsets": starts(torch, counts_of(case)), "Y": y}
-    return Job(tensors, "Y", {"E": e, "R": r}, others={"dense": lambda: torch.matmul(x, w[0], out=dense)})
+    job = Job(tensors, "Y", {"E": e, "R": r}, others={"dense": lambda: torch.matmul(x, w[0], out=dense)})
+    return with_copy(torch, job, moved_by_experts(case))
 
 
 def check_grouped(torch: Any, job: Job, case: Case, elem: str) -> float:
@@ -100,7 +101,8 @@ def make_masked(torch: Any, dtype: Any, case: Case) -> Job:
     y, rows = torch.empty(e, r, n, device="cuda", dtype=dtype), normal(torch, dtype, sum(counts), k)
     dense = torch.empty(sum(counts), n, device="cuda", dtype=dtype)
     tensors = {"X": x, "W": w, "counts": torch.tensor(counts, dtype=torch.int32, device="cuda"), "Y": y}
-    return Job(tensors, "Y", {"E": e, "R": r}, others={"dense": lambda: torch.matmul(rows, w[0], out=dense)})
+    job = Job(tensors, "Y", {"E": e, "R": r}, others={"dense": lambda: torch.matmul(rows, w[0], out=dense)})
+    return with_copy(torch, job, moved_by_experts(case))
 
 
 def check_masked(torch: Any, job: Job, case: Case, elem: str) -> float:
@@ -214,7 +216,7 @@ def make_mla(torch: Any, dtype: Any, case: Case) -> Job:
     spoil(k, table, numbers)
     q = normal(torch, dtype, z, h, 576)
     # Heads of a block, blocks of a multiprocessor, and keys of a tile: as `define_mla` says.
-    heads, per_sm, tile = 32 if h > 16 else 16, 1, 64
+    heads, per_sm, tile = 64 if case["kind"] == "mla_heads" else 32 if h > 16 else 16, 1, 64
     s = case.get("S") or splits(case, z * -(-h // heads), per_sm, tile, 128)
     tensors = {"Q": q, "K": k, "page_table": table, "lengths": lens, "O": torch.empty(z, h, 512, device="cuda", dtype=dtype)}
     job = Job(tensors, "O", {"S": s}, {"scale_log2": math.log2(math.e) / math.sqrt(576)})
@@ -237,12 +239,22 @@ def with_copy(torch: Any, job: Job, size: float) -> Job:
     return job
 
 
+def moved_by_experts(case: Case) -> float:
+    """What experts read and write at least: their weights, and rows of tokens and results."""
+    counts = counts_of(case)
+    return 2.0 * (sum(n > 0 for n in counts) * case["K"] * case["N"] + sum(counts) * (case["K"] + case["N"]))
+
+
 def bytes_of_paged(case: Case) -> float:
     return 4.0 * case["Z"] * case["L"] * case["H"] // case["G"] * case["D"]
 
 
 def bytes_of_mla(case: Case) -> float:
     return 2.0 * case["Z"] * case["L"] * 576
+
+
+def work_of_mla(case: Case) -> float:
+    return 2.0 * case["Z"] * case["L"] * case["H"] * (576 + 512)
 
 
 def rows_of(case: Case) -> int:
@@ -296,5 +308,10 @@ KINDS: Mapping[str, Kind] = {
         "examples/mla_decode.tile",
         tuple(f"Z={z},H={h},L={n},how={how}" for z, h, n, how in [(16, 16, 2048, "even"), (32, 16, 4096, "even"), (64, 16, 4096, "random"), (128, 16, 4096, "even"), (1, 16, 65536, "even"), (64, 32, 4096, "even"), (64, 128, 4096, "even")]),
         define_mla, make_mla, check_mla, bytes_of_mla, bytes_of_mla,
+    ),
+    "mla_heads": Kind(
+        "examples/mla_decode_heads.tile",
+        tuple(f"Z={z},H={h},L={n},how={how}" for z, h, n, how in [(64, 128, 4096, "even"), (64, 128, 4096, "random"), (128, 128, 2048, "even"), (8, 128, 16384, "even"), (64, 64, 4096, "even"), (132, 64, 4096, "even")]),
+        lambda case: "PARTS=128,BH=64,BKV=64,STAGES=2", make_mla, check_mla, work_of_mla, bytes_of_mla,
     ),
 }  # fmt: skip

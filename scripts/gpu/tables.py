@@ -316,6 +316,20 @@ def experts(results: Results) -> str:
     return results.origin("h200/moe_grouped.csv") + table(["sizes", "even parts: us, ratio", "random", "skewed"], lines)
 
 
+def experts_and_bytes(results: Results) -> str:
+    """The same with few rows of each expert, beside a copy of as many bytes as they move."""
+    name = "h100/moe_grouped_copy.csv"
+    lines = [[row["case"], micro(row["ours_us"]), ratio(row["ratio_dense"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in results.rows(name)]
+    return results.origin(name) + table(["sizes", "us", "one dense product over it", "copy over it", "least, most"], lines)
+
+
+def latent_heads(results: Results) -> str:
+    """Latent attention of many heads, whose products decide."""
+    name = "h100/mla_decode_heads.csv"
+    lines = [[row["case"], row["parts"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in results.rows(name)]
+    return results.origin(name) + table(["sizes", "parts", "us", "TFLOP/s", "share of the copy", "least, most"], lines)
+
+
 def pages(name: str) -> Callable[[Results], str]:
     """Decoding from pages: the share of a copy's rate, with the parts of the keys that were fastest."""
 
@@ -445,7 +459,9 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),
     "experts": experts,
     "pages": pages("h200/paged_decode.csv"),
-    "latent": pages("h200/mla_decode.csv"),
+    "latent": pages("h100/mla_decode.csv"),
+    "latent heads": latent_heads,
+    "experts and bytes": experts_and_bytes,
     "linear": linear,
     "stencils": stencils,
     "counters": counters,

@@ -82,7 +82,12 @@ fn program() -> Compiled {
         optimize(GEMM, &CompileOptions::default()).expect("compiles");
     let mut report = KernelReport::new("gemm", &tilec_ptx::report::Report::default(), &source, &[]);
     report.mma.push(Mma::new("m8n8k4"));
-    let kernel = CompiledKernel { contract: contract(), report, tile: kernels.remove(0) };
+    let kernel = CompiledKernel {
+        contract: contract(),
+        report,
+        lowered: tilec_ptx::report::Report::default(),
+        tile: kernels.remove(0),
+    };
     let (kernels, dispatch, programs) = (vec![kernel], Vec::new(), Vec::new());
     Compiled {
         ptx: String::new(),

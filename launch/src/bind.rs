@@ -415,7 +415,7 @@ pub fn zeros(launches: &[&Contract], args: &Args) -> Vec<String> {
 }
 
 /// What a size may be.
-const SIZES: &str = "1 to 2^31 - 1";
+pub(crate) const SIZES: &str = "1 to 2^31 - 1";
 
 /// Why the parameter cannot have this value.
 fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {

@@ -1,6 +1,6 @@
 //! Which variant of a kernel to launch (`docs/launch-contract.md`, "Variants").
 
-use crate::bind::{BindError, bind};
+use crate::bind::{BindError, SIZES, bind};
 use crate::contract::expr;
 use crate::contract::number::Args;
 use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind, Program};
@@ -11,10 +11,9 @@ impl BindError {
     pub fn depends_on_size(&self) -> bool {
         match self {
             BindError::Unmet { .. } | BindError::Overlap(_) | BindError::Grid { .. } | BindError::Extent { .. } => true,
-            BindError::Unknown { .. }
-            | BindError::Missing { .. }
-            | BindError::Value { .. }
-            | BindError::Expression { .. } => false,
+            // Another variant may be the one for a size of 0.
+            BindError::Value { value, expected, .. } => *expected == SIZES && value.to_i64() == Some(0),
+            BindError::Unknown { .. } | BindError::Missing { .. } | BindError::Expression { .. } => false,
         }
     }
 }

@@ -34,6 +34,8 @@ PIECE = 1 << 28
 CONTESTANTS = ["tilec", "copy", "eager", "compiled", "triton"]
 # Elements of a half of a head, which rotary turns.
 HALF = 64
+# Elements that a top-k gives of each row.
+TOP = 8
 
 COLUMNS = [
     "tag", "kind", "case", "type", *(f"{n}_{c}" for n in CONTESTANTS for c in ("us", "spread")), "gb_s", "of_copy", "of_copy_min", "of_copy_max", "over_eager",
@@ -48,7 +50,8 @@ class Kind:
 
     A `matrix` has rows, `shares` are one whose rows add up to 1, a `vector` is as long as a row, `labels` are a number below its length for each row, a `column` is a number for each row.
     `mean` and `scale` are columns that layer norm finds for the first matrix. `heads` is a matrix whose rows are heads of 2 * HALF elements, `angles` are HALF numbers for each row. `flat` is a matrix
-    as one row, in f32 `state` that the program changes: it is given and made.
+    as one row, in f32 `state` that the program changes: it is given and made. `places` are numbers of elements, one for each element, `tops` and `spots` are the TOP greatest elements of
+    each row and their places.
     """
 
     takes: tuple[str, ...]
@@ -62,7 +65,7 @@ class Kind:
 
     def bytes_of(self, itemsize: int, elements: int) -> int:
         """Bytes of the matrices that are read or written."""
-        size = {"matrix": itemsize, "shares": itemsize, "heads": itemsize, "flat": itemsize, "state": 4}
+        size = {"matrix": itemsize, "shares": itemsize, "heads": itemsize, "flat": itemsize, "state": 4, "places": 4}
         return elements * sum(size.get(what, 0) for what in [*self.takes, *self.makes])
 
 
@@ -136,6 +139,20 @@ def sums_of_products(x: Any, d: Any, *_: Any) -> Any:
     return (x.double().abs() * d.double().abs()).sum(0).amax()
 
 
+def sort(torch: Any, x: Any) -> tuple[Any, ...]:
+    """Of equal elements the first comes first."""
+    return tuple(torch.sort(x, dim=1, descending=True, stable=True))
+
+
+def top(torch: Any, x: Any) -> tuple[Any, ...]:
+    return tuple(t[:, :TOP] for t in sort(torch, x))
+
+
+def exact(x: Any) -> Any:
+    """The size of what may not differ at all."""
+    return x.new_full((x.shape[0],), 1e-6)
+
+
 KINDS = {
     "softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.softmax(x, 1),)),
     "log_softmax": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.log_softmax(x, 1),)),
@@ -148,6 +165,10 @@ KINDS = {
     "layer_norm_backward": Kind(
         ("matrix", "matrix", "vector", "mean", "scale"), ("matrix", "vector", "vector"), layer_norm_backward, (None, sums_of_products, sums_of_products),
         "T={T},BN={BN},ALIGN={ALIGN}", native_layer_norm_backward,
+    ),
+    "sort": Kind(("matrix",), ("matrix", "places"), sort, (exact, exact), eager=lambda torch, x: torch.sort(x, dim=1, descending=True)),
+    "topk": Kind(
+        ("matrix",), ("tops", "spots"), top, (exact, exact), f"T={{T}},BM={{BM}},BN={{BN}},K={TOP},ALIGN={{ALIGN}}", lambda torch, x: torch.topk(x, TOP, dim=1),
     ),
     "rotary": Kind(("heads", "angles", "angles"), ("heads",), rotary, define=f"T={{T}},D={HALF},ALIGN={{ALIGN}}"),
     "adam": Kind(("state", "state", "state", "flat"), ("state", "state", "state", "flat"), adam, define="T={T},ALIGN={ALIGN}"),
@@ -264,7 +285,7 @@ class Bench:
         """Results are no numbers, and state is what it was."""
         for what, y in zip(kind.makes, out, strict=True):
             if what != "state":
-                y.fill_(float("nan"))
+                y.fill_(float("nan") if y.is_floating_point() else -1)
         for t, before in zip(x, self.saved[id(x)], strict=True):
             if before is not None:
                 t.copy_(before)
@@ -300,6 +321,10 @@ class Bench:
         torch, m, n = self.torch, case["M"], case["N"]
         if what == "column":
             return torch.empty(m, 1, device="cuda", dtype=torch.float32)
+        if what in ("places", "spots"):
+            return torch.empty(m, n if what == "places" else TOP, device="cuda", dtype=torch.int32)
+        if what == "tops":
+            return torch.empty(m, TOP, device="cuda", dtype=self.dtype)
         return self.shaped(what, torch.empty(1 if what == "vector" else m, n, device="cuda", dtype=self.dtype))
 
     def bind(self, kernels: host.LaunchFile, x: list[Any], y: list[Any]) -> "Launches":

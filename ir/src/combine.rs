@@ -59,6 +59,17 @@ pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
     (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
 }
 
+/// Those of the comparisons of a sort of `2^bits` elements that are made, of which `steps` says the first and the one behind the last.
+pub fn exchanges_of(bits: u32, steps: Option<(u32, u32)>) -> impl Iterator<Item = u32> {
+    let (from, to) = steps.unwrap_or((0, u32::MAX));
+    exchanges(bits).skip(from as usize).take(to.saturating_sub(from) as usize)
+}
+
+/// How many comparisons a sort of `2^bits` elements takes.
+pub fn comparisons(bits: u32) -> u32 {
+    bits * (bits + 1) / 2
+}
+
 impl Kernel {
     /// The tuples that an expression is, or that the `let` stands for that it names.
     pub fn tuples(&self, e: Expr) -> Option<&Combine> {

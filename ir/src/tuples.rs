@@ -16,19 +16,22 @@ pub enum How {
         parts: u32,
     },
     /// All of them in order.
-    Sort,
+    Sort {
+        /// The first of the comparisons that are made ([`crate::combine::exchanges`]), and the one behind the last; `None`: all are.
+        steps: Option<(u32, u32)>,
+    },
 }
 
 impl How {
     /// Every way, as written.
-    pub const ALL: [How; 3] = [How::Reduce { parts: 0 }, How::Scan { parts: 0 }, How::Sort];
+    pub const ALL: [How; 3] = [How::Reduce { parts: 0 }, How::Scan { parts: 0 }, How::Sort { steps: None }];
 
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             How::Reduce { .. } => "reduce",
             How::Scan { .. } => "scan",
-            How::Sort => "sort",
+            How::Sort { .. } => "sort",
         }
     }
 
@@ -46,7 +49,7 @@ impl How {
     pub fn parts(self) -> u32 {
         match self {
             How::Reduce { parts } | How::Scan { parts } => parts,
-            How::Sort => 0,
+            How::Sort { .. } => 0,
         }
     }
 }

@@ -32,6 +32,7 @@ mod in_windows;
 mod infer;
 mod own;
 mod scattered;
+mod sorts;
 mod spent;
 pub(crate) mod threads;
 mod windows;
@@ -61,10 +62,13 @@ use tilec_ir::typing::resolve_view;
 pub(crate) const NAME: &str = "assign-layouts";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let threads = Threads::of(k);
+    if cx.enabled {
+        sorts::share_out(k, cx, threads);
+    }
     windows::of_their_own(k, cx);
     orders(k, cx);
     fragments::assign(k, cx)?;
-    let threads = Threads::of(k);
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
     // Which thread moves what is gathered says which threads hold its indices.
     memory_copies(k, cx, threads, &|k, s| gathers(k, s));

@@ -9,7 +9,7 @@ use super::bounds::Bound;
 use super::numbers::moved;
 use super::tile::{Tile, rounds_in_registers};
 use crate::codes;
-use crate::combine::{Combine, How, component, exchanges, local};
+use crate::combine::{Combine, How, component, exchanges_of, local};
 use crate::diag::Span;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::numbered::Numbered;
@@ -29,7 +29,8 @@ impl Machine<'_> {
             return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to combine tuples along")));
         };
         let parts = c.how.parts() as usize;
-        if parts != 0 && (!n.is_power_of_two() || parts >= n) || c.how == How::Sort && !n.is_power_of_two() {
+        let sorts = matches!(c.how, How::Sort { .. });
+        if parts != 0 && (!n.is_power_of_two() || parts >= n) || sorts && !n.is_power_of_two() {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements are not combined like this")));
         }
         let stretches = matches!(c.how, How::Scan { .. }) && parts != 0;
@@ -44,7 +45,7 @@ impl Machine<'_> {
                 let all = self.scanned(c, tuples, &rows, totals, span)?;
                 if c.front.is_empty() { all } else { self.moved_on(c, &all, &rows, span)? }
             }
-            How::Sort => self.sorted(c, tuples, &rows, span)?,
+            How::Sort { steps } => self.sorted(c, tuples, (&rows, steps), span)?,
         };
         Ok(all.into_iter().map(|t| Rc::new(Tile { shape: shape.clone(), ..t })).collect())
     }
@@ -197,10 +198,16 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// Each row in order.
-    fn sorted(&mut self, c: &Combine, mut all: Tuples, rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
+    /// Each row in order, or as far as `steps` of the comparisons bring it.
+    fn sorted(
+        &mut self,
+        c: &Combine,
+        mut all: Tuples,
+        (rows, steps): (&[Vec<usize>], Option<(u32, u32)>),
+        span: Span,
+    ) -> Result<Tuples, Fail> {
         let n = rows.first().map_or(0, Vec::len);
-        for mask in exchanges(n.ilog2()) {
+        for mask in exchanges_of(n.ilog2(), steps) {
             let pairs = (0..n).filter(|&i| i < i ^ mask as usize);
             let (mut front, mut back) = (Vec::new(), Vec::new());
             for i in pairs {

@@ -161,7 +161,10 @@ impl RegLayout {
     /// # Errors
     /// As of [`RegLayout::scan`].
     pub fn combined(&self, shape: &[u64], axis: usize, how: How) -> Result<RegLayout, NoReduction> {
-        self.scan(shape, axis, how.parts())?;
+        match how {
+            How::Sort { steps } => self.sorted(shape, axis, steps).map(drop)?,
+            _ => self.scan(shape, axis, how.parts()).map(drop)?,
+        }
         Ok(if how.keeps_extents() { self.clone() } else { self.reduction(shape, axis, how.parts())?.layout })
     }
 

@@ -89,6 +89,11 @@ impl<'s> Parser<'s, '_> {
                 totals = self.totals(args.len())?;
             }
         }
+        if let How::Sort { steps } = &mut how
+            && self.eat_word("steps")
+        {
+            *steps = Some(self.steps()?);
+        }
         self.word("with")?;
         let result = self.scoped(|p| p.body(how, axis, (args, front, totals)));
         let combine = result?;
@@ -114,6 +119,21 @@ impl<'s> Parser<'s, '_> {
             return Err(self.report(codes::WRONG_COUNT, self.since(start), message));
         }
         Ok(front)
+    }
+
+    /// `(0, 45)`: the first comparison of a sort, and the one behind the last.
+    fn steps(&mut self) -> Parsed<(u32, u32)> {
+        let start = self.token().span;
+        self.expect_sign("(")?;
+        let from = self.small_int("the number of a comparison")?;
+        self.expect_sign(",")?;
+        let to = self.small_int("the number of a comparison")?;
+        self.list_end(")")?;
+        if from >= to {
+            let message = "the comparisons of a sort begin in front of where they end".to_owned();
+            return Err(self.report(codes::BAD_AXIS, self.since(start), message));
+        }
+        Ok((from, to))
     }
 
     /// `totals (t, u)`, as many as components.
@@ -165,10 +185,10 @@ impl<'s> Parser<'s, '_> {
         let results = self.comma_list(|p| p.expr())?;
         let span = self.since(start);
         self.expect_sign("}")?;
-        let wanted = if how == How::Sort { 1 } else { args.len() };
+        let wanted = if matches!(how, How::Sort { .. }) { 1 } else { args.len() };
         if results.len() != wanted {
             let message = match how {
-                How::Sort => {
+                How::Sort { .. } => {
                     format!("a sort says whether the first tuple stays in front, found {} values", results.len())
                 }
                 _ => format!("two tuples of {wanted} become one of {}", results.len()),

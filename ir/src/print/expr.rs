@@ -5,6 +5,7 @@ use crate::entities::{Expr, Value};
 use crate::index;
 use crate::kernel::{ExprData, Kernel, Range, Slot, Totals, View};
 use crate::ops::{Form, Op};
+use crate::tuples::How;
 use crate::types::{Elem, ElemRef};
 
 /// Binds tighter than every infix operator.
@@ -168,6 +169,9 @@ impl Exprs<'_> {
         }
         if !combine.totals.is_empty() {
             self.call(" totals ", &combine.totals);
+        }
+        if let How::Sort { steps: Some((from, to)) } = combine.how {
+            self.put(&format!(" steps ({from}, {to})"));
         }
         self.put(" with (");
         self.list(&combine.first, |p, &v| {

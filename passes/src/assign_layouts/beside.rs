@@ -52,8 +52,11 @@ impl Reduced {
         if reduced_axes(k).is_empty() {
             return Reduced(Vec::new());
         }
-        let found =
-            Graph::of(k).nodes.into_iter().filter_map(|node| Some((node.shape, node.axis?, node.sorted))).collect();
+        let found = Graph::of(k)
+            .nodes
+            .into_iter()
+            .filter_map(|node| Some((node.shape, node.axis?, node.sorted.is_some())))
+            .collect();
         Reduced(found)
     }
 

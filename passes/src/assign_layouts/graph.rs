@@ -58,8 +58,8 @@ pub(super) struct Node {
     pub(super) ordered: bool,
     /// Whether each of its elements along that dimension gets what is up to there, in place of one number for all.
     pub(super) scanned: bool,
-    /// Whether its elements along that dimension are put in order.
-    pub(super) sorted: bool,
+    /// How its elements along that dimension are put in order, where they are.
+    pub(super) sorted: Option<How>,
     /// The expression that is computed, for contexts.
     pub(super) expr: Option<Expr>,
     /// The statement that it stands in.
@@ -267,7 +267,7 @@ impl Builder<'_> {
         let node = &mut self.graph.nodes[inner];
         (node.axis, node.parts) = (Some(combine.axis as usize), combine.how.parts());
         (node.scanned, node.ordered, node.operations) = (combine.how.keeps_extents(), true, operations);
-        node.sorted = combine.how == How::Sort;
+        node.sorted = matches!(combine.how, How::Sort { .. }).then_some(combine.how);
         for &arg in &combine.args {
             self.operands(s, inner, arg);
             self.windows(inner, arg);
@@ -448,7 +448,7 @@ impl Builder<'_> {
             parts: 0,
             ordered: false,
             scanned: false,
-            sorted: false,
+            sorted: None,
             expr,
             at,
         });

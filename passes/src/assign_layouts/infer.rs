@@ -102,7 +102,7 @@ const MOST_TOTALS: u32 = 6;
 /// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
 /// these apart.
 pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
-    let (axis, may) = (b.axis?, b.parts == 0 && !b.sorted);
+    let (axis, may) = (b.axis?, b.parts == 0 && b.sorted.is_none());
     let (whole, warps) = of_b.across_warps(&b.shape, axis).filter(|_| may)?;
     if !b.ordered && !b.scanned {
         return Some((whole, warps));
@@ -207,6 +207,7 @@ impl<'a> Search<'a> {
         }
         let node = &self.graph.nodes[n];
         let reduces = node.axis.is_none_or(|axis| match node.scanned {
+            true if let Some(how) = node.sorted => layout.combined(&node.shape, axis, how).is_ok(),
             true => layout.scan(&node.shape, axis, node.parts).is_ok() || across_warps(node, layout).is_some(),
             false => in_warps(node, axis, layout).is_ok() || across_warps(node, layout).is_some(),
         });

@@ -8,7 +8,7 @@ use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
 use tilec_ir::bits::Bits;
-use tilec_ir::combine::{Combine, How};
+use tilec_ir::combine::{Combine, How, comparisons};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
@@ -107,7 +107,8 @@ fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
     match combine.how {
         How::Reduce { .. } => each + u64::from(WARP.ilog2()),
         How::Scan { .. } => each * bits,
-        How::Sort => each * bits * (bits + 1) / 2,
+        How::Sort { steps: None } => each * u64::from(comparisons(bits as u32)),
+        How::Sort { steps: Some((from, to)) } => each * u64::from(to - from),
     }
 }
 

@@ -10,12 +10,14 @@ use crate::roles::threads_of;
 use tilec_ir::bits::Bits;
 use tilec_ir::cluster;
 use tilec_ir::codes;
+use tilec_ir::combine::{How, component};
 use tilec_ir::ctas;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
 
 /// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds
@@ -222,28 +224,27 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     if rows > 2 && elements <= SHORT && k.schedule.ctas.is_none() {
         return None;
     }
-    // Of rows that are sorted further warps would repeat what others have.
     let sorted = reduced.sorted_rows();
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
-    let most = sorted.map_or(u64::MAX, |rows| (u64::from(WARP) * rows).next_power_of_two());
-    let most = most.clamp(fewest, u64::from(MAX_THREADS));
+    let most = u64::from(MAX_THREADS);
     let loaded = loaded(k, elements);
     // Of the tiles that are as large; what is left of rows is small.
     let tiles = live::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
     let mut together = None;
     let (ctas, threads) = match k.schedule.ctas {
+        None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(each) = in_turns(k, elements) => {
             // Blocks of a cluster wait for each other, and for all that they load, in every iteration.
             let threads = elements / each;
-            let ctas = if cx.options.target.has_clusters() && sorted.is_none() { threads.div_ceil(LARGE) } else { 1 };
+            let ctas = if cx.options.target.has_clusters() { threads.div_ceil(LARGE) } else { 1 };
             (ctas, threads / ctas)
         }
         Some(_) => {
             let ctas = ctas::ctas(k).unsigned_abs();
             (ctas, elements / ctas / spread.each)
         }
-        None if cx.options.target.has_clusters() && sorted.is_none() && elements > ALONE => {
+        None if cx.options.target.has_clusters() && elements > ALONE => {
             let (ctas, threads, several) = spread.blocks(elements);
             together = several;
             (ctas, threads)
@@ -263,6 +264,28 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     }
     cx.remark_note(k.name_span, message, "`threads` and `ctas` in the schedule say how many there are");
     Some(Blocks { threads: i64::try_from(threads).ok()?, ctas: i64::try_from(ctas).ok()?, together })
+}
+
+/// Registers of a thread for the tuples of rows that are sorted: those of this comparison, and as many for its results.
+const OF_SORT: u64 = 64;
+
+/// Blocks that share rows that are sorted, and threads of each. A warp has a row for itself while its lanes have room for it: comparisons within a warp take no memory.
+fn of_sorts(k: &Kernel, cx: &Cx<'_>, rows: u64, elements: u64) -> (u64, u64) {
+    let words = |e| match &k.exprs[e] {
+        ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
+            let sizes = combine.first.iter().map(|&v| match component(k, v) {
+                ElemRef::Known(elem) => elem.size().words(1),
+                ElemRef::Param(_) => 2,
+            });
+            Some(sizes.sum::<u64>())
+        }
+        _ => None,
+    };
+    let words = k.expressions().into_iter().filter_map(words).max().unwrap_or(1).max(1);
+    let each = 1u64 << (OF_SORT / words).max(1).ilog2();
+    let threads = (elements / each).max(u64::from(WARP) * rows).next_power_of_two();
+    let ctas = if cx.options.target.has_clusters() && rows == 1 { threads.div_ceil(LARGE).min(FEW_BLOCKS) } else { 1 };
+    (ctas, threads / ctas)
 }
 
 /// Threads of a block that takes rows in turns, of which two or more would share a row only where it holds more than they can.

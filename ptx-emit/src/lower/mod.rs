@@ -88,6 +88,7 @@ mod signals;
 mod sine;
 mod sine_f64;
 mod small;
+mod sort;
 mod specials;
 mod state;
 mod stmt;

@@ -9,7 +9,7 @@ use super::joins::By;
 use super::reduce::{Subject, steps_of};
 use super::scan::{Beside, Front};
 use super::scope::Scope;
-use super::shuffles::{shuffle, shuffle_by};
+use super::shuffles::shuffle;
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::{Tile, compute_class};
 use crate::inst::{Class, Reg};
@@ -23,7 +23,7 @@ use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of_tuples, shape_of_tuples};
 
 /// Tuples by the first register of the block that they are of.
-type Blocks = BTreeMap<usize, Vec<Reg>>;
+pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
 
 impl Lower<'_> {
     /// What tuples come to: a tile for each component.
@@ -37,6 +37,7 @@ impl Lower<'_> {
         let Some(held) = held else { return Err(self.unsupported(e, NO_WHOLE_TILE)) };
         let steps = match combine.how {
             How::Scan { .. } => steps_of(&layout, &shape, axis, parts),
+            How::Sort { .. } => Ok(Vec::new()),
             _ => layout.scan(&shape, axis, parts),
         };
         let (steps, to) = match (steps, layout.combined(&shape, axis, combine.how)) {
@@ -67,7 +68,10 @@ impl Lower<'_> {
                     Beside { front: self.front_of_tuples(combine, (&scope, &all), &classes)?, totals: totals.as_ref() };
                 self.scanned(xs, by, &steps, beside)?.into_iter().collect()
             }
-            How::Sort => self.sorted(xs, combine, &steps)?.into_iter().collect(),
+            How::Sort { steps } => {
+                let comparisons = layout.sorted(&shape, axis, steps).expect("bug: what is sorted is compared");
+                self.sorted(xs, combine, &comparisons)?.into_iter().collect()
+            }
             How::Reduce { .. } => {
                 let reduction = layout.reduction(&shape, axis, parts).expect("bug: what is scanned is reduced");
                 let blocks = self.reduced_tuples(xs, by, steps, layout.value_bits())?;
@@ -200,73 +204,14 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// Sorts the tuples of each row.
-    fn sorted(&mut self, mut xs: Blocks, combine: &Combine, steps: &[ScanBit]) -> Result<Blocks, Reported> {
-        for mask in tilec_ir::combine::exchanges(steps.len() as u32) {
-            let (mut registers, mut lanes) = (0usize, 0u32);
-            for (_, step) in steps.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1) {
-                match *step {
-                    ScanBit::Register(bit) => registers |= 1 << bit,
-                    ScanBit::Lane(lane) => lanes |= 1 << lane,
-                    ScanBit::Warp(_) => unreachable!("bug: a row that is sorted is one warp's"),
-                }
-            }
-            let top = steps[mask.ilog2() as usize];
-            let mut next = Blocks::new();
-            for (&v, own) in &xs {
-                let is_upper = matches!(top, ScanBit::Register(bit) if v >> bit & 1 == 1);
-                if lanes == 0 {
-                    if !is_upper {
-                        let other = &xs[&(v ^ registers)];
-                        let stays = self.stays(combine, own, other)?;
-                        let (a, b) = self.in_order_unless(stays, own, other);
-                        next.extend([(v, a), (v ^ registers, b)]);
-                    }
-                    continue;
-                }
-                let there = &xs[&(v ^ registers)];
-                let mut other = Vec::new();
-                for &x in there {
-                    let class = self.emit.func.regs[x];
-                    other.push(shuffle_by(self, x, class, lanes));
-                }
-                let mine = match top {
-                    ScanBit::Register(_) if is_upper => {
-                        let stays = self.stays(combine, &other, own)?;
-                        self.either(stays, own, &other)
-                    }
-                    ScanBit::Register(_) => {
-                        let stays = self.stays(combine, own, &other)?;
-                        self.either(stays, own, &other)
-                    }
-                    ScanBit::Lane(lane) => {
-                        let upper = self.has_lane_bit(lane);
-                        let (a, b) = self.in_order(upper, own, &other);
-                        let stays = self.stays(combine, &a, &b)?;
-                        self.either(stays, own, &other)
-                    }
-                    ScanBit::Warp(_) => unreachable!("bug: a row that is sorted is one warp's"),
-                };
-                next.insert(v, mine);
-            }
-            xs = next;
-        }
-        Ok(xs)
-    }
-
     /// What another lane has.
     fn other(&mut self, tuple: &[Reg], lane: u32) -> Vec<Reg> {
         tuple.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect()
     }
 
     /// Each component of the first tuple where the condition holds, else that of the second.
-    fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
+    pub(super) fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
         a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
-    }
-
-    /// The first tuple and the second where the condition holds, else the other way round.
-    fn in_order_unless(&mut self, stays: Reg, a: &[Reg], b: &[Reg]) -> (Vec<Reg>, Vec<Reg>) {
-        (self.either(stays, a, b), self.either(stays, b, a))
     }
 }
 

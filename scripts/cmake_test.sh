@@ -3,13 +3,19 @@
 #
 #   scripts/cmake_test.sh [TILEC]
 #
-# Without cmake on the machine it is skipped, loudly.
+# cmake is that of the machine, or one of a pinned version from PyPI beside the other tools (~/.cache/tilec). Without either it is skipped, loudly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 tilec=$(realpath "${1:-${TILEC:-${CARGO_TARGET_DIR:-target}/debug/tilec}}")
-if ! command -v cmake > /dev/null || ! command -v gcc > /dev/null; then
-    echo "skipped: scripts/cmake_test.sh: there is no cmake, or no gcc"
+version=3.31.6
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/tilec/cmake-$version
+if ! command -v cmake > /dev/null && ! [ -x "$venv/bin/cmake" ]; then
+    { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check "cmake==$version"; } > /dev/null 2>&1 || rm -rf -- "$venv"
+fi
+PATH=$PATH:$venv/bin
+if ! command -v cmake > /dev/null || ! command -v gcc > /dev/null || ! command -v make > /dev/null; then
+    echo "skipped: scripts/cmake_test.sh: there is no cmake, no make, or no gcc"
     exit 0
 fi
 work=$(mktemp -d)

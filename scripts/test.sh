@@ -20,6 +20,7 @@ if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; t
 else
     echo "skipped: scripts/gpu/tests.py: there is no Python 3.11" | tee -a "$log"
 fi
+scripts/python_test.sh 2>&1 | tee -a "$log" || status=$?
 scripts/check_editors.sh 2>&1 | tee -a "$log" || status=$?
 
 if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then

@@ -4,8 +4,10 @@
 //! the grid, tensor maps, which variant to launch, the launches of a program. `docs/c.md` is the manual of the header.
 
 mod arithmetic;
+mod body;
 mod entry;
 mod file;
+mod image;
 mod interface;
 mod map;
 mod messages;
@@ -13,33 +15,5 @@ mod program;
 mod text;
 
 pub use file::header;
+pub use image::Image;
 pub use interface::HeaderError;
-
-use crate::contract::{Contract, LaunchFile};
-use tilec_ir::target::Target;
-
-/// What was compiled for one target.
-#[derive(Copy, Clone, Debug)]
-pub struct Image<'a> {
-    /// The target.
-    pub target: Target,
-    /// The PTX.
-    pub ptx: &'a str,
-    /// Its launch contracts.
-    pub file: &'a LaunchFile,
-}
-
-impl<'a> Image<'a> {
-    /// The contracts of what may be launched under the name of a kernel, in the order in which they are tried.
-    fn variants(&self, name: &str) -> Vec<&'a Contract> {
-        match self.file.dispatch.iter().find(|d| d.kernel == name) {
-            Some(dispatch) => dispatch.cases.iter().filter_map(|case| self.file.contract(&case.entry)).collect(),
-            None => self.file.contract(name).into_iter().collect(),
-        }
-    }
-
-    /// What a function of this target is called.
-    fn symbol(&self, name: &str) -> String {
-        format!("{name}__{}", self.target.name())
-    }
-}

@@ -1,9 +1,10 @@
 //! The header as a whole.
 
+use super::image::Image;
 use super::interface::{HeaderError, Interface};
 use super::messages::{Kind, Messages};
 use super::text::{comment, identifier, pieces};
-use super::{Image, entry, program};
+use super::{entry, program};
 use crate::contract::ParamKind;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What a person gives a kernel or a program: the same for all targets.
 
-use super::Image;
+use super::image::Image;
 use super::text::member;
 use crate::contract::{Access, Contract, Param, ParamKind, Scratch};
 use crate::contract::{expr::ExprError, number::Number};

@@ -1,6 +1,6 @@
 //! Tensor maps.
 
-use super::entry::Body;
+use super::body::Body;
 use super::interface::HeaderError;
 use crate::contract::{Dimension, TensorMapParam, TensorParam};
 use tilec_ir::layout::hardware::Exchange;

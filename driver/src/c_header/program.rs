@@ -1,7 +1,7 @@
 //! What is launched under a name: one of the variants of a kernel, or the launches of a program.
 
-use super::Image;
-use super::entry::{Body, Placed, overlaps};
+use super::body::{Body, Placed, overlaps};
+use super::image::Image;
 use super::interface::{HeaderError, Interface};
 use super::messages::{Kind, Messages};
 use super::text::{comment, member};

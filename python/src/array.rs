@@ -1,0 +1,331 @@
+//! Arrays of other libraries: where they are, and what is in them.
+//!
+//! PyTorch is asked for numbers by its own methods, which is faster than any exchange format; CuPy and Numba by the CUDA array interface; NumPy by its array
+//! interface; anything else, JAX among them, by DLPack.
+
+use crate::foreign::{Lent, lent};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use std::collections::HashMap;
+use tilec_ir::types::Elem;
+
+/// What an element is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Dtype {
+    F16,
+    BF16,
+    F32,
+    F64,
+    E4M3,
+    E5M2,
+    E8M0,
+    /// Two numbers of four bits.
+    E2M1x2,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    Bool,
+}
+
+impl Dtype {
+    /// The type that libraries call so: `float16`, `torch.bfloat16`.
+    fn named(name: &str) -> Option<Dtype> {
+        Some(match name.rsplit('.').next().unwrap_or(name) {
+            "float16" => Dtype::F16,
+            "bfloat16" => Dtype::BF16,
+            "float32" => Dtype::F32,
+            "float64" => Dtype::F64,
+            "float8_e4m3fn" => Dtype::E4M3,
+            "float8_e5m2" => Dtype::E5M2,
+            "float8_e8m0fnu" => Dtype::E8M0,
+            "float4_e2m1fn_x2" => Dtype::E2M1x2,
+            "int8" => Dtype::I8,
+            "uint8" => Dtype::U8,
+            "int16" => Dtype::I16,
+            "uint16" => Dtype::U16,
+            "int32" => Dtype::I32,
+            "uint32" => Dtype::U32,
+            "int64" => Dtype::I64,
+            "uint64" => Dtype::U64,
+            "bool" => Dtype::Bool,
+            _ => return None,
+        })
+    }
+
+    /// The type of an array interface: `<f2`.
+    fn of_typestr(typestr: &str) -> Option<Dtype> {
+        Some(match typestr.trim_start_matches(['<', '|', '=']) {
+            "f2" => Dtype::F16,
+            "f4" => Dtype::F32,
+            "f8" => Dtype::F64,
+            "i1" => Dtype::I8,
+            "u1" => Dtype::U8,
+            "i2" => Dtype::I16,
+            "u2" => Dtype::U16,
+            "i4" => Dtype::I32,
+            "u4" => Dtype::U32,
+            "i8" => Dtype::I64,
+            "u8" => Dtype::U64,
+            "b1" => Dtype::Bool,
+            _ => return None,
+        })
+    }
+
+    /// The type of a DLPack tensor.
+    fn of_dlpack(code: u8, bits: u8) -> Option<Dtype> {
+        Some(match (code, bits) {
+            (0, 8) => Dtype::I8,
+            (0, 16) => Dtype::I16,
+            (0, 32) => Dtype::I32,
+            (0, 64) => Dtype::I64,
+            (1, 8) => Dtype::U8,
+            (1, 16) => Dtype::U16,
+            (1, 32) => Dtype::U32,
+            (1, 64) => Dtype::U64,
+            (2, 16) => Dtype::F16,
+            (2, 32) => Dtype::F32,
+            (2, 64) => Dtype::F64,
+            (4, 16) => Dtype::BF16,
+            (6, 8) => Dtype::Bool,
+            (10, 8) => Dtype::E4M3,
+            (12, 8) => Dtype::E5M2,
+            (14, 8) => Dtype::E8M0,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn bytes(self) -> i64 {
+        match self {
+            Dtype::E4M3 | Dtype::E5M2 | Dtype::E8M0 | Dtype::E2M1x2 | Dtype::I8 | Dtype::U8 | Dtype::Bool => 1,
+            Dtype::F16 | Dtype::BF16 | Dtype::I16 | Dtype::U16 => 2,
+            Dtype::F32 | Dtype::I32 | Dtype::U32 => 4,
+            Dtype::F64 | Dtype::I64 | Dtype::U64 => 8,
+        }
+    }
+
+    /// Whether an array of these holds elements that a kernel calls so. Types that few libraries have may come as integers of their size.
+    pub(crate) fn holds(self, elem: Elem) -> bool {
+        match elem {
+            Elem::F16 => self == Dtype::F16,
+            Elem::BF16 => matches!(self, Dtype::BF16 | Dtype::U16),
+            Elem::TF32 | Elem::F32 => self == Dtype::F32,
+            Elem::F64 => self == Dtype::F64,
+            Elem::E4M3 => matches!(self, Dtype::E4M3 | Dtype::U8),
+            Elem::E5M2 => matches!(self, Dtype::E5M2 | Dtype::U8),
+            Elem::UE8M0 => matches!(self, Dtype::E8M0 | Dtype::U8),
+            Elem::E2M1 => matches!(self, Dtype::E2M1x2 | Dtype::U8),
+            Elem::I4 | Elem::U4 => matches!(self, Dtype::U8 | Dtype::I8),
+            Elem::I8 => self == Dtype::I8,
+            Elem::U8 => matches!(self, Dtype::U8 | Dtype::Bool),
+            Elem::Bool => self == Dtype::Bool,
+            Elem::I16 => self == Dtype::I16,
+            Elem::U16 => self == Dtype::U16,
+            Elem::I32 => self == Dtype::I32,
+            Elem::U32 => self == Dtype::U32,
+            Elem::I64 => self == Dtype::I64,
+            Elem::U64 => matches!(self, Dtype::U64 | Dtype::I64),
+        }
+    }
+}
+
+/// How an object of a type is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Library {
+    Torch,
+    CudaInterface,
+    Numpy,
+    Dlpack,
+}
+
+/// An array. Numbers of dimensions are appended to a list that the caller has, so that a call allocates nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Array {
+    pub(crate) address: u64,
+    /// The device, or -1 for the host.
+    pub(crate) device: i32,
+    pub(crate) dtype: Dtype,
+    pub(crate) rank: usize,
+    pub(crate) readonly: bool,
+    pub(crate) library: Library,
+}
+
+/// What is remembered of types and of the element types of PyTorch, by the addresses of these objects, which are held.
+#[derive(Default)]
+pub(crate) struct Seen {
+    libraries: HashMap<usize, (Library, Py<PyAny>)>,
+    dtypes: HashMap<usize, (Dtype, Py<PyAny>)>,
+}
+
+impl Seen {
+    /// The library of an object.
+    fn library(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Library> {
+        let ty = object.get_type();
+        let key = ty.as_ptr() as usize;
+        if let Some((library, _)) = self.libraries.get(&key) {
+            return Ok(*library);
+        }
+        let has = |name: &str| object.hasattr(name).unwrap_or(false);
+        let library = if has("data_ptr") && has("get_device") && has("stride") {
+            Library::Torch
+        } else if has("__array_interface__") {
+            Library::Numpy
+        } else if has("__cuda_array_interface__") {
+            Library::CudaInterface
+        } else if has("__dlpack__") {
+            Library::Dlpack
+        } else {
+            let name = ty.name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a `{name}` is no array: expected a tensor of PyTorch, CuPy, JAX or NumPy, or any object with DLPack"
+            )));
+        };
+        self.libraries.insert(key, (library, ty.into_any().unbind()));
+        Ok(library)
+    }
+
+    /// Reads an array; shape and strides (in elements) go to the lists.
+    pub(crate) fn read(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        stream: Option<u64>,
+        shape: &mut Vec<i64>,
+        strides: &mut Vec<i64>,
+    ) -> PyResult<Array> {
+        match self.library(object)? {
+            Library::Torch => self.torch(object, shape, strides),
+            Library::CudaInterface => {
+                interface(object, "__cuda_array_interface__", Library::CudaInterface, shape, strides)
+            }
+            Library::Numpy => interface(object, "__array_interface__", Library::Numpy, shape, strides),
+            Library::Dlpack => dlpack(object, stream, shape, strides),
+        }
+    }
+
+    fn torch(&mut self, tensor: &Bound<'_, PyAny>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> PyResult<Array> {
+        let py = tensor.py();
+        let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
+        let sizes = tensor.getattr(intern!(py, "shape"))?;
+        let rank = numbers(&sizes, shape)?;
+        numbers(&tensor.call_method0(intern!(py, "stride"))?, strides)?;
+        let dtype = tensor.getattr(intern!(py, "dtype"))?;
+        let key = dtype.as_ptr() as usize;
+        let dtype = match self.dtypes.get(&key) {
+            Some((known, _)) => *known,
+            None => {
+                let name = dtype.str()?.to_string();
+                let known = Dtype::named(&name).ok_or_else(|| unknown(&name))?;
+                self.dtypes.insert(key, (known, dtype.unbind()));
+                known
+            }
+        };
+        let device: i32 = tensor.call_method0(intern!(py, "get_device"))?.extract()?;
+        Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Torch })
+    }
+}
+
+fn unknown(name: &str) -> PyErr {
+    PyTypeError::new_err(format!("no kernel takes elements of type {name}"))
+}
+
+/// Appends the numbers of a tuple, and says how many there are.
+fn numbers(tuple: &Bound<'_, PyAny>, to: &mut Vec<i64>) -> PyResult<usize> {
+    let tuple = tuple.downcast::<PyTuple>()?;
+    for item in tuple.iter() {
+        to.push(item.extract()?);
+    }
+    Ok(tuple.len())
+}
+
+/// An array by one of the array interfaces, which are alike.
+fn interface(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    library: Library,
+    shape: &mut Vec<i64>,
+    strides: &mut Vec<i64>,
+) -> PyResult<Array> {
+    let described = object.getattr(name)?;
+    let described = described.downcast::<PyDict>()?;
+    let field = |name: &str| -> PyResult<Bound<'_, PyAny>> {
+        described.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("an array interface without `{name}`")))
+    };
+    let typestr: String = field("typestr")?.extract()?;
+    let dtype = match Dtype::of_typestr(&typestr) {
+        Some(dtype) => dtype,
+        // Types of ml_dtypes have no letters of their own.
+        None => {
+            let name = object.getattr("dtype")?.str()?.to_string();
+            Dtype::named(&name).ok_or_else(|| unknown(&name))?
+        }
+    };
+    let (address, readonly): (u64, bool) = field("data")?.extract()?;
+    let first = shape.len();
+    let rank = numbers(&field("shape")?, shape)?;
+    match described.get_item("strides")? {
+        Some(given) if !given.is_none() => {
+            let from = strides.len();
+            numbers(&given, strides)?;
+            for stride in &mut strides[from..] {
+                if *stride % dtype.bytes() != 0 {
+                    return Err(PyValueError::new_err("an array whose strides are no multiples of its elements"));
+                }
+                *stride /= dtype.bytes();
+            }
+        }
+        _ => {
+            let mut stride = 1;
+            let mut packed: Vec<i64> = shape[first..].iter().rev().map(|n| (stride, stride *= n).0).collect();
+            packed.reverse();
+            strides.extend(packed);
+        }
+    }
+    // Memory of one process has one address space; the driver knows the device of an address, and so does its library.
+    let device = match library {
+        Library::Numpy => -1,
+        _ => object.getattr("device").and_then(|d| d.getattr("id")).and_then(|id| id.extract()).unwrap_or(0),
+    };
+    Ok(Array { address, device, dtype, rank, readonly, library })
+}
+
+fn dlpack(
+    object: &Bound<'_, PyAny>,
+    stream: Option<u64>,
+    shape: &mut Vec<i64>,
+    strides: &mut Vec<i64>,
+) -> PyResult<Array> {
+    let py = object.py();
+    let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
+    let capsule = match kind {
+        2 => {
+            let arguments = PyDict::new(py);
+            // 1 is the legacy default stream: 0 stands for nothing.
+            arguments.set_item("stream", stream.filter(|s| *s != 0).unwrap_or(1))?;
+            object.call_method("__dlpack__", (), Some(&arguments))?
+        }
+        _ => object.call_method0("__dlpack__")?,
+    };
+    let capsule = capsule.downcast::<PyCapsule>()?;
+    let refused = || PyTypeError::new_err("a DLPack capsule of another version");
+    let Lent { address, device_type, device, code, bits, shape: sizes, strides: steps } =
+        lent(capsule).ok_or_else(refused)?;
+    let dtype = Dtype::of_dlpack(code, bits).ok_or_else(|| unknown(&format!("{bits} bits (DLPack code {code})")))?;
+    let device = match device_type {
+        1 | 3 => -1,
+        2 | 13 => device,
+        other => return Err(PyTypeError::new_err(format!("an array on a device of DLPack type {other}"))),
+    };
+    let rank = sizes.len();
+    shape.extend(sizes);
+    strides.extend(steps);
+    // What `__dlpack__` of this form exports may be written.
+    Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Dlpack })
+}

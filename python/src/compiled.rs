@@ -1,0 +1,122 @@
+//! Compiling: what Python gives as options, and what it gets.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeSet;
+use tilec::compile::Compiled;
+use tilec::contract::LaunchFile;
+use tilec::render::{self, SourceFile};
+use tilec::{CompileOptions, Diagnostics, Target, compile, machine_code};
+use tilec_ir::diag::{Diagnostic, Severity};
+
+/// A program for a target.
+pub(crate) struct Program {
+    pub(crate) source: String,
+    pub(crate) options: CompileOptions,
+    pub(crate) ptx: String,
+    pub(crate) file: LaunchFile,
+    pub(crate) report: String,
+    /// What the passes decided, as a program.
+    pub(crate) tile: String,
+    pub(crate) warnings: String,
+    pub(crate) remarks: String,
+}
+
+impl Program {
+    /// Compiles.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the program.
+    pub(crate) fn new(source: String, options: CompileOptions) -> Result<Program, Diagnostics> {
+        let mut compiled: Compiled = compile(&source, &options)?;
+        machine_code::meet_demands(&mut compiled)?;
+        let said = |wanted: Severity| {
+            let some: Vec<Diagnostic> = compiled.diagnostics.iter().filter(|d| d.severity == wanted).cloned().collect();
+            if some.is_empty() {
+                String::new()
+            } else {
+                render::human(&compiled.source, &some, 0, render::Style::default())
+            }
+        };
+        Ok(Program {
+            warnings: said(Severity::Warning),
+            remarks: said(Severity::Remark),
+            report: compiled.report().to_json(),
+            tile: compiled
+                .kernels
+                .iter()
+                .map(|k| tilec_ir::print::print(&k.tile.kernel))
+                .collect::<Vec<_>>()
+                .join("\n"),
+            file: compiled.launch_file(),
+            ptx: compiled.ptx,
+            source,
+            options,
+        })
+    }
+
+    /// The source for messages.
+    pub(crate) fn source_file(&self) -> SourceFile {
+        SourceFile::new(self.options.source_name.as_str(), self.source.as_str())
+    }
+}
+
+/// Options of a compilation; `params` become definitions.
+pub(crate) fn options(
+    name: &str,
+    target: &str,
+    params: &Bound<'_, PyDict>,
+    sizes: &Bound<'_, PyList>,
+    variants: &Bound<'_, PyList>,
+    zeros: Vec<String>,
+) -> PyResult<CompileOptions> {
+    let Some(target) = Target::from_name(target) else {
+        let known: Vec<&str> = Target::ALL.iter().map(|t| t.name()).collect();
+        return Err(pyo3::exceptions::PyValueError::new_err(format!(
+            "no target `{target}`; there are {}",
+            known.join(", ")
+        )));
+    };
+    let sizes = dicts(sizes)?
+        .iter()
+        .map(|d| d.iter().map(|(k, v)| Ok((k.extract()?, v.extract()?))).collect())
+        .collect::<PyResult<_>>()?;
+    Ok(CompileOptions {
+        source_name: name.to_owned(),
+        target,
+        defines: definitions(params)?,
+        sizes,
+        variants: dicts(variants)?.iter().map(definitions).collect::<PyResult<_>>()?,
+        zeros,
+        deny: BTreeSet::new(),
+        report_accesses: true,
+        verify_each: false,
+        ..CompileOptions::default()
+    })
+}
+
+/// The dictionaries of a list.
+fn dicts<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    list.iter().map(|d| Ok(d.downcast_into::<PyDict>()?)).collect()
+}
+
+/// Compile-time parameters as text: numbers, words, and lists of numbers.
+fn definitions(params: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
+    let text = |value: &Bound<'_, PyAny>| -> PyResult<String> {
+        if let Ok(truth) = value.extract::<bool>() {
+            return Ok(i32::from(truth).to_string());
+        }
+        Ok(value.str()?.to_string())
+    };
+    params.iter().map(|(name, value)| Ok((name.extract()?, text(&value)?))).collect()
+}
+
+/// The exception for what is wrong with a program: its text is what the command shows, with the caret.
+pub(crate) fn error(py: Python<'_>, diagnostics: &Diagnostics) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let json = render::json(&diagnostics.source, &diagnostics.list, render::Style::default());
+        let class = py.import("tilec._errors")?.getattr("CompileError")?;
+        Ok(PyErr::from_value(class.call1((diagnostics.to_string(), json))?))
+    };
+    made().unwrap_or_else(|e| e)
+}

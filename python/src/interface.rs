@@ -1,0 +1,200 @@
+//! What a kernel takes, and what follows from arrays.
+
+use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
+use tilec::{Args, Number};
+use tilec_ir::types::Elem;
+
+/// A tensor that is given.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) elem: Elem,
+    /// An array of addresses.
+    pub(crate) pointers: bool,
+    /// Extents and strides of all modes, as expressions.
+    pub(crate) shape: Vec<String>,
+    pub(crate) strides: Vec<String>,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// A thing that may be given by position.
+#[derive(Clone, Debug)]
+pub(crate) enum Slot {
+    Tensor(Tensor),
+    Scalar { name: String, elem: Elem, default: Option<Number> },
+}
+
+impl Slot {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Slot::Tensor(tensor) => &tensor.name,
+            Slot::Scalar { name, .. } => name,
+        }
+    }
+}
+
+/// What a kernel or program takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) slots: Vec<Slot>,
+    /// Sizes and strides, which follow from the arrays or are given by name.
+    pub(crate) sizes: Vec<String>,
+}
+
+/// The contracts of what may be launched under a name.
+fn variants<'f>(file: &'f LaunchFile, name: &str) -> Vec<&'f Contract> {
+    match file.dispatch.iter().find(|d| d.kernel == name) {
+        Some(dispatch) => dispatch.cases.iter().filter_map(|case| file.contract(&case.entry)).collect(),
+        None => file.contract(name).into_iter().collect(),
+    }
+}
+
+/// The program of a name, if it is one.
+pub(crate) fn program<'f>(file: &'f LaunchFile, name: &str) -> Option<&'f Program> {
+    file.programs.iter().find(|p| p.name == name)
+}
+
+impl Interface {
+    /// What `name` takes.
+    pub(crate) fn new(file: &LaunchFile, name: &str) -> Interface {
+        let launches = program(file, name).map_or_else(|| vec![name.to_owned()], |p| p.launches.clone());
+        let temporary =
+            |param: &str| program(file, name).is_some_and(|p| p.temporaries.iter().any(|t| t.name == param));
+        let mut made = Interface { slots: Vec::new(), sizes: Vec::new() };
+        for contract in launches.iter().flat_map(|launch| variants(file, launch)) {
+            for param in &contract.params {
+                made.add(&param.name, &param.kind, temporary(&param.name));
+            }
+        }
+        made
+    }
+
+    fn add(&mut self, name: &str, kind: &ParamKind, temporary: bool) {
+        match kind {
+            ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => {
+                if temporary || tensor.scratch.is_some() {
+                    return;
+                }
+                let (reads, writes) = (tensor.access.reads(), tensor.access.writes());
+                if let Some(Slot::Tensor(known)) = self.slots.iter_mut().find(|s| s.name() == name) {
+                    // What an earlier launch wrote is no input.
+                    known.reads |= reads && !known.writes;
+                    known.writes |= writes;
+                    return;
+                }
+                let modes = |dims: &[Dimension]| dims.iter().flat_map(Dimension::parts).cloned().collect();
+                self.slots.push(Slot::Tensor(Tensor {
+                    name: name.to_owned(),
+                    elem: tensor.elem,
+                    pointers: matches!(kind, ParamKind::Pointers(_)),
+                    shape: modes(&tensor.shape),
+                    strides: modes(&tensor.strides),
+                    reads: tensor.access != Access::Write,
+                    writes,
+                }));
+            }
+            ParamKind::TensorMap(_) => {}
+            ParamKind::Size { .. } | ParamKind::Stride { .. } => {
+                if !self.sizes.iter().any(|known| known == name) {
+                    self.sizes.push(name.to_owned());
+                }
+            }
+            ParamKind::Scalar { elem, default } => match self.slots.iter_mut().find(|s| s.name() == name) {
+                Some(Slot::Scalar { default: known, .. }) => *known = known.or(*default),
+                Some(Slot::Tensor(_)) => {}
+                None => self.slots.push(Slot::Scalar { name: name.to_owned(), elem: *elem, default: *default }),
+            },
+        }
+    }
+
+    /// The tensors, in order.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Tensor(tensor) => Some(tensor),
+            Slot::Scalar { .. } => None,
+        })
+    }
+}
+
+/// Whether an expression is a name.
+fn is_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Extents and strides of an array in elements of the kernel, which may be smaller than those of the array.
+pub(crate) fn in_elements(elem: Elem, shape: &[i64], strides: &[i64]) -> (Vec<i64>, Vec<i64>) {
+    let per_byte = i64::from(elem.per(1));
+    if per_byte <= 1 {
+        return (shape.to_vec(), strides.to_vec());
+    }
+    let inner = strides.iter().rposition(|s| *s == 1);
+    let shape = shape.iter().enumerate().map(|(i, n)| if Some(i) == inner { n * per_byte } else { *n });
+    let strides = strides.iter().enumerate().map(|(i, s)| if Some(i) == inner { 1 } else { s * per_byte });
+    (shape.collect(), strides.collect())
+}
+
+/// Gives sizes and strides that stand alone as an extent or stride of a tensor their value, where they have none.
+pub(crate) fn infer(tensor: &Tensor, shape: &[i64], strides: &[i64], values: &mut Args) -> Result<(), String> {
+    if tensor.pointers {
+        // Addresses: how many there are.
+        if shape.len() != 1 {
+            return Err(format!("`{}` is an array of addresses, of one dimension; found {}", tensor.name, shape.len()));
+        }
+        if is_name(&tensor.shape[0]) {
+            values.entry(tensor.shape[0].clone()).or_insert(Number::Int(shape[0]));
+        }
+        return Ok(());
+    }
+    if shape.len() != tensor.shape.len() {
+        return Err(format!(
+            "`{}` has {} dimensions ({}), found {} ({})",
+            tensor.name,
+            tensor.shape.len(),
+            tensor.shape.join(", "),
+            shape.len(),
+            list(shape)
+        ));
+    }
+    let extents = tensor.shape.iter().zip(shape);
+    // A stride of one element says nothing: libraries give it any value.
+    let steps = tensor.strides.iter().zip(strides).zip(shape).filter(|(_, n)| **n != 1).map(|(pair, _)| pair);
+    for (text, value) in extents.chain(steps).filter(|(text, _)| is_name(text)) {
+        values.entry(text.clone()).or_insert(Number::Int(*value));
+    }
+    Ok(())
+}
+
+/// Numbers with commas.
+pub(crate) fn list(numbers: &[i64]) -> String {
+    numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a tensor of the launch should be like and is not; strides of one element do not count.
+pub(crate) fn misfit(tensor: &Tensor, expected: (&[u64], &[u64]), shape: &[i64], strides: &[i64]) -> Option<String> {
+    let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
+    let shape_fits = expected.0.len() == shape.len() && expected.0.iter().zip(shape).all(|(n, m)| same(n, m));
+    if !shape_fits {
+        let wanted: Vec<i64> = expected.0.iter().map(|n| *n as i64).collect();
+        return Some(format!(
+            "`{}` must have shape ({}) = ({}), found ({})",
+            tensor.name,
+            tensor.shape.join(", "),
+            list(&wanted),
+            list(shape)
+        ));
+    }
+    let empty = shape.contains(&0);
+    let strides_fit = expected.1.iter().zip(strides).zip(shape).all(|((s, t), n)| empty || *n <= 1 || same(s, t));
+    if !strides_fit {
+        let wanted: Vec<i64> = expected.1.iter().map(|n| *n as i64).collect();
+        return Some(format!(
+            "`{}` must have strides ({}) = ({}), found ({}); `.contiguous()` of PyTorch makes a packed one",
+            tensor.name,
+            tensor.strides.join(", "),
+            list(&wanted),
+            list(strides)
+        ));
+    }
+    None
+}

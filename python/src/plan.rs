@@ -1,0 +1,303 @@
+//! A launch worked out for arrays of one shape: what is left to do is to put addresses into the parameters.
+
+use crate::foreign::{Block, DeviceMemory, Driver, Function, Shape};
+use crate::interface::program;
+use std::collections::HashMap;
+use tilec::bind::TensorPlan;
+use tilec::contract::{Contract, LaunchFile, ParamKind};
+use tilec::cuda::{LaunchArg, TensorMap};
+use tilec::dispatch::pick;
+use tilec::expr;
+use tilec::loaded::launch_args;
+use tilec::program::{BoundProgram, bind_program, may_alias};
+use tilec::{Args, Number};
+
+/// Bytes of an address.
+const ADDRESS_BYTES: u64 = 8;
+
+/// Why there is no launch.
+pub(crate) enum Refusal {
+    /// The arguments break the contract.
+    Contract(String),
+    /// The driver refused.
+    Driver(String),
+}
+
+/// The launches that a name stands for, with what they are given.
+pub(crate) struct Bound<'f> {
+    pub(crate) launches: Vec<&'f Contract>,
+    pub(crate) bound: BoundProgram,
+}
+
+/// Works out what is launched: `aligned` says whether the arrays are aligned as a kernel wants.
+///
+/// # Errors
+/// All that is wrong with the values.
+pub(crate) fn bound<'f>(
+    file: &'f LaunchFile,
+    name: &str,
+    args: &Args,
+    aligned: impl Fn(&Contract) -> bool,
+) -> Result<Bound<'f>, Refusal> {
+    let lines = |errors: Vec<tilec::bind::BindError>| {
+        Refusal::Contract(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    let launches: Vec<&Contract> = match file.dispatch.iter().find(|d| d.kernel == name) {
+        Some(dispatch) => {
+            let none = || {
+                Refusal::Contract(
+                    "no variant fits: the arrays are not aligned as those want whose conditions hold".to_owned(),
+                )
+            };
+            let picked = pick(dispatch, &file.kernels, args, aligned);
+            vec![picked.map_err(|errors| if errors.is_empty() { none() } else { lines(errors) })?]
+        }
+        None => file
+            .launches(name, args)
+            .map_err(lines)?
+            .ok_or_else(|| Refusal::Contract(format!("there is no kernel `{name}`")))?,
+    };
+    let bound = bind_program(&launches, args).map_err(lines)?;
+    Ok(Bound { launches, bound })
+}
+
+/// One launch of a plan.
+struct Prepared {
+    function: Function,
+    shape: Shape,
+    blocks: Vec<Block>,
+    /// Parameters that are addresses: of which place.
+    addresses: Vec<(usize, usize)>,
+    maps: Vec<(usize, usize, TensorMap)>,
+}
+
+/// Memory that launches hand to one another, or that blocks of one do.
+struct Room {
+    name: String,
+    bytes: u64,
+}
+
+/// What two tensors may not do.
+struct Apart {
+    over: usize,
+    under: usize,
+    /// They may be the same one.
+    same: bool,
+}
+
+/// A launch for arrays of one shape.
+pub(crate) struct Plan {
+    launches: Vec<Prepared>,
+    /// Addresses of the tensors that are given, and then of rooms.
+    places: Vec<u64>,
+    given: usize,
+    bytes: Vec<u64>,
+    names: Vec<String>,
+    apart: Vec<Apart>,
+    rooms: Vec<Room>,
+    room_stream: Option<u64>,
+    pub(crate) context: usize,
+}
+
+/// Scratch memory by context, stream and name. It stays, as captured graphs have its address.
+pub(crate) type Rooms = HashMap<(usize, u64, String), Vec<DeviceMemory>>;
+
+impl Plan {
+    /// A plan of launches in a context, of tensors with these names.
+    pub(crate) fn new(
+        file: &LaunchFile,
+        (name, names): (&str, &[String]),
+        of: &Bound<'_>,
+        (context, functions): (usize, &[Function]),
+    ) -> Result<Plan, Refusal> {
+        let mut rooms: Vec<Room> = Vec::new();
+        let value = |name: &str| of.bound.values.get(name).and_then(|v: &Number| v.to_i64());
+        for temporary in program(file, name).map_or(&[][..], |p| &p.temporaries) {
+            let bytes = expr::integer(&temporary.bytes, &value).map_err(|e| Refusal::Contract(e.to_string()))?;
+            rooms.push(Room { name: temporary.name.clone(), bytes: bytes.max(1).unsigned_abs() });
+        }
+        let own = |entry: &str, name: &str| format!("{entry}.{name}");
+        for (contract, launch) in of.launches.iter().zip(&of.bound.launches) {
+            for (_, plan) in &launch.scratch {
+                rooms.push(Room { name: own(&contract.entry, &plan.name), bytes: plan.bytes().max(1) });
+            }
+        }
+        let place = |entry: &str, name: &str| {
+            let given = names.iter().position(|n| n == name);
+            let scratch = own(entry, name);
+            given.or_else(|| rooms.iter().position(|r| r.name == name || r.name == scratch).map(|i| names.len() + i))
+        };
+        let mut launches = Vec::new();
+        for (contract, launch) in of.launches.iter().zip(&of.bound.launches).filter(|(_, launch)| launch.has_blocks()) {
+            let missing = |what: &str| Refusal::Contract(format!("`{}` has no tensor `{what}`", contract.entry));
+            let at = file.kernels.iter().position(|c| c.entry == contract.entry);
+            let function = at.and_then(|i| functions.get(i)).ok_or_else(|| missing(&contract.entry))?;
+            let mut prepared = Prepared {
+                function: *function,
+                shape: Shape {
+                    grid: launch.grid,
+                    block: contract.block,
+                    shared: contract.dynamic_smem_bytes,
+                    cluster: contract.cluster,
+                    programmatic: contract.programmatic,
+                },
+                blocks: Vec::new(),
+                addresses: Vec::new(),
+                maps: Vec::new(),
+            };
+            let args = launch_args(contract, launch, |_| 0);
+            for (i, (param, arg)) in contract.params.iter().zip(&args).enumerate() {
+                let of_tensor = |name: &str| place(&contract.entry, name).ok_or_else(|| missing(name));
+                match (&param.kind, arg) {
+                    (ParamKind::TensorMap(map), LaunchArg::TensorMap(described)) => {
+                        prepared.maps.push((i, of_tensor(&map.tensor)?, *described));
+                    }
+                    (_, LaunchArg::Ptr(_)) => prepared.addresses.push((i, of_tensor(&param.name)?)),
+                    _ => {}
+                }
+                prepared.blocks.push(block(arg));
+            }
+            launches.push(prepared);
+        }
+        let plans: Vec<&TensorPlan> = names.iter().filter_map(|name| of.bound.tensor(name)).collect();
+        let bytes = |plan: &&TensorPlan| if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
+        let places = vec![0; names.len() + rooms.len()];
+        Ok(Plan {
+            launches,
+            places,
+            given: names.len(),
+            bytes: plans.iter().map(bytes).collect(),
+            names: names.to_vec(),
+            apart: apart(&of.launches, &plans),
+            rooms,
+            room_stream: None,
+            context,
+        })
+    }
+
+    /// Puts the addresses of the arrays into the parameters. What was there already stays.
+    pub(crate) fn place(&mut self, driver: &Driver, addresses: &[u64]) -> Result<(), Refusal> {
+        if self.places[..self.given] == *addresses {
+            return Ok(());
+        }
+        for pair in &self.apart {
+            let (over, under) = (addresses[pair.over], addresses[pair.under]);
+            let (over_bytes, under_bytes) = (self.bytes[pair.over], self.bytes[pair.under]);
+            let meet = over < under + under_bytes && under < over + over_bytes && over_bytes > 0 && under_bytes > 0;
+            if meet && !(pair.same && over == under) {
+                let (over, under) = (&self.names[pair.over], &self.names[pair.under]);
+                return Err(Refusal::Contract(format!(
+                    "`{over}` is written, and shares memory with `{under}`, which the contract does not allow here"
+                )));
+            }
+        }
+        for (i, address) in addresses.iter().enumerate() {
+            self.set(driver, i, *address)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, driver: &Driver, place: usize, address: u64) -> Result<(), Refusal> {
+        if self.places[place] == address {
+            return Ok(());
+        }
+        for launch in &mut self.launches {
+            for (block, _) in launch.addresses.iter().filter(|(_, at)| *at == place) {
+                launch.blocks[*block].0[0] = address;
+            }
+            for (block, _, map) in launch.maps.iter_mut().filter(|(_, at, _)| *at == place) {
+                map.address = address;
+                launch.blocks[*block] = driver.encode(map).map_err(Refusal::Driver)?;
+            }
+        }
+        self.places[place] = address;
+        Ok(())
+    }
+
+    /// Queues the launches on a stream.
+    pub(crate) fn launch(&mut self, driver: &Driver, stream: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
+        if !self.rooms.is_empty() && self.room_stream != Some(stream) {
+            for i in 0..self.rooms.len() {
+                let address = room(driver, rooms, (self.context, stream), &self.rooms[i])?;
+                self.set(driver, self.given + i, address)?;
+            }
+            self.room_stream = Some(stream);
+        }
+        for launch in &self.launches {
+            driver.launch(launch.function, &launch.shape, stream, &launch.blocks).map_err(Refusal::Driver)?;
+        }
+        Ok(())
+    }
+}
+
+/// Room of a size, made where there is none that is as large.
+fn room(driver: &Driver, rooms: &mut Rooms, (context, stream): (usize, u64), room: &Room) -> Result<u64, Refusal> {
+    let all = rooms.entry((context, stream, room.name.clone())).or_default();
+    if let Some(known) = all.iter().find(|m| m.bytes >= room.bytes) {
+        return Ok(known.address);
+    }
+    if driver.is_capturing(stream) {
+        let what = "this launch needs scratch memory, and none is made while a graph is captured: call it once on the stream before the capture";
+        return Err(Refusal::Contract(what.to_owned()));
+    }
+    let made = driver.zeros(room.bytes).map_err(Refusal::Driver)?;
+    let address = made.address;
+    all.push(made);
+    Ok(address)
+}
+
+/// The pairs of tensors that must not share memory.
+fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<Apart> {
+    let mut pairs = Vec::new();
+    for (i, over) in plans.iter().enumerate().filter(|(_, plan)| plan.access.writes()) {
+        let allowed = may_alias(launches, &over.name);
+        for (j, under) in plans.iter().enumerate().filter(|(j, _)| *j != i) {
+            if under.access.writes() && j < i {
+                continue;
+            }
+            let same = allowed.contains(&under.name) && over.lies_like(under);
+            pairs.push(Apart { over: i, under: j, same });
+        }
+    }
+    pairs
+}
+
+/// A number where the driver finds it.
+fn block(arg: &LaunchArg) -> Block {
+    let word = match *arg {
+        LaunchArg::Ptr(x) | LaunchArg::U64(x) => x,
+        LaunchArg::I64(x) => x.cast_unsigned(),
+        LaunchArg::F64(x) => x.to_bits(),
+        LaunchArg::U32(x) => x.into(),
+        LaunchArg::I32(x) => x.cast_unsigned().into(),
+        LaunchArg::F32(x) => x.to_bits().into(),
+        LaunchArg::U16(x) | LaunchArg::F16(x) | LaunchArg::Bf16(x) => x.into(),
+        LaunchArg::U8(x) => x.into(),
+        LaunchArg::I8(x) => x.cast_unsigned().into(),
+        LaunchArg::TensorMap(_) => 0,
+    };
+    let mut words = [0; 16];
+    words[0] = word;
+    Block(words)
+}
+
+/// Whether arrays at these addresses are aligned as a kernel wants.
+pub(crate) fn aligned(contract: &Contract, names: &[String], addresses: &[u64]) -> Result<(), String> {
+    for param in &contract.params {
+        let align = match &param.kind {
+            ParamKind::Tensor(tensor) => u64::from(tensor.align.max(1)),
+            ParamKind::Pointers(_) => ADDRESS_BYTES,
+            ParamKind::TensorMap(_) | ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => {
+                continue;
+            }
+        };
+        let address = names.iter().position(|n| *n == param.name).map_or(0, |i| addresses[i]);
+        if !address.is_multiple_of(align) {
+            return Err(format!(
+                "`{}` must begin at a multiple of {align} bytes; where arrays begin anywhere, compile with variants=[{{\"ALIGN\": 8}}, {{\"ALIGN\": 1}}] if the program has such a parameter",
+                param.name
+            ));
+        }
+    }
+    Ok(())
+}

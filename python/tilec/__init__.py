@@ -1,0 +1,167 @@
+"""tilec: a small tile language compiled to PTX, and launched on arrays of PyTorch, CuPy, JAX and NumPy.
+
+    import tilec
+    gemm = tilec.compile("gemm.tile", T="bf16")
+    gemm(A, B, C, alpha=2.0)
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import pathlib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable
+
+from . import _tilec
+from ._errors import CompileError, CompileWarning, CudaError, LaunchError, SimulationError
+
+__version__ = _tilec.__version__
+__all__ = ["CompileError", "CompileWarning", "CudaError", "Kernel", "LaunchError", "SimulationError", "Xray", "compile"]
+
+Sizes = Mapping[str, int]
+
+
+class Xray:
+    """A page that shows a kernel: source, passes, PTX and machine code side by side. A notebook draws it."""
+
+    def __init__(self, page: str) -> None:
+        self.html = page
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the page as one HTML file."""
+        pathlib.Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.html, quote=True)}" style="width: 100%; height: 40em; border: 1px solid #8888"></iframe>'
+
+
+class Kernel:
+    """A compiled kernel, or a program of several. Called with arrays it launches and does not wait."""
+
+    def __init__(self, inner: "_tilec.Kernel") -> None:
+        self._inner = inner
+        # The call of an instance is looked up on its type; this is the same without a frame of Python.
+        self.launch: Callable[..., None] = inner.__call__
+        """The same as calling the kernel."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        self._inner(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        return str(self._inner.name)
+
+    @property
+    def target(self) -> str:
+        return str(self._inner.target)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX."""
+        return str(self._inner.ptx)
+
+    @property
+    def tile(self) -> str:
+        """The program after all passes: what the compiler decided, as text of the language."""
+        return str(self._inner.tile)
+
+    @property
+    def c_header(self) -> str:
+        """A C header with all kernels of the file, for this target (docs/c.md)."""
+        return str(self._inner.c_header)
+
+    @property
+    def contract(self) -> dict[str, Any]:
+        """The launch contract (docs/launch-contract.md)."""
+        return dict(json.loads(self._inner.contract_json))
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What became of every copy, access and product."""
+        return dict(json.loads(self._inner.report_json))
+
+    @property
+    def warnings(self) -> str:
+        return str(self._inner.warnings)
+
+    @property
+    def remarks(self) -> str:
+        """Fast paths that were not taken, and what they need."""
+        return str(self._inner.remarks)
+
+    def xray(self) -> Xray:
+        """A page that shows the kernel."""
+        return Xray(self._inner.xray_html())
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """What is taken by position: name, type, access, and the shape as expressions or the default."""
+        return list(self._inner.parameters())
+
+    def register(self, name: str, **options: Any) -> Any:
+        """Registers the kernel as an operator of PyTorch: see `tilec.torch.register`."""
+        from .torch import register
+
+        return register(self, name, **options)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+
+def compile(
+    source: "str | os.PathLike[str]",
+    *,
+    target: "str | None" = None,
+    kernel: "str | None" = None,
+    sizes: "Sizes | Sequence[Sizes] | None" = None,
+    variants: "Sequence[Mapping[str, Any]] | None" = None,
+    name: "str | None" = None,
+    **params: Any,
+) -> Kernel:
+    """Compiles a program: a file, or its text.
+
+    target: such as "sm_90a"; without it, that of the current CUDA device.
+    kernel: which of several kernels; a `sequence` is one too.
+    sizes: run-time sizes that `auto` parameters are chosen for; of several, each has a variant.
+    variants: values of parameters, a variant for each; the first whose preconditions hold is launched.
+    name: what messages call the program.
+    params: values of compile-time parameters, T="bf16", BM=128.
+    """
+    text, shown = _read(source)
+    chosen = [sizes] if isinstance(sizes, Mapping) else list(sizes or [])
+    inner = _tilec.compile(
+        text,
+        name or shown,
+        target or _own_target(),
+        params,
+        [dict(one) for one in chosen],
+        [dict(one) for one in variants or []],
+        [],
+        kernel,
+    )
+    if inner.warnings:
+        warnings.warn(inner.warnings, CompileWarning, stacklevel=2)
+    return Kernel(inner)
+
+
+def _read(source: "str | os.PathLike[str]") -> tuple[str, str]:
+    """The text of a program, and what it is called."""
+    if isinstance(source, str) and ("\n" in source or "{" in source):
+        return source, "<text>"
+    path = pathlib.Path(source)
+    return path.read_text(encoding="utf-8"), str(source)
+
+
+def _own_target() -> str:
+    device = 0
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        device = torch.cuda.current_device()
+    target = _tilec.target_of_device(device)
+    if target is None:
+        raise CudaError('no CUDA device was found to compile for: target="sm_80" names a target, whose kernels run on the simulator')
+    return target

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Tests the Python package on the simulator: builds the extension with the settings of tests, and runs python/tests.
+#
+#   scripts/python_test.sh
+#
+# NumPy, of a pinned version, is installed into a virtual environment beside the other tools (~/.cache/tilec). Where there is no Python 3.9, no NumPy to install, or
+# no PyTorch, the tests that need it are skipped, loudly.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+numpy=2.2.6
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/tilec/python-numpy-$numpy
+
+skip() {
+    echo "skipped: scripts/python_test.sh: $1"
+    exit 0
+}
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2> /dev/null || skip "there is no Python 3.10"
+if ! [ -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import numpy' 2> /dev/null; then
+    rm -rf -- "$venv"
+    # The environment may see packages of the machine, PyTorch among them.
+    python3 -m venv --system-site-packages "$venv" > /dev/null 2>&1 || skip "python3 -m venv does not work"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check "numpy==$numpy" > /dev/null 2>&1 || {
+        rm -rf -- "$venv"
+        skip "NumPy $numpy cannot be installed"
+    }
+fi
+# The profile of tests: the crates of the compiler are those that `cargo test` builds.
+cargo build -q --profile test -p tilec-python
+package=$(mktemp -d)
+trap 'rm -rf -- "$package"' EXIT
+mkdir "$package/tilec"
+cp python/tilec/*.py "$package/tilec/"
+library=${CARGO_TARGET_DIR:-target}/debug/lib_tilec.so
+[ -e "$library" ] || library=${CARGO_TARGET_DIR:-target}/debug/lib_tilec.dylib
+cp "$library" "$package/tilec/_tilec.abi3.so"
+export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
+"$venv/bin/python" -m unittest -q python/tests/test_numpy.py
+if "$venv/bin/python" -c 'import torch' 2> /dev/null; then
+    "$venv/bin/python" -m unittest -q python/tests/test_torch.py
+else
+    echo "skipped: python/tests/test_torch.py: there is no PyTorch"
+fi

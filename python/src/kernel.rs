@@ -432,8 +432,8 @@ impl Kernel {
 
     /// A page that shows the kernel (HTML).
     fn xray_html(&self, py: Python<'_>) -> PyResult<String> {
-        let page =
-            tilec::xray::xray(&self.program.source, &self.program.options).map_err(|d| compiled::error(py, &d))?;
+        let page = tilec::xray::xray(&self.program.source, &self.program.options, &tilec::xray::More::default())
+            .map_err(|d| compiled::error(py, &d))?;
         Ok(page.to_html())
     }
 

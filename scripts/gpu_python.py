@@ -21,7 +21,7 @@ SCALE = """kernel scale(X: gmem f32[N], Y: gmem f32[N], a: f32) grid (b: ceildiv
     copy a * X[b * 1024..+1024] -> Y[b * 1024..]
 }
 """
-ADD = """kernel add(X: gmem f32[N], Y: gmem f32[N], Z: gmem f32[N]) grid (b: ceildiv(N, 1024)) {
+ADD = """kernel plus(X: gmem f32[N], Y: gmem f32[N], Z: gmem f32[N]) grid (b: ceildiv(N, 1024)) {
     copy X[b * 1024..+1024] + Y[b * 1024..+1024] -> Z[b * 1024..]
 }
 """

@@ -162,7 +162,14 @@ impl Setting<'_> {
         if !self.stage_stores || self.warpgroups.is_none() {
             return 0;
         }
+        // A thread holds neighbours along columns, or along rows where operands are transposed. Along the other dimension threads
+        // store elements that share a register themselves (`stage_stores`).
+        let neighbours = usize::from(!shapes.iter().any(|shape| shape.way.swap));
+        let apart = |m: &Move| m.elem.shares_registers() && m.contiguous.is_some_and(|d| d != neighbours);
         let buffer = |m: &Move| {
+            if apart(m) {
+                return 0;
+            }
             let accelerated = self.access(env, m, shapes) >= u64::from(MAX_ACCESS_BYTES);
             if if accelerated { !self.stored_in_panels(env, m) } else { !threads.is_power_of_two() } {
                 return 0;

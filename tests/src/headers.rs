@@ -15,8 +15,9 @@ use tilec::{CompileOptions, Compiled, Target, compile};
 
 /// The targets of each header.
 const TARGETS: [Target; 3] = [Target::Sm70, Target::Sm80, Target::Sm90a];
-/// Other ways to compile examples: the name of the test, definitions, and values of `ALIGN` that are variants.
-const MORE: [(&str, &str, &[(&str, &str)], &[&str]); 3] = [
+/// Another way to compile an example: its name and that of the test, definitions, and values of `ALIGN` that are variants.
+type Way = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+const MORE: [Way; 3] = [
     ("gemm", "variants", &[], &["8", "1"]),
     ("gemm_splitk", "variants", &[], &["8", "1"]),
     // Its tensor maps count pixels.

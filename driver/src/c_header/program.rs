@@ -110,10 +110,10 @@ fn join(params: &mut Vec<Param>, param: &Param) {
     };
     match (&mut known.kind, &param.kind) {
         (ParamKind::Tensor(known), ParamKind::Tensor(other))
-        | (ParamKind::Pointers(known), ParamKind::Pointers(other)) => {
-            if other.access.writes() {
-                known.access = crate::contract::Access::ReadWrite;
-            }
+        | (ParamKind::Pointers(known), ParamKind::Pointers(other))
+            if other.access.writes() =>
+        {
+            known.access = crate::contract::Access::ReadWrite;
         }
         (ParamKind::Stride { packed, .. }, ParamKind::Stride { packed: other, .. }) => {
             *packed = packed.take().or_else(|| other.clone());

@@ -130,7 +130,12 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
 fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
     let first = |e: &Expr| k.as_int(*e) == Some(0);
     let begins = matches!(&view.dims[d], ViewDim::From { starts, end: None } if starts.iter().all(first));
-    let Some(tensor) = k.tensor_ty(view.base) else { return begins };
+    let Some(tensor) = k.tensor_ty(view.base) else {
+        // A larger buffer keeps what the tile does not cover. What has one element along the dimension repeats.
+        let own = k.tile_ty(view.base).and_then(|tile| k.const_shape(&tile.shape));
+        let own = own.filter(|shape| shape.len() == view.dims.len()).map(|shape| shape[d]);
+        return begins && own.is_none_or(|own| own == n || own == 1);
+    };
     // Along what repeats there are all that are asked for.
     let extent = tensor.shape.get(d).and_then(|&e| k.as_int(e)).and_then(|x| u64::try_from(x).ok());
     tensor.repeats.contains(&d) || begins && extent == Some(n)

@@ -77,7 +77,7 @@ impl Window {
             }
             odd |= n != all && !n.is_power_of_two();
         }
-        odd.then(|| Window { of: view.base, elem: ty.elem, shape, whole, at })
+        odd.then_some(Window { of: view.base, elem: ty.elem, shape, whole, at })
     }
 
     /// Has the statement copy the window out of a buffer.

@@ -152,7 +152,19 @@ impl Lower<'_> {
                 }
             }
         }
-        let Some(front) = front else { return Ok(found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect()) };
+        Ok(self.with_front(found, front, behind_first, within))
+    }
+
+    /// What elements have that nothing is in front of: as it is, or the `front` where lanes tell (`behind_first`) or the number of
+    /// the register does (`within`).
+    fn with_front(
+        &mut self,
+        found: BTreeMap<usize, Option<Vec<Reg>>>,
+        front: Option<&Front>,
+        behind_first: Option<Reg>,
+        within: usize,
+    ) -> BTreeMap<usize, Vec<Reg>> {
+        let Some(front) = front else { return found.into_iter().filter_map(|(v, x)| Some((v, x?))).collect() };
         let mut all = BTreeMap::new();
         for (v, x) in found {
             let x = match (x, behind_first) {
@@ -164,7 +176,7 @@ impl Lower<'_> {
             };
             all.insert(v, x);
         }
-        Ok(all)
+        all
     }
 
     /// An element behind what is in front of it where `upper` holds, and elsewhere as it is; of one that has nothing in front yet that, or what changes nothing.

@@ -5,13 +5,16 @@
 
 use super::shuffles::shuffle_by;
 use super::state::Lower;
-use super::tuples::Blocks;
 use crate::inst::Class;
 use crate::inst::Reg;
 use crate::ops::Op as P;
+use std::collections::BTreeMap;
 use tilec_ir::combine::Combine;
 use tilec_ir::diag::Reported;
 use tilec_ir::layout::Comparison;
+
+/// Tuples by the first register of the block that they are of.
+pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
 
 impl Lower<'_> {
     /// The tuples of a thread behind these comparisons.
@@ -68,5 +71,10 @@ impl Lower<'_> {
     fn has_odd_bits(&mut self, bits: u64) -> Option<Reg> {
         let each: Vec<Reg> = (0..u64::BITS).filter(|i| bits >> i & 1 == 1).map(|bit| self.has_lane_bit(bit)).collect();
         each.into_iter().reduce(|a, b| self.emit.pure(Class::Pred, P::XorPred, [a.into(), b.into()]))
+    }
+
+    /// Each component of the first tuple where the condition holds, else that of the second.
+    fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
+        a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
     }
 }

@@ -10,10 +10,10 @@ use super::reduce::{Subject, steps_of};
 use super::scan::{Beside, Front};
 use super::scope::Scope;
 use super::shuffles::shuffle;
+use super::sort::Blocks;
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::{Tile, compute_class};
 use crate::inst::{Class, Reg};
-use std::collections::BTreeMap;
 use tilec_ir::combine::{Combine, How, component};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
@@ -21,9 +21,6 @@ use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::{Held, ScanBit};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of_tuples, shape_of_tuples};
-
-/// Tuples by the first register of the block that they are of.
-pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
 
 impl Lower<'_> {
     /// What tuples come to: a tile for each component.
@@ -207,11 +204,6 @@ impl Lower<'_> {
     /// What another lane has.
     fn other(&mut self, tuple: &[Reg], lane: u32) -> Vec<Reg> {
         tuple.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect()
-    }
-
-    /// Each component of the first tuple where the condition holds, else that of the second.
-    pub(super) fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
-        a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
     }
 }
 

@@ -1,9 +1,7 @@
 //! `tilec-build`: kernels of `.tile` files as functions of Rust. In a build script,
 //!
 //! ```no_run
-//! fn main() {
-//!     tilec_build::Build::new("kernels").targets(&["sm_80", "sm_90a"]).compile();
-//! }
+//! tilec_build::Build::new("kernels").targets(&["sm_80", "sm_90a"]).compile();
 //! ```
 //!
 //! compiles every `kernels/*.tile` and writes a module with a launcher for each kernel, whose arguments have element type,

@@ -227,9 +227,9 @@ fn launchers_are_written_and_only_when_needed() {
     let bytes = std::fs::read(folder.out().join("scale.launcher.tilec")).expect("a bundle");
     assert_eq!(Bundle::from_bytes(&bytes).expect("a bundle").targets(), ["sm_70", "sm_90a"]);
 
-    assert_eq!(build.generate(&folder.out()).expect("again").compiled, [PathBuf::new(); 0]);
+    assert!(build.generate(&folder.out()).expect("again").compiled.is_empty());
     folder.write("scale.tile", &SCALE.replace("2.0", "3.0"));
-    assert_eq!(build.generate(&folder.out()).expect("changed").compiled, [source.clone()]);
+    assert_eq!(build.generate(&folder.out()).expect("changed").compiled, std::slice::from_ref(&source));
     let other = build.define("T", "f16");
     assert_eq!(other.generate(&folder.out()).expect("other options").compiled, [source]);
     assert!(folder.read("out/kernels.rs").contains("element::F16"));

@@ -150,7 +150,7 @@ fn read(path: &Path) -> Result<String, String> {
 /// An example compiles, assembles, and means at the end, with each pass off and with all off, what it means as written.
 fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
-    let stem = name.trim_start_matches("examples/");
+    let stem = name.rsplit('/').next().unwrap_or(name);
     let target = TARGETS.iter().find(|(start, _)| stem.starts_with(start)).map_or(Target::Sm70, |&(_, t)| t);
     let options = CompileOptions { source_name: name.to_owned(), target, verify_each: true, ..Default::default() };
     let variants = Variants::new(name, text, &options, Share::ALL, true)?;

@@ -396,7 +396,8 @@ fn shared_width(
 ) -> Width {
     let full = elem.per(MAX_ACCESS_BYTES);
     let name = &k.values[view.base].name;
-    let Some(dim) = window_dim else {
+    // The tile that is copied has fewer dimensions where `reshape` numbers the elements anew.
+    let Some(dim) = window_dim.filter(|&dim| dim < shape.len()) else {
         return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
     };
     let mut width = Width { elems: full, why: String::new(), missing: String::new() };

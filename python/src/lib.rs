@@ -44,9 +44,7 @@ fn target_of_device(device: i32) -> Option<&'static str> {
         return None;
     }
     let capability = driver.capability(device).ok()?;
-    // What is of one architecture runs on that alone.
-    let runs = |t: &&tilec::Target| if t.name().ends_with('a') { t.cc() == capability } else { t.cc() <= capability };
-    tilec::Target::ALL.iter().filter(runs).next_back().map(|t| t.name())
+    tilec::Target::ALL.iter().rfind(|t| t.runs_on(capability)).map(|t| t.name())
 }
 
 /// The module.

@@ -150,7 +150,8 @@ fn read(path: &Path) -> Result<String, String> {
 /// An example compiles, assembles, and means at the end, with each pass off and with all off, what it means as written.
 fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
-    let stem = name.rsplit('/').next().unwrap_or(name);
+    let stem = name.trim_start_matches("examples/");
+    let file = stem.rsplit('/').next().unwrap_or(stem);
     let target = TARGETS.iter().find(|(start, _)| stem.starts_with(start)).map_or(Target::Sm70, |&(_, t)| t);
     let options = CompileOptions { source_name: name.to_owned(), target, verify_each: true, ..Default::default() };
     let variants = Variants::new(name, text, &options, Share::ALL, true)?;
@@ -159,7 +160,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
     for line in head_runs(text).iter().map(String::as_str).chain(SIZES.iter().copied()) {
         let mut run = Run::parse(line)?;
         run.values.retain(|name, _| variants.has(name));
-        run.tolerance = TOLERANCES.iter().find(|(start, _)| stem.starts_with(start)).map_or(0.0, |&(_, t)| t);
+        run.tolerance = TOLERANCES.iter().find(|(start, _)| file.starts_with(start)).map_or(0.0, |&(_, t)| t);
         if variants.permits(&run) {
             variants.agree(0, &run, reference).map_err(|e| format!("{line}: {e}"))?;
             runs += 1;

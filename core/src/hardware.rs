@@ -3,6 +3,10 @@
 /// Dimensions of a tensor map (`cuTensorMapEncodeTiled`).
 pub const MAX_TENSOR_RANK: usize = 5;
 
+/// Bytes of dynamic shared memory of a block that need no permission (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`; CUDA
+/// programming guide, "Shared Memory" of compute capability 7.x on).
+pub const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
+
 /// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
 pub const MAX_BLOCKS: i64 = 8;
 

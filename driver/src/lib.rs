@@ -58,7 +58,7 @@ pub use contract::{distinct, expr, launch_file};
 pub use measure::{bench, tune};
 #[cfg(feature = "cuda")]
 pub use run::loaded;
-pub use run::{bind, data, dispatch, program, simulate, tensor_map};
+pub use run::{bind, data, dispatch, overlap, program, simulate, tensor_map};
 #[cfg(feature = "cuda")]
 pub use tilec_launch::cuda;
 

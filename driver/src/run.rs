@@ -26,7 +26,7 @@ pub use prepare::{On, RunOptions, launches};
 #[cfg(feature = "cuda")]
 pub use tilec_launch::loaded;
 pub use tilec_launch::program::Aliases;
-pub use tilec_launch::{bind, dispatch, program, tensor_map};
+pub use tilec_launch::{bind, dispatch, overlap, program, tensor_map};
 
 use crate::compile::{Compiled, CompiledKernel, Diagnostics};
 use crate::console::clock::Clock;

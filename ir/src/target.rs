@@ -90,6 +90,12 @@ pub fn register_share(threads: u32, blocks: u32) -> u32 {
 }
 
 impl Target {
+    /// Bytes of a multiprocessor's shared memory that the system takes for each block: 1 KiB from sm_80 on. It is what a block
+    /// cannot have of all (CUDA programming guide, "Shared Memory" of compute capability 8.x).
+    pub fn smem_reserved(self) -> u64 {
+        self.smem_per_sm() - self.smem_per_block()
+    }
+
     /// The target called `name`.
     pub fn from_name(name: &str) -> Option<Target> {
         Target::ALL.iter().copied().find(|t| t.name() == name)

@@ -22,9 +22,12 @@ pub fn zero_sizes(k: &Kernel) -> Vec<Value> {
 #[must_use]
 pub fn may_be_zero(k: &Kernel) -> Vec<Value> {
     let zeros = zero_sizes(k);
-    let mut found: Vec<Value> = k.requires.iter().filter_map(|&e| at_least_none(k, e)).collect();
-    found.retain(|v| !zeros.contains(v));
-    found.dedup();
+    let mut found = Vec::new();
+    for v in conjuncts(k, k.requires.clone()).into_iter().filter_map(|e| at_least_none(k, e)) {
+        if !zeros.contains(&v) && !found.contains(&v) {
+            found.push(v);
+        }
+    }
     found
 }
 
@@ -32,7 +35,9 @@ pub fn may_be_zero(k: &Kernel) -> Vec<Value> {
 #[must_use]
 pub fn with_zeros(k: &Kernel, zeros: &[Value]) -> Kernel {
     let mut own = k.clone();
-    own.requires.retain(|&e| at_least_none(k, e).is_none());
+    let promises = |e: &Expr| conjuncts(k, vec![*e]).into_iter().any(|e| at_least_none(k, e).is_some());
+    let kept = k.requires.iter().flat_map(|e| if promises(e) { conjuncts(k, vec![*e]) } else { vec![*e] });
+    own.requires = kept.filter(|&e| at_least_none(k, e).is_none()).collect();
     for &v in zeros {
         let span = k.values[v].span;
         let (size, zero) = (own.value_ref(v, span), own.int(0, span));
@@ -55,19 +60,29 @@ fn at_least_none(k: &Kernel, e: Expr) -> Option<Value> {
     }
 }
 
-fn zeros_of(k: &Kernel, mut work: Vec<Expr>) -> Vec<Value> {
+/// The conditions that hold together where these do: the sides of each `&&`.
+fn conjuncts(k: &Kernel, mut work: Vec<Expr>) -> Vec<Expr> {
     let mut found = Vec::new();
+    work.reverse();
     while let Some(e) = work.pop() {
         match &k.exprs[e] {
-            ExprData::Op { op: Op::And, args } => work.extend(args),
-            ExprData::Op { op: Op::Eq, args } => match (&k.exprs[args[0]], &k.exprs[args[1]]) {
-                (ExprData::Ref(v), ExprData::Int(0)) | (ExprData::Int(0), ExprData::Ref(v))
-                    if matches!(k.values[*v].def, ValueDef::Size) && !found.contains(v) =>
-                {
-                    found.push(*v);
-                }
-                _ => {}
-            },
+            ExprData::Op { op: Op::And, args } => work.extend(args.iter().rev()),
+            _ => found.push(e),
+        }
+    }
+    found
+}
+
+fn zeros_of(k: &Kernel, conditions: Vec<Expr>) -> Vec<Value> {
+    let mut found = Vec::new();
+    for e in conjuncts(k, conditions) {
+        let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { continue };
+        match (&k.exprs[args[0]], &k.exprs[args[1]]) {
+            (ExprData::Ref(v), ExprData::Int(0)) | (ExprData::Int(0), ExprData::Ref(v))
+                if matches!(k.values[*v].def, ValueDef::Size) && !found.contains(v) =>
+            {
+                found.push(*v);
+            }
             _ => {}
         }
     }

@@ -9,6 +9,7 @@ use crate::contract::distinct::{self, Overlap};
 use crate::contract::expr::{self, ExprError};
 use crate::contract::number::int_format;
 use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
+use crate::overlap::Place;
 use thiserror::Error;
 use tilec_core::elem::Elem;
 
@@ -143,6 +144,15 @@ impl TensorPlan {
         self.elem.bytes_of(self.span)
     }
 
+    /// Where it lies, at this address: of an array of pointers the array.
+    pub fn place(&self, address: u64) -> Place<'_> {
+        if self.pointers {
+            let first = self.shape.len().min(1);
+            return Place { address, elem: Elem::U64, shape: &self.shape[..first], strides: &[1] };
+        }
+        Place { address, elem: self.elem, shape: &self.shape, strides: &self.strides }
+    }
+
     /// Parts that have an address each: 1, unless the tensor is an array of pointers.
     pub fn parts(&self) -> u64 {
         if self.pointers { self.shape.first().copied().unwrap_or(1) } else { 1 }
@@ -180,6 +190,9 @@ impl TensorPlan {
     /// The offset of an index along a dimension, in elements.
     pub fn offset(&self, dim: usize, index: u64) -> u64 {
         let digit = |left: &mut u64, (extent, stride): (u64, u64)| {
+            if extent == 0 {
+                return Some(0);
+            }
             let digit = *left % extent;
             *left /= extent;
             Some(digit * stride)
@@ -310,8 +323,8 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
             Some(extent) if (i64::from(!nothing_to_do)..=MAX_GRID[axis]).contains(&extent) => {
                 bound.grid[axis] = u32::try_from(extent).expect("the limits fit 32 bits");
             }
-            Some(extent) => errors.push(BindError::Grid { axis, extent }),
-            None => {}
+            Some(extent) if !nothing_to_do => errors.push(BindError::Grid { axis, extent }),
+            Some(_) | None => {}
         }
     }
     for (param, tensor, extents, steps) in tensors {

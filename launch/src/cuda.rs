@@ -33,7 +33,7 @@ pub use context::{CudaError, Properties};
 pub use cublas::{At, Compute, Cublas, CublasError, MatType, Matmul, Matrix, Product};
 pub use device::Device;
 pub use graph::Graph;
-pub use launch::{LaunchArg, MAX_PLACES, PixelBox, Shape, TensorMap};
+pub use launch::{LaunchArg, MAX_PLACES, PROMOTE_TO_128, PixelBox, Shape, TensorMap};
 pub use memory::Buffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use ready::Ready;

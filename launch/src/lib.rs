@@ -18,6 +18,7 @@ mod error;
 mod kernel;
 #[cfg(feature = "cuda")]
 pub mod loaded;
+pub mod overlap;
 pub mod program;
 pub mod runs;
 #[cfg(feature = "sim")]

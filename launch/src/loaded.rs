@@ -10,15 +10,12 @@ use crate::cuda::{
 };
 use crate::dispatch::pick;
 use crate::error::LaunchError;
-use crate::program::{BoundProgram, bind_program, may_alias};
+use crate::program::{BoundProgram, bind_program, decided, may_alias};
 use crate::tensor_map::Description;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tilec_core::elem::Elem;
-use tilec_core::hardware::MAX_TENSOR_RANK;
-
-/// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).
-const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
+use tilec_core::hardware::{MAX_TENSOR_RANK, SMEM_WITHOUT_OPTIN};
 
 /// The variants of a kernel in the memory of a device. A launch takes the one that the launch file says.
 pub struct LoadedVariants<'d> {
@@ -34,6 +31,8 @@ pub struct LoadedKernel<'d> {
     contract: Contract,
     /// Its scratch memory, as it was last needed.
     scratch: RefCell<BTreeMap<String, Buffer>>,
+    /// What was too small for a later launch.
+    outgrown: RefCell<Vec<Buffer>>,
 }
 
 /// A program of several kernels on a device.
@@ -68,7 +67,13 @@ impl<'d> LoadedKernel<'d> {
         if contract.has_large_clusters() {
             function.allow_large_clusters()?;
         }
-        Ok(LoadedKernel { device, function, contract: contract.clone(), scratch: RefCell::default() })
+        Ok(LoadedKernel {
+            device,
+            function,
+            contract: contract.clone(),
+            scratch: RefCell::default(),
+            outgrown: RefCell::default(),
+        })
     }
 
     /// Launches on the default stream with the values `args` and a buffer for every tensor but scratch memory, which this has (of an array of pointers: the
@@ -100,9 +105,12 @@ impl<'d> LoadedKernel<'d> {
             let bytes = usize::try_from(plan.bytes()).map_err(too_large)?;
             let room = self.device.alloc(bytes)?;
             if *scratch == Scratch::Signals {
-                room.upload(0, &vec![0; bytes])?;
+                room.fill(0)?;
+                // Streams that do not wait for the default stream find the zeros too.
+                self.device.synchronize()?;
             }
-            own.insert(plan.name.clone(), room);
+            // A graph that was captured has the address of what was too small.
+            self.outgrown.borrow_mut().extend(own.insert(plan.name.clone(), room));
         }
         let address = |name: &str| own.get(name).map_or_else(|| address(name), Buffer::address);
         let args = launch_args(&self.contract, bound, address);
@@ -207,7 +215,7 @@ fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]
 /// Refuses one address for two tensors one of which is written, but where the contracts allow it.
 fn overlap(launches: &[&Contract], plans: &[TensorPlan], address: impl Fn(&str) -> u64) -> Result<(), LaunchError> {
     for over in plans.iter().filter(|plan| plan.access.writes()) {
-        let allowed = may_alias(launches, &over.name);
+        let allowed = may_alias(&decided(launches), &over.name);
         let meets = |other: &&TensorPlan| other.name != over.name && address(&other.name) == address(&over.name);
         for under in plans.iter().filter(meets) {
             if !(allowed.contains(&under.name) && over.lies_like(under)) {
@@ -287,7 +295,8 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
         .map(|param| match &param.kind {
             ParamKind::Tensor(_) | ParamKind::Pointers(_) => LaunchArg::Ptr(address(&param.name)),
             ParamKind::TensorMap(map) => {
-                let plan = bound.tensors.iter().find(|t| t.name == map.tensor);
+                let own = bound.scratch.iter().map(|(_, plan)| plan);
+                let plan = bound.tensors.iter().chain(own).find(|t| t.name == map.tensor);
                 let plan = plan.expect("a contract describes tensors that it has");
                 let number = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
                 LaunchArg::TensorMap(tensor_map(&map.describe(plan, number), address(&map.tensor)))

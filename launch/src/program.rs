@@ -85,13 +85,25 @@ fn differs(a: &Param, b: &Param) -> Option<&'static str> {
     }
 }
 
-/// The tensors at whose address `over` may stand: those that the one launch that uses it allows, if none after that uses them.
-pub fn may_alias(launches: &[&Contract], over: &str) -> Vec<String> {
-    let mut users = launches.iter().enumerate().filter(|(_, c)| c.param(over).is_some());
-    let (Some((at, contract)), None) = (users.next(), users.next()) else { return Vec::new() };
-    let unused = |under: &&String| launches[at + 1..].iter().all(|c| c.param(under).is_none());
-    let allowed = contract.param(over).and_then(|p| p.kind.tensor());
-    allowed.map_or_else(Vec::new, |t| t.may_alias.iter().filter(unused).cloned().collect())
+/// The tensors at whose address `over` may stand, whichever variants are launched: those that every variant of the one launch that
+/// uses it allows, if no launch after that uses them. Each launch is given as its variants: of a launch that is decided, the one.
+pub fn may_alias<'c, V: AsRef<[&'c Contract]>>(launches: &[V], over: &str) -> Vec<String> {
+    let uses = |launch: &V, name: &str| launch.as_ref().iter().any(|c| c.param(name).is_some());
+    let mut users = launches.iter().enumerate().filter(|(_, launch)| uses(launch, over));
+    let (Some((at, launch)), None) = (users.next(), users.next()) else { return Vec::new() };
+    let variants = launch.as_ref();
+    let allowed = |c: &Contract| Some(c.param(over)?.kind.tensor()?.may_alias.clone());
+    let mut all = variants.first().and_then(|c| allowed(c)).unwrap_or_default();
+    all.retain(|under| {
+        let everywhere = variants.iter().all(|c| allowed(c).is_some_and(|these| these.contains(under)));
+        everywhere && launches[at + 1..].iter().all(|launch| !uses(launch, under))
+    });
+    all
+}
+
+/// Launches that are decided, as [`may_alias`] takes them.
+pub fn decided<'c>(launches: &[&'c Contract]) -> Vec<[&'c Contract; 1]> {
+    launches.iter().map(|c| [*c]).collect()
 }
 
 /// The bytes of a tensor, as an expression.
@@ -262,11 +274,17 @@ mod tests {
         if let Some(Param { kind: ParamKind::Tensor(d), .. }) = second.params.iter_mut().find(|p| p.name == "D") {
             d.may_alias = vec!["C".to_owned()];
         }
-        assert_eq!(may_alias(&[&first, &second], "D"), ["C"]);
+        assert_eq!(may_alias(&[[&first], [&second]], "D"), ["C"]);
         let mut third = second.clone();
         third.params.retain(|p| p.name == "C");
-        assert_eq!(may_alias(&[&first, &second, &third], "D"), [""; 0], "C is read once more");
-        assert_eq!(may_alias(&[&first, &second, &second], "D"), [""; 0], "D is written again");
+        assert_eq!(may_alias(&[[&first], [&second], [&third]], "D"), [""; 0], "C is read once more");
+        assert_eq!(may_alias(&[[&first], [&second], [&second]], "D"), [""; 0], "D is written again");
+        let mut other = second.clone();
+        if let Some(ParamKind::Tensor(tensor)) = other.params.iter_mut().find(|p| p.name == "D").map(|p| &mut p.kind) {
+            tensor.may_alias.clear();
+        }
+        let variants = [vec![&first], vec![&second, &other]];
+        assert_eq!(may_alias(&variants, "D"), [""; 0], "one of the variants does not allow it");
     }
 
     #[test]

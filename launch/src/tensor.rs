@@ -2,6 +2,7 @@
 //!
 //! Memory is that of a device (an address, a buffer, a slice of cudarc) or of the host, which the simulator alone takes.
 
+use crate::overlap::Place;
 use std::marker::PhantomData;
 use tilec_core::elem::Elem;
 
@@ -223,14 +224,9 @@ impl Argument<'_> {
         })
     }
 
-    /// The bytes of its elements, if there is nothing between them and no two share one; `None` of an empty one too.
-    pub(crate) fn packed_bytes(&self) -> Option<u64> {
-        let (mut last, mut count) = (0u64, 1u64);
-        for (n, stride) in self.shape().iter().zip(self.strides()) {
-            last = last.saturating_add(n.checked_sub(1)?.saturating_mul(*stride));
-            count = count.saturating_mul(*n);
-        }
-        (last.saturating_add(1) == count).then(|| self.elem.bytes_of(count))
+    /// Where it lies, at this address.
+    pub(crate) fn place(&self, address: u64) -> Place<'_> {
+        Place { address, elem: self.elem, shape: self.shape(), strides: self.strides() }
     }
 }
 

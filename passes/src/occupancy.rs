@@ -28,7 +28,7 @@ impl Occupancy {
         };
         Occupancy {
             registers,
-            shared: target.smem_per_sm() / shared.max(1),
+            shared: target.smem_per_sm() / (shared + target.smem_reserved()).max(1),
             warps: u64::from(target.warps_per_sm()) * u64::from(WARP) / threads,
             blocks: u64::from(target.ctas_per_sm()),
         }
@@ -56,6 +56,7 @@ impl Occupancy {
 
     /// The resource that has room for the fewest.
     pub fn limit(&self) -> &'static str {
-        self.list().into_iter().min_by_key(|(_, n)| *n).map_or("", |(name, _)| name)
+        let [first, rest @ ..] = self.list();
+        rest.into_iter().fold(first, |least, one| if one.1 < least.1 { one } else { least }).0
     }
 }

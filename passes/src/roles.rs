@@ -128,7 +128,7 @@ pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
 /// Bytes of shared memory that a block may have for slots and buffers, beside its barriers.
 pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
-    let all = target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(1024));
+    let all = target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(target.smem_reserved()));
     all.saturating_sub(BARRIER_BYTES)
 }
 

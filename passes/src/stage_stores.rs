@@ -98,13 +98,13 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     }
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);
-    let neighbours = usize::from(!swapped(k, k.blocks[outer][at]));
     let at = k.blocks[outer][at];
+    let swapped = swapped(k, at);
     let mut staged: Vec<Staged> = Vec::new();
     for &store in &stores {
         let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
-        let by = fits(k, &facts, &deferred, (store, &to), neighbours).and_then(|pieces| match pieces {
+        let by = fits(k, &facts, &deferred, (store, &to), swapped).and_then(|pieces| match pieces {
             Some(pieces) => Ok(Mover::Threads { pieces, load: loads::like(k, &deferred, src, &to) }),
             None => loads::of(k, cx, &facts, &deferred, at, (store, src, &to)).map(|load| Mover::Accelerator { load }),
         });
@@ -201,7 +201,13 @@ struct Staged {
     by: Mover,
 }
 
-/// Whether the products of a loop are of the transposed operands: a thread then has neighbours along columns.
+/// Whether a thread has no two neighbours along the dimension `dim` of a tile of sums, and elements smaller than a register would
+/// be written one by one. Neighbours lie along columns, or along rows where the products are of the transposed operands.
+pub(crate) fn lone(elem: Bits, dim: usize, swapped: bool) -> bool {
+    elem.shares_registers() && dim != usize::from(!swapped)
+}
+
+/// Whether the products of a loop are of the transposed operands.
 fn swapped(k: &Kernel, at: Stmt) -> bool {
     let StmtData::For { body, .. } = k.stmts[at] else { return false };
     k.blocks[body].iter().any(|&s| match k.stmts[s] {
@@ -216,14 +222,12 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refus
 }
 
 /// Whether a store of sums is one for the accelerator, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.
-///
-/// `neighbours`: the dimension along which a thread has pairs of sums.
 fn fits(
     k: &Kernel,
     facts: &Facts,
     deferred: &Deferred,
     (s, to): (Stmt, &ResolvedView),
-    neighbours: usize,
+    swapped: bool,
 ) -> Result<Option<Pieces>, String> {
     let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { unreachable!("a store is a copy") };
     if *attrs != (CopyAttrs { reduce: attrs.reduce, ..CopyAttrs::default() }) {
@@ -273,8 +277,7 @@ fn fits(
     if elem.per(1) > 1 {
         return Err("its elements share bytes".to_owned());
     }
-    // Of elements smaller than a bank threads write several at a time.
-    if elem.size().shares_registers() && dim != neighbours {
+    if lone(elem.size(), dim, swapped) {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
     let Some((why, missing)) = no_boxes(k, facts, to.base) else {

@@ -227,7 +227,18 @@ impl Seen {
                 known
             }
         };
-        let device: i32 = tensor.call_method0(intern!(py, "get_device"))?.extract()?;
+        // Other devices have numbers too, and tensors without memory (`meta`) an address of 0.
+        let is = |name| -> PyResult<bool> { tensor.getattr(name)?.extract() };
+        let device: i32 = match is(intern!(py, "is_cuda"))? {
+            true => tensor.call_method0(intern!(py, "get_device"))?.extract()?,
+            false if is(intern!(py, "is_cpu"))? => -1,
+            false => {
+                let device = tensor.getattr(intern!(py, "device"))?.str()?.to_string();
+                return Err(PyTypeError::new_err(format!(
+                    "a tensor on `{device}`: kernels take those of CUDA and of the host"
+                )));
+            }
+        };
         Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Torch })
     }
 }

@@ -9,7 +9,8 @@ use tilec::cuda::{LaunchArg, TensorMap};
 use tilec::dispatch::pick;
 use tilec::expr;
 use tilec::loaded::launch_args;
-use tilec::program::{BoundProgram, bind_program, may_alias};
+use tilec::overlap::meets;
+use tilec::program::{BoundProgram, bind_program, decided, may_alias};
 use tilec::{Args, Number};
 
 /// Bytes of an address.
@@ -91,7 +92,7 @@ pub(crate) struct Plan {
     /// Addresses of the tensors that are given, and then of rooms.
     places: Vec<u64>,
     given: usize,
-    bytes: Vec<u64>,
+    tensors: Vec<TensorPlan>,
     names: Vec<String>,
     apart: Vec<Apart>,
     rooms: Vec<Room>,
@@ -160,13 +161,12 @@ impl Plan {
             launches.push(prepared);
         }
         let plans: Vec<&TensorPlan> = names.iter().filter_map(|name| of.bound.tensor(name)).collect();
-        let bytes = |plan: &&TensorPlan| if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
         let places = vec![0; names.len() + rooms.len()];
         Ok(Plan {
             launches,
             places,
             given: names.len(),
-            bytes: plans.iter().map(bytes).collect(),
+            tensors: plans.iter().map(|plan| (*plan).clone()).collect(),
             names: names.to_vec(),
             apart: apart(&of.launches, &plans),
             rooms,
@@ -182,9 +182,8 @@ impl Plan {
         }
         for pair in &self.apart {
             let (over, under) = (addresses[pair.over], addresses[pair.under]);
-            let (over_bytes, under_bytes) = (self.bytes[pair.over], self.bytes[pair.under]);
-            let meet = over < under + under_bytes && under < over + over_bytes && over_bytes > 0 && under_bytes > 0;
-            if meet && !(pair.same && over == under) {
+            let (one, other) = (self.tensors[pair.over].place(over), self.tensors[pair.under].place(under));
+            if meets(&one, &other) && !(pair.same && over == under) {
                 let (over, under) = (&self.names[pair.over], &self.names[pair.under]);
                 return Err(Refusal::Contract(format!(
                     "`{over}` is written, and shares memory with `{under}`, which the contract does not allow here"
@@ -250,7 +249,7 @@ fn room(driver: &Driver, rooms: &mut Rooms, (context, stream): (usize, u64), roo
 fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<Apart> {
     let mut pairs = Vec::new();
     for (i, over) in plans.iter().enumerate().filter(|(_, plan)| plan.access.writes()) {
-        let allowed = may_alias(launches, &over.name);
+        let allowed = may_alias(&decided(launches), &over.name);
         for (j, under) in plans.iter().enumerate().filter(|(j, _)| *j != i) {
             if under.access.writes() && j < i {
                 continue;

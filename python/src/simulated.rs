@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use std::time::Duration;
 use tilec::Args;
 use tilec::clock::Clock;
-use tilec::program::{Aliases, may_alias};
+use tilec::overlap::meets;
+use tilec::program::{Aliases, decided, may_alias};
 use tilec::render;
 use tilec::run::child::Job;
 use tilec::simulate::{Origin, SimOptions, simulate};
@@ -32,11 +33,10 @@ pub(crate) fn run(
     let mut aliases = Aliases::new();
     for over in of.bound.tensors.iter().filter(|t| t.access.writes()) {
         let Some(at) = address(&over.name) else { continue };
-        let allowed = may_alias(&of.launches, &over.name);
+        let allowed = may_alias(&decided(&of.launches), &over.name);
         for under in of.bound.tensors.iter().filter(|t| t.name != over.name) {
             let Some(other) = address(&under.name) else { continue };
-            let meet = at < other + under.bytes() && other < at + over.bytes();
-            if !meet {
+            if !meets(&over.place(at), &under.place(other)) {
                 continue;
             }
             if at == other && allowed.contains(&under.name) && over.lies_like(under) {

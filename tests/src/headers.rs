@@ -26,7 +26,7 @@ const MORE: [Way; 3] = [
 /// What gcc and g++ must have nothing to say about.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
-/// One test for each example, and for some with variants.
+/// One test for each example, and for some with variants; and for the programs beside the driver that writes calls down.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -42,6 +42,10 @@ pub fn tests() -> Result<Vec<Test>, String> {
             tests.push((format!("c_header/{stem}_{label}"), Box::new(check)));
         }
         tests.push((format!("c_header/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
+    }
+    for (path, name) in test_file::walk(&crate::root().join("tests/c"))? {
+        let stem = name.trim_end_matches(".tile").to_owned();
+        tests.push((format!("c_header/own/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
     }
     Ok(tests)
 }

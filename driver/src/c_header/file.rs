@@ -148,7 +148,7 @@ typedef struct {kernels} {{
 static inline int {kernels}_next(int code)
 {{
     tilec_kind kind = {kernels}_kind(code);
-    return kind == TILEC_REQUIRES || kind == TILEC_GRID || kind == TILEC_ADDRESS;
+    return kind == TILEC_REQUIRES || kind == TILEC_VALUE || kind == TILEC_GRID || kind == TILEC_ADDRESS;
 }}
 
 /* Loads the newest PTX that the device of the current context runs; what the driver's assembler says of it goes to `log`. */
@@ -168,7 +168,7 @@ static inline int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
     cc = 10 * major + minor;"
     );
     let mut order: Vec<(usize, &Image<'_>)> = images.iter().enumerate().collect();
-    let specific = |image: &Image<'_>| image.target.name().ends_with('a');
+    let specific = |image: &Image<'_>| !image.target.runs_on(image.target.cc() + 1);
     order.sort_by_key(|(_, image)| std::cmp::Reverse((image.target.cc(), specific(image))));
     for (i, image) in order {
         let (target, cc) = (image.target.name(), image.target.cc());

@@ -6,6 +6,7 @@ use super::interface::{HeaderError, Interface};
 use super::messages::{Kind, Messages};
 use super::text::{comment, member};
 use crate::contract::{Contract, Dispatch, Param, ParamKind, Program};
+use crate::run::program::may_alias;
 use std::fmt::Write as _;
 
 /// Where the functions of a target are, in the order of the PTX.
@@ -122,21 +123,6 @@ fn join(params: &mut Vec<Param>, param: &Param) {
     }
 }
 
-/// The tensors at whose address `over` may stand, whichever variants are launched.
-fn may_alias(image: &Image<'_>, program: &Program, over: &str) -> Vec<String> {
-    let uses = |launch: &String, name: &str| image.variants(launch).iter().any(|c| c.param(name).is_some());
-    let mut users = program.launches.iter().enumerate().filter(|(_, launch)| uses(launch, over));
-    let (Some((at, launch)), None) = (users.next(), users.next()) else { return Vec::new() };
-    let variants = image.variants(launch);
-    let allows = |c: &Contract, under: &String| {
-        c.param(over).and_then(|p| p.kind.tensor()).is_some_and(|t| t.may_alias.contains(under))
-    };
-    let first = variants.first().and_then(|c| c.param(over)?.kind.tensor());
-    let allowed = first.map_or(&[][..], |t| &t.may_alias).iter();
-    let unused = |under: &&String| program.launches[at + 1..].iter().all(|launch| !uses(launch, under));
-    allowed.filter(|under| variants.iter().all(|c| allows(c, under))).filter(unused).cloned().collect()
-}
-
 /// The function of a program on a target.
 pub(super) fn program(
     image: &Image<'_>,
@@ -155,13 +141,14 @@ pub(super) fn program(
         .iter()
         .filter(|p| p.kind.tensor().is_some_and(|t| t.scratch.is_none()) && !temporary(&p.name))
         .collect();
+    let variants: Vec<Vec<&Contract>> = program.launches.iter().map(|launch| image.variants(launch)).collect();
     let mut placed = Vec::new();
     for (at, param) in given.iter().enumerate() {
         let Some(tensor) = param.kind.tensor() else { continue };
         let pointers = matches!(param.kind, ParamKind::Pointers(_));
         body.tensor(at, &param.name, tensor, pointers)?;
         body.line(&format!("t[{at}].address = v->{};", member(&param.name)));
-        let (written, may_alias) = (tensor.access.writes(), may_alias(image, program, &param.name));
+        let (written, may_alias) = (tensor.access.writes(), may_alias(&variants, &param.name));
         placed.push(Placed { name: &param.name, written, pointers, may_alias });
     }
     overlaps(&mut body, &placed);

@@ -342,6 +342,8 @@ static inline int tilec_load(CUmodule *module, CUfunction *functions, const char
         end += strlen(pieces[i]);
     }
     *end = 0;
+    if (log == NULL)
+        log_bytes = 0;
     values[0] = log;
     values[1] = (void *)(uintptr_t)log_bytes;
     if (log_bytes > 0)

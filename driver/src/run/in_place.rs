@@ -2,7 +2,7 @@
 
 use crate::contract::Contract;
 use crate::run::bind::TensorPlan;
-use crate::run::program::{Aliases, BoundProgram, may_alias};
+use crate::run::program::{Aliases, BoundProgram, decided, may_alias};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -22,7 +22,7 @@ pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Al
     };
     for (over, under) in aliases {
         let (a, b) = (find(over)?, find(under)?);
-        let allowed = may_alias(launches, over);
+        let allowed = may_alias(&decided(launches), over);
         if !allowed.contains(under) {
             let d = error(format!("the contract does not allow `{over}` at the address of `{under}`"));
             return Err(Box::new(d.with_note(if allowed.is_empty() {

@@ -315,6 +315,9 @@ fn sizes_of_zero_have_variants_of_their_own() {
     let (both, plain) = (compiled("where K >= 0, 0 <= L"), compiled(""));
     let file = both.launch_file();
     assert_eq!(file.kernels.len(), 4);
+    for again in ["where K >= 0 && L >= 0", "where K >= 0, L >= 0, 0 <= K", "where (M >= 1 && K >= 0) && L >= 0"] {
+        assert_eq!(compiled(again).launch_file().kernels.len(), 4, "{again}");
+    }
     let last = file.kernels.last().expect("there");
     assert_eq!(last.requires, plain.launch_file().kernels[0].requires);
     let never = |_, _| panic!("launched");

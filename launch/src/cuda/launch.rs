@@ -15,7 +15,7 @@ pub(super) const MAX_PARAM_BYTES: usize = 32_764;
 const NO_INTERLEAVE: u32 = 0;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`: on an H200 as fast as 256 bytes where rows begin at multiples of 128, and a tenth faster
 /// where they do not (docs/performance.md).
-const PROMOTE_TO_128: u32 = 2;
+pub const PROMOTE_TO_128: u32 = 2;
 /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what lies outside is zero.
 const ZERO_FILL: u32 = 0;
 
@@ -115,8 +115,8 @@ pub struct PixelBox {
 pub(super) struct Encoded(pub(super) [u64; 16]);
 
 impl TensorMap {
-    /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management".
-    pub(super) fn data_type(&self) -> Option<u32> {
+    /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management"; `None` of elements that no map has.
+    pub fn data_type(&self) -> Option<u32> {
         Some(match self.elem {
             // Of elements that share bytes the map counts bytes.
             Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => 0,
@@ -135,7 +135,7 @@ impl TensorMap {
     }
 
     /// `CUtensorMapSwizzle`.
-    pub(super) fn swizzle_code(&self) -> u32 {
+    pub fn swizzle_code(&self) -> u32 {
         match self.swizzle {
             Exchange::Plain => 0,
             Exchange::Bytes32 => 1,

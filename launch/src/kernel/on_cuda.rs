@@ -11,9 +11,8 @@ use crate::error::LaunchError;
 use crate::stream::StreamRef;
 use crate::tensor::Argument;
 use std::sync::{Arc, Mutex, PoisonError};
+use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 
-/// Dynamic shared memory that needs no permission (CUDA programming guide, "Shared Memory" of compute capability 7.x on).
-const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
 /// Tensor maps of a parameter that are kept: those of as many addresses and sizes.
 const KEPT_MAPS: usize = 16;
 
@@ -29,6 +28,8 @@ pub(super) struct Loaded {
 struct State {
     /// Memory of the kernel's own tensors, as it was last needed.
     own: Vec<Option<Buffer>>,
+    /// What was too small for a later launch.
+    outgrown: Vec<Buffer>,
     /// Maps by step, case and parameter.
     maps: Vec<Kept>,
     /// Parameters of the last launch.
@@ -64,7 +65,7 @@ impl Loaded {
         };
         let steps = kernel.steps.iter().map(|cases| cases.iter().map(ready).collect::<Result<Vec<_>, CudaError>>());
         let own = kernel.table.own().iter().map(|_| None).collect();
-        let state = Mutex::new(State { own, maps: Vec::new(), words: Vec::new() });
+        let state = Mutex::new(State { own, outgrown: Vec::new(), maps: Vec::new(), words: Vec::new() });
         Ok(Loaded { device: Arc::clone(device), steps: steps.collect::<Result<_, _>>()?, state })
     }
 
@@ -109,7 +110,7 @@ impl Loaded {
         state: &mut State,
     ) -> Result<(), LaunchError> {
         let plan = &kernel.steps[step][case];
-        let State { own, maps, words } = state;
+        let State { own, maps, words, .. } = state;
         words.clear();
         words.resize(ready.words(), 0);
         let address = |taken: &Taken| match taken {
@@ -184,9 +185,12 @@ impl Loaded {
         }
         let room = self.device.alloc(bytes)?;
         if zero {
-            room.upload(0, &vec![0; bytes])?;
+            room.fill(0)?;
+            // Streams that do not wait for the default stream find the zeros too.
+            self.device.synchronize()?;
         }
-        state.own[own] = Some(room);
+        // A graph that was captured has the address of what was too small.
+        state.outgrown.extend(state.own[own].replace(room));
         Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl Plan {
                 ParamKind::Pointers(_) => {
                     return Err(LaunchError::tensor(
                         name,
-                        "an array of addresses, which `Kernel` does not take: `cuda::LoadedKernel` does",
+                        "an array of addresses, which `Kernel` does not take: `tilec_launch::loaded::LoadedKernel` does",
                     ));
                 }
                 ParamKind::TensorMap(map) => Passed::Map(taken(&map.tensor)?, map.clone()),
@@ -122,18 +122,22 @@ impl Plan {
 
     /// Whether this is the case for these values and tensors, and what a launch would be.
     pub(super) fn verdict(&self, slots: &[Option<i64>], tensors: &[Argument<'_>]) -> Verdict {
-        if !self.when.iter().all(|condition| condition.holds(slots)) || !self.fits(tensors) {
+        if !self.when.iter().all(|condition| condition.holds(slots)) {
+            return Verdict::Refused;
+        }
+        // Whatever else the kernel demands: see the launch contract.
+        if self.grid.iter().any(|axis| axis.eval(slots) == Some(0)) {
+            return Verdict::Nothing;
+        }
+        if !self.fits(tensors) {
             return Verdict::Refused;
         }
         let mut grid = [0; 3];
         for ((to, flat), most) in grid.iter_mut().zip(&self.grid).zip(MAX_GRID) {
             match flat.eval(slots) {
-                Some(n) if (0..=most).contains(&n) => *to = n as u32,
+                Some(n) if (1..=most).contains(&n) => *to = n as u32,
                 Some(_) | None => return Verdict::Refused,
             }
-        }
-        if grid.contains(&0) {
-            return Verdict::Nothing;
         }
         let holds = self.sizes.iter().all(|&slot| slots[slot].is_some_and(|x| x > 0))
             && self.requires.iter().all(|r| r.holds(slots));

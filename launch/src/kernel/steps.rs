@@ -7,6 +7,7 @@ use crate::contract::flat::Flat;
 use crate::contract::number::Number;
 use crate::contract::{Case, Contract, LaunchFile, Program, Temporary};
 use crate::error::LaunchError;
+use crate::overlap::meets;
 use crate::program::may_alias;
 use crate::tensor::Argument;
 
@@ -45,6 +46,7 @@ impl Steps {
             cases.push(own.into_iter().map(contract).collect::<Option<Vec<_>>>().ok_or_else(|| unknown(name))?);
         }
         let all: Vec<&Contract> = cases.iter().flatten().map(|(contract, _)| contract).collect();
+        let variants: Vec<Vec<&Contract>> = cases.iter().map(|cases| cases.iter().map(|(c, _)| c).collect()).collect();
         let firsts: Vec<&Contract> = cases.iter().filter_map(|cases| cases.first()).map(|(c, _)| c).collect();
         Program::new(name, &firsts).map_err(|misfits| LaunchError::Misfit(misfits.join("\n")))?;
         let table = Table::new(&all, tensors, values)?;
@@ -64,7 +66,8 @@ impl Steps {
         let written = |name: &&str| all.iter().filter_map(|c| c.param(name)?.kind.tensor()).any(|t| t.access.writes());
         let place = |name: &str| tensors.iter().position(|t| *t == name);
         let aliases = tensors.iter().enumerate().filter(|(_, name)| written(name));
-        let aliases = aliases.map(|(i, name)| (i, may_alias(&firsts, name).iter().filter_map(|t| place(t)).collect()));
+        let aliases =
+            aliases.map(|(i, name)| (i, may_alias(&variants, name).iter().filter_map(|t| place(t)).collect()));
         let aliases = aliases.collect();
         Ok(Steps { name: name.to_owned(), table, steps, temporaries, aliases })
     }
@@ -125,13 +128,10 @@ impl Steps {
             let Some(begin) = written.address() else { continue };
             for (under, other) in tensors.iter().enumerate().filter(|(under, _)| under != over) {
                 let Some(at) = other.address() else { continue };
-                // Of tensors with gaps, one may lie in those of the other; tensors without any meet where their ranges do.
-                let meets = match (written.packed_bytes(), other.packed_bytes()) {
-                    (Some(own), Some(its)) => begin < at.saturating_add(its) && at < begin.saturating_add(own),
-                    _ => at == begin,
-                };
                 let alike = at == begin && written.shape() == other.shape() && written.strides() == other.strides();
-                if meets && !(alike && written.is_distinct() && allowed.contains(&under)) {
+                if meets(&written.place(begin), &other.place(at))
+                    && !(alike && written.is_distinct() && allowed.contains(&under))
+                {
                     let what = format!(
                         "it is written, and shares memory with `{}`, which the contract does not allow",
                         self.table.name(under)

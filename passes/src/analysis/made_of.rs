@@ -2,6 +2,7 @@
 
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::loop_ends::meaning;
 use tilec_ir::typing::let_init;
 
 /// Whether a launch knows an index: it is computed of sizes and strides.
@@ -9,7 +10,12 @@ pub(crate) fn of_sizes(k: &Kernel, e: Expr) -> bool {
     is_made_of(k, e, &|def| matches!(def, ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_)))
 }
 
-/// Whether an index is computed of those, and of places in the grid and in loops: of nothing that memory or a register holds.
+/// Whether an index is computed of sizes alone.
+pub(crate) fn of_extents(k: &Kernel, e: Expr) -> bool {
+    is_made_of(k, e, &|def| matches!(def, ValueDef::Size | ValueDef::ConstParam(_)))
+}
+
+/// Whether an index is computed of sizes, strides, and of places in the grid and in loops: of nothing that memory or a register holds.
 pub(crate) fn of_indices(k: &Kernel, e: Expr) -> bool {
     let is_index = |def: &ValueDef| {
         matches!(def, ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_) | ValueDef::Grid | ValueDef::Loop)
@@ -26,5 +32,25 @@ fn is_made_of(k: &Kernel, e: Expr, of: &dyn Fn(&ValueDef) -> bool) -> bool {
         },
         ExprData::Op { args, .. } => args.iter().all(|&a| is_made_of(k, a, of)),
         _ => false,
+    }
+}
+
+/// A copy of an index without the names of others, for places that do not see these: preconditions, and what stands in front of them.
+pub(crate) fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
+    let e = meaning(k, e);
+    let copy = k.copy_expr(e);
+    replace_names(k, copy);
+    copy
+}
+
+fn replace_names(k: &mut Kernel, e: Expr) {
+    if let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = let_init(k, v)
+    {
+        let whole = spelled_out(k, init);
+        k.exprs[e] = k.exprs[whole].clone();
+    }
+    for child in k.children(e) {
+        replace_names(k, child);
     }
 }

@@ -10,7 +10,7 @@ use crate::roles::slots_limit;
 use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
-use crate::stage_stores::{ALIGNED, buffer_bytes};
+use crate::stage_stores::{ALIGNED, buffer_bytes, lone};
 use tilec_ir::entities::Expr;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::MAX_ELEMENTS;
@@ -162,12 +162,9 @@ impl Setting<'_> {
         if !self.stage_stores || self.warpgroups.is_none() {
             return 0;
         }
-        // A thread holds neighbours along columns, or along rows where operands are transposed. Along the other dimension threads
-        // store elements that share a register themselves (`stage_stores`).
-        let neighbours = usize::from(!shapes.iter().any(|shape| shape.way.swap));
-        let apart = |m: &Move| m.elem.shares_registers() && m.contiguous.is_some_and(|d| d != neighbours);
+        let swapped = shapes.iter().any(|shape| shape.way.swap);
         let buffer = |m: &Move| {
-            if apart(m) {
+            if m.contiguous.is_some_and(|dim| lone(m.elem, dim, swapped)) {
                 return 0;
             }
             let accelerated = self.access(env, m, shapes) >= u64::from(MAX_ACCESS_BYTES);

@@ -6,13 +6,12 @@
 //!
 //! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
 
-use crate::analysis::made_of::of_sizes;
+use crate::analysis::made_of::{of_sizes, spelled_out};
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
-use tilec_ir::typing::let_init;
 
 /// The longest step of a loop that counts in 31 bits.
 const LONGEST: i64 = 1 << 30;
@@ -25,7 +24,7 @@ pub(super) fn bound(k: &mut Kernel) {
             && k.as_int(end) != Some(ENDLESS)
         {
             // Loops with longer steps count in 64 bits.
-            let step = k.as_int(step).filter(|&step| step <= LONGEST).unwrap_or(1);
+            let step = k.as_int(step).filter(|step| (1..=LONGEST).contains(step)).unwrap_or(1);
             ends.push((end, i64::try_from(MAX_SIZE).map_or(i64::MAX, |most| most.min(i64::from(i32::MAX) - step))));
         }
     });
@@ -54,25 +53,5 @@ fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64) -> Vec<Expr> {
         },
         ExprData::Op { args, .. } => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
         _ => Vec::new(),
-    }
-}
-
-/// A copy of an index without the names of others, which a precondition does not see.
-fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
-    let e = meaning(k, e);
-    let copy = k.copy_expr(e);
-    replace_names(k, copy);
-    copy
-}
-
-fn replace_names(k: &mut Kernel, e: Expr) {
-    if let ExprData::Ref(v) = k.exprs[e]
-        && let Some(init) = let_init(k, v)
-    {
-        let whole = spelled_out(k, init);
-        k.exprs[e] = k.exprs[whole].clone();
-    }
-    for child in k.children(e) {
-        replace_names(k, child);
     }
 }

@@ -127,10 +127,9 @@ impl Window {
 /// Has a tile begin with something, of which parts are kept when others are written.
 fn begins(k: &mut Kernel, v: Value) {
     for s in all_stmts(k, k.body) {
-        if let StmtData::Var { value, init: init @ None } = k.stmts[s].clone()
+        if let StmtData::Var { value, init: None } = k.stmts[s]
             && value == v
         {
-            debug_assert!(init.is_none());
             let zero = k.int(0, k.stmt_spans[s]);
             k.stmts[s] = StmtData::Var { value, init: Some(zero) };
         }

@@ -43,7 +43,7 @@ use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
-use crate::analysis::made_of::of_sizes;
+use crate::analysis::made_of::{of_extents, spelled_out};
 use crate::analysis::width::elem_of;
 use crate::analysis::{distinct, reduction, wgmma};
 use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
@@ -133,7 +133,9 @@ impl Stream {
             false => at.and_then(|at| fits(k, at)),
         };
         match (found, asked) {
-            (Ok(found), asked) => {
+            (Ok(mut found), asked) => {
+                // It stands in front of the body that names its parts.
+                found.end = spelled_out(k, found.end);
                 let cut = cut(k, cx, tiles, &found);
                 let wanted = asked.is_some() || cut.is_some_and(|(gains, _)| gains);
                 let usual = if wgmma::multiplies(k) { MOST } else { MOST_OF_WARPS };
@@ -466,7 +468,7 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     if cond.is_some() {
         return Err("how often it runs is known only while it does".to_owned());
     }
-    if k.as_int(start) != Some(0) || !of_sizes(k, end) {
+    if k.as_int(start) != Some(0) || !of_extents(k, end) {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }
     let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };

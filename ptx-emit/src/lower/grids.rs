@@ -15,7 +15,7 @@ impl Lower<'_> {
 
     /// Has a role wait in front of its first statement that is more than a name for an index made of sizes: dealing out the work hides behind the grid in front.
     pub(super) fn wait_in_front_of(&mut self, s: Stmt) {
-        let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.is_of_sizes(init));
+        let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.reads_no_memory(init));
         if !of_sizes {
             self.wait_in_role();
         }
@@ -29,9 +29,9 @@ impl Lower<'_> {
     }
 
     /// Whether an expression reads no memory.
-    fn is_of_sizes(&self, e: Expr) -> bool {
+    fn reads_no_memory(&self, e: Expr) -> bool {
         let read = matches!(self.k.exprs[e], ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. });
-        !read && self.k.children(e).into_iter().all(|child| self.is_of_sizes(child))
+        !read && self.k.children(e).into_iter().all(|child| self.reads_no_memory(child))
     }
 
     /// Waits for the grids in front of this one, and lets the next one begin. Not before: blocks of a third grid would gather on the multiprocessors

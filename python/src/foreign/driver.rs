@@ -3,14 +3,10 @@
 use cudarc::driver::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
-use tilec::cuda::TensorMap;
-use tilec_ir::layout::hardware::Exchange;
-use tilec_ir::types::Elem;
+use tilec::cuda::{PROMOTE_TO_128, TensorMap};
 
 /// Room for what the driver's assembler says.
 const LOG_BYTES: usize = 16 << 10;
-/// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`, as the library asks for.
-const PROMOTE_TO_128: u32 = 2;
 
 type Handle = *mut c_void;
 
@@ -345,32 +341,8 @@ impl Driver {
         let old = || "this driver knows no tensor maps: they came with CUDA 12.0".to_owned();
         let mut out = Block([0; 16]);
         let to = (&raw mut out).cast::<c_void>();
-        let data_type = match map.elem {
-            Elem::U8
-            | Elem::I8
-            | Elem::E4M3
-            | Elem::E5M2
-            | Elem::E2M1
-            | Elem::UE8M0
-            | Elem::I4
-            | Elem::U4
-            | Elem::Bool => 0,
-            Elem::U16 | Elem::I16 => 1,
-            Elem::U32 => 2,
-            Elem::I32 => 3,
-            Elem::U64 => 4,
-            Elem::I64 => 5,
-            Elem::F16 => 6,
-            Elem::F32 | Elem::TF32 => 7,
-            Elem::F64 => 8,
-            Elem::BF16 => 9,
-        };
-        let swizzle = match map.swizzle {
-            Exchange::Plain => 0,
-            Exchange::Bytes32 => 1,
-            Exchange::Bytes64 => 2,
-            Exchange::Bytes128 => 3,
-        };
+        let unknown = || format!("a tensor map of elements of {}, which no map has", map.elem.name());
+        let (data_type, swizzle) = (map.data_type().ok_or_else(unknown)?, map.swizzle_code());
         let at = map.address as *mut c_void;
         let (extents, strides) = (map.extents.as_ptr(), map.strides[1..].as_ptr());
         let code = match &map.pixels {

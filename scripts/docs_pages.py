@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/tutorial and docs/passes, and compares what they print and draw with the pages.
+"""Runs the commands of docs/tutorial and docs/passes, and compares what they print and draw with the pages. Makes docs/diagnostics.md of `tilec explain`.
 
     scripts/docs_pages.py [--tilec target/release/tilec] [PAGE.md ...]
     scripts/docs_pages.py --bless             # writes programs, pictures and outputs; an output with `...` is edited by hand
@@ -26,6 +26,18 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["docs/tutorial", "docs/passes"]
 BLOCK = re.compile(r"^```(tile|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DIAGNOSTICS = ROOT / "docs/diagnostics.md"
+# What codes that begin alike are of.
+RANGES = {
+    "E01": "Text",
+    "E02": "Names and types",
+    "E03": "Layouts and verification",
+    "E04": "Passes and limits of targets",
+    "E05": "Lowering to PTX",
+    "E06": "Command, assembler, launch",
+    "E07": "Interpreter",
+    "E08": "Simulator",
+}
 DIFF = re.compile(r"^```diff (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 LIMIT_S = 300
 
@@ -157,13 +169,47 @@ def pages() -> list[pathlib.Path]:
     return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
 
 
+def diagnostics(tilec: str) -> str:
+    """The page of all diagnostics."""
+    _, lines = run(tilec, ["tilec", "explain"], ".")
+    codes = [line.split()[0] for line in lines if re.match(r"  E\d{4}  ", line)]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        texts = list(pool.map(lambda code: run(tilec, ["tilec", "explain", code], ".")[1], codes))
+    page = [
+        "# Diagnostics",
+        "",
+        "Every error of `tilec` by its code, with an example: what `tilec explain CODE` prints. `scripts/docs_pages.py --bless` writes this page, and a test compares it.",
+        "A code never changes its meaning ([versions](stability.md)).",
+    ]
+    group = ""
+    for code, text in zip(codes, texts, strict=True):
+        if code[:3] != group:
+            group = code[:3]
+            page += ["", f"## {RANGES[group]}"]
+        page += ["", f"### {text[0]}", *text[1:]]
+    return "\n".join([*page, ""])
+
+
+def check_diagnostics(tilec: str, bless: bool = False) -> list[str]:
+    """What is wrong with the page of diagnostics."""
+    made = diagnostics(tilec)
+    if bless:
+        DIAGNOSTICS.write_text(made, encoding="utf-8")
+    elif DIAGNOSTICS.read_text(encoding="utf-8") != made:
+        return [f"{DIAGNOSTICS}: not what `tilec explain` prints; --bless writes it"]
+    return []
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     parser.add_argument("--tilec", default=str(ROOT / "target/release/tilec"))
     parser.add_argument("--bless", action="store_true")
     args = parser.parse_args()
-    wrong = check_all(args.pages or pages(), str(pathlib.Path(args.tilec).resolve()), args.bless)
+    tilec = str(pathlib.Path(args.tilec).resolve())
+    wrong = check_all(args.pages or pages(), tilec, args.bless)
+    if not args.pages:
+        wrong += check_diagnostics(tilec, args.bless)
     print("\n".join(wrong), file=sys.stderr)
     return 1 if wrong else 0
 

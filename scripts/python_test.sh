@@ -3,7 +3,7 @@
 #
 #   scripts/python_test.sh
 #
-# NumPy, of a pinned version, is installed into a virtual environment beside the other tools (~/.cache/tilec). Where there is no Python 3.9, no NumPy to install, or
+# NumPy, of a pinned version, is installed into a virtual environment beside the other tools (~/.cache/tilec). Where there is no Python 3.10, no NumPy to install, or
 # no PyTorch, the tests that need it are skipped, loudly.
 set -euo pipefail
 cd "$(dirname "$0")/.."

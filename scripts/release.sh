@@ -1,42 +1,62 @@
 #!/usr/bin/env bash
-# Build what a release ships, twice, and write it to a directory only if both builds are the same bytes.
+# Builds the files of a release in two folders, and writes them only if both builds have the same bytes.
 #
-#   scripts/release.sh [--out DIR] [--once] [--advisories]
+#   scripts/release.sh [--out DIR] [--profile NAME] [--once] [--advisories]
 #
 #   tilec-VERSION-x86_64-linux.tar.xz          the command; it opens libcuda at run time where there is one
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
-#   tilec-VERSION-aarch64-linux.tar.xz         where Rust's target and a linker for it are installed
+#   tilec-VERSION-aarch64-linux.tar.xz         if Rust's target and a linker for it are installed
 #   tilec-VERSION.cdx.json                     bill of materials (CycloneDX)
 #   SHA256SUMS
 #
-# --once skips the second build. --advisories also asks the RustSec database, which needs github.com.
-# `cargo deny` and `cargo cyclonedx` are installed in the cache of tools when they are missing (some minutes).
+# --out         where the files go: a folder that does not exist or is empty; target/release-VERSION without it.
+# --profile     `dist` without it; `release` for a rehearsal, which builds in a third of the time.
+# --once        skips the second build.
+# --advisories  also asks the RustSec database, which needs github.com.
+# `cargo deny` and `cargo cyclonedx` are installed in the cache of tools if they are missing (some minutes).
+# docs/stability.md, "Releases", has the steps before and after.
 set -euo pipefail
+# The text above, for a wrong argument; read before the folder changes.
+usage=$(sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0")
+called_from=$PWD
 cd "$(dirname "$0")/.."
 
 deny=0.20.2
 cyclonedx=0.5.9
-out=target/release-files
+version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
+out=target/release-$version
+profile=dist
 twice=1
-advisories=
+advisories=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --out) out=${2:?--out DIR}; shift ;;
+        --out)
+            out=${2:?--out DIR}
+            case $out in /*) ;; *) out=$called_from/$out ;; esac
+            shift ;;
+        --profile) profile=${2:?--profile NAME}; shift ;;
         --once) twice= ;;
-        --advisories) advisories=advisories ;;
-        *) sed -n '2,15p' "$0" | cut -c3- >&2; exit 2 ;;
+        --advisories) advisories=(advisories) ;;
+        *) echo "$usage" >&2; exit 2 ;;
     esac
     shift
 done
 
-if [ -n "$(git status --porcelain)" ]; then
-    echo "release: the tree has changes that are not committed" >&2
+fail() {
+    echo "release: $1" >&2
     exit 1
-fi
-version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-# Archives have the time of the commit, so that they are the same whenever they are made.
+}
+[ -z "$(git status --porcelain)" ] || fail "the tree has changes that are not committed"
+# Nothing of a user is deleted, and nothing of an earlier release is shipped again.
+if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then fail "$out is not empty: name another folder by --out, or remove it"; fi
+# A rehearsal needs no heading.
+if [ "$profile" = dist ] && ! grep -q "^## $version" CHANGELOG.md; then fail "CHANGELOG.md has no heading \`## $version\`"; fi
+# Archives have the time of the commit, so their bytes do not depend on when they are made.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
+
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
 
 tools=${TILEC_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/tilec/tools}/cargo
 tool() {
@@ -46,58 +66,69 @@ tool() {
 }
 tool deny $deny
 tool cyclonedx $cyclonedx
-# shellcheck disable=SC2086 # Empty: not an argument.
-"$tools/bin/cargo-deny" check licenses bans sources $advisories
+"$tools/bin/cargo-deny" check licenses bans sources ${advisories[@]+"${advisories[@]}"}
 
 # build DIR: the binaries, in DIR/bin. Paths of this machine are not part of them.
 build() {
     local dir=$1 host=x86_64-unknown-linux-gnu arm=aarch64-unknown-linux-gnu
     local remap="--remap-path-prefix=$PWD=/tilec --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    local cargo=(cargo build --quiet --locked --profile "$profile" -p tilec)
+    # A binary of an earlier version would be shipped with this one.
+    rm -rf -- "$dir/bin"
     mkdir -p "$dir/bin"
-    RUSTFLAGS=$remap cargo build --quiet --locked --profile dist -p tilec --target $host --target-dir "$dir"
-    cp "$dir/$host/dist/tilec" "$dir/bin/tilec-$version-x86_64-linux"
-    RUSTFLAGS="$remap -C target-feature=+crt-static" cargo build --quiet --locked --profile dist -p tilec \
-        --no-default-features --target $host --target-dir "$dir/static"
-    cp "$dir/static/$host/dist/tilec" "$dir/bin/tilec-$version-x86_64-linux-static"
+    RUSTFLAGS=$remap "${cargo[@]}" --target $host --target-dir "$dir"
+    cp "$dir/$host/$profile/tilec" "$dir/bin/tilec-$version-x86_64-linux"
+    RUSTFLAGS="$remap -C target-feature=+crt-static" "${cargo[@]}" \
+        --no-default-features --features command --target $host --target-dir "$dir/static"
+    cp "$dir/static/$host/$profile/tilec" "$dir/bin/tilec-$version-x86_64-linux-static"
     if [ -d "$(rustc --print target-libdir --target $arm)" ] && command -v aarch64-linux-gnu-gcc > /dev/null; then
         RUSTFLAGS=$remap CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-            cargo build --quiet --locked --profile dist -p tilec --target $arm --target-dir "$dir"
-        cp "$dir/$arm/dist/tilec" "$dir/bin/tilec-$version-aarch64-linux"
+            "${cargo[@]}" --target $arm --target-dir "$dir"
+        cp "$dir/$arm/$profile/tilec" "$dir/bin/tilec-$version-aarch64-linux"
     else
         echo "skipped: aarch64: needs Rust's target $arm and aarch64-linux-gnu-gcc" >&2
     fi
 }
 
-build target/release-1
-if [ -n "$twice" ]; then
-    rm -rf target/release-2
-    build target/release-2
-    for file in target/release-1/bin/*; do
-        cmp "$file" "target/release-2/bin/$(basename "$file")"
+# pack DIR: an archive of each binary of DIR/bin, in DIR/pack. The bytes do not depend on the umask, the user, the time or the order of files.
+pack() {
+    local dir=$1 file name stage
+    rm -rf -- "$dir/pack"
+    mkdir -p "$dir/pack"
+    for file in "$dir"/bin/*; do
+        name=$(basename "$file")
+        stage=$(mktemp -d -p "$scratch")
+        mkdir "$stage/$name"
+        cp "$file" "$stage/$name/tilec"
+        git archive HEAD README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE examples | tar -xf - -C "$stage/$name"
+        tar --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+            -C "$stage" -cf - "$name" | xz -6 -T1 > "$dir/pack/$name.tar.xz"
     done
-    echo "two builds are the same bytes"
+}
+
+build target/release-1
+pack target/release-1
+if [ -n "$twice" ]; then
+    rm -rf -- target/release-2
+    build target/release-2
+    pack target/release-2
+    diff -r target/release-1/pack target/release-2/pack || fail "two builds differ"
+    echo "two builds have the same bytes"
 fi
 
-rm -rf "$out"
-mkdir -p "$out"
-for file in target/release-1/bin/*; do
-    name=$(basename "$file")
-    stage=$(mktemp -d)
-    mkdir "$stage/$name"
-    cp "$file" "$stage/$name/tilec"
-    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$stage/$name"
-    cp -R examples "$stage/$name"
-    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$stage" -cJf "$out/$name.tar.xz" "$name"
-    rm -rf -- "$stage"
-done
-"$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path driver/Cargo.toml --format json --override-filename "tilec-$version.cdx"
-mv "driver/tilec-$version.cdx.json" "$out/"
-find . -name "tilec-$version.cdx.json" -not -path './target/*' -delete
-# What is shipped starts, and compiles.
-for name in "$out"/tilec-*-x86_64-linux*.tar.xz; do
-    stage=$(mktemp -d)
-    tar -xJf "$name" -C "$stage"
+# What is shipped starts and compiles, from the archive.
+for file in target/release-1/pack/*-x86_64-linux*.tar.xz; do
+    stage=$(mktemp -d -p "$scratch")
+    tar -xJf "$file" -C "$stage"
+    "$stage"/*/tilec --version | grep -qF "$version" || fail "$(basename "$file"): \`tilec --version\` does not say $version"
     "$stage"/*/tilec "$stage"/*/examples/gemm.tile -o "$stage/gemm.ptx"
-    rm -rf -- "$stage"
 done
+bill=tilec-$version.cdx
+"$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path driver/Cargo.toml --format json --override-filename "$bill"
+
+mkdir -p "$out"
+cp target/release-1/pack/*.tar.xz "$out/"
+mv "driver/$bill.json" "$out/"
+# It writes one for each crate that the command needs.
+for manifest in */Cargo.toml; do rm -f -- "$(dirname "$manifest")/$bill.json"; done
 (cd "$out" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)

@@ -33,9 +33,10 @@ def long_sentences(text: str) -> list[tuple[int, str]]:
     for part in parts(text):
         part = re.sub(r"`[^`]*`", "Code", re.sub(r"\]\([^)]*\)", "]", part))
         for sentence in re.split(r"(?<=[.!?:;])[)*]*\s+(?=[A-Z*\[])", " ".join(part.split())):
-            words = len(re.findall(r"[\w.,/-]*\w", sentence))
-            if words > LIMIT:
-                found.append((words, sentence))
+            words = re.findall(r"[\w.,/-]*\w", sentence)
+            # A list of words of the language is no sentence.
+            if len(words) > LIMIT and set(words) != {"Code"}:
+                found.append((len(words), sentence))
     return sorted(found, reverse=True)
 
 

@@ -1,4 +1,4 @@
-//! The `tilec` command: what its words mean, and what each of them does.
+//! The `tilec` command and its subcommands.
 
 pub(crate) mod args;
 pub(crate) mod bench;

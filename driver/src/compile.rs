@@ -1,4 +1,4 @@
-//! Compiling: source text to PTX, a launch contract and what there is to say about them.
+//! Compiling: source text to PTX, a launch contract, diagnostics and remarks.
 
 pub mod bundle;
 pub(crate) mod demands;

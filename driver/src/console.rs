@@ -1,4 +1,4 @@
-//! What people see and wait for: diagnostics as drawn, files written as a whole, progress, and the clock that ends a run.
+//! Console output: rendered diagnostics, files written atomically, progress, and the time limit of a run.
 
 pub mod clock;
 pub mod output;

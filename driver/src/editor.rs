@@ -1,4 +1,4 @@
-//! What an editor asks of a source text: names, places, types, what the passes decided. It knows no protocol; `command/lsp` speaks one.
+//! Questions of an editor about a source text: names, places, types, decisions of the passes. It knows no protocol; `command/lsp` speaks one.
 
 pub mod analysis;
 pub mod complete;

@@ -73,14 +73,14 @@ pub struct AtomTypes {
     pub acc: Elem,
     /// Where accumulator elements are.
     pub c: Fragment,
-    /// Whose fragment stays while those of the other operand pass, where several instructions of a warp follow one another.
-    pub stays: Stays,
+    /// Whose fragment consecutive instructions of a warp reuse, while those of the other operand change.
+    pub reused: Reused,
 }
 
 /// An operand whose fragment the tensor core keeps in its operand slots from one instruction to the next. Measured on an H200 under sustained
 /// load (docs/performance.md, "Turing and Ampere code"); of no effect on results. Bytes, f64 and Volta were not measured one against the other.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Stays {
+pub enum Reused {
     /// A: 2 to 3 % more with f16 accumulation, 2 % and, with tall tiles, 14 % for `m16n8k8`.
     A,
     /// B: 1 to 3 % more for `m16n8k16` and tf32 with f32 accumulation.
@@ -171,13 +171,13 @@ static M8N8K4: AtomRow = AtomRow {
             inputs: Inputs::both(Elem::F16),
             acc: Elem::F32,
             c: Fragment { name: "f32", value: &[N(0), M(1), N(2)], lane: [M(0), N(1), M(3), N(3), M(2)] },
-            stays: Stays::B,
+            reused: Reused::B,
         },
         AtomTypes {
             inputs: Inputs::both(Elem::F16),
             acc: Elem::F16,
             c: Fragment { name: "f16", value: &[N(0), N(1), N(2)], lane: [M(0), M(1), M(3), N(3), M(2)] },
-            stays: Stays::A,
+            reused: Reused::A,
         },
     ],
     a: &[
@@ -205,8 +205,8 @@ static M16N8K8: AtomRow = AtomRow {
     log2_shape: (4, 3, 3),
     k: 8,
     types: &[
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::A },
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::A },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, reused: Reused::A },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, reused: Reused::A },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -224,9 +224,9 @@ static M16N8K16: AtomRow = AtomRow {
     log2_shape: (4, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::A },
-        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, reused: Reused::A },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, reused: Reused::B },
     ],
     a: &[Fragment { name: "row", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(0), K(3)], lane: [K(1), K(2), N(0), N(1), N(2)] }],
@@ -246,7 +246,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
     name: "m16n8k8_tf32",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, reused: Reused::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -259,7 +259,7 @@ static M16N8K8_TF32: AtomRow = AtomRow {
 
 /// A sum of products of 8-bit elements.
 const fn of_8_bits(a: Elem, b: Elem, acc: Elem, c: Fragment) -> AtomTypes {
-    AtomTypes { inputs: Inputs { a, b }, acc, c, stays: Stays::B }
+    AtomTypes { inputs: Inputs { a, b }, acc, c, reused: Reused::B }
 }
 
 /// Products of bytes, with signs or without.
@@ -344,7 +344,7 @@ static M8N8K4_F64: AtomRow = AtomRow {
     name: "m8n8k4_f64",
     log2_shape: (3, 3, 2),
     k: 4,
-    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M8N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M8N8_C, reused: Reused::B }],
     a: &[Fragment { name: "row", value: &[], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -360,7 +360,7 @@ const M16N8K8_F64: AtomRow = AtomRow {
     name: "m16n8k8_f64",
     log2_shape: (4, 3, 3),
     k: 8,
-    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: M16N8_C, reused: Reused::B }],
     a: &[Fragment { name: "row", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     b: &[Fragment { name: "col", value: &[K(2)], lane: [K(0), K(1), N(0), N(1), N(2)] }],
     interleave: &[],
@@ -398,9 +398,9 @@ const M64K16: AtomRow = AtomRow {
     log2_shape: (6, 3, 4),
     k: 16,
     types: &[
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: M16N8_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: M16N8_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: M16N8_C, reused: Reused::B },
     ],
     a: &[Fragment { name: "", value: &[K(0), M(3), K(3)], lane: [K(1), K(2), M(0), M(1), M(2)] }],
     b: &[],
@@ -417,7 +417,7 @@ static M64K8_TF32: AtomRow = AtomRow {
     name: "m64k8_tf32",
     log2_shape: (6, 3, 3),
     k: 8,
-    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, stays: Stays::B }],
+    types: &[AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: M16N8_C, reused: Reused::B }],
     a: &[Fragment { name: "", value: &[M(3), K(2)], lane: [K(0), K(1), M(0), M(1), M(2)] }],
     ..M64K16
 };
@@ -450,16 +450,16 @@ const FMA: AtomRow = AtomRow {
     log2_shape: (2, 3, 0),
     k: 1,
     types: &[
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::F32), acc: Elem::F32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::I8), acc: Elem::I32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs::both(Elem::U8), acc: Elem::I32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs { a: Elem::I8, b: Elem::U8 }, acc: Elem::I32, c: FMA_C, stays: Stays::B },
-        AtomTypes { inputs: Inputs { a: Elem::U8, b: Elem::I8 }, acc: Elem::I32, c: FMA_C, stays: Stays::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::F16), acc: Elem::F16, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::BF16), acc: Elem::F32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::TF32), acc: Elem::F32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::F32), acc: Elem::F32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::F64), acc: Elem::F64, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::I8), acc: Elem::I32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs::both(Elem::U8), acc: Elem::I32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs { a: Elem::I8, b: Elem::U8 }, acc: Elem::I32, c: FMA_C, reused: Reused::B },
+        AtomTypes { inputs: Inputs { a: Elem::U8, b: Elem::I8 }, acc: Elem::I32, c: FMA_C, reused: Reused::B },
     ],
     a: &[Fragment { name: "", value: &[], lane: [M(0), Same, Same, Same, M(1)] }],
     b: &[Fragment { name: "", value: &[], lane: [Same, N(0), N(1), N(2), Same] }],

@@ -19,7 +19,7 @@ codes! {
     BAD_CHARACTER "E0101" "a character or literal that the language does not have"
         "The text contains a character, number or string that is not part of the tile language. Numbers are decimal or 0x hexadecimal integers that fit 63 bits, or decimal fractions with an optional exponent.";
     EXPECTED "E0102" "something else was expected here"
-        "The parser found a word or sign where the grammar wants another. The message names both. `docs/language.md` has the grammar.";
+        "The parser found a word or sign where the grammar wants another. The message names both. `docs/grammar.md` has the grammar.";
     TOO_DEEP "E0103" "nesting is too deep"
         "Expressions, blocks and layouts may nest 64 levels deep. Split the expression with `let`.";
     TOO_LARGE "E0104" "the source is too large"
@@ -64,39 +64,39 @@ codes! {
     TARGET_MISMATCH "E0405" "the schedule is for another target"
         "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
     TILE_EXTENT "E0406" "a tile extent is not a power of two"
-        "Layouts inside a tile are linear over address bits, so register and shared-memory tiles have power-of-two extents. Columns of what warpgroups multiply (`wgmma`, sm_90a) may be any multiple of 16 up to 256, as deep as any multiple of 16, and rows 192, of which three warpgroups have 64 each. Elsewhere the compiler makes a tile of 128 columns of one of 80 where that means the same: its windows begin at the first element of a dimension of 80, and nothing is reduced over it but sums of what is zero beyond. Tensors have any extent: what a tile covers beyond them reads as zero and is not written.";
-    MMA_FORM "E0407" "a product of a form that is not supported"
-        "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers. In roles on sm_90a one may be in registers and the other a slot that tensor copies fill; then the product is one of warpgroups, which share its rows (64 each or a multiple), or its columns where it is computed transposed.";
+        "Layouts inside a tile are linear over address bits, so extents of register and shared-memory tiles are powers of two. There are exceptions for `wgmma` (sm_90a): columns may be any multiple of 16 up to 256, the depth any multiple of 16, and rows 192, which are 64 for each of three warpgroups. Elsewhere the compiler pads, say from 80 columns to 128. It does so if the result is the same: windows begin at the first element of a dimension of 80, and a reduction over the tile is a sum whose padding is zero. Tensors have any extent: elements outside a tensor read as zero and are not written.";
+    MMA_FORM "E0407" "a product in an unsupported form"
+        "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers. In roles on sm_90a one operand may be in registers, and the other a slot that TMA loads fill. Such a product is a wgmma. Warpgroups share its rows, 64 each or a multiple, or its columns if it is computed transposed.";
     NO_ATOM "E0408" "no instruction computes this product"
         "The target has no product instruction, tensor core or scalar, for these element types and this warp tile.";
-    WARP_TILE "E0409" "an impossible warp tile"
-        "`warp_tile (WM, WN)` divides the accumulator tile into warps: both extents are powers of two, at most the accumulator's, or all of it; all warps together have at most 1024 threads; a thread's share of the accumulator must fit its registers. Of several products it must be that of one at least; rows that are reduced, or multiplied again, are whole in a warp. Leave it out to have a tile chosen for each product.";
-    THREADS "E0410" "an impossible thread count"
-        "Blocks have a power of two of threads, from 32 to 1024; three warpgroups that multiply have 384.";
+    WARP_TILE "E0409" "an invalid warp tile"
+        "`warp_tile (WM, WN)` divides the accumulator tile into warps. Both extents are powers of two and at most the accumulator's. All warps have at most 1024 threads, and a thread's share of the accumulator must fit its registers. In a kernel with several products it must fit one of them. A row that is reduced, or used in another product, lies in one warp. Leave it out to have a tile chosen for each product.";
+    THREADS "E0410" "an invalid thread count"
+        "Blocks have a power of two of threads, from 32 to 1024. With three warpgroups that multiply, they have 384.";
     NO_LAYOUT "E0411" "a register tile has no layout"
         "The compiler found no layout for a register tile: it meets neither memory nor a product nor a tile of the same shape. Write one after `layout`.";
-    NOT_VECTORIZABLE "E0412" "a copy cannot be as wide as asked"
-        "`vec n` asks for n elements per access. The message names the fact that is missing; usually a `where` clause about a size or a leading dimension provides it. Elements of four bits are stored two at a time: `multiple 2` behind the tensor says that extents and strides are even, and windows begin at even places.";
+    NOT_VECTORIZABLE "E0412" "a copy cannot have the width asked for"
+        "`vec n` asks for n elements per access. The message names the missing fact; usually a `where` clause about a size or a leading dimension provides it. Elements of 4 bits are stored two at a time. `multiple 2` after the tensor promises even extents and strides; windows must begin at even positions.";
     HAZARD "E0413" "nothing orders two uses of the same memory"
-        "Channels: a producer acquires a slot, fills it, and publishes it; a consumer waits for a slot, reads it, and releases it. The message names the step that is missing, found by running the synchronisation of the kernel for several trip counts. A slot is filled once: of two tensor copies or asynchronous ones into it nothing tells which lands last. Buffers: a `barrier` comes between what one thread writes and another reads or overwrites; a buffer is for one role, and roles hand tiles on by channels. Tensor stores: the buffer is read up to `await s, 0`, and when the tile arrives only the end of the kernel tells. So the tensor is used in no other way from there on, and no element of it is stored twice: windows move on by their extents at least from iteration to iteration, or lie beside each other.";
+        "Channels: a producer acquires a slot, fills it, and publishes it; a consumer waits for a slot, reads it, and releases it. The message names the missing step. The compiler finds it by exploring the synchronisation for several trip counts. A slot is filled once, because the order in which two asynchronous copies land is not defined. Buffers: a `barrier` must stand between a write by one thread and a read or overwrite by another. A buffer belongs to one role; roles pass tiles through channels. Tensor stores: the buffer is read until `await s, 0`, and the data has arrived only at the end of the kernel. So the kernel uses the tensor in no other way after that, and stores no element of it twice. Windows must advance by at least their extents from iteration to iteration, or be disjoint.";
     SMEM_LIMIT "E0414" "too much shared memory"
         "The buffers and channel slots of a block exceed what a block of the target may have. Use smaller tiles or fewer stages.";
     TOO_MANY_REGISTERS "E0415" "a register tile that no thread can hold"
         "A register tile is spread over the threads of the block, and a thread has 255 registers. Tiles of more than four times that are refused. Use smaller tiles or more threads.";
     BAD_DIVISOR "E0416" "a divisor that is not positive"
         "Index arithmetic divides by positive numbers only. After binding the compile-time parameters a literal divisor is zero or negative.";
-    K_WARPS "E0418" "a reduction that cannot be cut like this"
-        "`k_warps n` gives each of n groups of warps a slice of every tile of the reduction. A slice is at least as deep as the instruction of the product; the message says how deep the tile must be. The groups share one accumulator tile, which has a sum for each: the compiler makes it from `acc = mma(a, b, acc)`.";
+    K_WARPS "E0418" "a reduction that cannot be split like this"
+        "`k_warps n` gives each of n groups of warps a slice of every tile of the reduction. A slice is at least as deep as the product's instruction, and the message says how deep the tile must be. The groups share one accumulator tile with a sum for each group. The compiler makes it from `acc = mma(a, b, acc)`.";
     REGISTER_LIMIT "E0417" "a register tile that a thread cannot hold"
         "A thread has 255 registers of 32 bits. A register tile is distributed over the threads of the block; this one leaves each of them more than that. Use a smaller tile or more threads.";
     CANNOT_CHOOSE "E0430" "a parameter that cannot be chosen"
         "A parameter that is `auto` gets its value from what it is used for: an extent of a tile, `warp_tile`, `k_warps`, `stages`, `raster` or `threads`. This one is used for none of these. Give it a value.";
     NO_CHOICE "E0431" "no choice is legal"
-        "Values for the `auto` parameters are sought among powers of two. With the values that the other parameters have, every combination breaks a rule of the target or of the kernel. The note names the rule that the last of them broke; change what is given, or give the `auto` parameters values too.";
+        "The compiler searches values for the `auto` parameters among powers of two. With the given values of the other parameters, every combination breaks a rule of the target or of the kernel. The note names the rule that the last combination broke. Change the given values, or give values for the `auto` parameters too.";
     UNKNOWN_SIZE "E0432" "no such size"
         "`--for NAME=VALUE` names run-time sizes of the kernel: the names that the shapes of its tensors declare.";
-    VARIANTS_DIFFER "E0433" "variants that take different things"
-        "Variants of a kernel are launched by one call, and which of them runs follows from the sizes. So all of them take the same parameters: element types, orders of storage and types of scalars are the same; what is promised of them (`ALIGN`), tiles and stages may differ. Compile programs that take different things into files of their own.";
+    VARIANTS_DIFFER "E0433" "variants with different interfaces"
+        "Variants of a kernel are launched by one call, and the sizes decide which of them runs. So all of them have the same interface: element types, orders of tensors and types of scalars. Promises (`ALIGN`), tiles and stages may differ. Compile programs with different interfaces into separate files.";
     NEVER_LAUNCHED "W0402" "a variant that is never launched"
         "Variants are tried in the order in which they are given, and the first whose preconditions hold is launched. One that comes after a variant with no stronger preconditions is never reached: give the one with the strongest preconditions first, such as `--variant ALIGN=8/1`.";
     FORBIDDEN_SIZE "E0434" "sizes that the kernel does not take"
@@ -108,16 +108,16 @@ codes! {
     OTHER_STEP "W0405" "a step that is not the extent of the tile"
         "`for k in a..b step s` walks over tiles of a range, and a window `k..` has the elements of the tile on the other side. Where the step is larger, what lies between the windows is never looked at; where it is smaller, they overlap, and still end at `b`. Make the step the extent of the tile. Both may be meant: then say where the window ends, `k..k + 32`, or that it goes on behind the range, `k..inf`.";
     SPILLED "W0406" "tiles that exceed the registers of a thread"
-        "A thread has 255 registers of 32 bits, and less where the threads of a block, or of as many blocks as share a multiprocessor, leave it less of 65536; roles say how many theirs have. The register tiles that live at one statement are spread over the threads, and take more than that. The assembler then keeps some of them in memory (it spills), which is slow. Use smaller tiles or more threads, or let them be chosen (`BM = auto`): nothing that spills is chosen where something else is legal.";
+        "A thread has at most 255 registers of 32 bits. It has fewer if all threads of a block, or of the blocks that share a multiprocessor, exceed 65536 registers; roles state their own number. The register tiles that are live at one statement need more. The assembler then spills: it keeps some of them in memory, which is slow. Use smaller tiles or more threads, or let them be chosen (`BM = auto`): the search takes no candidate that spills if another is legal.";
     NO_WGMMA "W0407" "products that could be faster by wgmma"
-        "On sm_90a warpgroups multiply by `wgmma` what producer warps bring into shared memory, half as fast again as warps do by `mma.sync`. The product has types and extents for it, and the message says at which statement what stands in the way. What it takes: operands are whole buffers (`let a = smem f16[128, 64]`), each filled by copies of windows of tensors (`copy A[i * 128.., k..] -> a`) that stand in front of the product in the same block, of rows in multiples of 16 bytes (`where K % 8 == 0`); one may be a register tile instead. Nothing that threads compute decides what is copied, and no product of the kernel is written by another instruction. It is a warning where a launch takes more than a tenth longer by the model, and else a remark: `--for M=..` says what sizes matter. Who writes the instruction (`mma<m16n8k16>(..)`) is not warned.";
-    NOT_AHEAD "W0408" "a loop that waits for what it loads"
-        "Copies from tensors into buffers that a loop fills are done ahead, into several slots of each buffer, while the tiles of iterations before are multiplied. The message says at which statement what stands in the way, so that each iteration waits for what it has just asked for. What it takes: windows are copied as they are, by statements of the loop's body itself, in front of what uses the buffer; nothing outside of the loop uses it, and there is shared memory for two slots. A tile that is converted is copied as it is first, and converted behind that. Tiles that go through registers, since they are transposed on their way, say, are loaded one iteration ahead, not several: store the tensor in the order in which the product wants it. It is a warning where a launch takes more than a tenth longer by the model, and else a remark: `--for M=..` says what sizes matter. Who writes `stages 1` is not warned.";
+        "On sm_90a warpgroups multiply tiles in shared memory by `wgmma`, about 1.5 times as fast as warps do by `mma.sync`. Types and extents of this product allow it, and the message names the statement that prevents it. The requirements are: operands are whole buffers (`let a = smem f16[128, 64]`). Copies of windows of tensors (`copy A[i * 128.., k..] -> a`) fill each of them, before the product in the same block, with rows in multiples of 16 bytes (`where K % 8 == 0`). One operand may be a register tile instead. No copy depends on a value that threads compute, and no product of the kernel names another instruction. This is a warning if the model predicts that a launch takes more than a tenth longer, and a remark otherwise; `--for M=..` gives the sizes. A product with a written instruction (`mma<m16n8k16>(..)`) gets no warning.";
+    NOT_AHEAD "W0408" "a loop that waits for its loads"
+        "Copies from tensors into buffers that a loop fills run ahead, into several slots of each buffer, while earlier tiles are multiplied. The message names the statement that prevents it, so each iteration waits for its own loads. The requirements are: the loop's body itself copies windows without conversion, before the use of the buffer. Nothing outside of the loop uses the buffer, and shared memory has room for two slots. If a tile is converted, copy it first and convert it after that. Tiles that go through registers, for example because they are transposed, are loaded only one iteration ahead: store the tensor in the order that the product needs. This is a warning if the model predicts that a launch takes more than a tenth longer, and a remark otherwise; `--for M=..` gives the sizes. A loop with `stages 1` written gets no warning.";
     NARROW "W0409" "accesses that could be wide"
-        "Threads move 16 bytes of global memory at once where that is proved to be right, and the sizes and strides of a tensor are known to be multiples of that many elements: `A: gmem f16[M, K] multiple 8`, `where K % 8 == 0`. The message names the precondition that is missing. It is a warning where a launch takes more than a tenth longer by the model, and else a remark: `--for M=..` says what sizes matter. Several variants of a kernel serve aligned sizes and all others: `--variant ALIGN=8/1`. Who writes the width (`vec 2`) is not warned.";
+        "Threads move 16 bytes of global memory at once if this is proved to be aligned: the sizes and strides of the tensor are known multiples of that many elements (`A: gmem f16[M, K] multiple 8`, `where K % 8 == 0`). The message names the missing precondition. This is a warning if the model predicts that a launch takes more than a tenth longer, and a remark otherwise; `--for M=..` gives the sizes. Several variants of a kernel serve aligned and other sizes: `--variant ALIGN=8/1`. A copy with a written width (`vec 2`) gets no warning.";
     STORED_BY_THREADS "W0410" "results that the tensor memory accelerator could store"
-        "On sm_90a results of wgmma go through a buffer in shared memory, out of which the accelerator stores them while the next tile is computed. The message says at which statement what stands in the way. It is a warning where a launch takes more than a tenth longer by the model, and else a remark: `--for M=..` says what sizes matter. Who writes `stage_stores 0`, or how threads store (`vec 2`), is not warned.";
-    DEPENDS_ON_CHOICE "E0435" "a result that depends on what is chosen"
+        "On sm_90a results of wgmma go through a buffer in shared memory. TMA stores them from there while the next tile is computed. The message names the statement that prevents it. This is a warning if the model predicts that a launch takes more than a tenth longer, and a remark otherwise; `--for M=..` gives the sizes. `stage_stores 0`, or a written width of the store (`vec 2`), gets no warning.";
+    DEPENDS_ON_CHOICE "E0435" "a result that depends on a chosen value"
         "A parameter that is `auto` decides how a program is computed, not what: the compiler may choose any value. So extents of tiles, the steps of loops, `ceildiv(N, BN)` blocks or iterations of which each begins at `i * BN`, and positions beside `iota` may depend on it, for these mean the same whatever it is. A window `i * BN..` ends with its tensor, or as written (`i * BN..N`), and tiles must reach that end: there are `ceildiv(N, BN)` of it. What a loop carries from tile to tile is a sum or an extreme of values for each position, such as `x = mma(a, b, x)` or `m = max(m, maximum(abs(t), 1))`, or a sum of exponentials divided by that of an extreme (online softmax): what is behind the end of the range is zero, and must make no difference; a mask is an upper bound of positions, such as `select(k + iota(t, 1) < K, t, -1.0e30)`. What it stores is for each position, or the same for all tiles, or a part of a sum or an extreme that `add`, `max` or `min` puts to the others. Anything else needs a value that is written down: `BN = 128` in the source, or `-D BN=128`; or a promise that it makes no difference: `BN = auto promised`.";
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
@@ -127,27 +127,27 @@ codes! {
         "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes, or divides by something that may not be positive.";
     ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"
         "The legality check found an instruction that the target or the PTX version lacks. This is a limitation of the lowering for the target.";
-    TARGET_LACKS "E0504" "something that the target has no hardware for"
-        "What is written needs hardware that came with a later target: tensor copies (`tma`), roles, producer warps and warpgroups in turns are of sm_90a; clusters (`cluster`, `ctas`) of sm_90; `add` to bf16 too. Which types threads combine in memory (`add`, `min`, `max`, `exchange`) says the message: of other types, add to a tensor of a type that there is, and convert it in a kernel behind. What is written of how, and not of what, can be left out: the compiler then chooses what the target has.";
-    UNFIT "E0505" "a decision that cannot be carried out as it is written"
-        "Layouts, `threads` of copies, the words behind a copy (`vec`, `matrix`, `async`, `tma`, `unaligned`, `fragment`), instructions, clusters and roles say how a program is computed. Here they do not go together: threads do not hold what the instruction moves, elements that are combined lie in other threads, or a role does what its barriers do not count. The program means something, and compiles where these words are left out or changed as the message says.";
+    TARGET_LACKS "E0504" "hardware that the target lacks"
+        "The program needs hardware of a later target. TMA copies (`tma`), roles, producer warps and `ordered` warpgroups need sm_90a. Clusters (`cluster`, `ctas`) and `add` to bf16 need sm_90. For `add`, `min`, `max` and `exchange` the message lists the types that the target combines in memory. For another type, combine in a tensor of a listed type, and convert it in a kernel after this one. Words that say only how to compute can be left out: the compiler then chooses what the target has.";
+    UNFIT "E0505" "a written decision that cannot be carried out"
+        "Layouts, `threads` of copies, attributes of copies (`vec`, `matrix`, `async`, `tma`, `unaligned`, `fragment`), instructions, clusters and roles say how a program is computed. Here they contradict one another. Threads do not hold the elements that the instruction moves, or elements that are combined lie in different threads, or a role does something that its barriers do not count. The program is valid, and compiles if these words are left out or changed as the message says.";
     TOO_LONG "E0506" "a kernel of too many instructions"
         "Unrolled loops, and tiles of which each thread holds very many elements, are laid out one instruction after the other. Unroll less, use smaller tiles, or more threads.";
-    TYPE_MISMATCH "E0220" "types do not go together"
+    TYPE_MISMATCH "E0220" "types do not match"
         "Element types of the operands of an operator, or of a value and the place it is stored in, are equal or widen: 8- and 16-bit floats to f32 to f64, integers to wider ones that hold them. Literals and indices take the type of the other operand. Every other conversion is written `cast<T>(x)`.";
-    SHAPE_MISMATCH "E0221" "shapes do not go together"
+    SHAPE_MISMATCH "E0221" "shapes do not match"
         "Tiles combine element by element: same rank, and in each dimension the same extent or an extent of 1, which is repeated. Both sides of a copy have the same shape.";
     WRONG_OPERAND "E0222" "an operator does not work on this type"
         "Each operator has a domain: numbers, integers, floating-point numbers or truth values. `docs/language.md` has the table of operators.";
     MMA_TYPES "E0223" "no product has these element types"
-        "Both operands of `mma` have one element type. f16, bf16, tf32, f32, e4m3 and e5m2 accumulate in f32; f16, e4m3 and e5m2 also in f16; f64 in f64; i8 and u8 in i32.";
-    MMA_SHAPE "E0224" "the tiles of a product do not fit"
+        "f16, bf16, tf32, f32, e4m3 and e5m2 accumulate in f32; f16, e4m3 and e5m2 also in f16; f64 in f64; i8 and u8 in i32. Both operands have one type, with two exceptions: e4m3 and e5m2, and i8 and u8, may be mixed. Other operands are converted by `cast<T>(..)`.";
+    MMA_SHAPE "E0224" "the tiles of a product do not match"
         "`mma(a, b, c)` multiplies a tile [M, K] with a tile [K, N] and adds a register tile [M, N].";
     NO_EXTENTS "E0225" "extents are missing"
         "A window of memory such as `A[i.., k..]` has no extents of its own: it takes those of the tile on the other side of a copy or an operator. Here there is none. In a copy, and in what is reduced, windows say how many elements there are, each dimension once: `A[i * 64..+64, k..+32]`.";
-    BAD_VIEW "E0226" "an impossible window"
+    BAD_VIEW "E0226" "an invalid window"
         "A window has a range `start..`, `start..end`, `start..+extent` or an index for each dimension of a tensor, a shared-memory buffer, a channel slot or a register variable. Channels need a slot (`.put` or `.get`), nothing else has one. In a copy, dimensions of a tensor may have register tiles of integers in place of ranges (`X[rows, j..]`): the numbers of its elements there, which are gathered or scattered.";
-    NOT_INDEX "E0227" "an index is wanted"
+    NOT_INDEX "E0227" "an index is expected"
         "Loop bounds, window starts, extents and grid sizes are exact integers: sizes, strides, grid indices, loop variables, integer literals and parameters, and arithmetic on them. In the body of a kernel integers in registers and in memory are indices, too; extents and grid sizes are the host's, which has sizes and strides alone.";
     BAD_AXIS "E0228" "no such dimension"
         "Dimensions count from 0: a tile of rank 2 has axes 0 (down the rows) and 1 (along a row).";
@@ -155,52 +155,52 @@ codes! {
         "Type and layout parameters, and channels as a whole, have no value that an expression could use.";
     MALFORMED "E0230" "the kernel is malformed"
         "The tables of the program contradict each other: an expression or statement used twice, a value declared twice or as something else. The text form cannot express this; it is a bug of the pass or tool that made the kernel.";
-    NOT_ASSIGNABLE "E0231" "this cannot be written"
+    NOT_ASSIGNABLE "E0231" "this cannot be assigned"
         "Assignments change register variables (`var`). Copies end in register variables, in windows of tensors, in shared-memory buffers, or in slots of channels. Parameters, sizes, indices and `let` never change.";
     OUT_OF_SCOPE "E0232" "used where it does not exist"
         "A name can be used after its declaration, in the same block and in blocks inside it. Loop variables exist in the body of their loop.";
-    NOT_CONSTANT "E0233" "known too late"
+    NOT_CONSTANT "E0233" "not known when it is needed"
         "Extents of tiles, slots, warps and schedule items are fixed when the kernel is compiled: they may mention compile-time parameters only. Tensor shapes, strides, the grid and preconditions are fixed at launch: they may also mention sizes and strides.";
-    BAD_SHAPE "E0234" "an impossible shape"
+    BAD_SHAPE "E0234" "an invalid shape"
         "Tensors have 1 to 5 dimensions, tiles at most 5 and at most 2^20 elements; extents are at least 1. Boolean elements and scalars do not live in memory. Every dimension has a stride of at least 0, and alignments are powers of two.";
-    BAD_SCALAR_DEFAULT "E0235" "an impossible default"
+    BAD_SCALAR_DEFAULT "E0235" "an invalid default"
         "The default of a run-time scalar is a literal of its type, possibly negated: `alpha: f32 = 1.0`, `n: i32 = -1`.";
-    BAD_PRECONDITION "E0236" "an impossible precondition"
+    BAD_PRECONDITION "E0236" "an invalid precondition"
         "`where` lists comparisons of sizes, strides and compile-time parameters: `where K % 8 == 0, A_ld >= K`.";
-    BAD_GRID "E0237" "an impossible grid"
+    BAD_GRID "E0237" "an invalid grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
-    BAD_SCHEDULE "E0238" "an impossible schedule item"
+    BAD_SCHEDULE "E0238" "an invalid schedule item"
         "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k`, `queue` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has; `k_warps` is a power of two.";
-    BAD_LOOP "E0239" "an impossible loop"
+    BAD_LOOP "E0239" "an invalid loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
-    BAD_CONDITION "E0240" "an impossible condition"
+    BAD_CONDITION "E0240" "an invalid condition"
         "All threads of a block take the same branch of an `if`, so that its condition is a scalar truth value. Element by element, use `select(c, a, b)`.";
-    BAD_CHANNEL "E0241" "an impossible use of a channel"
+    BAD_CHANNEL "E0241" "an invalid use of a channel"
         "`acquire`, `publish`, `wait` and `release` take names of channels, each once. A channel has 1 to 1024 slots.";
-    BAD_OVERLAY "E0244" "memory that cannot be taken over"
-        "`let x = smem T[..] over a, b` puts x where a and b lie, whose contents are lost. It names buffers and channels that have memory of their own, each once. After it they are not used before they are declared again.";
-    BAD_PLACE "E0249" "an impossible place in shared memory"
+    BAD_OVERLAY "E0244" "memory that cannot be reused"
+        "`let x = smem T[..] over a, b` puts x in the memory of a and b, whose contents are lost. It names buffers and channels that have memory of their own, each once. They must not be used after it before they are declared again.";
+    BAD_PLACE "E0249" "an invalid place in shared memory"
         "`let x = smem T[..] at n` puts x n bytes behind the start of the block's shared memory, `channel T[..] slots s at n stride m` its slots, each m bytes behind the one before. Both are multiples of 128, and of 1024 where tensor copies fill or products of warpgroups read shared memory. Slots do not overlap, and all lies in what a block has. What shares bytes is declared where the other is no longer used. Left out, places are chosen.";
-    BAD_LANES "E0250" "threads that cannot do this alone"
+    BAD_LANES "E0250" "threads that cannot run this alone"
         "`elected` says that one lane of the first warp does a statement for all: a role that only issues TMA loads (`role producer warps 4 elected`), a tensor copy in another role and the `publish` that expects its bytes, a tensor store and the `await` for it. `spread` behind the range of a loop that only awaits signals says that each thread awaits some of them. `changing` behind `o = o * a` says that a warp leaves the statement out where all its factors are one. Left out, they are chosen.";
-    BAD_ROLE "E0242" "an impossible role"
+    BAD_ROLE "E0242" "an invalid role"
         "Roles stand side by side in the body of the kernel, and beside them names (`let`), buffers, channels and barriers alone: no role's threads would do what else stands there. Each has its own name and 1 to 32 warps, together at most 32, and 24 to 256 registers per thread in steps of 8, given away by whole warpgroups; what one takes beyond its equal share another must give. One with `replicas` is names and a loop whose iterations they take in turns; `ordered` stands in the body of that loop.";
     BAD_COPY "E0243" "a copy cannot have this attribute"
         "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers; `add`, `min` and `max` are for copies into global memory; `threads` is for copies between two memories, since register tiles have layouts of their own. `async` is for copies of a window of global memory into a channel's slot, 4, 8 or 16 bytes at a time and without conversion, from sm_80. `unaligned n` is for loads of a window of global memory, 16 bytes at a time, of elements of 1, 2 or 4 bytes, of which n, fewer than are loaded, are known to be aligned. `matrix` is for copies of a window of shared memory into a register tile of the same elements (8 or 16 bits, tf32), and of registers into shared memory (16 bits), with `vec` at most. `prefetch` is for windows of global memory and names a register tile of their extents. `tma` is for copies of a window of a tensor into a whole slot of a channel, and of a whole buffer of shared memory to a window of a tensor: without conversion or other attributes (but `add`, `min` and `max` where something is stored, of types that it combines), of tensors whose strides are multiples of 16 bytes, on sm_90a. `when c` goes with an access to global memory.";
-    BAD_SIGNAL "E0247" "an impossible use of scratch memory"
+    BAD_SIGNAL "E0247" "an invalid use of scratch memory"
         "`signal s[i]` and `await s[i]` are about signals between blocks: a tensor parameter of one dimension of u32 that is declared `signals` and used for nothing else. All are down before a launch and after it. Elements that blocks hand on lie in a tensor declared `scratch`. Neither is an array of pointers. A block waits only for blocks in front of it in the grid: those begin first.";
-    BAD_SEQUENCE "E0245" "kernels of a sequence do not go together"
+    BAD_SEQUENCE "E0245" "kernels of a sequence do not match"
         "The kernels of a `sequence` are launched one after the other, and parameters of one name are one: tensors of one name have the same element type, shape and strides, scalars the same type and, where both have one, the same default. Rename a parameter that is to be another thing.";
-    BAD_PLAN "E0248" "an impossible schedule of a statement"
+    BAD_PLAN "E0248" "an invalid schedule of a statement"
         "`@(stage 1, cycle 512)` in front of a statement says when it runs in a software-pipelined loop: so many iterations later than stage 0, in the order of the cycles. Either no statement of a loop has a stage, or all of them. A slot is filled between `acquire` and `publish`, and a register tile is read before the next iteration writes it. `@(open) for ..` has no drain: in front of the last stage it only copies tiles, into slots or registers that nothing behind the loop reads. `@(ragged) for ..` begins with the tile that has fewer elements, which a sum of products may. `@(producer)` gives a statement to the producer warps: copies into buffers or slots, and the `acquire` and `publish` around them. A program with roles of its own gives no statement to a role.";
-    BAD_PARTIAL "E0251" "an impossible use of a tile of parts"
+    BAD_PARTIAL "E0251" "an invalid use of a tile of partial results"
         "`var l = reg f32[64, 1] layout L partial sum (0, 1) = 0.0`: lanes whose numbers differ in bits 0 and 1 hold parts of the same elements, which `copy l -> total` adds up (`maximum`, `minimum`: of which it finds the largest, the smallest). Until then a statement does to each part what it does to the value: `l = l * a + sum(x, 1)`, with nothing of `l` in `a`. A sum of parts begins with 0. Left out, `defer-reductions` finds where lanes can wait.";
-    BAD_TABLE "E0252" "an impossible table"
+    BAD_TABLE "E0252" "an invalid table"
         "A table is declared in the header, `codes: const f32[4] = (0.0, 0.5, 1.0, 2.0)`, with as many numbers as it has elements, each a number of its type: floats of up to 64 bits, whole numbers of up to 32. `codes[x]` reads the elements that a tile or a scalar `x` of whole numbers names, zero outside of the table; it has no windows and is not written. The tables of a kernel take 64 KiB of constant memory at most, where each element has 4 bytes, of f64 8.";
     READ_UNWRITTEN "E0246" "a register variable is read that nothing wrote"
         "A register variable declared without a first value holds nothing in particular until something is assigned or copied to it. An accumulator begins with what the sum begins with: `var acc = reg f32[BM, BN] = 0.0`.";
     LAYOUT_EXTENT "E0301" "a layout has gaps"
-        "Layouts inside a tile are linear over address bits: an extent that is no power of two counts as the next one, and what is beyond it is not there. So all threads must have the same registers of a tile, without those: what tells threads apart must lie below the extent's lowest bit, or the highest bits of a thread's number are those above it: then threads with a number beyond the extent do not exist (of 192 rows, 384 threads).";
+        "Layouts inside a tile are linear over address bits. An extent that is not a power of two counts as the next one, and elements beyond the extent do not exist. All threads must have the same registers of a tile without those elements. So bits that select threads lie below the extent's lowest bit. Or they are the highest bits of a thread's number, and threads beyond the extent do not exist (384 threads for 192 rows).";
     LAYOUT_SIZE "E0302" "a layout is for a tile of another size"
         "A shared-memory layout has a mode for each dimension, with the extents of the tile. A register layout `(threads, values):(..)` gives positions in column-major order of the whole tile, from 0 to one less than the number of elements.";
     LAYOUT_COVER "E0303" "a layout misses elements"
@@ -245,13 +245,13 @@ codes! {
     BAD_TENSOR_FILE "E0616" "a tensor file does not fit"
         "`--in NAME=FILE` reads the elements of a tensor as raw bytes: little-endian, in row-major order of their index, without gaps and whatever the strides are, as NumPy's `tofile` writes them. The file has exactly as many bytes as the elements of the tensor; `--out NAME=FILE` writes the same form.";
     NOTHING_TO_TUNE "E0617" "nothing can be tuned"
-        "`tilec tune` measures what parameters may be that are `auto`, as far as the model behind `auto` can predict the kernel: it is measured in the order of the prediction. There are no such parameters where `-D` gives all of them or the source does (`BM = 128`), and no prediction of kernels that the model cannot see through. `tilec bench --variant NAME=A/B` measures values that you name.";
-    BROKEN_DEMAND "E0619" "the code is not what is required of it"
-        "A kernel says `require wgmma, registers <= 168`, or `--require` does, and the code that was made of it is otherwise. The message says which statements are to blame, and the notes what the passes said of the fast path that was not taken: the way out is theirs. `require` changes nothing in the code: it only holds it to what is written.";
+        "`tilec tune` measures the values of `auto` parameters, in the order of the model's prediction. This program has no `auto` parameter, because `-D` or the source gives all values (`BM = 128`), or the model cannot predict the kernel. `tilec bench --variant NAME=A/B` measures values that you name.";
+    BROKEN_DEMAND "E0619" "a requirement that the code does not meet"
+        "A kernel says `require wgmma, registers <= 168`, or `--require` does, and the compiled code is different. The message names the statements that are responsible. The notes say why the fast path was not taken, and how to take it. `require` does not change the code; it only checks it.";
     DEMAND_UNCHECKED "W0602" "a demand was not checked"
         "Only an assembler knows registers and spills, and none was found: `scripts/fetch_tools.sh` fetches a pinned one, `TILEC_PTXAS` names another.";
-    OTHER_LAUNCH "E0618" "the launch description is not that of the PTX"
-        "`tilec run FILE.ptx --launch FILE.json` launches as the description says, and PTX that was compiled otherwise (for another target, with other tiles) would then compute something else. The notes say what differs. PTX that tilec wrote names the contract that it is launched by in a comment, and the contract has that `id`; a description by hand needs none, and is compared with what the PTX says of its parameters and threads. Compile both with the same options. The code of the PTX may be edited by hand: its launch contract stays the same.";
+    OTHER_LAUNCH "E0618" "the launch description belongs to other PTX"
+        "`tilec run FILE.ptx --launch FILE.json` launches as the description says. PTX that was compiled for another target, or with other tiles, would compute something else. The notes say what differs. PTX of tilec names its contract in a comment, and the contract has that `id`. A description by hand needs no `id`; it is compared with the parameters and threads in the PTX. Compile both with the same options. The code of the PTX may be edited by hand: its launch contract stays the same.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"
         "ptxas accepted the PTX and had something to say about it: spilled registers, for example.";
 
@@ -271,10 +271,10 @@ codes! {
         "The interpreter gives up after a bounded amount of work. Choose smaller sizes, or look for a loop that does not end.";
     OUT_OF_MEMORY "E0708" "the tiles are too large to interpret"
         "The interpreter bounds how many tile elements are live at once. Choose smaller tiles.";
-    ILL_FORMED "E0709" "this has no meaning"
+    ILL_FORMED "E0709" "a program without meaning"
         "The interpreter met something that the verifier refuses: extents that do not go together, a name without a value, a view whose extents nothing determines.";
     STORED_TWICE "E0710" "two elements are stored to one place"
-        "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows somewhere. Where two of them go to the same row nothing says which one stays. Combine them (`add`, `min`, `max`), or give the copy indices that differ: one that is outside the tensor, such as -1, is stored nowhere. A store that says `apart` promises that no other store of the launch is to its elements, nor itself another time; here one is.";
+        "A copy to rows that a tile of indices names (`copy y -> Y[rows, j..]`) stores each of its rows. If two of them go to the same row, it is undefined which one remains. Combine them (`add`, `min`, `max`), or give the copy distinct indices; an index outside the tensor, such as -1, is stored nowhere. A store with `apart` promises that the launch stores to each of its elements once; here one element is stored to twice.";
 
     SIM_ALLOWED "W0801" "an error that the run allows"
         "The PTX ISA calls this an error, shipped compilers rely on it, and the hardware that they are used on does what they expect. `--allow NAME` asked to let it pass; docs/launch-contract.md has the names, and on what hardware each was seen to be harmless. `tilec explain E0805` is about such errors where they are not allowed.";

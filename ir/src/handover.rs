@@ -137,7 +137,7 @@ fn slot_boxes(k: &Kernel, channel: Value) -> Option<u64> {
 }
 
 /// The channels that stand where `v` does, itself among them: of `shape` as it, and operated by exactly the same statements. In the order of the text.
-pub fn together<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) -> S) -> Vec<Value> {
+pub fn operated_alike<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) -> S) -> Vec<Value> {
     let mut sets: Vec<Vec<Value>> = Vec::new();
     let mut found = Vec::new();
     k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
@@ -153,7 +153,7 @@ pub fn together<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) -> S) 
 /// The ring of a channel: those operated together with it that have as many slots, at the same distance.
 pub fn ring(k: &Kernel, channel: Value) -> Vec<Value> {
     let kind = |v: Value| k.tile_ty(v).is_some() && matches!(k.values[v].def, crate::kernel::ValueDef::Channel { .. });
-    together(k, channel, &|v| (kind(v), slots(k, v), k.places[v].and_then(|p| p.stride)))
+    operated_alike(k, channel, &|v| (kind(v), slots(k, v), k.places[v].and_then(|p| p.stride)))
 }
 
 /// The warps of a role; those of one replica.

@@ -1,4 +1,4 @@
-//! `assign-layouts`: decide which thread holds and moves which element.
+//! `assign-layouts`: decides which thread holds and moves which element.
 //!
 //! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
 //!   repeated inside the warp tile, and tile coordinate bits are handed out in the order of the row's `interleave`.

@@ -1,4 +1,4 @@
-//! `barriers`: place the barriers that shared memory needs, and prove that they suffice.
+//! `barriers`: places the barriers that shared memory needs, and proves that they suffice.
 //!
 //! A block that loads what it has stored to global memory, or stores it again, needs a barrier too where threads store and load different elements
 //! ([`global`]).

@@ -1,4 +1,4 @@
-//! `choose`: values for the compile-time parameters that are `auto`.
+//! `choose`: selects values for the compile-time parameters that are `auto`.
 //!
 //! What a parameter is used for says which values it may have: extents of a product's tiles, of warp tiles, of other tiles;
 //! stages; rasterisation; threads. All combinations of powers of two are held against the rules that later passes have, and
@@ -37,7 +37,7 @@ mod registers;
 mod rule;
 mod search;
 mod setting;
-mod several;
+mod several_products;
 mod sizes;
 mod space;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `contract`: which sums and products are rounded once.
+//! `contract`: fuses products and sums into multiply-adds that round once.
 //!
 //! ```text
 //! copy fma(alpha, acc, beta * c) -> c          // was: alpha * acc + beta * c

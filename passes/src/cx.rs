@@ -1,4 +1,4 @@
-//! What the passes are asked to do, and what each sees besides the kernel.
+//! The options of the passes, and the context that each gets besides the kernel.
 
 use crate::choose::Card;
 use crate::table::{PASSES, pass};

@@ -1,4 +1,4 @@
-//! `expand`: make prologue, steady state and drain of scheduled loops, and roles of scheduled statements.
+//! `expand`: makes prologue, steady state and drain of scheduled loops, and roles of scheduled statements.
 //!
 //! 1. Loops whose statements have stages are expanded ([`stages`]): statements of stage 1 run beside those of the next iteration.
 //! 2. Statements of the producer go to a role of their own, with the loops, branches and names that they need; all others are the

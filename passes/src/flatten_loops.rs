@@ -1,4 +1,4 @@
-//! `flatten-loops`: make one loop of a nest that does nothing but add up a product.
+//! `flatten-loops`: makes one loop of a nest whose only effect is to accumulate a product.
 //!
 //! ```text
 //! for place in 0..R * S {                 for n in 0..R * S * ceildiv(O, 32) {

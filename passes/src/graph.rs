@@ -1,4 +1,4 @@
-//! The dependence graph of a list of statements: which must run before which, within an iteration and across iterations of a loop.
+//! The dependence graph of a list of statements, within an iteration and across iterations of a loop.
 //!
 //! Nodes are the statements that stand directly in a block; a loop or a branch is one node with the accesses of everything
 //! inside it. An edge says that its source runs before its target, `distance` iterations later. [`accesses`] says what a
@@ -10,9 +10,6 @@ pub(crate) mod accesses;
 
 use accesses::{Accesses, Touch};
 use cranelift_entity::SecondaryMap;
-use petgraph::Direction;
-use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::EdgeRef;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::Kernel;
 
@@ -37,10 +34,13 @@ pub(crate) struct Dep {
     pub(crate) distance: u32,
 }
 
-/// The graph of a block.
+/// The graph of a block. Nodes are positions in `stmts`.
 pub(crate) struct DepGraph {
-    graph: DiGraph<Stmt, Dep>,
-    nodes: SecondaryMap<Stmt, Option<NodeIndex>>,
+    /// Source, target and reason of each edge, in ascending order.
+    edges: Vec<(usize, usize, Dep)>,
+    /// The edges that end at a node, by their number, the last one first.
+    incoming: Vec<Vec<usize>>,
+    nodes: SecondaryMap<Stmt, Option<usize>>,
     /// The statements, in program order.
     pub(crate) stmts: Vec<Stmt>,
     /// What each of them touches, in the same order.
@@ -52,59 +52,59 @@ impl DepGraph {
     pub(crate) fn of(k: &Kernel, block: Block, repeats: bool) -> DepGraph {
         let stmts = k.blocks[block].clone();
         let accesses: Vec<Accesses> = stmts.iter().map(|&s| Accesses::of(k, s)).collect();
-        let mut found = DepGraph { graph: DiGraph::new(), nodes: SecondaryMap::new(), stmts, accesses };
-        for &s in &found.stmts {
-            found.nodes[s] = Some(found.graph.add_node(s));
+        let mut nodes = SecondaryMap::new();
+        for (at, &s) in stmts.iter().enumerate() {
+            nodes[s] = Some(at);
         }
-        found.connect(if repeats { 2 } else { 1 });
-        found
-    }
-
-    /// Walks over `iterations` of the block and adds an edge from each access to those that must follow it.
-    fn connect(&mut self, iterations: u32) {
-        let mut states: SecondaryMap<Value, State> = SecondaryMap::new();
-        let mut edges: Vec<(usize, usize, Dep)> = Vec::new();
-        for iteration in 0..iterations {
-            for at in 0..self.stmts.len() {
-                for touch in &self.accesses[at].touches {
-                    let state = &mut states[touch.value];
-                    state.touch(touch, (iteration, at), &mut |from: Place, why| {
-                        let dep = Dep { value: touch.value, why, distance: iteration - from.0 };
-                        // The second iteration repeats what the first has said.
-                        if iteration == 0 || dep.distance > 0 {
-                            edges.push((from.1, at, dep));
-                        }
-                    });
-                }
-            }
+        let edges = connect(&accesses, if repeats { 2 } else { 1 });
+        let mut incoming = vec![Vec::new(); stmts.len()];
+        for (edge, &(_, to, _)) in edges.iter().enumerate().rev() {
+            incoming[to].push(edge);
         }
-        edges.sort_unstable();
-        edges.dedup();
-        for (from, to, dep) in edges {
-            let (Some(a), Some(b)) = (self.nodes[self.stmts[from]], self.nodes[self.stmts[to]]) else {
-                unreachable!("every statement of the block has a node");
-            };
-            self.graph.add_edge(a, b, dep);
-        }
+        DepGraph { edges, incoming, nodes, stmts, accesses }
     }
 
     /// The edges that end at a statement: where they begin, and why.
     pub(crate) fn before(&self, s: Stmt) -> impl Iterator<Item = (Stmt, Dep)> {
-        let node = self.nodes[s];
-        node.into_iter().flat_map(|n| {
-            self.graph.edges_directed(n, Direction::Incoming).map(|e| (self.graph[e.source()], *e.weight()))
+        let incoming = self.nodes[s].into_iter().flat_map(|node| &self.incoming[node]);
+        incoming.map(|&edge| {
+            let (from, _, dep) = self.edges[edge];
+            (self.stmts[from], dep)
         })
     }
 
     /// All edges.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (Stmt, Stmt, Dep)> {
-        self.graph.edge_references().map(|e| (self.graph[e.source()], self.graph[e.target()], *e.weight()))
+        self.edges.iter().map(|&(from, to, dep)| (self.stmts[from], self.stmts[to], dep))
     }
 
     /// The number of a statement of the block in program order.
     pub(crate) fn position(&self, s: Stmt) -> Option<usize> {
-        self.nodes[s].map(NodeIndex::index)
+        self.nodes[s]
     }
+}
+
+/// Walks over `iterations` of a block and returns an edge from each access to those that must follow it, sorted.
+fn connect(accesses: &[Accesses], iterations: u32) -> Vec<(usize, usize, Dep)> {
+    let mut states: SecondaryMap<Value, State> = SecondaryMap::new();
+    let mut edges: Vec<(usize, usize, Dep)> = Vec::new();
+    for iteration in 0..iterations {
+        for (at, accesses) in accesses.iter().enumerate() {
+            for touch in &accesses.touches {
+                let state = &mut states[touch.value];
+                state.touch(touch, (iteration, at), &mut |from: Place, why| {
+                    let dep = Dep { value: touch.value, why, distance: iteration - from.0 };
+                    // The second iteration repeats what the first has said.
+                    if iteration == 0 || dep.distance > 0 {
+                        edges.push((from.1, at, dep));
+                    }
+                });
+            }
+        }
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    edges
 }
 
 /// An iteration, and the number of a statement in it.

@@ -1,4 +1,4 @@
-//! `hand-over`: how many arrivals complete the barriers of a channel between roles, and the bytes that they wait for.
+//! `hand-over`: the arrival counts of the mbarriers of a channel between roles, and the bytes that they expect.
 //!
 //! ```text
 //! let a = channel f16[64, 64] slots 4 full 1 empty 4

@@ -1,4 +1,4 @@
-//! Blocks that fit a multiprocessor at once, and what bounds their number.
+//! Occupancy: resident blocks per multiprocessor, and the resource that limits them.
 
 use crate::registers::thread::SCHEDULERS;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};

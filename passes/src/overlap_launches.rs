@@ -1,4 +1,4 @@
-//! `overlap-launches`: let a launch begin while the one in front of it ends (programmatic dependent launch).
+//! `overlap-launches`: programmatic dependent launch, so that a launch begins before the one in front of it has ended.
 //!
 //! ```text
 //! schedule { overlap 1 }

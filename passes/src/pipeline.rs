@@ -1,4 +1,4 @@
-//! `pipeline`: turn shared-memory buffers that a loop fills and reads into channels, and say when the statements of the loop run.
+//! `pipeline`: turns shared-memory buffers that a loop fills and reads into channels, and schedules the statements of the loop.
 //!
 //! A loop whose body copies tiles from global memory into buffers and then multiplies them is software-pipelined:
 //! each buffer becomes a channel of `stages` slots, tiles are fetched ahead, and fragments are double-buffered across slices

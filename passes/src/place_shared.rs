@@ -1,4 +1,4 @@
-//! `place-shared`: where buffers and channels lie in the block's shared memory.
+//! `place-shared`: assigns addresses in shared memory to buffers and channels.
 //!
 //! ```text
 //! let a = channel f16[64, 32] slots 4 at 0 stride 8192

@@ -1,4 +1,4 @@
-//! `predicate`: drop bounds checks that cannot fail.
+//! `predicate`: drops bounds checks that cannot fail.
 //!
 //! A copy checks every dimension of its window by default. Here a dimension whose window always lies inside the extent is not checked: block tiles of extents
 //! that are known multiples of the tile, and reduction steps that divide the extent. Where a window is inside as a whole or not at all, one condition takes the place of

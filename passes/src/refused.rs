@@ -1,4 +1,4 @@
-//! Why a fast path is not taken, as passes tell one another.
+//! Reasons why a fast path is not taken, as data that passes exchange.
 
 use crate::Cx;
 use tilec_ir::diag::{Diagnostic, Span};

@@ -1,4 +1,4 @@
-//! `residue`: reductions whose first tile is the ragged one.
+//! `residue`: puts the partial tile of a reduction first.
 //!
 //! A loop `for k in S..E step B` that fetches windows `k..` of dimensions of extent `K`, where `E` is `K` or the smaller of
 //! `K` and something whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one (`S..S + r`,

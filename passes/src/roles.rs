@@ -1,4 +1,4 @@
-//! The roles of a kernel on sm_90a: how many warps and registers producer and consumer have, and what of shared memory is theirs.
+//! Producer and consumer of a kernel on sm_90a: warps, registers, and shared memory of each.
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_scheduled;

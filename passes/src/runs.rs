@@ -1,4 +1,4 @@
-//! The passes behind `choose`: the function of each. The pipeline runs them, and `choose` runs some to see what becomes of a candidate.
+//! The functions of the passes after `choose`. The pipeline runs them all; `choose` runs some of them on candidates.
 
 use crate::table::{PASSES, PassInfo};
 use crate::{

@@ -1,4 +1,4 @@
-//! `schedule`: order loads, products and stores inside loop bodies.
+//! `schedule`: orders loads, products and stores inside loop bodies.
 //!
 //! Copies from global memory into registers move up to the head of their loop body, as far as dependences allow, so that
 //! their latency is covered by the products of the iteration; everything else keeps its order. What reads the registers

@@ -1,4 +1,4 @@
-//! `schedule-loops`: decide when the statements of each loop run, and who runs them.
+//! `schedule-loops`: decides the stage and cycle of each statement of a loop, and which warps run it.
 //!
 //! Buffers that producer warps fill (`@(producer)` on their copies, from `select-mma`) become channels: `acquire`, the copy and `publish` are the
 //! producer's, `wait` and `release` the consumer's, next to the first and behind the last reader ([`channels`]). Then every statement of a

@@ -1,4 +1,4 @@
-//! `select-mma`: pick the instruction of every product and make its operands register fragments.
+//! `select-mma`: picks the instruction of every product, and makes fragments of its operands.
 //!
 //! `acc = mma(a, b, acc)` on shared-memory (or global) operands becomes a loop over slices of the reduction dimension
 //! that copies a fragment of each operand into registers and multiplies the fragments:

@@ -1,4 +1,4 @@
-//! `skip-scaling`: have warps leave out multiplications of a tile by one.
+//! `skip-scaling`: makes warps skip multiplications of a tile by one.
 //!
 //! ```text
 //! let a = exp2(scale * (m - m_new))

@@ -1,4 +1,4 @@
-//! `stage-stores`: have the tensor memory accelerator store results of warpgroups, out of a buffer.
+//! `stage-stores`: stores the results of warpgroups by TMA, out of a buffer.
 //!
 //! ```text
 //! await c_tile, 0                              // the store of the tile before has read it

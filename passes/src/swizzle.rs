@@ -1,4 +1,4 @@
-//! `swizzle`: find the cheapest conflict-free layout of every shared-memory tile.
+//! `swizzle`: finds the cheapest conflict-free layout of every shared-memory tile.
 //!
 //! All readers and writers of a tile are known by now: which lanes touch which elements, how wide. The natural layout (its
 //! contiguous dimension first) is improved by the fewest elementary terms "address bit ^= higher address bit" that make

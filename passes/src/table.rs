@@ -1,4 +1,4 @@
-//! The passes there are, in their order: names, and what goes without them. How they work nothing here knows, so every pass may ask.
+//! The table of passes in their order: name, summary, and whether each can be disabled. It depends on no pass, so every pass may use it.
 
 /// A row of the pipeline.
 pub struct PassInfo {

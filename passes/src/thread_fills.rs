@@ -1,4 +1,4 @@
-//! Which copies the producer of a loop with products of warpgroups does by its threads: what the tensor memory accelerator cannot move, but
+//! Copies that the threads of the producer warps do, in loops with wgmma: what the tensor memory accelerator cannot move, but
 //! `cp.async` can, 16 bytes at a time. So windows of convolutions are filled, and matrices that lie at addresses of their own.
 //!
 //! The threads of the producer share such a tile out as a block's threads would, and write it where the products read it, in the

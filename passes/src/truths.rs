@@ -1,4 +1,4 @@
-//! Conditions as numbers, where only numbers can be held.
+//! Conditions as numbers, for places that store numbers only.
 
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel};

@@ -1,4 +1,4 @@
-//! Statements that are done in turns: an `ordered` block, with what they declare in front of it.
+//! `ordered` blocks: statements that warpgroups run one after the other.
 //!
 //! Names inside a block are its own, and what is declared among the statements may be read behind them. So declarations move out: whole where nothing that
 //! the value is made of is written among the statements before it or lies in memory, which is used in turns; else without their value, which is assigned where it was

@@ -1,4 +1,4 @@
-//! The schedule of the grid's loop: which tiles of the output a block computes, and in which order.
+//! The tile scheduler: which tiles of the output a block computes, and in which order.
 //!
 //! As many blocks as fit the card stay and walk over the tiles ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of this
 //! one. Blocks of a cluster have neighbouring tiles and share operands ([`cluster`]); blocks may share tiles along the reduction ([`stream`]); two

@@ -1,4 +1,4 @@
-//! What the encoding of an instruction says of its scheduling, from sm_70 to sm_90.
+//! Scheduling fields in the encoding of a machine instruction, from sm_70 to sm_90.
 //!
 //! The hardware has no interlocks for results of fixed latency: the assembler writes into each instruction of 128 bits how
 //! long to wait behind it, and which of six barriers to set and to wait for. The places of the fields are those published

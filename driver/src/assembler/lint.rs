@@ -1,4 +1,4 @@
-//! What the machine code amounts to: instruction counts, registers, spills.
+//! Figures of the machine code: instruction counts, registers, spills.
 //!
 //! Counting is by opcode, so it needs no knowledge of encodings. `NOP` is not counted: ptxas pads with
 //! it as it likes.

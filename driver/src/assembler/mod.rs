@@ -1,4 +1,4 @@
-//! NVIDIA's assembler and disassembler, when this machine has them.
+//! NVIDIA's assembler and disassembler, if they are installed.
 //!
 //! `tilec` needs neither to write PTX. With them it can produce a cubin, show the machine code (SASS)
 //! beside the source, and check claims that PTX cannot settle: registers, spills, and what the main

@@ -1,4 +1,4 @@
-//! Architectures of machine code, the tools that know them, and what can go wrong with both.
+//! Architectures of machine code, the tools that support them, and the errors of both.
 
 use crate::assembler::message::{PtxasMessage, Severity};
 use std::time::Duration;

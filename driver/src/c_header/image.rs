@@ -1,4 +1,4 @@
-//! What was compiled for one target.
+//! The compiled kernels of one target.
 
 use crate::contract::{Contract, LaunchFile};
 use tilec_ir::target::Target;

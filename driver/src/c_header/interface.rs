@@ -1,4 +1,4 @@
-//! What a person gives a kernel or a program: the same for all targets.
+//! Arguments of a kernel or a program: the same for all targets.
 
 use super::image::Image;
 use super::text::member;

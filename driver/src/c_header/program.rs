@@ -1,4 +1,4 @@
-//! What is launched under a name: one of the variants of a kernel, or the launches of a program.
+//! The launches behind a name: one of the variants of a kernel, or the launches of a program.
 
 use super::body::{Body, Placed, overlaps};
 use super::image::Image;

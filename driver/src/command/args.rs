@@ -45,13 +45,13 @@ pub(crate) enum Command {
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
-    /// Says what decided that a line, an element, a register or a barrier is as it is, and what would change it
+    /// Prints the decisions behind a line, an element, registers or a barrier, and what would change them
     Why(Box<Why>),
-    /// Lays source files out: indentation, spaces, comments; lines end where they did
+    /// Formats source files: indentation, spaces, comments; line breaks stay
     Fmt(Fmt),
     /// Serves an editor on standard input and output: the language server protocol (docs/editor.md)
     Lsp(Lsp),
-    /// Says what of the surroundings is found (driver, card, assembler, cuBLAS), and what each adds
+    /// Lists the driver, card, assembler and cuBLAS that are found, and what each adds
     Doctor,
     /// Lists the targets and their limits
     Targets,

@@ -1,4 +1,4 @@
-//! `tilec doctor`: what of the surroundings is found, where, and what each part adds. None of it is needed to compile.
+//! `tilec doctor`: which driver, card, assembler and libraries are found, where, and what each adds. None of it is needed to compile.
 
 use crate::command::failure::Failure;
 use std::fmt::Write as _;

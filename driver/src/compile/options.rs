@@ -1,4 +1,4 @@
-//! What is asked of the compiler.
+//! Options of a compilation.
 
 use std::collections::BTreeSet;
 use tilec_ir::demands::Demand;

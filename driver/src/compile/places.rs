@@ -1,4 +1,4 @@
-//! Where the statements of a program come from in the source.
+//! Source places of the statements of a program.
 
 use std::collections::BTreeSet;
 use tilec_ir::diag::Span;

@@ -1,4 +1,4 @@
-//! What is said of a source and its options besides what passes find.
+//! Warnings about a source and its options that do not come from a pass.
 
 use super::options::{ALIGN_ROWS, CompileOptions};
 use tilec_ir::codes;

@@ -1,4 +1,4 @@
-//! The wall clock of a run, watched while the tensors are made: that may take longer than the kernel.
+//! The time limit of a run, checked while tensors are filled, which may take longer than the kernel.
 
 use crate::console::progress::Bar;
 use std::time::{Duration, Instant};

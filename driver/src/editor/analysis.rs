@@ -1,4 +1,4 @@
-//! A text as far as it can be understood at once: parsed, typed and verified.
+//! Fast analysis of a text: parsed, typed and verified.
 
 use super::lines::Lines;
 use crate::compile::stages;

@@ -1,4 +1,4 @@
-//! What may stand at a place.
+//! Completion: what may stand at a place.
 
 use super::analysis::Analysis;
 use super::hover;

@@ -1,4 +1,4 @@
-//! What the passes decided of a program, which takes longer than an editor waits.
+//! Decisions of the passes about a program, computed in the background.
 
 use crate::compile::{CompileOptions, OptimizedKernel, compile};
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};

@@ -1,4 +1,4 @@
-//! What a text does not say: chosen values of `auto` parameters, and types of `let`s.
+//! Inlay hints: chosen values of `auto` parameters, and types of `let`s.
 
 use super::analysis::Analysis;
 use super::decisions::Decisions;

@@ -1,4 +1,4 @@
-//! What is shown of a word under the pointer, as Markdown.
+//! Hover: the text about a word, as Markdown.
 
 use super::analysis::{Analysis, Symbol};
 use super::decisions::Decisions;

@@ -1,4 +1,4 @@
-//! Another name for something, everywhere at once.
+//! Rename: a new name at every use.
 
 use super::analysis::{Analysis, Symbol};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a file declares, as a tree.
+//! Document symbols: the declarations of a file, as a tree.
 
 use super::analysis::Analysis;
 use super::hover;

@@ -1,4 +1,4 @@
-//! What every word of a text is, for colours.
+//! Semantic tokens: the kind of each word.
 
 use super::analysis::{Analysis, Symbol};
 use super::symbols::{self, Kind};

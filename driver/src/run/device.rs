@@ -1,4 +1,4 @@
-//! A launch on the first CUDA device, in the process that was started for it.
+//! A launch on the first CUDA device, in the child process.
 
 use super::child::{Job, Launched, Refused};
 use crate::contract::Contract;

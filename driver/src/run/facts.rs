@@ -1,4 +1,4 @@
-//! What a program computes, as far as a comparison and a rate need to know.
+//! Facts about a program for the comparison (tolerances) and for rates (flops, bytes).
 
 use crate::contract::{Contract, Dimension, ParamKind};
 use crate::run::bind::Bound;

@@ -1,4 +1,4 @@
-//! What came out of a run, for people.
+//! The report of a run, as text.
 
 use super::check::Verdict;
 use super::child::Launched;

@@ -1,4 +1,4 @@
-//! What is asked of a run, and what runs on a device and in the interpreter have in common.
+//! Options of a run, and the preparation that device and interpreter share.
 
 use crate::console::clock::Clock;
 use crate::contract::number::{Args, Number};

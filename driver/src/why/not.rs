@@ -1,4 +1,4 @@
-//! Why code is not as it could be: what a demand needs, and which premise of it fails where.
+//! `tilec why --not`: the premises of a property, and which of them fail where.
 
 use super::answer::{Decision, Known, Part};
 use super::chain;

@@ -1,4 +1,4 @@
-//! What can be asked, and how it is written.
+//! Questions of `tilec why`, and their syntax.
 
 use std::fmt;
 use tilec_ir::demands::{Figure, What};

@@ -1,4 +1,4 @@
-//! The program in all its forms, line by line, and what came of what.
+//! The program in all its forms, line by line, with the links between them.
 //!
 //! Every line of a program after a pass, and every instruction of PTX, has a *place*: the lines of the source that its
 //! statement came from. A line of the last program and an instruction have a *statement* beside: the same number is the same

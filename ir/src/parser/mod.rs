@@ -2,7 +2,7 @@
 //!
 //! One token of lookahead, two in a few places (`align 32`, `x =`). A mistake is reported where it is noticed and parsing
 //! goes on at the next list item, statement or kernel, so one run reports several; a module comes back only if there was
-//! none. `docs/language.md` is the grammar for people.
+//! none. `docs/grammar.md` is the grammar for people, and a test compares both.
 //!
 //! Bounds, so that no text can exhaust stack, memory or patience: [`MAX_SOURCE`] bytes, [`MAX_STMTS`] statements per
 //! kernel, [`MAX_DEPTH`] open constructs at every point of recursion, and expression trees no higher than [`MAX_DEPTH`].

@@ -36,7 +36,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             _ => {}
         }
     }
-    tables::together(cx);
+    tables::total_size(cx);
     for &e in &k.requires {
         match cx.type_of(e) {
             Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),

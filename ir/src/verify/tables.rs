@@ -34,8 +34,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     }
 }
 
-/// All of them.
-pub(super) fn together(cx: &mut Cx<'_, '_>) {
+/// The bytes of all tables of a kernel.
+pub(super) fn total_size(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut bytes = 0;
     for &v in &k.params {

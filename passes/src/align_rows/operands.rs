@@ -1,4 +1,4 @@
-//! Which operands the hardware cannot read as they lie.
+//! Which operands TMA and wgmma cannot read from their place in memory.
 
 use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim, repeats};

@@ -1,4 +1,4 @@
-//! The product with a copy of an operand in place of the operand.
+//! Rewrites the product so that it reads the copy of an operand.
 
 use super::operands::Operand;
 use crate::analysis::uses::mentions;

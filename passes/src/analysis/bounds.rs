@@ -1,4 +1,4 @@
-//! What the bounds of a loop over a reduction say: where it begins, and of which extent it covers a part.
+//! Bounds of a loop over a reduction: where it begins, and which extent it covers in part.
 
 use crate::analysis::facts::Facts;
 use crate::rewrite::same_expr;

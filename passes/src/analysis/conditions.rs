@@ -1,4 +1,4 @@
-//! Conditions and indices: which have one value throughout, and which have the same.
+//! Which conditions and indices are invariant, and which are equal to one another.
 
 use crate::rewrite::same_expr;
 use std::collections::BTreeSet;

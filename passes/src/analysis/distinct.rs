@@ -1,4 +1,4 @@
-//! How much of what tensors are indexed by is memory of its own: windows of a padded tensor lie over each other.
+//! How many distinct bytes an index range of a tensor touches: windows of a padded tensor overlap.
 
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Which thread has which element of what is copied, once layouts are decided.
+//! Which thread moves which element of a copy, after layouts are decided.
 
 use crate::analysis::views::{copy_shape, plain_var};
 use crate::assign_layouts::log2_shape;

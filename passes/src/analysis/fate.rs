@@ -1,4 +1,4 @@
-//! What becomes of what a buffer or a register tile holds: whether it is read before it is written again.
+//! Liveness of contents: whether a buffer or a register tile is read before it is written again.
 
 use crate::analysis::uses::{mentions, path_to, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};

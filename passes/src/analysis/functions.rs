@@ -1,4 +1,4 @@
-//! Registers that functions take while they are computed, and instructions of them.
+//! Temporary registers and instruction counts of functions (`exp`, `erf`, ..).
 
 use super::views::for_each_tile;
 use tilec_ir::deferred::Deferred;

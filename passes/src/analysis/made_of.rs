@@ -1,4 +1,4 @@
-//! What indices are computed of.
+//! The terms that indices are computed from.
 
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};

@@ -1,4 +1,4 @@
-//! Loops that do nothing but add products to one tile of sums.
+//! Loops whose only effect is to accumulate products in one tile.
 //!
 //! Such a loop may be cut anywhere: parts of its trips give parts of the sums.
 //!

@@ -1,4 +1,4 @@
-//! Loops that are sums of products: what they compute does not depend on where the reduction is cut into tiles, nor on tiles of zeros.
+//! Loops that are sums of products. Their result depends neither on where the reduction is cut into tiles, nor on tiles of zeros.
 
 use super::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

@@ -1,4 +1,4 @@
-//! Who uses what: walking expressions and statements, and finding where a statement is.
+//! Uses of values: walks over expressions and statements, and the place of a statement.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::few::Few;

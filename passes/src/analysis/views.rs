@@ -1,4 +1,4 @@
-//! What expressions and copies name: register tiles, windows of memory, and the extents of what is moved.
+//! Register tiles and windows of memory that expressions and copies name, and their extents.
 
 use crate::analysis::uses::for_each_ref;
 use tilec_ir::deferred::Deferred;

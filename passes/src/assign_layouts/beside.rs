@@ -1,4 +1,4 @@
-//! Tiles of one number per row (or column) beside those that they are combined with.
+//! Layouts of tiles with one number per row (or column), derived from the tiles that they are combined with.
 //!
 //! `m = max(m, maximum(s, 1))` and `s - m`: a thread has the numbers of the rows that it has elements of, so that nothing is
 //! moved between threads. The layout of such a tile is that of the larger one without the bits of its columns

@@ -1,4 +1,4 @@
-//! Operands that repeat along a dimension, loaded once.
+//! Broadcast operands: each element is loaded once.
 //!
 //! A tensor with a stride of 0, such as a bias with one value per column, repeats itself: read like a matrix, a thread would
 //! load the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in the

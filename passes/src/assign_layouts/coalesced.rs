@@ -1,4 +1,4 @@
-//! Layouts that deal elements out so that neighbouring threads access neighbouring memory.
+//! Coalesced layouts: neighbouring threads access neighbouring memory.
 
 use tilec_ir::bits::Bits;
 use tilec_ir::layout::RegLayout;

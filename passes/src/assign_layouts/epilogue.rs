@@ -1,4 +1,4 @@
-//! Re-laying-out accumulators before they are stored.
+//! Layout conversion of accumulators before they are stored.
 //!
 //! An accumulator's fragment layout is the instruction's. Storing it directly may use narrow accesses: for m8n8k4 with
 //! f32 accumulation a thread owns pairs of neighbouring columns, and its neighbour in lane bit 1 owns the next pair. Here

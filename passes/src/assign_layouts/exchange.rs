@@ -10,8 +10,8 @@
 
 mod across_warps;
 mod numbers;
+mod shared_barrier;
 mod stretches;
-mod together;
 mod tuples;
 
 use super::cost;
@@ -70,7 +70,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
         }
     }
     if cx.enabled {
-        together::settle(k, &work.loads);
+        shared_barrier::settle(k, &work.loads);
     }
     for (_, buffer) in work.buffers {
         order(k, buffer);

@@ -1,4 +1,4 @@
-//! What a kernel asks of the layouts of its register tiles, as a graph.
+//! The constraint graph of the layouts of a kernel's register tiles.
 //!
 //! A node is something that has a layout: a register tile, a tile named by `let`, or a *context*, the distribution in which threads
 //! compute an elementwise expression (the source of an assignment or a store, or what is reduced). An edge says which layouts two of

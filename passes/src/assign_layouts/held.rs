@@ -1,4 +1,4 @@
-//! What tiles and buffers hold of elements that they cannot hold as they are.
+//! The element types that tiles and buffers store in place of types that they cannot store.
 //!
 //! ```text
 //! copy cast<i8>(x) -> x_exchange                      // threads store no part of a byte

@@ -1,4 +1,4 @@
-//! Expressions that get register tiles of their own.
+//! Expressions that are materialised in register tiles of their own.
 
 use crate::analysis::uses::place_of;
 use tilec_ir::entities::{Expr, Stmt, Value};

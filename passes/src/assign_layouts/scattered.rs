@@ -1,4 +1,4 @@
-//! Copies that transpose on their way into shared memory without passing through registers.
+//! Transposing copies into shared memory by `cp.async`, without registers.
 //!
 //! Asynchronous copies move 4 or 8 bytes at least, so elements of that size can each go where they belong. The lanes of a
 //! warp own a sector (32 bytes) of global memory along the tensor's contiguous dimension, times a run of 16 bytes along the

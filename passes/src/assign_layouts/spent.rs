@@ -1,4 +1,4 @@
-//! Buffers whose memory an exchange may take.
+//! Dead buffers whose memory an exchange may reuse.
 //!
 //! What a loop in front has multiplied is not needed behind it, so that the buffer of an exchange there takes no memory of its own (`over`).
 

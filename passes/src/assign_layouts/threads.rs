@@ -1,4 +1,4 @@
-//! The threads of a kernel, where they are no power of two.
+//! Kernels whose thread count is not a power of two.
 
 use super::log2_shape;
 use crate::Cx;

@@ -1,4 +1,4 @@
-//! What statements do to shared memory: found once, asked at every step of the analysis.
+//! Accesses of statements to shared memory, collected once for the dataflow analysis.
 
 use crate::analysis::uses::stmt_exprs;
 use cranelift_entity::SecondaryMap;

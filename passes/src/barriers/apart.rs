@@ -1,4 +1,4 @@
-//! That tensor stores meet neither one another nor what a role loads beside them.
+//! Proves that tensor stores overlap neither one another nor the loads of another role.
 //!
 //! Nothing tells when a tensor store has arrived. So no other store of the block is to an element that one stores, unless both combine it with what
 //! is there. A role may load what

@@ -1,4 +1,4 @@
-//! What threads do to tensors in global memory, and which of it barriers order.
+//! Accesses to tensors in global memory, and which of them barriers order.
 //!
 //! What a thread stores is seen by others behind a barrier; what others have still to load is not overwritten in front of one, and what others
 //! have still to store does not come last if it is to come first. But a thread mostly stores where it has loaded or stored itself, and most windows

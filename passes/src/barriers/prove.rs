@@ -1,4 +1,4 @@
-//! A check of finished synchronisation that knows nothing of how it was made.
+//! A proof of the finished synchronisation, independent of how it was placed.
 //!
 //! The kernel's copies, products, channel operations and barriers are executed on an abstract block of threads. A *cell* is
 //! a buffer or a slot of a channel; of each we know whether it holds something, and whether it was written or read in the

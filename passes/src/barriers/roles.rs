@@ -1,4 +1,4 @@
-//! That roles use their channels in order, for every trip count.
+//! Proves that roles use their channels in order, for every trip count.
 //!
 //! Roles synchronise through channels alone, so the proof is about the order of channel operations in each of them:
 //!

@@ -1,4 +1,4 @@
-//! What the passes make of a candidate: of kernels with several products nothing is repeated here, they are asked.
+//! Runs the passes on a candidate. For kernels with several products, legality and schedules come from the passes themselves.
 //!
 //! A copy of the kernel with the candidate's values goes through `specialize`, `select-mma` and, where producer warps feed wgmma, `schedule-loops`. What one of
 //! them refuses is not legal, and so is what loses wgmma that the target has, where another candidate keeps it. What they decide is what a block

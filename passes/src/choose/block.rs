@@ -1,4 +1,4 @@
-//! What one block of a candidate costs, and whether it is legal: products, moves, registers and shared memory put together.
+//! Cost and legality of one block of a candidate: products, copies, registers and shared memory.
 
 use super::cost::{Cost, ahead};
 use super::illegal::Illegal;

@@ -1,4 +1,4 @@
-//! Machine figures: what a card has of everything that the model counts, a row each.
+//! Machine figures of the model: a row for each card.
 //!
 //! Multiprocessors, clocks, bandwidths and sizes of caches are those of NVIDIA's data sheets and architecture papers (V100 2017,
 //! Turing 2018, A100 2020, GA102 2020, Ada 2023, H100 2022, H200 2023), and so are the rates of products. What is not from there is

@@ -1,4 +1,4 @@
-//! The combinations of values that are worth a look, each with a bound on its time.
+//! Combinations of values to search, each with a lower bound on its time.
 
 use super::model::launch::Launch;
 use super::parameters::Role;

@@ -1,4 +1,4 @@
-//! What one block of a candidate costs, counted in units of the machine.
+//! Cost of one block of a candidate, in work for each unit of a multiprocessor.
 
 use super::work::Region;
 use crate::schedule::occupancy;

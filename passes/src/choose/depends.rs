@@ -1,4 +1,4 @@
-//! What a result may depend on: not on values that are chosen.
+//! Checks that no result depends on a chosen value (E0435).
 //!
 //! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it
 //! (and if windows that begin at the loop's variable have it as their extent, it is the step);

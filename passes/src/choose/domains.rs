@@ -1,4 +1,4 @@
-//! The values that a parameter may have.
+//! Candidate values of each parameter.
 
 use super::parameters::Role;
 use super::space::Space;

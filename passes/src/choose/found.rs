@@ -1,4 +1,4 @@
-//! What a search found, or why nothing.
+//! The result of a search, or the reason for none.
 
 use super::illegal::Illegal;
 use super::prediction::Choice;

@@ -1,4 +1,4 @@
-//! What is wrong whatever is chosen: types, extents that are given, products that the target lacks. Said before the search, in
+//! Errors that do not depend on a choice: types, extents that are given, products that the target lacks. Said before the search, in
 //! terms of the names; the search knows rules of the machine only.
 
 use super::parameters::{Auto, set};

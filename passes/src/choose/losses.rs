@@ -1,4 +1,4 @@
-//! What the fast paths cost that a kernel has lost, by the model.
+//! The predicted cost of fast paths that a kernel does not take.
 //!
 //! Passes say what is lost at which statements ([`tilec_ir::loss`]). Of each loss the time of a launch is predicted of which nothing else is lost, and held
 //! against that of a launch of which nothing is: where memory binds, say, products by slower instructions cost nothing. What costs more than a tenth becomes a
@@ -12,7 +12,7 @@ use super::asked::{Asked, ask};
 use super::cards::Card;
 use super::cost::{Cost, ahead};
 use super::setting::Supposed;
-use super::several::Several;
+use super::several_products::SeveralProducts;
 use super::space::Space;
 use super::work::{Env, Move, Region};
 use crate::analysis::width::MAX_ACCESS_BYTES;
@@ -115,7 +115,7 @@ impl<'a> Estimate<'a> {
         };
         self.worsen(&mut asked.cost, &wgmma, (all, lost));
         space.raster(&mut env, &asked.cost, &mut launch);
-        Some(Several::of(space).time(&asked, &launch).seconds)
+        Some(SeveralProducts::of(space).time(&asked, &launch).seconds)
     }
 
     /// A block with what is lost, the products `wgmma` being what they are supposed to be.

@@ -1,4 +1,4 @@
-//! How long a kernel takes: an analytic model of one launch.
+//! An analytic model of the time of one launch.
 //!
 //! Multiprocessors take blocks in waves, as many at a time as are resident. What a trip of a loop takes is the largest of what its
 //! products, its accesses to shared memory and its tiles from the second-level cache take, each by itself at the card's rate,

@@ -1,4 +1,4 @@
-//! How tiles of a candidate move from and to global memory: how wide, through registers or not.
+//! Copies of a candidate from and to global memory: access width, and whether they pass through registers.
 
 use super::product::Shape;
 use super::setting::Setting;

@@ -1,4 +1,4 @@
-//! The search of kernels with at most one product: combinations in the order of a bound, the legal ones timed.
+//! The search for kernels with at most one product: combinations in the order of their bound; the legal ones are timed.
 
 use super::combinations::Combinations;
 use super::cost::Cost;

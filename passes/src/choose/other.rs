@@ -1,4 +1,4 @@
-//! What a program means with other values of its `auto` parameters than were chosen.
+//! The program with other values of its `auto` parameters, for `tilec run --check`.
 //!
 //! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program specialised with others gives the same
 //! result, and a program whose result depends on what was chosen is found out.

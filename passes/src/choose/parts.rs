@@ -1,4 +1,4 @@
-//! What a region of a block does on each unit of a multiprocessor.
+//! Work of a region of a block on each unit of a multiprocessor.
 
 use super::cost::Part;
 use super::product::{Shape, slice};

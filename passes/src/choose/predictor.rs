@@ -1,4 +1,4 @@
-//! What is predicted of a kernel whose parameters have values.
+//! The prediction for a kernel whose parameters have values.
 
 #[cfg(test)]
 use super::cost::Cost;

@@ -1,4 +1,4 @@
-//! Registers of a thread: what tiles take, and what is left for them.
+//! Registers of a thread: those that tiles take, and those that are available.
 
 use super::cost::Part;
 use super::illegal::Illegal;

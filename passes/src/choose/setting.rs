@@ -1,4 +1,4 @@
-//! What is the same for all candidates of a kernel.
+//! Facts that all candidates of a kernel share.
 
 use super::cards::Card;
 use super::illegal::Illegal;

@@ -1,4 +1,4 @@
-//! Sizes that are not given: how large they are taken to be.
+//! Assumed sizes where none are given.
 
 use super::work::{Env, Work};
 use crate::analysis::uses::mentions;

@@ -1,4 +1,4 @@
-//! A kernel with parameters to choose: what is known of it, and what is the same for all candidates.
+//! A kernel with parameters to choose, and the facts about it that all candidates share.
 
 use super::cards::Card;
 use super::cost::Cost;

@@ -1,4 +1,4 @@
-//! What a kernel does, with extents as expressions over what is not bound yet.
+//! The work of a kernel, with extents as expressions over unbound parameters.
 //!
 //! A kernel is cut into *regions*: the statements that run equally often. Of each region only what costs time is kept: products,
 //! and copies from and to memory. Structure (orders, access widths, element types) is read off a copy of the kernel in which

@@ -1,4 +1,4 @@
-//! What of a loop with stages may run though there is no iteration for it, and whether there is one.
+//! Statements of a pipelined loop that may run past the last iteration, and the conditions for the others.
 
 use super::body::Body;
 use crate::analysis::bounds::outside_past;

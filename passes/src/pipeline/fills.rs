@@ -1,4 +1,4 @@
-//! The copies of a loop that can be done ahead: what fills a buffer, from which window, and by which mechanism.
+//! Copies of a loop that can run ahead: the buffer, the window, and the mechanism.
 
 use super::general;
 use super::planned::Fill;

@@ -1,4 +1,4 @@
-//! Loops that do more than copy and multiply: attention, two products over one tile, a name in front of a copy.
+//! Loops with more than copies and one product: attention, two products over one tile, a `let` before a copy.
 //!
 //! Their statements stay as they are, and read the slots that were waited for; only the copies are done ahead, as [`rolling`](super::rolling)
 //! lays them out.

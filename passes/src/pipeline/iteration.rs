@@ -1,4 +1,4 @@
-//! When the statements of an iteration run: their stages, and their order in the steady state.
+//! Stage and order of each statement of an iteration in the steady state.
 //!
 //! What there is to do for a tile is said here, and where it goes by [`swing`](super::swing). Of a loop of asynchronous copies and products, with four slots, that makes
 //! the shape that CUTLASS calls "multistage":

@@ -1,4 +1,4 @@
-//! What is decided about a loop: what its copies fill, how its products are cut into slices, and what becomes of it.
+//! The decisions about a loop: the buffers that its copies fill, the slices of its products, and the resulting loop.
 
 use crate::refused::Refused;
 use tilec_ir::diag::Span;

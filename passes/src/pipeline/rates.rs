@@ -1,4 +1,4 @@
-//! What an iteration of a pipelined loop takes of a multiprocessor: figures for its schedule, and what binds it.
+//! Resource use of an iteration of a pipelined loop, and the unit that limits it.
 //!
 //! A block is counted as if it were alone. Tensor cores multiply at the rate of the card; shared memory reads or writes 128 bytes per clock; each of the four partitions
 //! issues an instruction of one of its warps per clock.

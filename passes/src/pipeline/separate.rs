@@ -1,4 +1,4 @@
-//! Buffers that several loops use become one for each, and so do those that a loop fills several times.
+//! Renaming of buffers: one buffer for each loop that uses it, and for each time that a loop fills it.
 //!
 //! Two loops that fill the same buffer have nothing to do with each other where each fills it before it reads it, and nothing behind reads what the
 //! last iteration left. Nor has a tile of an iteration with the one that is copied over it. A buffer of its own can become a channel. Buffers that do not live

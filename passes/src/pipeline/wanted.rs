@@ -1,4 +1,4 @@
-//! What `pipeline` makes of a copy, as far as that can be told before copies have layouts and widths.
+//! The mechanism that `pipeline` will choose for a copy, as far as it is known before layouts and widths.
 
 use crate::Options;
 use crate::analysis::uses::path_to;

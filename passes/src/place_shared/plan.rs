@@ -1,4 +1,4 @@
-//! Places for everything in shared memory: each buffer in the order of the text at the lowest address that is free while it lives.
+//! Addresses in shared memory: each buffer, in the order of the text, gets the lowest address that is free during its live range.
 //!
 //! What is placed at once is an *item*: a buffer, the ring of channels that are operated together, or buffers with those that are over them.
 
@@ -7,7 +7,7 @@ use crate::analysis::width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::handover::together;
+use tilec_ir::handover::operated_alike;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 use tilec_ir::placement;
@@ -192,7 +192,7 @@ impl<'b> Planner<'b> {
             let fixed = written.map(|w| w.offset);
             return Item { members: vec![(v, place)], bytes, lives: vec![self.life(v)], fixed };
         }
-        let channels = self.together(v);
+        let channels = self.operated_alike(v);
         let stage: u64 = channels.iter().map(|&c| self.aligned(c)).sum();
         let mut item = Item { members: Vec::new(), bytes: stage * self.slots(v), lives: Vec::new(), fixed: None };
         let mut offset = 0;
@@ -205,11 +205,11 @@ impl<'b> Planner<'b> {
     }
 
     /// The channels without a place that appear in exactly the same channel operations as `v`, and have as many slots.
-    fn together(&self, v: Value) -> Vec<Value> {
+    fn operated_alike(&self, v: Value) -> Vec<Value> {
         let k = self.k;
         let made = |w: Value| self.supposed.iter().find(|s| s.value == w).map(|s| s.within);
         let shape = |w: Value| (self.is_channel(w) && k.places[w].is_none()).then(|| (made(w), self.slots(w)));
-        together(k, v, &shape)
+        operated_alike(k, v, &shape)
     }
 
     /// Whether two items cannot have bytes in common.

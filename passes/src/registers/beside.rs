@@ -1,4 +1,4 @@
-//! What code takes beside the tiles of a thread, and why: a row for each reason, with what it was measured on.
+//! Registers of a thread beyond its tiles: a row for each reason, with the measurement.
 //!
 //! Tiles are everything that holds elements: sums, fragments, elements on their way to shared memory. The rest are addresses, counters, predicates and
 //! what is computed at the moment. Each row was fitted to the fewest registers with which ptxas spills nothing (`.maxnreg`), less those of the tiles.

@@ -1,4 +1,4 @@
-//! Registers of a thread that tiles take where most live at once.
+//! Peak register pressure of a thread's tiles.
 //!
 //! What lives at a statement are the tiles whose elements are read later, as much of each as its layout gives a thread. What the assembler may load
 //! piece by piece does not count: tiles that copies fill from memory right in front of the one statement that reads them. Of a product's operands

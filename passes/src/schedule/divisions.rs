@@ -1,4 +1,4 @@
-//! Divisions of 64 bits in loops: the machine has none, and what stands for one takes about three times as long as for 32 bits.
+//! 64-bit divisions in loops. The hardware has none; the emulation takes about three times as long as for 32 bits.
 
 use crate::Cx;
 use crate::analysis::made_of::{of_indices, of_sizes};

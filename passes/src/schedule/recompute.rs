@@ -1,4 +1,4 @@
-//! What is computed anew, since a loop has no registers to hold it: what only a branch in it needs, and what follows it.
+//! Rematerialisation: values that a loop recomputes because it has no registers to keep them.
 //!
 //! Addresses, masks and indices that do not change in a loop are computed in front of it. That is right where registers are left beside the sums: of several products a loop may hold
 //! so many that the assembler would spill.

@@ -1,4 +1,4 @@
-//! Tiles for which a thread has no registers: the assembler keeps what is too much in memory.
+//! Tiles that exceed the registers of a thread, so that the assembler spills.
 
 use crate::Cx;
 use crate::registers::beside::{LEAST, reasons};

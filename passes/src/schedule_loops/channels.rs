@@ -1,4 +1,4 @@
-//! Buffers that producer warps fill become channels.
+//! Turns buffers that producer warps fill into channels.
 //!
 //! Copies that stand next to each other, and whose tiles are read first and last by the same statements, share their barriers: `acquire a, b`.
 //! Slots are shared out over the kernel: a channel that is filled once in a tile has one, those of loops as many as there is shared memory
@@ -120,7 +120,7 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
             before.block == feed.block
                 && at.is_some_and(|i| list.get(i + 1) == Some(&feed.fill))
                 && (g.first, g.last) == (first, last)
-                && together(k, feeds, before.buffer, feed.buffer)
+                && may_share_barriers(k, feeds, before.buffer, feed.buffer)
                 && g.feeds.iter().all(|f| f.buffer != feed.buffer && !kept_apart(f.buffer, feed.buffer))
         };
         match groups.last_mut().filter(|g| next_to(g)) {
@@ -135,7 +135,7 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
 }
 
 /// Whether two channels can share their barriers: they are filled as often, or one alone is filled behind the loops, too. Then slots of the other pass empty.
-fn together(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
+fn may_share_barriers(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
     let count =
         |c: Value, looped: bool| feeds.iter().filter(|f| f.buffer == c && in_loop(k, f.block) == looped).count();
     let (inside, outside) = ([a, b].map(|c| count(c, true)), [a, b].map(|c| count(c, false)));

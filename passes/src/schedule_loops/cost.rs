@@ -1,4 +1,4 @@
-//! What statements of a loop cost a warpgroup, in clocks.
+//! Cost of the statements of a loop for a warpgroup, in clocks.
 //!
 //! A warpgroup has one warp in each of the four partitions of a multiprocessor. A partition issues one instruction of a warp per clock; special
 //! functions take eight (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs beside them, at

@@ -1,4 +1,4 @@
-//! How many slots of a channel the consumer holds at one time in a schedule.
+//! The number of slots of a channel that the consumer holds at once in a schedule.
 //!
 //! A product that lags holds its slots for an iteration longer. Of a channel that is filled several times in an iteration they are held together: a wait for
 //! one more than there are would never end.

@@ -1,4 +1,4 @@
-//! How many registers of a thread the tiles of a loop take in the steady state.
+//! Register pressure of a loop's tiles in the steady state.
 //!
 //! A tile that one iteration hands to the next lives all the time. Any other lives from the statement that writes it to the last one that reads it,
 //! which runs in the next iteration of the expanded loop where it is of a later stage. A tile that a product reads from registers lives until

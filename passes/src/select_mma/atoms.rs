@@ -1,4 +1,4 @@
-//! Which instructions of a warp there are for a product, and the tiles that they fit.
+//! Warp-level instructions for a product, and the tiles that they fit.
 
 use crate::Cx;
 use crate::analysis::wgmma::is_rows;

@@ -1,4 +1,4 @@
-//! Factors of parts of sums that lie in slots.
+//! Scale factors of partial sums, loaded through slots.
 //!
 //! ```text
 //! copy s -> s_read

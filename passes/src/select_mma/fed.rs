@@ -1,4 +1,4 @@
-//! Products of warps on what producer warps bring: of operands that become numbers in registers.
+//! Products by `mma.sync` in consumer warps, on operands that producer warps load and that are converted in registers.
 //!
 //! Of such an operand threads load every element and convert it. The fragments of wgmma take elements of many places of a row, a byte of each where elements have four
 //! bits; the other operand's order along the reduction is that of shared memory, which cannot change. Where both operands are fragments of a warp, they may go through

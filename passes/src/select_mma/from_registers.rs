@@ -1,4 +1,4 @@
-//! Operands of products that are computed, not read from memory.
+//! Operands of products that are computed in registers.
 //!
 //! `o = mma(p, v, o)` with a register tile `p` and a buffer `v`: `p` is copied to a tile in the layout of the instruction's operand, of which
 //! slices of the reduction take windows. What the layouts differ by is exchanged between lanes; where they are the same, as for 16-bit

@@ -1,4 +1,4 @@
-//! Products in roles by hand, on slots that tensor copies or threads fill.
+//! Products in roles of the source, on slots that TMA or threads fill.
 //!
 //! Who writes roles has said who loads and who multiplies; what is left to decide is the instruction, that of warpgroups, wherever the product stands:
 //! both operands are slots that the role has waited for (`a.get`, `transpose(b.get)`), or one is a register tile, the instruction's A, whose

@@ -1,4 +1,4 @@
-//! Loads of what an operand is computed of: each buffer into a register tile of its own.
+//! Loads of the inputs of a computed operand: each buffer into a register tile of its own.
 //!
 //! An operand that is computed in registers may read several windows of shared memory, each with its own order and its own width: weights beside a row of
 //! scales. Each of them is copied to a register tile in front:

@@ -1,4 +1,4 @@
-//! Writes down what was decided of products of warpgroups: the instruction, and what each warpgroup computes.
+//! Writes the decisions about wgmma into the kernel: the instruction, and the tile of each warpgroup.
 //!
 //! `warp_tile` in the schedule is the largest tile of one of them; each product has as much of it as its accumulator. Where that is not so, the layouts of its
 //! tiles say it.

@@ -1,4 +1,4 @@
-//! Tiles that are declared beside a product, and the loop over slices of its reduction.
+//! Fragment tiles of a product, and the loop over slices of its reduction.
 
 use crate::analysis::uses::{path_to, place_of};
 use tilec_ir::diag::Span;

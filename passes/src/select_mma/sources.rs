@@ -1,4 +1,4 @@
-//! Where the operands of wgmma come from, and which of them threads load into registers.
+//! Sources of the operands of wgmma: shared memory, or registers that threads load.
 //!
 //! The instruction reads both operands from shared memory, or A from registers. Of types other than those of 16 bits it reads shared memory along the
 //! reduction alone. So an operand is loaded out of its buffer in front of the product in two cases:

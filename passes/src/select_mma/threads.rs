@@ -1,4 +1,4 @@
-//! How many threads a kernel has: as it is written, or as its tiles are.
+//! The thread count of a kernel: written, or derived from its tiles.
 
 use super::in_roles;
 use crate::Cx;

@@ -1,4 +1,4 @@
-//! Which tile of a product a warp can have, or a warpgroup, and how many threads that takes.
+//! Tiles of a product that a warp or a warpgroup can compute, and the thread count that results.
 //!
 //! Nothing here looks at the statements of a kernel: `select-mma` asks for its products, and `choose` for candidates, whose extents are numbers before they
 //! stand in any text.

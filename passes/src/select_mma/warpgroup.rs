@@ -1,4 +1,4 @@
-//! The instruction of warpgroups (`wgmma`): what it computes, and which registers that takes.
+//! The `wgmma` instruction: its shape, types and registers.
 
 use crate::analysis::wgmma::ROWS;
 pub(crate) use crate::analysis::wgmma::THREE;

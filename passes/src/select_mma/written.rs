@@ -1,4 +1,4 @@
-//! Instructions that are written in the text (`mma<fma>(a, b, acc)`) of products whose operands are not in registers yet.
+//! Products with a written instruction (`mma<fma>(a, b, acc)`) whose operands are not in registers yet.
 
 use super::tiles::{Owners, Unfit};
 use super::{Atom, Cx};

@@ -1,4 +1,4 @@
-//! Loops over products of sizes, as those of blocks that walk over the tiles of an output: their variables fit 31 bits by a precondition.
+//! Loops over products of sizes, such as those of a persistent grid: a precondition keeps their variables below 2^31.
 //!
 //! ```text
 //! for tile in cta..ceildiv(M, 128) * ceildiv(N, 128) step 132     // where ceildiv(M, 128) * ceildiv(N, 128) <= 2147418112

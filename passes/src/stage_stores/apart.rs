@@ -1,4 +1,4 @@
-//! Whether tiles that blocks walk over are stored to different elements, and who says so.
+//! Whether the tiles of a persistent grid are stored to distinct elements, and by which proof.
 //!
 //! A block that stays stores one tile after another, and of two tensor stores nothing tells which arrives last. Mostly windows show that they have nothing in
 //! common. Where a tile begins at a number from memory, the rows of an expert, they cannot. But the tiles of a grid are blocks', whose stores have no order

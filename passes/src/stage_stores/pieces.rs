@@ -1,4 +1,4 @@
-//! Tiles that threads move from the buffer to global memory, because the accelerator cannot: a piece at a time.
+//! Tiles that threads store from the buffer, a piece at a time, because TMA cannot.
 //!
 //! ```text
 //! for i in 0..128 step 16 {

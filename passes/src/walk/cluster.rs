@@ -1,4 +1,4 @@
-//! Clusters: neighbouring tiles whose blocks copy what both want once for both.
+//! Clusters: blocks of neighbouring tiles load a shared operand once, by multicast.
 //!
 //! Tiles beside each other along the rows of the output take the same columns of B, those beside each other along its columns the
 //! same rows of A. Two such blocks in a cluster ask for half of the shared operand each, and the hardware gives both halves to

@@ -1,4 +1,4 @@
-//! Blocks that draw their tiles from a counter, as each comes to its next.
+//! Dynamic tile scheduling: blocks draw their tiles from a counter in memory.
 //!
 //! Where tiles take times that nobody knows in front of the launch, such as those of sequences whose lengths are in memory, a block that had short ones draws more.
 //! The order of the grid is that in which tiles begin, so that a program lists those with most to do first, and all blocks end together.

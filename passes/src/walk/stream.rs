@@ -1,4 +1,4 @@
-//! Blocks that share tiles along the reduction (stream-K: Osama et al. 2023), so that all of them work as long.
+//! Stream-K (Osama et al. 2023): blocks share tiles along the reduction, so that all have the same work.
 //!
 //! Tiles that do not divide evenly among the blocks leave some of these idle while the last ones are computed. So blocks first share
 //! what is left over, in equal stretches: of these tiles' steps along the reduction, one after the other, each takes as many. Then each computes as

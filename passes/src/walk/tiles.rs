@@ -1,4 +1,4 @@
-//! Blocks that stay: a few of them walk over all tiles of the output.
+//! Persistent grids: each block computes several tiles of the output.
 //!
 //! ```text
 //! grid (cta: min(ceildiv(M, 128) * ceildiv(N, 256), 132))

@@ -1,4 +1,4 @@
-//! Tiles that two warpgroups take in turns, each by itself.
+//! Ping-pong schedule: two warpgroups compute alternate tiles.
 //!
 //! Warpgroups that share a tile end their main loops together, and the tensor cores idle while both store it. Here one computes a tile
 //! while the other stores the one in front of it:

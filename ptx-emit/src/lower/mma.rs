@@ -11,7 +11,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::{Kind, Op as P};
 use crate::report::MmaReport;
 use std::collections::BTreeMap;
-use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Stays};
+use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Reused};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Mma, StmtData};
@@ -199,12 +199,12 @@ impl Lower<'_> {
         };
         let bits = |f: &Fragment| f.value.len() as u32;
         let bits = (bits(fa), bits(fb), bits(&types.c));
-        self.issue(src, op, (a, b, c), swap, bits, types.stays)
+        self.issue(src, op, (a, b, c), swap, bits, types.reused)
     }
 
-    /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice each fragment of A stays
-    /// for all columns, or each of B for all rows (`stays`); the others pass in alternating direction, so that neighbours always
-    /// share one. `bits`: value bits that one instruction takes of A, B and the accumulator.
+    /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice consecutive instructions reuse
+    /// the fragment of one operand (`reused`): each of A for all columns, or each of B for all rows. The other operand goes back and
+    /// forth, so that consecutive instructions always share a fragment. `bits`: value bits that one instruction takes of A, B and the accumulator.
     fn issue(
         &mut self,
         src: Expr,
@@ -212,7 +212,7 @@ impl Lower<'_> {
         (a, b, c): (&Tile, &Tile, &Tile),
         swap: bool,
         bits: (u32, u32, u32),
-        stays: Stays,
+        reused: Reused,
     ) -> Result<u32, Reported> {
         // (tile, outer dimension) of the instruction's operands.
         let (ia, ib) = if swap { ((b, 1), (a, 0)) } else { ((a, 0), (b, 1)) };
@@ -228,13 +228,13 @@ impl Lower<'_> {
             list.dedup();
         }
         let mut count = 0;
-        let keep_a = stays == Stays::A;
+        let keep_a = reused == Reused::A;
         let (outer, inner) = if keep_a { (&rows, &cols) } else { (&cols, &rows) };
         for &k in &slices {
-            for (j, &stays) in outer.iter().enumerate() {
+            for (j, &kept) in outer.iter().enumerate() {
                 for i in 0..inner.len() {
-                    let passes = inner[if j % 2 == 0 { i } else { inner.len() - 1 - i }];
-                    let (m, n) = if keep_a { (stays, passes) } else { (passes, stays) };
+                    let other = inner[if j % 2 == 0 { i } else { inner.len() - 1 - i }];
+                    let (m, n) = if keep_a { (kept, other) } else { (other, kept) };
                     let (Some(&va), Some(&vb), Some(&vc)) = (la.get(&(m, k)), lb.get(&(n, k)), lc.get(&(m, n))) else {
                         return Err(self.unsupported(src, "fragments that do not fit each other"));
                     };

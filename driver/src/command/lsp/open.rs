@@ -1,4 +1,4 @@
-//! A file that is open.
+//! An open file and its analysis.
 
 use lsp_types::Uri;
 use tilec::editor::analysis::Analysis;

@@ -1,4 +1,4 @@
-//! Compiling behind the back of the editor, and what is shared with it.
+//! The background thread that compiles, and the state that it shares.
 
 use super::convert::{Text, diagnostic};
 use super::open::BUG;

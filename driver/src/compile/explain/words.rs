@@ -59,12 +59,12 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "old",
         "copy 1 -> next[0] add old ticket",
-        "Behind `add`, `min`, `max` and `exchange`: the register tile that takes what memory held before.",
+        "After `add`, `min`, `max` and `exchange`: the register tile that gets the previous value of memory.",
     ),
     (
         "padded",
         "X: gmem f16[(B, P, Q), (R, S, C)] strides ((xb, xh, xw), (xh, xw, 1)) padded (xh: H behind PH, xw: W behind PW)",
-        "Of a tensor: along the stride `xh` there are H lines in memory, behind PH lines of padding, and more padding follows. Elements in the padding read as zero.",
+        "Along the stride `xh` the tensor has PH lines of padding, then H lines in memory, then more padding. Elements in the padding read as zero.",
     ),
     ("in", "for k in 0..K { .. }", "Stands between a loop's variable and its bounds."),
     (
@@ -72,45 +72,49 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "if beta == 0.0 { .. } else { .. }",
         "Takes one of two branches. The condition is the same in all threads; element by element, use `select`.",
     ),
-    ("else", "if c { .. } else { .. }", "The branch that is taken where the condition of `if` does not hold."),
+    ("else", "if c { .. } else { .. }", "The branch that runs if the condition of `if` is false."),
     (
         "role",
         "role producer warps 4 registers 40 { .. }",
-        "Statements for warps of their own, beside those of the adjacent roles.",
+        "Statements for separate warps, which run at the same time as the adjacent roles (warp specialisation).",
     ),
     (
         "ordered",
         "ordered { .. }",
-        "In a loop whose iterations the replicas of a role take in turns: what they do one after the other, in the order of the iterations.",
+        "In a loop whose iterations are distributed over the replicas of a role: statements that run in the order of the iterations.",
     ),
     (
         "barrier",
         "barrier",
         "The threads of the block, or of the role, wait for each other. The compiler places those that are missing.",
     ),
-    ("await", "await acc, 0", "Waits until at most so many asynchronous products into a register tile are running."),
+    (
+        "await",
+        "await acc, 0",
+        "Waits until at most so many asynchronous products into a register tile, or tensor stores out of a buffer, are pending.",
+    ),
     (
         "signal",
         "signal ready[cta]",
-        "Once all threads of the block, or of the role, are here, whoever does `await ready[i]` sees what they have written.",
+        "Sets a signal when all threads of the block, or of the role, have arrived. After `await ready[i]`, another block sees all that they have written.",
     ),
     ("acquire", "acquire ring", "The producer takes the next slot of a channel, `ring.put`, to fill it."),
     ("publish", "publish ring", "The producer hands the slot that it filled to the consumer."),
     (
         "wait",
         "wait ring pending 1",
-        "The consumer waits for the next slot, `ring.get`; of asynchronous copies the last groups may still be on their way.",
+        "The consumer waits for the next slot, `ring.get`. `pending n`: the last n groups of asynchronous copies may still be under way.",
     ),
     ("release", "release ring", "The consumer gives the slot that it read back to the producer."),
     (
         "vec",
         "copy A[i.., k..] -> a vec 8",
-        "Elements for each access to memory; refused, with the reason, where it cannot be.",
+        "Elements for each access to memory. A width that cannot be proved is an error that names the missing fact.",
     ),
     (
         "unaligned",
         "copy A[i.., k..] -> a vec 8 unaligned 1",
-        "Of an access of 16 bytes only so many elements are aligned: two aligned words are loaded and shifted.",
+        "Accesses of 16 bytes are aligned to only so many elements: two aligned words are loaded and shifted.",
     ),
     (
         "tma",
@@ -120,14 +124,18 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "multicast",
         "copy A[i / 2 * 64.., k..] -> ring.put tma multicast",
-        "All blocks of a cluster want the same window: each asks for its part, and the hardware gives it to all of them.",
+        "All blocks of a cluster load the same window: each loads a part, and the hardware writes it to all of them.",
     ),
     (
         "fragment",
         "copy acc -> sums[cta, 0.., 0..] fragment",
-        "Elements of scratch memory lie as the threads hold them in registers, so that accesses are as wide as can be.",
+        "Scratch memory has the elements in the order in which threads hold them, so that accesses have 16 bytes.",
     ),
-    ("prefetch", "copy A[i.., k + 64..] -> r prefetch", "Asks the second-level cache for a window; nothing is copied."),
+    (
+        "prefetch",
+        "copy A[i.., k + 64..] -> r prefetch",
+        "Loads a window into the L2 cache. The registers do not change.",
+    ),
     (
         "threads",
         "copy A[..] -> a threads LAYOUT;  schedule { threads 128 }",
@@ -141,7 +149,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "apart",
         "copy c_tile -> C[first.., 0..] tma apart",
-        "No other store of the launch is to the elements that this one stores to, nor itself another time.",
+        "Promises that the launch stores to each of these elements once.",
     ),
     (
         "keep",
@@ -151,7 +159,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "fill",
         "copy X[i.., j..] -> x fill -inf",
-        "Elements outside the bounds read as this number of the tensor's type instead of zero; threads put it there, so such a copy is neither `async` nor `tma`.",
+        "Elements outside the bounds read as this number of the tensor's type instead of zero. Threads write it, so such a copy is neither `async` nor `tma`.",
     ),
     (
         "matrix",
@@ -171,7 +179,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "add",
         "copy x -> C[i..] add",
-        "Adds to what is in global memory, whoever else does so meanwhile; so do `min` and `max`. With `tma` the accelerator adds a whole buffer.",
+        "Adds to global memory atomically; `min` and `max` are atomic as well. With `tma` the hardware adds a whole buffer.",
     ),
     ("auto", "kernel f<BM = auto>(..)", "The compiler chooses the value of the parameter by predicting times."),
     (
@@ -180,7 +188,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "Which thread holds which element, or where it lies in shared memory; as a kind of parameter, `row` or `col`.",
     ),
     ("slots", "let ring = channel f16[64, 32] slots 3", "The number of buffers of a channel."),
-    ("over", "let x = smem f32[64, 64] over a, b", "Puts a buffer into the memory of others, whose contents end."),
+    (
+        "over",
+        "let x = smem f32[64, 64] over a, b",
+        "Puts a buffer into the memory of other buffers, whose contents are lost.",
+    ),
     (
         "multiple",
         "A: gmem f16[M, K] multiple 8",
@@ -195,13 +207,9 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "pointers",
         "A: gmem f16[Z, M, N] pointers",
-        "The parts along the first dimension lie anywhere; an array has their addresses.",
+        "The parts along the first dimension have separate addresses, which an array holds.",
     ),
-    (
-        "scratch",
-        "sums: gmem f32[n, 64] strides (64, 1) scratch",
-        "No input and no result: whoever launches the kernel makes room for it.",
-    ),
+    ("scratch", "sums: gmem f32[n, 64] strides (64, 1) scratch", "Neither input nor result. The host allocates it."),
     ("signals", "ready: gmem u32[n] strides (1) signals", "Words of scratch memory for `signal` and `await`."),
     ("where", "kernel f(..) where K % 8 == 0", "Preconditions over sizes, strides and parameters, checked at launch."),
     (
@@ -212,7 +220,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "require",
         "kernel f(..) require no spills, wgmma, registers <= 168",
-        "What the code must be like, or compiling fails; it changes nothing in the code.",
+        "Properties that the compiled code must have, or compiling fails. It does not change the code.",
     ),
     ("sequence", "sequence NAME { first, second }", "Kernels of the file that are launched one after the other."),
     (
@@ -223,19 +231,19 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "scan",
         "let (g, h) = scan (a, x) along 1 with (a1, h1), (a2, h2) { give a1 * a2, a2 * h1 + h2 }",
-        "At each place along a dimension what the tuples up to there come to.",
+        "At each place along a dimension the combination of the tuples up to there.",
     ),
     (
         "sort",
         "let (v, p) = sort (x, iota(x, 1)) along 1 with (x1, p1: i32), (x2, p2) { give x1 > x2 || x1 == x2 && p1 < p2 }",
         "The tuples along a dimension in order: `give` says whether the first of two stays in front.",
     ),
-    ("step", "for k in 0..K step 32 { .. }", "What the variable of a loop grows by; 1 if absent."),
+    ("step", "for k in 0..K step 32 { .. }", "The increment of a loop's variable; 1 if absent."),
     ("unroll", "for i in 0..4 unroll { .. }", "Bodies are laid out one after the other; the bounds are literals."),
     (
         "recompute",
         "if j < K recompute { .. }",
-        "A branch computes what only it needs, and what follows a loop (`for .. recompute { .. }`) what was known in front of it: that takes no registers of the loop. Chosen where the sums of a loop leave few.",
+        "Rematerialisation. A branch computes the values that only it needs; code after a loop (`for .. recompute { .. }`) computes values from before the loop again. So they take no registers in the loop. Chosen if accumulators leave few registers.",
     ),
     (
         "stage",
@@ -251,7 +259,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "open",
         "@(open) for k in 0..K step 32 { .. }",
-        "A software-pipelined loop without a drain: stages in front of the last move tiles, and run on past the end, where they read nothing.",
+        "A software-pipelined loop without a drain. Stages before the last only move tiles; they run on past the end, where they read nothing.",
     ),
     (
         "ragged",
@@ -274,34 +282,46 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "ctas",
         "schedule { ctas 4 }",
-        "Blocks of a cluster that share out a block's tiles: each holds a part of a row (from sm_90 on).",
+        "Blocks of a cluster that share the tiles of one block: each holds a part of a row (from sm_90 on).",
     ),
-    ("raster", "schedule { raster 8 }", "So many neighbouring columns of blocks are walked before the next row."),
+    (
+        "raster",
+        "schedule { raster 8 }",
+        "The order of tiles: so many neighbouring columns of blocks before the next row, so that they share the L2 cache.",
+    ),
     (
         "promote",
         "schedule { promote 128 }",
-        "Of products of 8-bit floats by warpgroups with sums in f32, so many at most are summed before they are added to the accumulator.",
+        "For wgmma on 8-bit floats with f32 sums: at most so many products are summed before they are added to the accumulator in f32.",
     ),
     (
         "pending",
         "schedule { pending 1 };  wait ring pending 1",
         "Products of warpgroups, or groups of copies, that may still be running.",
     ),
-    ("ping_pong", "schedule { ping_pong 1 }", "Two warpgroups take the tiles of a block in turns (sm_90a)."),
+    ("ping_pong", "schedule { ping_pong 1 }", "Two warpgroups compute alternate tiles of a block (sm_90a)."),
     ("min_ctas", "schedule { min_ctas 2 }", "Blocks that should fit a multiprocessor at once."),
     (
         "align_rows",
         "schedule { align_rows 1 }",
-        "Operands that the hardware cannot read as they lie are copied first (sm_90a).",
+        "Operands that TMA or wgmma cannot read from their place in memory are copied first (sm_90a).",
     ),
     (
         "stage_stores",
         "schedule { stage_stores 1 }",
-        "Results go through a buffer that the tensor memory accelerator stores (sm_90a).",
+        "Results go through a buffer in shared memory, which TMA stores (sm_90a).",
     ),
-    ("stream_k", "schedule { stream_k 1 }", "Blocks that stay share tiles along the reduction (sm_90a)."),
-    ("queue", "schedule { queue 1 }", "Blocks that stay draw their tiles from a counter (sm_90a)."),
-    ("overlap", "schedule { overlap 1 }", "A launch may begin while the one in front of it ends (from sm_90 on)."),
+    ("stream_k", "schedule { stream_k 1 }", "A persistent grid whose blocks split tiles along the reduction (sm_90a)."),
+    (
+        "queue",
+        "schedule { queue 1 }",
+        "A persistent grid whose blocks take their tiles from a counter in memory (sm_90a).",
+    ),
+    (
+        "overlap",
+        "schedule { overlap 1 }",
+        "Programmatic dependent launch: a launch may begin before the one in front of it has ended (from sm_90 on).",
+    ),
     ("cluster", "schedule { cluster (2, 1) }", "Blocks of a cluster along each axis of the grid (from sm_90 on)."),
     ("target", "schedule { target sm_80 }", "The chip that a program was scheduled for."),
     ("row", "A: gmem f16[M, K] row", "The last dimension is contiguous: matrices by rows. This is the default."),
@@ -315,17 +335,17 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "round_random",
         "round_random<bf16>(x, random(seed, place))",
-        "Converts elements, rounded up or down by chance: up as often as a number is nearer to the next one.",
+        "Stochastic rounding: up with a probability that is the fraction of the distance, else down.",
     ),
     (
         "mma",
         "acc = mma(a, b, acc)",
         "The product of two tiles added to a register tile; `mma<m8n8k4>` names the instruction, `mma<fma>` scalar code.",
     ),
-    ("transpose", "transpose(x)", "A tile or window of two dimensions, its rows as columns."),
+    ("transpose", "transpose(x)", "The transpose of a tile or window of two dimensions."),
     ("iota", "iota(x, 1)", "The index along a dimension, in the shape of the tile."),
     ("inf", "-inf", "The infinity of floating-point types."),
-    ("nan", "nan", "A value that is no number."),
+    ("nan", "nan", "Not a number."),
     ("true", "true", "The truth value that holds."),
     ("false", "false", "The truth value that does not hold."),
 ];
@@ -345,7 +365,7 @@ pub(super) fn element(elem: Elem) -> String {
         }
         (Elem::E2M1, _) => "4 bits, two elements to a byte: 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of both signs. Conversions saturate, and a NaN becomes 6. Computed in f32.".to_owned(),
         (Elem::UE8M0, _) => "8 bits: a power of two from 2^-127 to 2^127, or NaN. Conversions give the power of two below a number. Computed in f32.".to_owned(),
-        (Elem::Bool, _) => "A truth value. Tiles of them are in no memory.".to_owned(),
+        (Elem::Bool, _) => "A truth value. Tiles of them are not stored in memory.".to_owned(),
         (_, ElemClass::Float) => format!("IEEE 754 binary{bits}."),
         _ => format!("An integer of {bits} bits. Arithmetic is done in at least 32, and wraps around."),
     }

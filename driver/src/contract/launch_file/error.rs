@@ -1,4 +1,4 @@
-//! What is wrong with a launch description.
+//! Errors of a launch description.
 
 use crate::contract::ContractError;
 use thiserror::Error;

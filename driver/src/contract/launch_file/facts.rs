@@ -1,4 +1,4 @@
-//! What PTX says about its launch, and whether a contract agrees.
+//! Launch facts in the PTX text, compared with a contract.
 
 use crate::contract::{Contract, Param, ParamKind};
 use tilec_sim::{ParseError, Program};

@@ -1,4 +1,4 @@
-//! What the model chose for a kernel.
+//! The model's choice for a kernel.
 
 use crate::contract::number::{Args, Number};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What measuring leaves to `tilec run`: counts of the simulator where there is no GPU, and the interpreter's verdict on kernels
+//! Parts of measuring that `tilec run` does: counts of the simulator where there is no GPU, and the interpreter's verdict on kernels
 //! that are no plain matrix product.
 
 use super::wire::{Check, Counts};

@@ -1,4 +1,4 @@
-//! What a machine can do at most: arithmetic from its multiprocessors, clock and rates; memory from bus and clock.
+//! Peak rates of a card: arithmetic from its multiprocessors, clock and rates; memory from bus and clock.
 //!
 //! Rates are dense multiply-adds per clock and multiprocessor, from NVIDIA's architecture papers: V100 (2017) table 1,
 //! Turing (2018) table 1, A100 (2020) table 1, GA102 (2020) appendix A, Ada (2023) appendix A, H100 (2022) table 2.

@@ -1,4 +1,4 @@
-//! What a report of `tilec bench --format json` says of one launch.
+//! One launch in a report of `tilec bench --format json`.
 
 use super::report::SCHEMA;
 use crate::xray::Measured;

@@ -1,4 +1,4 @@
-//! What is measured, and how.
+//! Options of a measurement.
 
 use crate::contract::number::Args;
 use crate::measure::bench::variants::Variant;

@@ -1,4 +1,4 @@
-//! The tensors of a measurement on the device: so many sets of each, one behind the other.
+//! Tensors of a measurement in device memory: several sets of each, in rotation.
 
 use crate::cuda::{At, Buffer, CudaError, Device};
 use crate::run::bind::{ADDRESS_BYTES, TensorPlan};

@@ -1,4 +1,4 @@
-//! Which kernels are a matrix product, and of what: read off the program as it was written.
+//! Recognises kernels that are a matrix product, from the source program.
 //!
 //! A kernel is a product if all its `mma` accumulate, from zero, one tensor times another into one register tile, and every
 //! store to global memory goes to one tensor. If what is stored is `alpha * acc + beta * C` the whole kernel is what a BLAS

@@ -1,4 +1,4 @@
-//! What came out: for people as a table, for programs as JSON.
+//! Reports of a measurement: a table, or JSON.
 
 pub use super::chosen::{Chosen, problem_name};
 

@@ -1,4 +1,4 @@
-//! What the command and the process that measures say to each other: a line of JSON each.
+//! The protocol between the command and the measuring process: JSON lines.
 
 use super::limits::Machine;
 use super::product::Product;

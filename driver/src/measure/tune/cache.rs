@@ -1,4 +1,4 @@
-//! What was found out before: a line of JSON for each candidate that was looked at.
+//! The cache of measurements: a line of JSON for each candidate.
 //!
 //! A line is found again by a hash of everything that decides the time: the code and how it is launched, the problem, the device
 //! and its driver, and the code that it was held against. So a file may be edited, renamed or compiled by another compiler, and

@@ -1,4 +1,4 @@
-//! What came out, and the text of the winner.
+//! The report of a search, and the text of the fastest candidate.
 
 use super::candidates::Setting;
 use super::device::OnDevice;

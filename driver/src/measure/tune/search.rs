@@ -1,4 +1,4 @@
-//! The search for the fastest of many candidates within a time, without a word about how they are measured.
+//! The search for the fastest candidate within a time limit, independent of how candidates are measured.
 //!
 //! Candidates are looked at in the order of the model's prediction, a batch at a time. In each batch they take turns with the model's
 //! own choice, and what counts is the ratio to it, round by round: clocks drift, ratios stay. Variations of the best follow, which the

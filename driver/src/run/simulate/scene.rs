@@ -1,4 +1,4 @@
-//! What a report is about.
+//! The context of a simulator report: kernel, launch, source.
 
 use crate::compile::report_json::Tile;
 use crate::console::render::SourceFile;

@@ -2,6 +2,7 @@
 
 mod errors;
 mod fuzz;
+mod grammar;
 mod reference;
 mod round_trip;
 

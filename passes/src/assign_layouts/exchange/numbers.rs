@@ -1,4 +1,4 @@
-//! Conditions that a `let` names, and that are needed in two layouts.
+//! Named conditions (`let`) that are needed in two layouts.
 //!
 //! ```text
 //! let p = x > 0.5

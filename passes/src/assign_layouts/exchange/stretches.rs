@@ -1,4 +1,4 @@
-//! Scans of rows that several warps share: each warp has a stretch.
+//! Scans of rows that several warps share: each warp scans a contiguous segment.
 //!
 //! ```text
 //! let x_parts = reduce (x) along 1 parts (8, 9) with (a), (b) { give a + b }      // each warp, of its own stretch

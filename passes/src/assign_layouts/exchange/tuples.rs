@@ -1,4 +1,4 @@
-//! Tuples whose rows several warps share, and tuples of what is in memory.
+//! Reductions of tuples (`reduce .. with`) across warps, and of operands in memory.
 //!
 //! ```text
 //! let s_parts = reduce (x, p) along 1 parts (8, 9) with ..      // each warp, of its own elements

@@ -1,4 +1,4 @@
-//! In which order the fragments of a product go through its reduction.
+//! The order in which fragments of a product cover its reduction (K).
 //!
 //! A sum does not depend on the order of what is summed: any assignment of the instruction's reduction bits to those of the tile is right, if it is the same for both
 //! operands. As the instruction counts, a lane holds two neighbours, and then the next two some lanes further on. Of elements that are loaded as they are, `ldmatrix` deals

@@ -1,4 +1,4 @@
-//! Index expressions by their value: two that get one number are equal, whatever names stand for their parts and whatever was folded.
+//! Value numbering of index expressions: two with the same number are equal.
 //!
 //! `strip * 1` and `strip` have one number, and so have `4 * ceildiv(N, 64)` and `let g = 4` .. `g * ceildiv(N, 64)`. The rules are those of
 //! [`fold_tree`](crate::analysis::fold::fold_tree) and `Kernel::binary`, so that what they make of an expression has the number of what it was.

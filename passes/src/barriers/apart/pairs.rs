@@ -1,4 +1,4 @@
-//! Whether other threads may come to an element of a tensor that threads have touched before.
+//! Whether two threads may access the same element of a tensor.
 //!
 //! They do not where windows have nothing in common, nor where they are dealt out to the threads in the same way and begin at a multiple of their extents
 //! from one another: then an element that is in both has one place in both tiles, and one thread has it.

@@ -1,4 +1,4 @@
-//! Loops that are at another tile in every iteration.
+//! Loops that visit a different tile in every iteration.
 //!
 //! ```text
 //! for tile in ..R * C {                                   // or less

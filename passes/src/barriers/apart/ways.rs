@@ -1,4 +1,4 @@
-//! The ways to statements, through the blocks that they are in, and whether two statements have to come in an order.
+//! Paths to statements through their enclosing blocks, and whether two statements are ordered.
 
 use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::path_to;

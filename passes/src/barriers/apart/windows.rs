@@ -1,4 +1,4 @@
-//! Windows of tensors, and where they have nothing in common.
+//! Windows of tensors, and whether they are disjoint.
 
 use super::forms::{Form, Forms, Sum};
 use super::walks::{Digits, digits};

@@ -1,4 +1,4 @@
-//! What went wrong, in words.
+//! Messages for failed proofs.
 
 use super::Why;
 use std::collections::BTreeMap;

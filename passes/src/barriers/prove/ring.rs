@@ -1,4 +1,4 @@
-//! Cells and rings: the state of a buffer and of a channel, and what each operation asks of it.
+//! The abstract state of a buffer and of a channel (a ring of slots), and the precondition of each operation.
 
 use std::collections::BTreeMap;
 

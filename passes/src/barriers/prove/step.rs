@@ -1,4 +1,4 @@
-//! What a statement does to the state, and what it asks of it.
+//! The transfer function of a statement: its preconditions, and the state after it.
 
 use super::report::Fault;
 use super::ring::{Cell, Ring, Why};

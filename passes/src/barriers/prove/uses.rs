@@ -1,4 +1,4 @@
-//! Which statements touch shared memory, and how.
+//! Accesses of statements to shared memory, for the proof.
 
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};

@@ -1,4 +1,4 @@
-//! That roles which hand tiles on in a circle never wait for ever.
+//! Proves that roles with cyclic channels cannot deadlock.
 //!
 //! Who acquires a slot waits for who releases it, and who waits for one for who publishes it: roles may stand still in any circle of channels,
 //! whichever way each leads. Circles of two roles are the matter of [`super::steps::stuck`].
@@ -164,14 +164,14 @@ impl Circle<'_> {
             if state.left.iter().all(Vec::is_empty) {
                 return Ok(state.counts);
             }
-            if !self.together(&mut state, same) && !self.alone(&mut state) {
+            if !self.run_common_loops(&mut state, same) && !self.alone(&mut state) {
                 return Err(state);
             }
         }
     }
 
     /// Runs loops, or branches, at which roles stand; whether there were any that can be run.
-    fn together(&self, state: &mut State<'_>, same: &[(Value, Value)]) -> bool {
+    fn run_common_loops(&self, state: &mut State<'_>, same: &[(Value, Value)]) -> bool {
         for role in 0..state.left.len() {
             let Some((group, same)) = self.group(state, role, same) else { continue };
             let Some(counts) = self.once(state, &group, &same) else { continue };
@@ -279,7 +279,7 @@ impl Circle<'_> {
     fn inside<'a>(&self, mut state: State<'a>, side: usize) -> State<'a> {
         for _ in 0..ROUNDS {
             operate(&mut state);
-            if self.together(&mut state, &[]) {
+            if self.run_common_loops(&mut state, &[]) {
                 continue;
             }
             for left in &mut state.left {

@@ -1,4 +1,4 @@
-//! The ways of two roles past the same slots.
+//! Pairs of paths of two roles over the same slots.
 
 use super::walk::Counts;
 use crate::analysis::conditions::alike;

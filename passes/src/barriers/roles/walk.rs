@@ -1,4 +1,4 @@
-//! What a role holds, statement by statement: slots that it has taken and products that are pending.
+//! The slots that a role holds and its pending products, statement by statement.
 
 use super::super::apart::never_both;
 use crate::analysis::uses::{for_each_ref, stmt_exprs};

@@ -1,4 +1,4 @@
-//! What the statements of the proof ask and say alike.
+//! Messages that the checks of roles share.
 
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;

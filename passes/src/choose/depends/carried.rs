@@ -1,4 +1,4 @@
-//! What loops over tiles of a chosen size carry from tile to tile.
+//! Loop-carried values of loops over tiles of a chosen size.
 //!
 //! What is declared in front of such a loop and is still needed behind it must come out the same however the range is cut into tiles. So it is begun anew with something that does
 //! not change; or it is a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is divided by

@@ -1,4 +1,4 @@
-//! Groups of positions, of which a tile never has those of two.
+//! Groups of positions (`k / G`): each tile lies in one group.
 
 use crate::analysis::uses::all_stmts;
 use tilec_ir::entities::{Expr, Stmt, Value};

@@ -1,4 +1,4 @@
-//! Branches that leave out tiles which would store nothing: `if j * BN < length { .. copy acc -> C[.., j * BN..length] }`.
+//! Branches that skip tiles which would store nothing: `if j * BN < length { .. copy acc -> C[.., j * BN..length] }`.
 //!
 //! How many of them there are depends on the size of a tile, where `length` is a number from memory, say, and the tiles are those of all that there may be. What they do does not: a tile that begins
 //! at the length, or behind it, has no element in front of it. So all that such a branch does to what is seen outside of it is to store to windows that begin where the tile does and end at that

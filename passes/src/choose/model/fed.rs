@@ -1,4 +1,4 @@
-//! The time of products of warps on what producer warps bring: few rows of one operand, and another that is converted in registers.
+//! Time of kernels whose consumer warps multiply by `mma.sync` what producer warps load: few rows, with an operand converted in registers.
 //!
 //! A step takes as long as the instructions of its warps, its accesses to shared memory or its tiles' way from the second-level cache; all of it at least as
 //! long as memory needs for the operands. A tile is cut along the reduction for as many blocks as there are multiprocessors for.

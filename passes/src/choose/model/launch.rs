@@ -1,4 +1,4 @@
-//! A launch and what its time is made of: what every model of a kernel has in common.
+//! The parts of a launch's time that all models share.
 
 use crate::choose::cards::Card;
 use crate::choose::cost::Cost;

@@ -1,4 +1,4 @@
-//! The time of kernels whose products are of warpgroups: blocks that stay, a producer that runs ahead, consumers that multiply.
+//! Time of wgmma kernels: a persistent grid, a producer warp that runs ahead, consumer warpgroups.
 //!
 //! A step of the loop takes the longest of what goes on side by side: the products of all warpgroups at the rate that the
 //! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, the loads of an operand that comes from registers, and the way from the last of them to the first of the

@@ -1,4 +1,4 @@
-//! How many registers of a thread a kernel with products takes, for so many warps.
+//! Register use of a thread of a kernel with products, for a number of warps.
 
 use crate::Cx;
 use crate::analysis::live;

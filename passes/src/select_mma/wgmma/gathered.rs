@@ -1,4 +1,4 @@
-//! Numbers of rows that producer warps gather: they load them, too.
+//! Row indices of gathered operands, which producer warps load as well.
 
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
 use crate::feeds;

@@ -1,4 +1,4 @@
-//! Exponents with extremes in them, and what their exponentials are divided by.
+//! Exponents that contain a running extreme, and the scale of their exponentials.
 
 use super::kind::{Kind, Last};
 use crate::rewrite::same_expr;

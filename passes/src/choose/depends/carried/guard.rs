@@ -1,4 +1,4 @@
-//! Conditions that say whether an extreme is still what it began with, and what is selected by conditions.
+//! Guards that test whether an extreme still has its initial value, and `select`.
 //!
 //! Where all elements so far are masked, exponentials against the extreme are no numbers. `select(m > -inf, exp(m - m_new), 0.0)` and
 //! `select(m_new == -inf, 0.0, m_new)` put something else there, which changes nothing: sums are zero as long as the extreme is untouched.

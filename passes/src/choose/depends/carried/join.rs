@@ -1,4 +1,4 @@
-//! What holds where statements were done or not.
+//! Joins of the abstract state after branches.
 
 use super::kind::{Kind, Last, Scale, mixed};
 use super::tiles::Tiles;

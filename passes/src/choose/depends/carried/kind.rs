@@ -1,4 +1,4 @@
-//! What a value is to a loop over tiles of a range, and how operators combine that.
+//! The lattice of the analysis: how a value depends on tiles, and how operators combine that.
 
 use super::pad::Pad;
 use tilec_ir::entities::{Expr, Stmt, Value};

@@ -1,4 +1,4 @@
-//! Whether what a loop leaves behind is read.
+//! Whether a loop-carried value is read after the loop.
 
 use crate::analysis::uses::{mentions, path_to, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};

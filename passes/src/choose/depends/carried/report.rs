@@ -1,4 +1,4 @@
-//! What is said of what depends on how many tiles there are.
+//! Messages about results that depend on the number of tiles.
 
 use super::pad::BEYOND;
 use super::tiles::Loop;

@@ -1,4 +1,4 @@
-//! What tiles may store.
+//! Stores inside a loop over tiles: which are independent of the tile size.
 
 use super::super::uniform::is_uniform;
 use super::kind::Kind;

@@ -1,4 +1,4 @@
-//! What is known of a loop over tiles, and of the values in it.
+//! The facts about a loop over tiles and the values in it.
 
 use super::exponent::Scales;
 use super::kind::Kind;

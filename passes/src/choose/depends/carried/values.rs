@@ -1,4 +1,4 @@
-//! What expressions are to a loop over tiles.
+//! Abstract values of expressions in a loop over tiles.
 
 use super::super::groups::{divides, group_of};
 use super::super::uniform::is_uniform;

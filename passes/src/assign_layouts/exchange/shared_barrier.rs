@@ -1,4 +1,4 @@
-//! Rows that are reduced one behind the other share a barrier.
+//! Consecutive reductions across warps share one barrier.
 //!
 //! What warps have of two reductions goes through two buffers. Where the first result is not needed for the second one, its loads, and what is computed of
 //! them, move behind the stores of the second: then one barrier stands between all stores and all loads.

@@ -1,4 +1,4 @@
-//! The search of kernels with several products: candidates in the order of a bound, each held against the passes ([`super::asked`]), and timed.
+//! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes ([`super::asked`]), and timed.
 //!
 //! A block of wgmma takes for a tile of the output what the modulo schedule says of its loops, or what their tiles take on their way from the
 //! second-level cache, and what is behind them; blocks take tiles in turns, one block to a multiprocessor. Where loops end with the block
@@ -83,15 +83,15 @@ const MOST: usize = 4096;
 const ASKED: usize = 64;
 
 /// The search.
-pub(super) struct Several<'a> {
+pub(super) struct SeveralProducts<'a> {
     space: &'a Space<'a>,
     /// Whether a loop has more iterations in some blocks than in others.
     even: bool,
 }
 
-impl<'a> Several<'a> {
-    pub(super) fn of(space: &'a Space<'a>) -> Several<'a> {
-        Several { space, even: ends_with_block(space) }
+impl<'a> SeveralProducts<'a> {
+    pub(super) fn of(space: &'a Space<'a>) -> SeveralProducts<'a> {
+        SeveralProducts { space, even: ends_with_block(space) }
     }
 
     /// The fastest combination.
@@ -158,7 +158,7 @@ impl<'a> Several<'a> {
         Err(refused.map_or(Failed::NoneLegal(Illegal::Precondition), Failed::Refused))
     }
 
-    /// What [`Several::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
+    /// What [`SeveralProducts::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
     pub(super) fn ranked(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
         let best = self.best()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
         let (mut legal, _) = self.candidates(far);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tilec_tests::programs::Test;
 use tilec_tests::test_file::{self, TestFile};
-use tilec_tests::{cases, choices, fuzz, kinds, mutants, programs, root, silicon};
+use tilec_tests::{cases, choices, documented, fuzz, kinds, mutants, programs, root, silicon};
 
 fn main() -> ExitCode {
     let args = Arguments::from_args();
@@ -46,6 +46,7 @@ fn tests() -> Result<Vec<Test>, String> {
     tests.extend(fuzz::tests());
     tests.extend(silicon::tests::tests());
     tests.extend(mutants::tests());
+    tests.extend(documented::tests()?);
     #[cfg(feature = "cuda")]
     tests.extend(tilec_tests::headers::tests()?);
     Ok(tests)

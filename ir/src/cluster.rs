@@ -7,7 +7,7 @@
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
-use crate::typing::{ResolvedView, const_int, let_init};
+use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
 pub use tilec_core::hardware::MAX_BLOCKS;
 
@@ -131,7 +131,8 @@ impl<'a> Uniform<'a> {
     pub fn window(&mut self, view: &ResolvedView) -> u32 {
         let mut bits = 0;
         for d in &view.dims {
-            bits = d.starts().iter().fold(bits, |bits, &e| bits | self.apart(e));
+            let end = if let ViewDim::From { end, .. } = d { *end } else { None };
+            bits = d.starts().iter().chain(&end).fold(bits, |bits, &e| bits | self.apart(e));
         }
         bits
     }

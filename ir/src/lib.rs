@@ -36,6 +36,7 @@ pub mod mechanism;
 pub mod numbered;
 pub mod outline;
 pub mod overlay;
+pub mod own_end;
 pub mod pace;
 pub mod padded;
 pub mod parser;

@@ -19,6 +19,6 @@ pub mod version;
 
 pub use file::{Case, ContractError, Dispatch, LaunchFile, Program, SCHEMA_VARIANTS, Temporary, to_json};
 pub use form::{
-    Access, Contract, Dimension, I64, Im2colParam, MAP_ADDRESS_BYTES, MAP_BYTES, Param, ParamKind, SCHEMA, Scratch,
-    TensorMapParam, TensorParam, U32,
+    Access, Contract, Dimension, I64, Im2colParam, MAP_ADDRESS_BYTES, MAP_BYTES, Param, ParamKind, SCHEMA,
+    SCHEMA_ENDED, Scratch, TensorMapParam, TensorParam, U32,
 };

@@ -319,6 +319,7 @@ pub fn tensor_map(described: &Description, address: u64) -> TensorMap {
     let mut out = TensorMap {
         elem: described.elem,
         address,
+        in_front: described.in_front,
         rank: rank as u32,
         extents: [1; MAX_TENSOR_RANK],
         strides: [0; MAX_TENSOR_RANK],

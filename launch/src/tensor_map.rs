@@ -19,6 +19,8 @@ const STRIDE_BYTES: u64 = 16;
 pub struct Description {
     /// Element type.
     pub elem: Elem,
+    /// Bytes from the address of the map to that of the tensor.
+    pub in_front: u64,
     /// Extents in units of the map: elements, or bytes where elements share them.
     pub extents: Vec<u64>,
     /// Strides in bytes of all dimensions but the first.
@@ -76,8 +78,17 @@ impl TensorMapParam {
             // A dimension of one element has no neighbours: any stride will do, but one there must be.
             if extent == 1 { stride.max(STRIDE_BYTES).next_multiple_of(STRIDE_BYTES) } else { stride }
         };
-        let strides = self.dims.iter().zip(&extents).skip(1).map(stride).collect();
+        let mut strides: Vec<u64> = self.dims.iter().zip(&extents).skip(1).map(stride).collect();
         let mut box_extents = self.extents.clone();
+        let mut in_front = 0;
+        if let Some(i) = self.ended.map(|i| i as usize).filter(|&i| i >= 1 && i < extents.len()) {
+            let (rows, step) = (u64::from(box_extents.get(i).copied().unwrap_or(1)), strides[i - 1]);
+            in_front = rows.wrapping_mul(step);
+            let all = std::mem::replace(&mut extents[i], rows);
+            extents.push(all + 1);
+            strides.push(step);
+            box_extents.push(1);
+        }
         let per_byte = elem.per(1);
         if let Some(contiguous) = extents.first_mut().filter(|_| per_byte > 1) {
             *contiguous = elem.bytes_of(*contiguous);
@@ -94,6 +105,6 @@ impl TensorMapParam {
                 count: count.get(1).copied().unwrap_or(1),
             }
         });
-        Description { elem, extents, strides, box_extents, swizzle: self.swizzle, pixels }
+        Description { elem, in_front, extents, strides, box_extents, swizzle: self.swizzle, pixels }
     }
 }

@@ -10,10 +10,11 @@ use crate::refused::Refused;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};
+use tilec_ir::own_end::own_end;
 use tilec_ir::padded::im2col;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
-use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::typing::ResolvedView;
 
 /// Why a copy of a window of a tensor into all of `buffer` is none for the accelerator; `Ok`: it is one.
 pub(crate) fn fits(
@@ -74,9 +75,7 @@ pub(crate) fn fits_unconverted(
     if from.is_gathered() {
         return Err(format!("the copy of `{name}` gathers: the accelerator copies boxes of a tensor").into());
     }
-    if from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
-        return Err(format!("the window of `{name}` has an end of its own").into());
-    }
+    own_end(k, from).map_err(|why| format!("the window of `{name}` {why}"))?;
     if from.transposed {
         return Err(format!("`{name}` is transposed").into());
     }

@@ -63,6 +63,8 @@ pub struct TensorMap {
     pub extents: Vec<u32>,
     /// The swizzling mode.
     pub exchange: Exchange,
+    /// Which of them is there twice, for windows with an end of their own ([`tilec_ir::own_end`]).
+    pub ended: Option<u32>,
     /// Of a descriptor in im2col mode (`cuTensorMapEncodeIm2col`), whose box is of channels and pixels.
     pub im2col: Option<Im2colMap>,
 }

@@ -277,6 +277,12 @@ def _map_plan(param: Mapping[str, Any], tensor: Tensor, values: Mapping[str, int
     if tensor.address % 16 or any(stride % 16 for stride in strides):
         raise ContractError(f"`{param['name']}`: address and strides must be multiples of 16 bytes, found {tensor.address:#x} and {strides}")
     extents, box = [tensor.shape[dim] for dim in dims], [int(n) for n in param["box"]]
+    address = tensor.address
+    if ended := param.get("ended"):
+        # A dimension that is there twice, for windows with an end of their own.
+        address -= box[ended] * strides[ended - 1]
+        extents, strides, box = [*extents, extents[ended] + 1], (*strides, strides[ended - 1]), [*box, 1]
+        extents[ended] = box[ended]
     if bits < 8:
         extents[0], box[0] = -(-extents[0] * bits // 8), box[0] * bits // 8
     pixels = None
@@ -284,7 +290,7 @@ def _map_plan(param: Mapping[str, Any], tensor: Tensor, values: Mapping[str, int
         lower, upper = (tuple(evaluate(e, values) for e in im2col[end]) for end in ("lower", "upper"))
         pixels = PixelPlan(lower, upper, (1, *im2col["steps"], 1), box[1])
         box = box[:1]
-    return MapPlan(_MAP_TYPES[tensor.elem], tensor.address, tuple(extents), strides, tuple(box), _MAP_SWIZZLES[param["swizzle"]], pixels)
+    return MapPlan(_MAP_TYPES[tensor.elem], address, tuple(extents), strides, tuple(box), _MAP_SWIZZLES[param["swizzle"]], pixels)
 
 
 @dataclass(frozen=True)
@@ -302,7 +308,7 @@ class LaunchFile:
     def parse(cls, ptx: str, text: str) -> "LaunchFile":
         """Reads the JSON of `--emit launch`, of one kernel or of several."""
         data = json.loads(text)
-        if data.get("schema") not in ("tilec.launch/1", "tilec.launch/2"):
+        if data.get("schema") not in ("tilec.launch/1", "tilec.launch/2", "tilec.launch/3"):
             raise ContractError(f"the schema `{data.get('schema')}` is not known")
         kernels = {k["entry"]: Contract(k) for k in data.get("kernels", [data])}
         dispatch = {d["kernel"]: d["cases"] for d in data.get("dispatch", [])}

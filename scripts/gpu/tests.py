@@ -84,6 +84,11 @@ class Contracts(unittest.TestCase):
         self.assertEqual(list(plan.arguments[:-1]), words)
         self.assertEqual(plan.arguments[-1], host.MapPlan(9, 0x1000, (64, 100), (144,), (64, 128), 3))
 
+    def test_a_map_for_windows_with_an_end_of_their_own(self) -> None:
+        of_rows = {**GEMM["params"][-1], "box": [64, 32], "ended": 1}
+        plan = host.Contract({**GEMM, "params": [*GEMM["params"][:-1], of_rows]}).plan({"A": self.a, "C": self.c}, {}, {"alpha": 2.0})
+        self.assertEqual(plan.arguments[-1], host.MapPlan(9, 0x1000 - 32 * 144, (64, 32, 101), (144, 144), (64, 32, 1), 3))
+
     def test_refusals(self) -> None:
         def refuse(words: str, a: host.Tensor = self.a, c: host.Tensor = self.c, **sizes: int) -> None:
             with self.assertRaisesRegex(host.ContractError, words):

@@ -22,6 +22,7 @@
 //! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `formatting`  | `tilec fmt` over every program of the repository                                |
+//! | `documented`  | the commands of examples/README.md and of head comments succeed                  |
 //! | `headers`     | C headers of every example against a driver that writes down its calls            |
 //! | `xray`        | the page of every example: whole, small, and every link leads somewhere        |
 //! | `fuzz`        | random programs: no panic, no hang, no wrong program                            |
@@ -46,6 +47,7 @@ pub mod corpus_gpu;
 pub mod counters;
 #[cfg(feature = "cuda")]
 pub mod device;
+pub mod documented;
 pub mod expect;
 #[cfg(test)]
 mod formatting;

@@ -59,13 +59,14 @@ pub(super) fn encode(
         None => vec![1],
         Some(of) => std::iter::once(1).chain(of.steps.iter().copied()).collect(),
     };
-    let rank = map.dims.len();
+    let rank = map.dims.len() + usize::from(map.ended.is_some());
     body.line("{");
-    body.line(&format!("    static const tilec_map map = {{{}, CU_TENSOR_MAP_DATA_TYPE_{data_type}, CU_TENSOR_MAP_SWIZZLE_{}, {rank}, {}, {}, {}, {}}};",
+    body.line(&format!("    static const tilec_map map = {{{}, CU_TENSOR_MAP_DATA_TYPE_{data_type}, CU_TENSOR_MAP_SWIZZLE_{}, {rank}, {}, {}, {}, {}, {}}};",
         elem.bits(),
         swizzle(map.swizzle),
         five(map.dims.iter().map(|&d| first(d))),
         five(map.dims.iter().map(|&d| modes[d as usize])),
+        map.ended.unwrap_or(0),
         five(boxed.into_iter()),
         five(steps.into_iter()),
     ));

@@ -11,6 +11,9 @@ typedef struct tilec_map {
     /* Of each dimension the first of its modes, and how many there are. */
     int first[5];
     int modes[5];
+    /* The place, behind the first, of a dimension that is there twice, for windows with an end of their own: with the extent of the box, and behind all others, of one element
+       more than the tensor has. The map begins a box in front of the tensor. 0: there is none. */
+    int ended;
     cuuint32_t box[5];
     cuuint32_t steps[5];
 } tilec_map;
@@ -25,11 +28,11 @@ static inline CUtensorMap *tilec_map_at(tilec_map_room *room)
     return (CUtensorMap *)(((uintptr_t)room->words + 63) & ~(uintptr_t)63);
 }
 
-/* Extents, and strides in bytes without the first, from the contiguous dimension on. */
-static inline void tilec_map_sizes(const tilec_map *map, const tilec_tensor *t, cuuint64_t *extents, cuuint64_t *strides)
+/* Extents, and strides in bytes without the first, from the contiguous dimension on. Returns where the map begins. */
+static inline void *tilec_map_sizes(const tilec_map *map, const tilec_tensor *t, cuuint64_t *extents, cuuint64_t *strides)
 {
     int i, j;
-    for (i = 0; i < map->rank; i++) {
+    for (i = 0; i < map->rank - (map->ended > 0); i++) {
         uint64_t extent = 1, stride = 0, left = 1;
         for (j = map->first[i] + map->modes[i] - 1; j >= map->first[i]; j--) {
             uint64_t n = (uint64_t)t->shape[j];
@@ -50,13 +53,19 @@ static inline void tilec_map_sizes(const tilec_map *map, const tilec_tensor *t, 
     }
     if (map->bits < 8)
         extents[0] = (extents[0] * (uint64_t)map->bits + 7) / 8;
+    if (map->ended == 0)
+        return (void *)(uintptr_t)t->address;
+    extents[map->rank - 1] = extents[map->ended] + 1;
+    strides[map->rank - 2] = strides[map->ended - 1];
+    extents[map->ended] = map->box[map->ended];
+    return (void *)(uintptr_t)(t->address - map->box[map->ended] * strides[map->ended - 1]);
 }
 
 static inline int tilec_encode(CUtensorMap *to, const tilec_map *map, const tilec_tensor *t)
 {
     cuuint64_t extents[5] = {1, 1, 1, 1, 1}, strides[5] = {0, 0, 0, 0, 0};
-    tilec_map_sizes(map, t, extents, strides);
-    return (int)cuTensorMapEncodeTiled(to, map->type, (cuuint32_t)map->rank, (void *)(uintptr_t)t->address, extents, strides, map->box, map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    void *begin = tilec_map_sizes(map, t, extents, strides);
+    return (int)cuTensorMapEncodeTiled(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, map->box, map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 static inline int tilec_corner(int64_t x)
@@ -68,13 +77,14 @@ static inline int tilec_corner(int64_t x)
 static inline int tilec_encode_im2col(CUtensorMap *to, const tilec_map *map, const tilec_tensor *t, const int64_t lower[3], const int64_t upper[3])
 {
     cuuint64_t extents[5] = {1, 1, 1, 1, 1}, strides[5] = {0, 0, 0, 0, 0};
+    void *begin;
     int low[3], high[3], i;
     for (i = 0; i < 3; i++) {
         low[i] = tilec_corner(lower[i]);
         high[i] = tilec_corner(upper[i]);
     }
-    tilec_map_sizes(map, t, extents, strides);
-    return (int)cuTensorMapEncodeIm2col(to, map->type, (cuuint32_t)map->rank, (void *)(uintptr_t)t->address, extents, strides, low, high, map->box[0], map->box[1], map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    begin = tilec_map_sizes(map, t, extents, strides);
+    return (int)cuTensorMapEncodeIm2col(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, low, high, map->box[0], map->box[1], map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 #endif

@@ -12,7 +12,7 @@ pub use error::LaunchFileError;
 use crate::contract::json;
 use crate::contract::launch_file::error::field;
 use crate::contract::{
-    Contract, Dimension, LaunchFile, MAP_ADDRESS_BYTES, ParamKind, SCHEMA, TensorMapParam, TensorParam,
+    Contract, Dimension, LaunchFile, MAP_ADDRESS_BYTES, ParamKind, SCHEMA, SCHEMA_ENDED, TensorMapParam, TensorParam,
 };
 use facts::Facts;
 pub(crate) use facts::disagreement;
@@ -58,6 +58,7 @@ const PARAM_FIELDS: &[&str] = &[
     "dims",
     "box",
     "swizzle",
+    "ended",
     "im2col",
 ];
 
@@ -73,13 +74,13 @@ pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     })?;
     let facts = Facts::of(ptx);
     let top = value.as_object_mut().ok_or_else(|| field("a launch description is an object: `{\"block\": .., ..}`"))?;
-    top.entry("schema").or_insert_with(|| json!(SCHEMA));
+    default_schema(top);
     match top.get_mut("kernels") {
         Some(kernels) => {
             let kernels = kernels.as_array_mut().ok_or_else(|| field("`kernels` is not an array"))?;
             for (i, kernel) in kernels.iter_mut().enumerate() {
                 let kernel = kernel.as_object_mut().ok_or_else(|| field(format!("`kernels[{i}]` is not an object")))?;
-                kernel.entry("schema").or_insert_with(|| json!(SCHEMA));
+                default_schema(kernel);
                 complete(kernel, &facts)?;
             }
         }
@@ -128,6 +129,13 @@ fn known(object: &Map<String, Value>, fields: &[&str], of: &str) -> Result<(), L
             Err(field(format!("{of} has no field `{key}`; {hint}")))
         }
     }
+}
+
+/// The schema of what says none: that with tensor maps for windows with an end of their own, where there are any.
+fn default_schema(of: &mut Map<String, Value>) {
+    let params = of.get("params").and_then(Value::as_array);
+    let ended = params.is_some_and(|all| all.iter().any(|p| p.get("ended").is_some()));
+    of.entry("schema").or_insert_with(|| json!(if ended { SCHEMA_ENDED } else { SCHEMA }));
 }
 
 /// Fills in what is missing of a contract.
@@ -342,6 +350,9 @@ fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String>
     if first.is_some_and(|s| *s != Dimension::from("1")) {
         return Err(format!("begins with a dimension of `{}` whose stride is not 1", map.tensor));
     }
+    if map.ended.is_some_and(|i| i == 0 || i as usize >= map.dims.len() || map.im2col.is_some()) {
+        return Err("has an `ended` that is no place in `dims` behind the first, or is in im2col mode".to_owned());
+    }
     if let Some(of) = &map.im2col {
         let places = map.dims.len().saturating_sub(2);
         let counts = [of.lower.len(), of.upper.len(), of.steps.len()];
@@ -452,6 +463,19 @@ mod tests {
         let ParamKind::TensorMap(of_x) = &contract.params[1].kind else { panic!("{:?}", contract.params[1]) };
         assert_eq!((of_x.tensor.as_str(), &of_x.dims[..], &of_x.extents[..]), ("x", &[1, 0][..], &[64, 5][..]));
         assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete").kernels, [contract]);
+    }
+
+    #[test]
+    fn a_map_for_windows_with_an_end_of_their_own_has_a_schema_of_its_own() {
+        let ended = |place: &str| map("[1, 0]", "[64, 1]", &format!("{MODE}, \"ended\": {place}"));
+        let contract = one(&ended("1")).expect("complete");
+        assert_eq!(contract.schema, "tilec.launch/3");
+        assert_eq!(contracts(&to_json(std::slice::from_ref(&contract)), PTX).expect("complete").kernels, [contract]);
+        for place in ["0", "2"] {
+            assert!(one(&ended(place)).expect_err("no such place").contains("has an `ended` that is"), "{place}");
+        }
+        let known = ended("1").replacen('{', r#"{"schema": "tilec.launch/1", "#, 1);
+        assert!(one(&known).expect_err("an old host would not see it").contains("not the schema `tilec.launch/3`"));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::contract::number::Number;
 use crate::contract::version::decimal_version;
 use crate::contract::{
-    Access, Contract, Dimension, I64, Im2colParam, Param, ParamKind, SCHEMA, Scratch, TensorMapParam, TensorParam, U32,
+    Access, Contract, Dimension, I64, Im2colParam, Param, ParamKind, SCHEMA, SCHEMA_ENDED, Scratch, TensorMapParam,
+    TensorParam, U32,
 };
 use std::collections::BTreeSet;
 use tilec_ir::interp;
@@ -12,8 +13,9 @@ use tilec_ptx::launch::{self, Launch};
 
 /// The contract of a lowered kernel; `version` is that of the PTX module it went into.
 pub(crate) fn of_kernel(launch: &Launch, version: (u8, u8)) -> Contract {
+    let ended = |p: &launch::LaunchParam| matches!(&p.kind, launch::ParamKind::TensorMap(map) if map.ended.is_some());
     Contract {
-        schema: SCHEMA.to_owned(),
+        schema: if launch.params.iter().any(ended) { SCHEMA_ENDED } else { SCHEMA }.to_owned(),
         entry: launch.entry.clone(),
         target: launch.target.name().to_owned(),
         ptx_version: decimal_version(version),
@@ -69,6 +71,7 @@ fn param(param: &launch::LaunchParam) -> Param {
             dims: map.dims.clone(),
             extents: map.extents.clone(),
             swizzle: map.exchange,
+            ended: map.ended,
             im2col: map.im2col.as_ref().map(|of| Im2colParam {
                 lower: of.lower.clone(),
                 upper: of.upper.clone(),

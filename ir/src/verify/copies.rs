@@ -10,6 +10,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
 use crate::literal::Literal;
+use crate::own_end::own_end;
 use crate::space::Space;
 use crate::target::{MAX_TENSOR_RANK, is_asynchronous_access, is_shifted};
 use crate::types::{Elem, ElemRef, Scratch};
@@ -578,9 +579,16 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         bad("`tma` copies a window of global memory", "without `tma` any expression is copied, through registers");
         return;
     };
-    if global.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+    let ended = match stores {
+        true if global.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) => {
+            Err("has an end of its own")
+        }
+        true => Ok(None),
+        false => own_end(k, global),
+    };
+    if let Err(why) = ended {
         bad(
-            "`tma` copies no window with an end of its own",
+            &format!("`tma` does not copy this window: it {why}"),
             "the descriptor knows the end of the tensor; copy without `tma`, which checks the bounds of the window",
         );
     }

@@ -1,6 +1,6 @@
 //! The launch file: the contracts of kernels, of their variants, and of programs that launch several.
 
-use super::form::{Contract, Param, ParamKind, SCHEMA};
+use super::form::{Contract, Param, ParamKind, SCHEMA, SCHEMA_ENDED};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -13,8 +13,11 @@ pub enum ContractError {
     #[error("not a launch contract: {0}")]
     Json(#[from] serde_json::Error),
     /// Another version of the schema.
-    #[error("unknown schema `{0}`, expected `{SCHEMA}` or `{SCHEMA_VARIANTS}`")]
+    #[error("unknown schema `{0}`, expected `{SCHEMA}`, `{SCHEMA_VARIANTS}` or `{SCHEMA_ENDED}`")]
     Schema(String),
+    /// Tensor maps for windows with an end of their own in a contract that does not say that it has them.
+    #[error("`{0}` has a tensor map with `ended` and not the schema `{SCHEMA_ENDED}`")]
+    Ended(String),
     /// Variants that are no kernels of the file, or do not take the same parameters.
     #[error("{0}")]
     Dispatch(String),
@@ -69,7 +72,7 @@ impl LaunchFile {
     pub fn from_json(text: &str) -> Result<LaunchFile, ContractError> {
         let value = serde_json::from_str::<serde_json::Value>(text)?;
         let schema = value.get("schema").and_then(|s| s.as_str()).unwrap_or("").to_owned();
-        if ![SCHEMA, SCHEMA_VARIANTS].contains(&schema.as_str()) {
+        if ![SCHEMA, SCHEMA_VARIANTS, SCHEMA_ENDED].contains(&schema.as_str()) {
             return Err(ContractError::Schema(schema));
         }
         // One kernel: its fields at the top; several: an array `kernels`.
@@ -87,7 +90,12 @@ impl LaunchFile {
     /// As JSON: an object for one kernel, `{"schema": .., "kernels": [..], ..}` for anything else.
     pub fn to_json(&self) -> String {
         let LaunchFile { kernels, dispatch, programs } = self.clone();
-        let schema = if dispatch.is_empty() { SCHEMA } else { SCHEMA_VARIANTS }.to_owned();
+        let schema = match dispatch.is_empty() {
+            _ if kernels.iter().any(|c| c.schema == SCHEMA_ENDED) => SCHEMA_ENDED,
+            true => SCHEMA,
+            false => SCHEMA_VARIANTS,
+        };
+        let schema = schema.to_owned();
         let mut text = match kernels.as_slice() {
             [one] if dispatch.is_empty() && programs.is_empty() => serde_json::to_string_pretty(one),
             _ => serde_json::to_string_pretty(&Several { schema, dispatch, kernels, programs }),
@@ -102,8 +110,19 @@ impl LaunchFile {
         self.kernels.iter().find(|c| c.entry == entry)
     }
 
-    /// Variants are kernels of the file, take the same parameters, and the last of them has no condition.
+    /// Kernels have a known schema; variants are kernels of the file, take the same parameters, and the last of them has no condition.
     fn check(&self) -> Result<(), ContractError> {
+        for contract in &self.kernels {
+            let ended = |p: &Param| matches!(&p.kind, ParamKind::TensorMap(map) if map.ended.is_some());
+            match contract.schema.as_str() {
+                SCHEMA_ENDED => {}
+                SCHEMA if contract.params.iter().any(ended) => {
+                    return Err(ContractError::Ended(contract.entry.clone()));
+                }
+                SCHEMA => {}
+                other => return Err(ContractError::Schema(other.to_owned())),
+            }
+        }
         let wrong = |what: String| Err(ContractError::Dispatch(what));
         for Dispatch { kernel, cases } in &self.dispatch {
             let Some(last) = cases.last() else { return wrong(format!("`{kernel}` has no variant")) };

@@ -5,13 +5,16 @@ use serde::{Deserialize, Serialize};
 use tilec_core::elem::Elem;
 use tilec_core::hardware::Exchange;
 
-/// The value of `schema` in every contract.
+/// The value of `schema` in a contract without the tensor maps of [`SCHEMA_ENDED`].
 pub const SCHEMA: &str = "tilec.launch/1";
+
+/// The value of `schema` in a contract, and in a file with one, that has a tensor map with [`TensorMapParam::ended`]: a host that does not know these would make another map.
+pub const SCHEMA_ENDED: &str = "tilec.launch/3";
 
 /// What one kernel needs from its host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Contract {
-    /// [`SCHEMA`].
+    /// [`SCHEMA`] or [`SCHEMA_ENDED`].
     pub schema: String,
     /// Entry name in the PTX.
     pub entry: String,
@@ -177,6 +180,10 @@ pub struct TensorMapParam {
     /// The swizzling mode.
     #[serde(with = "exchange_name")]
     pub swizzle: Exchange,
+    /// The place in `dims` of a dimension that is there twice, for windows with an end of their own: with the extent of the box, and once more behind all others, of
+    /// one element more than the tensor has. The address is a box in front of the tensor's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u32>,
     /// The descriptor is in im2col mode (`cuTensorMapEncodeIm2col`): the first dimension is of channels, the last of images, and the box of so many channels and pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub im2col: Option<Im2colParam>,

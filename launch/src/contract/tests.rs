@@ -79,7 +79,7 @@ fn what_is_not_a_contract_is_refused() {
         "",
         "[]",
         "{}",
-        r#"{"schema": "tilec.launch/3"}"#,
+        r#"{"schema": "tilec.launch/4"}"#,
         r#"{"schema": "tilec.launch/2"}"#,
         r#"{"schema": "tilec.launch/1"}"#,
     ] {

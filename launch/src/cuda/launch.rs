@@ -78,8 +78,10 @@ pub enum LaunchArg {
 pub struct TensorMap {
     /// Element type.
     pub elem: Elem,
-    /// Device address, a multiple of 16 bytes.
+    /// Device address of the tensor, a multiple of 16 bytes.
     pub address: u64,
+    /// Bytes from where the descriptor begins to the tensor, which [`TensorMap::begin`] takes off.
+    pub in_front: u64,
     /// Dimensions that count.
     pub rank: u32,
     /// Extents in elements.
@@ -115,6 +117,11 @@ pub struct PixelBox {
 pub(super) struct Encoded(pub(super) [u64; 16]);
 
 impl TensorMap {
+    /// The address that the driver is given.
+    pub fn begin(&self) -> u64 {
+        self.address.wrapping_sub(self.in_front)
+    }
+
     /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management"; `None` of elements that no map has.
     pub fn data_type(&self) -> Option<u32> {
         Some(match self.elem {
@@ -306,7 +313,7 @@ pub(super) fn encode(context: &Context, map: &TensorMap) -> Result<Encoded, Cuda
                     (&raw mut encoded).cast(),
                     data_type,
                     rank,
-                    map.address as *mut std::ffi::c_void,
+                    map.begin() as *mut std::ffi::c_void,
                     map.extents.as_ptr(),
                     map.strides[1..].as_ptr(),
                     map.box_extents.as_ptr(),
@@ -322,7 +329,7 @@ pub(super) fn encode(context: &Context, map: &TensorMap) -> Result<Encoded, Cuda
                     (&raw mut encoded).cast(),
                     data_type,
                     rank,
-                    map.address as *mut std::ffi::c_void,
+                    map.begin() as *mut std::ffi::c_void,
                     map.extents.as_ptr(),
                     map.strides[1..].as_ptr(),
                     pixels.lower.as_ptr(),

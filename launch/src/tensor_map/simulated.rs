@@ -35,7 +35,7 @@ impl Description {
                 Elem::F32 | Elem::TF32 => TensorElement::F32,
                 Elem::F64 => TensorElement::F64,
             },
-            address,
+            address: address.wrapping_sub(self.in_front),
             dims: self.extents.clone(),
             strides: self.strides.clone(),
             box_dims: self.box_extents.clone(),
@@ -62,6 +62,7 @@ impl TensorMapParam {
     /// # Errors
     /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
     pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
-        self.of_tensor(elem, |_| 1, |_| 1, |_| 0).at(MAP_ADDRESS_BYTES).check()
+        let described = self.of_tensor(elem, |_| 1, |_| 1, |_| 0);
+        described.at(MAP_ADDRESS_BYTES.wrapping_add(described.in_front)).check()
     }
 }

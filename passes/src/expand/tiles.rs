@@ -13,6 +13,8 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::ExprData;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::own_end::own_end;
+use tilec_ir::typing::resolve_view;
 
 /// An iteration of the loop as it was.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -246,11 +248,29 @@ fn last(k: &mut Kernel, body: &Body) -> Expr {
     let (to, one) = (k.copy_expr(end), k.int(1, span));
     let to = k.binary(Op::Sub, to, one, span);
     if k.as_int(step) == Some(1) {
-        return to;
+        return not_in_front(k, body, to);
     }
     let (from, by) = (k.copy_expr(start), k.copy_expr(step));
     let length = k.copy_expr(to);
     let length = k.binary(Op::Sub, length, from, span);
     let rest = k.expr(ExprData::Op { op: Op::Rem, args: vec![length, by] }, span);
-    k.binary(Op::Sub, to, rest, span)
+    let at = k.binary(Op::Sub, to, rest, span);
+    not_in_front(k, body, at)
+}
+
+/// The same, never in front of the loop's start, which ranges do not tell of it: where the accelerator loads windows with an end of their own, they must tell that
+/// these do not begin in front of their tensors.
+fn not_in_front(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
+    if !body.order.iter().any(|&(s, _)| loads_to_own_end(k, s)) {
+        return at;
+    }
+    let from = k.copy_expr(body.bounds[0]);
+    k.binary(Op::Max, from, at, body.span)
+}
+
+/// Whether a statement is a tensor load of a window with an end of its own.
+fn loads_to_own_end(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return false };
+    let window = attrs.is_tensor().then(|| resolve_view(k, src)).flatten();
+    window.is_some_and(|view| k.tensor_ty(view.base).is_some() && matches!(own_end(k, &view), Ok(Some(_))))
 }

@@ -183,12 +183,21 @@ pub(super) struct Map {
     /// The tensor's dimensions in that order.
     pub(super) dims: Vec<usize>,
     pub(super) boxes: Boxes,
+    /// The dimension that is there twice, for windows with an end of their own.
+    pub(super) ended: Option<usize>,
     pub(super) param: u32,
 }
 
 impl Map {
-    pub(super) fn is(&self, tensor: Value, dims: &[usize], extents: &[u64], boxes: &Boxes) -> bool {
-        self.tensor == tensor && self.dims == dims && self.extents == extents && self.boxes.exchange == boxes.exchange
+    /// Whether two maps, but for their parameters and how many boxes a tile has, are one.
+    pub(super) fn is(&self, other: &Map) -> bool {
+        let of = |m: &Map| (m.tensor, m.boxes.exchange, m.ended);
+        of(self) == of(other) && self.dims == other.dims && self.extents == other.extents
+    }
+
+    /// The dimensions of the descriptor.
+    pub(super) fn rank(&self) -> usize {
+        self.dims.len() + usize::from(self.ended.is_some())
     }
 }
 

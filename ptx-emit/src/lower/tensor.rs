@@ -15,11 +15,12 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::extents::MAX_SIZE;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::layout::hardware::{Boxes, PERIOD, boxes};
+use tilec_ir::layout::hardware::{PERIOD, boxes};
 use tilec_ir::ops::Op;
+use tilec_ir::own_end::own_end;
 use tilec_ir::padded::{Im2col, im2col};
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::typing::{ResolvedView, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// The load of pixels whose places have so many dimensions.
 fn im2col_op(dims: usize, to_all: bool) -> P {
@@ -56,7 +57,7 @@ impl Lower<'_> {
             if !self.target.has_tensor_copies() {
                 return Err(self.lacks(src, "tensor copies (`tma`); sm_90a has them. Without `tma` threads copy"));
             }
-            let Some((dims, extents, boxes)) = self.box_of(s, &from, &to) else {
+            let Some(map) = self.box_of(s, &from, &to) else {
                 let what = match self.narrow_share(s, &to) {
                     Some((lines, blocks)) => format!(
                         "a copy that {blocks} blocks of a cluster share, of {lines} rows or columns: each takes a multiple of {PERIOD}; use a larger \
@@ -66,14 +67,14 @@ impl Lower<'_> {
                 };
                 return Err(self.unfit(src, &what));
             };
-            if self.maps.iter().any(|m| m.is(from.base, &dims, &extents, &boxes)) {
+            if self.maps.iter().any(|m| m.is(&map)) {
                 continue;
             }
             let n = self.maps.iter().filter(|m| m.tensor == from.base).count();
             let number = if n == 0 { String::new() } else { (n + 1).to_string() };
             let name = format!("{}_{}_map{number}", k.name, k.values[from.base].name);
             let param = self.param(name, ParamTy::Bytes(MAP_BYTES), Some(MAP_ALIGN));
-            self.maps.push(Map { tensor: from.base, extents, dims, boxes, param });
+            self.maps.push(Map { param, ..map });
         }
         Ok(())
     }
@@ -93,9 +94,9 @@ impl Lower<'_> {
         boxes.shared_rows(blocks).is_none().then_some((lines, blocks))
     }
 
-    /// The tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
+    /// The map that a copy needs, of no parameter yet: the tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
     /// Of a copy for all blocks of a cluster it is the part of one of them.
-    fn box_of(&self, s: Stmt, from: &ResolvedView, to: &ResolvedView) -> Option<(Vec<usize>, Vec<u64>, Boxes)> {
+    fn box_of(&self, s: Stmt, from: &ResolvedView, to: &ResolvedView) -> Option<Map> {
         let elem = self.elem(to.base)?;
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
@@ -120,7 +121,9 @@ impl Lower<'_> {
         if !self.padded(from.base).is_empty() {
             im2col(self.k, from.base).ok().filter(|of| dims.len() >= 2 && dims[..2] == [of.window, of.pixels])?;
         }
-        (tilec_ir::facts::contiguous_dim(self.k, from.base) == dims.first().copied()).then_some((dims, extents, boxes))
+        let ended = own_end(self.k, from).ok()?;
+        let map = Map { tensor: from.base, extents, dims, boxes, ended, param: 0 };
+        (tilec_ir::facts::contiguous_dim(self.k, from.base) == map.dims.first().copied()).then_some(map)
     }
 
     /// Of a copy that several blocks of the cluster share: the bits of a block's number that tell windows apart.
@@ -173,10 +176,10 @@ impl Lower<'_> {
 
     /// The map of a tensor copy.
     fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
-        let (dims, extents, boxes) = self.box_of(s, window, tile)?;
+        let own = self.box_of(s, window, tile)?;
         // Copies of one tensor in boxes of one size share a map; how many boxes a tile has is its own affair.
-        let map = self.maps.iter().find(|m| m.is(window.base, &dims, &extents, &boxes))?;
-        Some(Map { boxes, ..map.clone() })
+        let param = self.maps.iter().find(|m| m.is(&own))?.param;
+        Some(Map { param, ..own })
     }
 
     /// First coordinates of the window, in the order of the tensor's dimensions.
@@ -190,6 +193,10 @@ impl Lower<'_> {
                     return Err(self.too_far_out(e));
                 };
                 sum = more;
+            }
+            if matches!(dim, ViewDim::From { end: Some(_), .. }) {
+                // Such a window begins at no negative row (`own_end`), so what its end is compared with fits 32 bits.
+                sum.lo = sum.lo.max(0);
             }
             starts.push(self.within_31_bits(sum));
         }
@@ -208,11 +215,31 @@ impl Lower<'_> {
         })
     }
 
-    /// A box of the tensor that begins `start` elements into the window.
-    pub(super) fn tensor_box(&mut self, map: &Map, window: &ResolvedView, starts: &[Int], start: &[u64]) -> Operand {
+    /// Where a window that ends in front of its tensor does, along the dimension that its map has twice.
+    fn own_end_of(&mut self, map: &Map, window: &ResolvedView) -> Result<Option<Int>, Reported> {
+        let Some(d) = map.ended else { return Ok(None) };
+        let ViewDim::From { end: Some(end), .. } = window.dims[d] else { unreachable!("bug: a window without an end") };
+        let extent = self.k.tensor_ty(window.base).map(|t| t.shape[d]).expect("a tensor");
+        let (of_window, of_tensor) = (self.index(end)?, self.index(extent)?);
+        let least = self.int_op(Op::Min, of_window, of_tensor);
+        match least.and_then(|end| self.int_op(Op::Max, end, Int::constant(0))) {
+            Some(end) => Ok(Some(end)),
+            None => Err(self.unsupported(end, "a window that may end beyond 63 bits")),
+        }
+    }
+
+    /// A box of the tensor that begins `start` elements into the window; its rows end in front of `end`, where that is given.
+    pub(super) fn tensor_box(
+        &mut self,
+        map: &Map,
+        window: &ResolvedView,
+        (starts, end): (&[Int], Option<Int>),
+        start: &[u64],
+    ) -> Operand {
         let kept = window.kept();
         let per_byte = self.elem(window.base).expect("specialised").per(1);
         let mut at = Vec::new();
+        let mut behind = None;
         for (i, &d) in map.dims.iter().enumerate() {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
             let more = Int::constant(more as i64);
@@ -223,10 +250,33 @@ impl Lower<'_> {
                 let unit = Int::constant(i64::from(per_byte));
                 x = self.int_op(Op::Div, x, unit).expect("a quotient is no larger");
             }
+            if let Some(end) = end.filter(|_| map.ended == Some(d)) {
+                // Rows of the box in front of the end: none where it begins behind that, and then all of it is outside.
+                let rows = Int::constant(map.extents[i] as i64);
+                x = self.pinned(x);
+                let mut op = |op, a, b| self.int_op(op, a, b).expect("coordinates of 32 bits and a box fit 63");
+                let left = op(Op::Sub, end, x);
+                let left = op(Op::Min, left, rows);
+                let inside = op(Op::Max, left, Int::constant(0));
+                let last = op(Op::Add, x, inside);
+                x = op(Op::Sub, rows, inside);
+                behind = Some(self.in32(last));
+            }
             at.push(self.in32(x));
         }
+        at.extend(behind);
         let map = self.map_address(map.param);
         Operand::Tensor { map, at }
+    }
+
+    /// A coordinate in a register of this place: what is computed from it is not hoisted. The coordinates of a peeled iteration would take registers throughout the
+    /// loop in front of it, and a producer warp has few.
+    fn pinned(&mut self, x: Int) -> Int {
+        if x.as_const().is_some() {
+            return x;
+        }
+        let reg = self.in32(x);
+        Int::r32(self.emit.def(Class::B32, P::MovB32, [reg.into()]), x.lo, x.hi)
     }
 
     /// Pixels of an image, `start` elements into the window: where the first of them is, and by what all of them are moved within their windows.
@@ -349,9 +399,10 @@ impl Lower<'_> {
         let im2col = im2col(self.k, from.base).ok();
         let op = match &im2col {
             Some(of) => im2col_op(of.steps.len(), multicasts.is_some()),
-            None if multicasts.is_some() => to_all[map.dims.len() - 1],
-            None => op[map.dims.len() - 1],
+            None if multicasts.is_some() => to_all[map.rank() - 1],
+            None => op[map.rank() - 1],
         };
+        let end = self.own_end_of(&map, &from)?;
         let sharers = multicasts.map(|apart| self.sharers(apart));
         let asks = self.asking(s);
         for (start, offset) in &map.boxes.places {
@@ -363,7 +414,8 @@ impl Lower<'_> {
                     operands.extend([tensor, Operand::at(turn.barrier, 0), offsets]);
                 }
                 None => {
-                    operands.extend([self.tensor_box(&map, &from, &starts, start), Operand::at(turn.barrier, 0)]);
+                    operands
+                        .extend([self.tensor_box(&map, &from, (&starts, end), start), Operand::at(turn.barrier, 0)]);
                 }
             }
             operands.extend(sharers.clone());
@@ -374,6 +426,7 @@ impl Lower<'_> {
 
     /// The maps for the launch contract.
     pub(super) fn map_params(&self) -> Vec<(String, TensorMap)> {
+        let place = |m: &Map, dim: usize| m.dims.iter().position(|&d| d == dim).expect("a dimension of the map") as u32;
         self.maps
             .iter()
             .map(|m| {
@@ -389,6 +442,7 @@ impl Lower<'_> {
                     },
                     extents: m.extents.iter().map(|&x| x as u32).collect(),
                     exchange: m.boxes.exchange,
+                    ended: m.ended.map(|d| place(m, d)),
                     im2col: of.map(|of| super::padded::corners(self.k, m.tensor, &of)),
                 };
                 (name, map)

@@ -78,12 +78,12 @@ impl Lower<'_> {
             .iter()
             .map(|(start, offset)| {
                 let from = Operand::shared(0, (placed.offset + offset) as i64);
-                (self.tensor_box(&map, &window, &starts, start), from)
+                (self.tensor_box(&map, &window, (&starts, None), start), from)
             })
             .collect();
         let (_, ops) =
             STORES.iter().find(|(op, _)| *op == combine).expect("the verifier knows what the accelerator combines");
-        let op = ops[map.dims.len() - 1];
+        let op = ops[map.rank() - 1];
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });
             for (to, from) in &boxes {

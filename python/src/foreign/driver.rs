@@ -343,7 +343,7 @@ impl Driver {
         let to = (&raw mut out).cast::<c_void>();
         let unknown = || format!("a tensor map of elements of {}, which no map has", map.elem.name());
         let (data_type, swizzle) = (map.data_type().ok_or_else(unknown)?, map.swizzle_code());
-        let at = map.address as *mut c_void;
+        let at = map.begin() as *mut c_void;
         let (extents, strides) = (map.extents.as_ptr(), map.strides[1..].as_ptr());
         let code = match &map.pixels {
             // SAFETY, of both: 128 bytes at a multiple of 64, and arrays of as many numbers as the rank says, which is at most five.

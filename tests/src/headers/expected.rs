@@ -176,7 +176,7 @@ fn encoded(map: &TensorMap) -> String {
         Exchange::Bytes128 => 3,
     };
     let kind = if map.pixels.is_some() { "im2col" } else { "tiled" };
-    let mut out = format!("{kind} {code} at {:x}", map.address);
+    let mut out = format!("{kind} {code} at {:x}", map.begin());
     out += &list("extents", long(&map.extents[..rank]));
     out += &list("strides", long(&map.strides[1..rank]));
     match &map.pixels {

@@ -7,7 +7,7 @@
 use super::checks::checks;
 use crate::golden;
 use crate::test_file::TestFile;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{fs, io};
@@ -52,14 +52,19 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
 }
 
 /// An empty folder of one test, removed at the end.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> io::Result<Scratch> {
+    pub(crate) fn new(name: &str) -> io::Result<Scratch> {
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let dir = std::env::temp_dir().join(format!("tilec-test-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir)?;
         Ok(Scratch(dir))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -71,7 +76,7 @@ impl Drop for Scratch {
 }
 
 /// The `tilec` command: `TILEC_BIN`, else built, once, as the tests are.
-fn binary() -> Result<PathBuf, String> {
+pub(crate) fn binary() -> Result<PathBuf, String> {
     static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BINARY.get_or_init(build).clone()
 }

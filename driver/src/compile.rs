@@ -14,11 +14,14 @@ mod sources;
 pub(crate) mod stages;
 mod texts;
 pub(crate) mod variants;
+mod written;
 
 pub use options::{CompileOptions, Keep, Sizes};
 pub(crate) use pipeline::after_file_passes;
 pub use pipeline::{
-    Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, Unchosen, compile,
-    lower, meaning, optimize, optimize_as_far,
+    Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, compile, lower,
+    meaning, optimize, optimize_as_far,
 };
 pub use places::Place;
+pub use written::Written;
+pub(crate) use written::whole;

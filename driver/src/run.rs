@@ -2,7 +2,7 @@
 //!
 //! The launch is made from the contract, the PTX and the values of the parameters alone: on a GPU in a process of its own
 //! ([`child`]), or on the [simulator](crate::simulate) in this one. The reference is the tile interpreter on the program as
-//! it was written, compile-time parameters bound, `auto` ones to other values than were chosen.
+//! it was written, before any pass, with other values of `auto` parameters than were chosen.
 
 pub mod check;
 pub mod child;
@@ -28,7 +28,7 @@ pub use tilec_launch::loaded;
 pub use tilec_launch::program::Aliases;
 pub use tilec_launch::{bind, dispatch, overlap, program, tensor_map};
 
-use crate::compile::{Compiled, CompiledKernel, Diagnostics};
+use crate::compile::{Compiled, CompiledKernel, Diagnostics, Written, whole};
 use crate::console::clock::Clock;
 use crate::console::render::SourceFile;
 use crate::contract::launch_file::disagreement;
@@ -42,11 +42,12 @@ use facts::Facts;
 pub use interpreted::interpret;
 pub use outcome::{Ran, RunReport};
 use prepare::{contents, too_large, traffic, values};
+use reference::Reference;
 use simulate::{Origin, simulate};
 use std::process::Command;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::interp::SumAccuracy;
+use tilec_ir::interp::{self, SumAccuracy};
 use tilec_ir::kernel::ConstValue;
 
 /// A program that somebody else may have made: PTX and how to launch it.
@@ -213,17 +214,17 @@ fn execute(
         let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
         // What was chosen for `auto` parameters must not matter: the reference has other tiles.
-        let others: Vec<_> = subject.kernels.iter().map(|k| k.tile.with_other_values()).collect();
-        let meant = subject
-            .kernels
-            .iter()
-            .zip(&others)
-            .map(|(k, other)| other.as_ref().map_or(&k.tile.specialized, |o| &o.kernel));
-        let rerounded = others.iter().flatten().any(|o| o.promised);
-        let pairs: Vec<_> = subject.kernels.iter().map(|k| &k.contract).zip(meant).collect();
+        let meant = whole(subject.kernels.iter().map(|k| (k.contract.entry.as_str(), k.tile.reference())));
+        let meant = meant.map_err(|part| fail(vec![*of_part(part)]))?;
+        let (meant, promised): (Vec<Written>, Vec<bool>) = meant.into_iter().unzip();
+        let reference = Reference { contracts: &subject.launches, meant: meant.iter().collect(), bound: &bound };
+        let how = interp::Options {
+            accuracy: Some(accuracy),
+            rerounded: promised.contains(&true),
+            ..interp::Options::default()
+        };
         report.verdicts =
-            reference::verify(&pairs, &all, &bound, (&before, &after), (accuracy, rerounded), &mut report.notes)
-                .map_err(|d| fail(vec![*d]))?;
+            reference.verify(&all, (&before, &after), &how, &mut report.notes).map_err(|d| fail(vec![*d]))?;
         report.verdicts.retain(|(name, _)| !gone(name));
     } else {
         for (plan, after) in bound.tensors.iter().zip(&after).filter(|(plan, _)| !gone(&plan.name)) {
@@ -244,6 +245,13 @@ fn execute(
     }
     report.tensors = bound.tensors.into_iter().zip(after).collect();
     Ok(report)
+}
+
+/// What is launched is a part of something, which alone can be compared.
+fn of_part(entry: &str) -> Box<Diagnostic> {
+    let message = format!("`{entry}` is a part of what the source says, and there is nothing to compare it with");
+    let d = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
+    Box::new(d.with_note("leave `--kernel` out to run and compare all of it, or `--check`; `schedule { align_rows 0 }` makes no other kernels of it"))
 }
 
 /// Launches where the options say.

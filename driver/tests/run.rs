@@ -111,6 +111,23 @@ fn the_interpreter_is_a_device() {
     }
 }
 
+/// A loop that never ends is ended by the clock, with one code wherever it runs.
+#[test]
+fn endless_loops_run_out_of_time() {
+    let dir = Dir::new("run-endless");
+    let endless = "kernel endless(X: gmem i32[n]) grid (b: 1) {
+        var x = reg i32[1] = 1
+        while x[0] > 0 { x = max(x, 1) }
+        copy x -> X[0..]
+    }";
+    dir.file("x.tile", endless.as_bytes());
+    for (device, who) in [("interp", "the interpreter did not finish within 1 s"), ("sim", "within 1 s")] {
+        let run = dir.tilec(&["run", "x.tile", "n=1", "--device", device, "--timeout", "1"]);
+        assert_eq!(run.status, 1, "{device}: {}", run.stderr);
+        assert!(run.stderr.contains("E0613") && run.stderr.contains(who), "{device}: {}", run.stderr);
+    }
+}
+
 /// PTX is launched as the contract of the same compilation says, also after its code was edited.
 #[test]
 fn a_launch_file_of_another_compilation_is_refused() {

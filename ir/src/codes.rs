@@ -122,7 +122,7 @@ codes! {
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"
-        "The program is valid, and `tilec run --device interp` runs it, but lowering has no code for the construct. Three are known: windows of register tiles and of shared memory that have an end (`s[0.., 0..n]`), loops whose step is no literal, and `cast` of conditions (write `select(c, 1, 0)`). What a target has no hardware for is E0504, and a decision that cannot be carried out as it is written E0505. Anything else with this code is a gap in the compiler: please report it with the program.";
+        "The program is valid, and `tilec run --device interp` runs it, but lowering has no code for the construct. One is known: windows of register tiles and of shared memory that have an end (`s[0.., 0..n]`). What a target has no hardware for is E0504, and a decision that cannot be carried out as it is written E0505. Anything else with this code is a gap in the compiler: please report it with the program.";
     INDEX_OVERFLOW "E0502" "an index may overflow"
         "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes, or divides by something that may not be positive.";
     ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"

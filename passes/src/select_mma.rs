@@ -75,7 +75,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     in_roles::select(k, cx)?;
     let none = wgmma::select(k, cx)?;
     if none.is_some() || !products(k) {
-        pad::extents(k, cx, pad::Windows::Whole);
+        pad::extents(k, cx, pad::Windows::Whole, &[]);
     }
     if let Some(refused) = &none {
         lost::refuse_odd_extents(k, cx, &refused.why)?;

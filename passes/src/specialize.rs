@@ -8,6 +8,7 @@
 
 mod bind;
 mod coalesce;
+mod counted;
 mod ends;
 mod loops;
 pub(crate) mod pad;
@@ -56,6 +57,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     substitute(k, &bindings);
     k.const_params.clear();
     fold(k);
+    truths::converted(k);
+    counted::turns(k);
     coalesce::run(k);
     check_requires(k, cx, &written)?;
     promises::expand(k, cx)?;
@@ -70,8 +73,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;
-    reshaped::by_numbers(k);
-    check_extents(k, cx)?;
+    let stay = pad::of_products(k, cx.options.target);
+    reshaped::by_numbers(k, &stay);
+    check_extents(k, cx, &stay)?;
     check_written(k, cx)?;
     steps::check(k, cx);
     drop_idle(k);
@@ -369,12 +373,12 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 
 /// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits. Columns of products of
 /// warpgroups may be others; `select-mma` refuses them where it finds none.
-fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+/// `stay`: those of what warpgroups may multiply, of which `select-mma` sees whether they do.
+fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Reported> {
     let mut result = Ok(());
-    // Of what warpgroups may multiply `select-mma` sees whether they do.
-    let stay = if may_be_columns(k, cx.options.target) { None } else { pad::extents(k, cx, pad::Windows::Any) };
-    for d in bad_extents(k, cx.options.target) {
-        result = Err(cx.report(match &stay {
+    let why = pad::extents(k, cx, pad::Windows::Any, stay);
+    for d in bad_extents(k, cx.options.target, stay) {
+        result = Err(cx.report(match &why {
             Some(why) => d.with_note(format!("it is not made larger by the compiler: {why}")),
             None => d,
         }));
@@ -389,18 +393,9 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// Whether extents may be those of wgmma.
-pub(crate) fn may_be_columns(k: &Kernel, target: Target) -> bool {
-    fn multiplies(k: &Kernel, e: Expr) -> bool {
-        matches!(k.exprs[e], ExprData::Mma(_)) || k.children(e).into_iter().any(|child| multiplies(k, child))
-    }
-    let products = || all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).any(|e| multiplies(k, e));
-    target.has_tensor_copies() && products()
-}
-
-/// Extents of tiles that are known and that no tile can have.
-pub(crate) fn bad_extents(k: &Kernel, target: Target) -> Vec<Diagnostic> {
-    let mut wrong = wrong_extents(k, |x| is_extent(x, target.has_tensor_copies()));
+/// Extents of tiles that are known and that no tile can have, but for those that stay.
+pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagnostic> {
+    let mut wrong = wrong_extents(k, |x| is_extent(x, stay.contains(&x)));
     if target.has_tensor_copies() {
         let counts = format!("products of warpgroups may have {COLUMN_COUNTS}");
         wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();

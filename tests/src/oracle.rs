@@ -16,7 +16,7 @@ use tilec_ir::types::{DimStride, Elem, ElemRef, GivenStride, Order, OrderRef, St
 use tilec_ir::typing::resolve_view;
 
 /// Values of a kernel's compile-time parameters.
-type Consts = BTreeMap<String, ConstValue>;
+pub(crate) type Consts = BTreeMap<String, ConstValue>;
 
 /// Memory, scalars and types of one run of a kernel.
 pub struct Problem {

@@ -7,6 +7,7 @@ use super::places::Place;
 use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::texts::{Texts, join, joined};
 use super::variants::{self, Planned};
+use super::written::{Written, written};
 use super::{demands, parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
@@ -27,7 +28,7 @@ use tilec_ptx::report::Report;
 
 /// The name of the text before the first pass, beside those of the passes.
 pub const PARSED: &str = "parse";
-/// The pass after which a kernel means what it means for good: its parameters are bound, and nothing else is decided.
+/// The pass after which the parameters of a kernel are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
 /// The pass in front of which loops have schedules and are not yet laid out by them.
 const SCHEDULED: &str = "residue";
@@ -92,7 +93,9 @@ pub struct OptimizedKernel {
     pub choice: Option<Choice>,
     /// What the model predicts of it; absent where it cannot see through the kernel.
     pub prediction: Option<Prediction>,
-    /// As written, compile-time parameters bound: what the kernel means.
+    /// What the kernel means, which it completes if it is the last of several that were made of one; those in front of it mean nothing by themselves.
+    pub written: Option<Written>,
+    /// With its compile-time parameters bound.
     pub specialized: Kernel,
     /// What the passes said of fast paths that they have not taken.
     pub lost: Vec<Diagnostic>,
@@ -100,20 +103,13 @@ pub struct OptimizedKernel {
     pub paces: Vec<Pace>,
     /// With its loops scheduled and not yet expanded, if places are kept.
     pub scheduled: Option<Kernel>,
-    /// Before anything was chosen.
-    pub unchosen: Unchosen,
     /// After the last pass.
     pub kernel: Kernel,
     /// Name of a pass and the program after it, for the passes asked for, in order.
     pub texts: Vec<(&'static str, String)>,
     /// Of each line of these texts where it comes from, if that is kept.
     pub places: Vec<Vec<Place>>,
-}
-
-/// A kernel whose `auto` parameters have no values yet.
-#[derive(Clone, Debug)]
-pub struct Unchosen {
-    kernel: Kernel,
+    /// What the passes were told.
     options: tilec_passes::Options,
 }
 
@@ -123,9 +119,17 @@ impl OptimizedKernel {
         demands::Demanding { kernel: &self.kernel, prediction: self.prediction.as_ref(), lost: &self.lost }
     }
 
-    /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones; `None` where there are none, or no others are legal.
-    pub fn with_other_values(&self) -> Option<tilec_passes::choose::Other> {
-        tilec_passes::choose::with_other_values(&self.unchosen.kernel, &self.unchosen.options, &self.parameters)
+    /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised
+    /// (`auto promised`) not to matter.
+    pub fn reference(&self) -> Option<(Written, bool)> {
+        let written = self.written.as_ref()?;
+        let other = tilec_passes::choose::with_other_values(&written.kernel, &self.options, &self.parameters);
+        Some(match other {
+            Some(other) => {
+                (Written { parameters: other.values.into_iter().collect(), ..written.clone() }, other.promised)
+            }
+            None => (written.clone(), false),
+        })
     }
 }
 
@@ -331,6 +335,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
     if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
         sink.push(d);
     }
+    let parsed = module.clone();
     if options.keeps(PARSED) {
         texts.push((PARSED, tilec_ir::print::print_module(&module)));
     }
@@ -349,7 +354,12 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
         }
     })
     .ok()?;
-    let (planned, dispatch) = variants::plan(&module, options, sink).ok()?;
+    let (mut planned, dispatch) = variants::plan(&module, options, sink).ok()?;
+    let meant = written(&parsed, &module);
+    for one in &mut planned {
+        let parameters = || one.parameters.iter().cloned().collect();
+        one.written = meant.get(&one.of).map(|own| Written { parameters: parameters(), ..own.clone() });
+    }
     Some((module, planned, dispatch))
 }
 
@@ -370,7 +380,7 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
 
 /// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.
 fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
-    let Planned { mut kernel, unchosen, options: pass_options, parameters, choice, prediction } = planned;
+    let Planned { mut kernel, written, options: pass_options, parameters, choice, prediction, .. } = planned;
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
@@ -394,26 +404,26 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
     let lost = sink.diagnostics().iter().filter(|d| d.loss.is_some()).cloned().collect();
     let paces = sink.diagnostics().iter().filter_map(|d| d.pace.clone()).collect();
     let tile = |specialized| {
-        let unchosen = Unchosen { kernel: unchosen, options: pass_options };
         let texts = Texts::new();
         OptimizedKernel {
             parameters,
             choice,
             prediction,
+            written,
             specialized,
             lost,
             paces,
             scheduled,
-            unchosen,
             kernel,
             texts,
             places,
+            options: pass_options,
         }
     };
     (done.map(tile), texts, sink)
 }
 
-/// A program as it was written, compile-time parameters bound: what the interpreter runs, and all that [`compile`] is to keep.
+/// A program as it was written: what the interpreter runs, and all that [`compile`] is to keep.
 #[derive(Clone, Debug)]
 pub struct Meaning {
     /// The source text.
@@ -422,8 +432,10 @@ pub struct Meaning {
     pub target: Target,
     /// How to launch the kernels, as far as their text says, and the sequences of them.
     pub file: LaunchFile,
-    /// The kernels, in the same order.
+    /// The kernels, in the same order, with their parameters bound.
     pub kernels: Vec<Kernel>,
+    /// What they mean.
+    pub written: Vec<Written>,
 }
 
 /// What `source` means, whether or not it can be compiled to PTX.
@@ -437,8 +449,8 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
     let (module, planned, dispatch) = plan(&source, &options, &mut Texts::new(), &mut sink).unwrap_or_default();
-    let mut kernels = Vec::new();
-    for Planned { mut kernel, options: pass_options, .. } in planned {
+    let (mut kernels, mut meant) = (Vec::new(), Vec::new());
+    for Planned { mut kernel, written, options: pass_options, .. } in planned {
         let (mut specialized, mut said) = (None, Sink::new());
         let result = tilec_passes::run(&mut kernel, &pass_options, &mut said, &mut |pass, kernel| {
             if pass == SPECIALIZED {
@@ -450,6 +462,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
             sink.append(said);
         }
         kernels.extend(specialized);
+        meant.push(written.expect("bug: a kernel of the source that is none"));
     }
     let contract = |k: &Kernel| {
         of_kernel(&stages::interface(k, options.target), options.target.min_ptx()).with_distinct(&stored(k))
@@ -459,7 +472,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
         file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
     }
     settle(&source, sink, &BTreeSet::new())?;
-    Ok(Meaning { source, target: options.target, file, kernels })
+    Ok(Meaning { source, target: options.target, file, kernels, written: meant })
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.

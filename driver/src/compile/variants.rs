@@ -6,6 +6,7 @@
 //! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
 
 use crate::compile::options::{CompileOptions, Sizes};
+use crate::compile::written::Written;
 use crate::contract::{Case, Dispatch};
 use std::collections::BTreeSet;
 use tilec_ir::codes;
@@ -23,8 +24,10 @@ const LONGEST_NAME: usize = 64;
 pub(crate) struct Planned {
     /// The kernel, under the name of its entry.
     pub(crate) kernel: Kernel,
-    /// The same before anything was chosen.
-    pub(crate) unchosen: Kernel,
+    /// What the kernel is called in the file, whose variant this may be.
+    pub(crate) of: String,
+    /// What it means; absent until [`plan`] is done, and of kernels that mean nothing by themselves.
+    pub(crate) written: Option<Written>,
     /// Options of the passes.
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
@@ -217,7 +220,7 @@ fn choose_for(
     disabled: Option<&BTreeSet<String>>,
     sink: &mut Sink,
 ) -> Result<Planned, Reported> {
-    let (unchosen, mut kernel) = (kernel.clone(), kernel.clone());
+    let mut kernel = kernel.clone();
     let choice = match disabled {
         Some(disabled) => {
             let mut as_if = options.clone();
@@ -232,7 +235,8 @@ fn choose_for(
     };
     let parameters = values_of_parameters(&kernel);
     let options = Options { chosen: choice.is_some(), ..options.clone() };
-    Ok(Planned { kernel, unchosen, options, parameters, choice, prediction })
+    let of = kernel.name.clone();
+    Ok(Planned { kernel, of, written: None, options, parameters, choice, prediction })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

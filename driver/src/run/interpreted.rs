@@ -2,15 +2,16 @@
 
 use super::facts::Facts;
 use super::outcome::{Ran, RunReport};
-use super::reference;
+use super::reference::Reference;
 use crate::compile::{Diagnostics, Meaning};
 use crate::console::clock::Clock;
 use crate::contract::Contract;
 use crate::run::data;
 use crate::run::prepare::{RunOptions, contents, diagnostic, launches, too_large, traffic, values};
 use crate::run::program::bind_program;
+use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::kernel::Kernel;
+use tilec_ir::interp;
 
 /// Runs what a program means.
 ///
@@ -19,15 +20,19 @@ use tilec_ir::kernel::Kernel;
 pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, Diagnostics> {
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: program.source.clone(), errors: list.len(), list };
     let (name, contracts) = launches(&program.file, options.kernel.as_deref(), &options.args, "file").map_err(fail)?;
-    let kernel = |contract: &&Contract| program.kernels.iter().find(|k| k.name == contract.entry);
-    let pairs: Vec<(&Contract, &Kernel)> = contracts.iter().filter_map(|c| Some((*c, kernel(c)?))).collect();
+    let named = |contract: &&Contract| program.kernels.iter().position(|k| k.name == contract.entry);
+    let launched: Vec<usize> = contracts.iter().filter_map(named).collect();
+    let meant = launched.iter().map(|&i| &program.written[i]).collect();
     let bound = bind_program(&contracts, &options.args).map_err(|e| fail(e.iter().map(diagnostic).collect()))?;
     too_large(&bound).map_err(|d| fail(vec![*d]))?;
-    let facts: Vec<Facts> = pairs.iter().map(|(_, kernel)| Facts::of(kernel)).collect();
+    let facts: Vec<Facts> = launched.iter().map(|&i| Facts::of(&program.kernels[i])).collect();
     let all = facts.iter().fold(Facts::default(), Facts::and);
     let mut clock = Clock::new(options.timeout, options.sim.progress);
     let mut tensors = contents(&bound, &all, options, &mut clock).map_err(|d| fail(vec![*d]))?;
-    let result = reference::interpret(&pairs, &bound, &tensors, (None, false)).map_err(|d| fail(vec![*d]))?;
+    clock.check().map_err(|d| fail(vec![*d]))?;
+    let how = interp::Options { deadline: clock.deadline(), ..interp::Options::default() };
+    let reference = Reference { contracts: &contracts, meant, bound: &bound };
+    let result = reference.interpret(&tensors, &how).map_err(|d| fail(vec![timed(*d, &clock)]))?;
     for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(plan, _)| plan.access.writes()) {
         if let Some(tensor) = result.tensors.get(&plan.name) {
             plan.for_each(|_, offset| {
@@ -47,4 +52,14 @@ pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, D
         warnings: Vec::new(),
         tensors: bound.tensors.into_iter().zip(tensors).collect(),
     })
+}
+
+/// What is said where the time was over: how long it was, and what helps.
+fn timed(d: Diagnostic, clock: &Clock) -> Diagnostic {
+    if d.code != codes::LAUNCH_TIMEOUT {
+        return d;
+    }
+    let message = format!("the interpreter did not finish within {} s", clock.limit().as_secs());
+    let d = Diagnostic { message, label: "it was here".to_owned(), ..d };
+    d.with_note("choose smaller sizes, or a larger `--timeout`; does the kernel end at all?")
 }

@@ -1,6 +1,5 @@
 //! The whole run with a device that is the interpreter: what is launched, what is compared, what is refused.
 
-use super::reference::interpret;
 use super::*;
 use crate::compile::options::CompileOptions;
 use crate::compile::report_json::{KernelReport, Mma};
@@ -114,10 +113,10 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
     move |job, mut tensors| {
         let contracts: Vec<&Contract> = job.launches.iter().collect();
         let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
-        let kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
-        let pairs: Vec<_> = kernels.iter().map(|k| (&k.contract, &k.tile.specialized)).collect();
-        let result =
-            interpret(&pairs, &bound, &tensors, (Some(accuracy("m8n8k4", false, 70, None)), false)).expect("defined");
+        let meant = program.kernels.iter().filter_map(|k| k.tile.written.as_ref()).collect();
+        let how = interp::Options { accuracy: Some(accuracy("m8n8k4", false, 70, None)), ..interp::Options::default() };
+        let reference = Reference { contracts: &contracts, meant, bound: &bound };
+        let result = reference.interpret(&tensors, &how).expect("defined");
         for (plan, bytes) in bound.tensors.iter().zip(&mut tensors).filter(|(p, _)| p.access.writes()) {
             plan.for_each(|_, i| data::set_exact(plan.elem, bytes, i, result.tensors[&plan.name].data.get(i).unwrap()));
         }
@@ -335,4 +334,20 @@ fn sizes_of_zero_have_variants_of_their_own() {
     }
     let here = RunOptions { on: On::Simulator, ..options(&[("M", 17.0), ("K", 0.0), ("L", 5.0)]) };
     assert!(run_with(&plain, &here, never).expect_err("K is at least 1").to_string().contains("E0607"));
+}
+
+/// What is compared with is the source: a wrong kernel after the first passes, and PTX that agrees with it, are found out.
+#[test]
+fn the_reference_is_the_source() {
+    let options = CompileOptions { source_name: "x.tile".to_owned(), ..CompileOptions::default() };
+    let wrong = crate::compile(&GEMM.replace("alpha * acc", "alpha * acc + 1.0"), &options).expect("compiles");
+    let right = crate::compile(GEMM, &options).expect("compiles");
+    let written = right.kernels[0].tile.written.clone();
+    let mut altered = wrong.clone();
+    altered.kernels[0].tile.written = written;
+    let on_simulator = RunOptions { on: On::Simulator, ..self::options(&SIZES) };
+    for (program, ok) in [(&right, true), (&wrong, true), (&altered, false)] {
+        let report = run_with(program, &on_simulator, nobody).expect("runs");
+        assert_eq!(report.ok(), ok, "{report}");
+    }
 }

@@ -5,6 +5,7 @@ use crate::interp::numbers::{Number, Numbers};
 use crate::kernel::ConstValue;
 use crate::types::Elem;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// The memory of a global tensor.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,11 +44,16 @@ pub struct Errors {
     pub drowned: bool,
 }
 
+/// Units of work between two looks at the clock: well under a tenth of a second.
+pub(super) const EVERY: u64 = 1 << 16;
+
 /// Limits of a run, and what else to compute.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// How much work may be done: a unit per statement, loop iteration, and element operation.
     pub fuel: u64,
+    /// When the run is stopped, whatever is left of the work: asked every [`EVERY`] units of it.
+    pub deadline: Option<Instant>,
     /// How many tile elements may be live at once.
     pub memory: usize,
     /// Fill [`Inputs::errors`], for a device that sums so; about twice the time.
@@ -59,6 +65,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuel: 1 << 38, memory: 1 << 27, accuracy: None, rerounded: false }
+        Options { fuel: 1 << 38, deadline: None, memory: 1 << 27, accuracy: None, rerounded: false }
     }
 }

@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::interp::bounds::Bound;
-use crate::interp::inputs::{Errors, Inputs, Options};
+use crate::interp::inputs::{EVERY, Errors, Inputs, Options};
 use crate::interp::numbers::{Number, Numbers};
 use crate::interp::steps::DimSteps;
 use crate::interp::tile::Tile;
@@ -17,6 +17,7 @@ use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Scra
 use cranelift_entity::SecondaryMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::time::Instant;
 
 /// Errors are rare and large.
 pub(super) type Fail = Box<Diagnostic>;
@@ -125,8 +126,14 @@ impl Machine<'_> {
     pub(super) fn work(&mut self, n: usize, span: Span) -> Result<(), Fail> {
         match self.fuel.checked_sub((n as u64).saturating_add(1)) {
             Some(left) => {
+                let look = self.fuel / EVERY != left / EVERY;
                 self.fuel = left;
-                Ok(())
+                match self.opts.deadline.filter(|_| look) {
+                    Some(deadline) if Instant::now() >= deadline => {
+                        Err(fail(codes::LAUNCH_TIMEOUT, span, "the program did not end in time"))
+                    }
+                    _ => Ok(()),
+                }
             }
             None => {
                 let message = format!("not finished after {} element operations", self.opts.fuel);

@@ -10,7 +10,7 @@
 //!   not test, a never-written element that reaches global memory, a wait for something that nobody published.
 //! * Blocks of the grid run one after the other and see each other's stores; roles run one after the other, in order.
 //!
-//! No input makes it panic, run for ever ([`Options::fuel`]) or take all memory ([`Options::memory`]).
+//! No input makes it panic, run for ever ([`Options::fuel`], [`Options::deadline`]) or take all memory ([`Options::memory`]).
 
 mod apart;
 mod arith;

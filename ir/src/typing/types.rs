@@ -218,10 +218,7 @@ impl<'k> Types<'k> {
             ExprData::Ref(v) => self.ref_type(e, *v),
             ExprData::Op { op, args } => self.elementwise(e, *op, args),
             ExprData::Cast { elem, arg } => Ok(match self.type_of(*arg)? {
-                Type::Bool => {
-                    return Err(self.error(codes::WRONG_OPERAND, *arg, "a truth value cannot be cast").into());
-                }
-                Type::Index | Type::Float | Type::Scalar(_) => scalar(*elem),
+                Type::Index | Type::Float | Type::Bool | Type::Scalar(_) => scalar(*elem),
                 Type::Tile(t) => Type::Tile(TileType { elem: *elem, space: Space::Reg, ..t }),
                 Type::View(v) => Type::View(ViewType { elem: *elem, space: Space::Reg, ..v }),
             }),

@@ -225,12 +225,13 @@ impl Import<'_> {
         let matrix: Vec<Expr> = of.shape[rank - 2..].iter().map(|&e| self.expr(e)).collect::<Option<_>>()?;
         let batch = of.shape[..rank - 2].iter().map(|&e| self.expr(e)).collect::<Option<Vec<Expr>>>()?;
         let k = &mut self.to;
-        let mut axes: Vec<(&str, Expr)> = Vec::new();
+        let mut axes: Vec<(&str, Expr)> = Vec::with_capacity(3);
         for ((name, e), n) in ["i", "j"].into_iter().zip(matrix).zip(extents) {
             let n = k.int(n, span);
             axes.push((name, k.binary(Op::CeilDiv, e, n, span)));
         }
-        if pieces.is_some() && operand.along + 1 == rank {
+        let turned = pieces.is_some() && operand.along + 1 == rank;
+        if turned {
             // Blocks beside one another write parts of the same rows, which begin and end inside of sectors: one after the other, these are put together in the cache.
             axes.swap(0, 1);
         }
@@ -239,6 +240,10 @@ impl Import<'_> {
         for (name, extent) in axes {
             let index = k.value(name, span, ValueDef::Grid);
             k.grid.push(GridAxis { index, extent });
+        }
+        let mut blocks: Vec<Value> = k.grid.iter().map(|axis| axis.index).collect();
+        if turned {
+            blocks.swap(0, 1);
         }
         let shape = extents.iter().map(|&n| k.int(n, span)).collect();
         let elem = k.tensor_ty(tensor)?.elem;
@@ -254,7 +259,7 @@ impl Import<'_> {
             let tile = k.value("t", span, ValueDef::Var(tile));
             (tile, k.stmt(StmtData::Var { value: tile, init: None }, span))
         };
-        let (from, to) = (window(k, tensor, extents, &batch, span), window(k, rows, extents, &batch, span));
+        let [from, to] = [tensor, rows].map(|base| window(k, (base, &blocks), extents, &batch, span));
         let (read, written) = (k.value_ref(tile, span), k.value_ref(tile, span));
         let load = k.stmt(StmtData::Copy { src: from, dst: written, attrs: CopyAttrs::default() }, span);
         let store = k.stmt(StmtData::Copy { src: read, dst: to, attrs: CopyAttrs::default() }, span);
@@ -308,10 +313,8 @@ fn positive(k: &mut Kernel, e: Expr, span: Span) -> Expr {
     k.binary(Op::Max, one, e, span)
 }
 
-/// The window of a block: `X[z, i * m.., j * n..]`; of several batches `X[z / H, z % H, i * m.., j * n..]`.
-fn window(k: &mut Kernel, base: Value, extents: [i64; 2], batch: &[Expr], span: Span) -> Expr {
-    let named = |name: &str| k.grid.iter().map(|axis| axis.index).find(|&v| k.values[v].name == name);
-    let axes: Vec<Value> = ["i", "j", "z"].into_iter().filter_map(named).collect();
+/// The window of a block, whose numbers along rows, columns and batches are `axes`: `X[z, i * m.., j * n..]`; of several batches `X[z / H, z % H, i * m.., j * n..]`.
+fn window(k: &mut Kernel, (base, axes): (Value, &[Value]), extents: [i64; 2], batch: &[Expr], span: Span) -> Expr {
     let mut ranges: Vec<Range> = Vec::new();
     for d in 0..batch.len() {
         let mut at = k.value_ref(axes[2], span);

@@ -7,12 +7,18 @@ use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::typing::let_init;
 use tilec_ir::values::is_constant;
 
+/// Whether a name has one value in a launch.
+pub(crate) fn is_of_launch(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. })
+}
+
 /// Whether a condition has one value throughout a run of a block of threads.
 pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     let own = match &k.exprs[e] {
         ExprData::Ref(v) => {
             let init = let_init(k, *v);
-            matches!(k.values[*v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. } | ValueDef::Grid)
+            is_of_launch(k, *v)
+                || matches!(k.values[*v].def, ValueDef::Grid)
                 || init.is_some_and(|init| is_fixed(k, init))
         }
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,

@@ -157,12 +157,19 @@ impl Setting<'_> {
         buffers.map(|(_, bytes)| bytes).sum()
     }
 
+    /// Whether products that stand in the loop itself, whose results are stored out of a buffer, are of the transposed operands.
+    fn swapped(&self, shapes: &[Shape]) -> bool {
+        let of_loop =
+            self.work.regions.iter().flat_map(|region| region.products.iter().map(|_| region.loops.len() == 1));
+        of_loop.zip(shapes).any(|(of_loop, shape)| of_loop && shape.way.swap)
+    }
+
     /// Bytes of a buffer out of which results are stored, if there is one.
     fn result(&self, env: &Env, shapes: &[Shape], threads: u64) -> u64 {
         if !self.stage_stores || self.warpgroups.is_none() {
             return 0;
         }
-        let swapped = shapes.iter().any(|shape| shape.way.swap);
+        let swapped = self.swapped(shapes);
         let buffer = |m: &Move| {
             if m.contiguous.is_some_and(|dim| lone(m.elem, dim, swapped)) {
                 return 0;

@@ -4,7 +4,7 @@
 use super::parameters::{Auto, set};
 use crate::Cx;
 use crate::select_mma::{available, best_atom};
-use crate::specialize::{bad_extents, fold, may_be_columns, pad, substitute};
+use crate::specialize::{bad_extents, fold, pad, substitute};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
@@ -49,7 +49,8 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
     debug_assert!(!autos.is_empty(), "there is something to choose");
     cx.verify(&k)?;
     let mut result = Ok(());
-    let extents = if larger { Vec::new() } else { bad_extents(&k, cx.options.target) };
+    let stay = pad::of_products(&k, cx.options.target);
+    let extents = if larger { Vec::new() } else { bad_extents(&k, cx.options.target, &stay) };
     for d in extents.into_iter().chain(no_product(&k, cx)) {
         result = Err(cx.report(d));
     }
@@ -58,14 +59,13 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
 
 /// Whether extents that no tile can have become larger ones, whatever is chosen.
 fn made_larger(k: &Kernel, cx: &Cx<'_>, autos: &[Auto]) -> bool {
-    if may_be_columns(k, cx.options.target) {
-        return false;
-    }
     let mut whole = k.clone();
     for auto in autos {
         set(&mut whole, auto.value, ConstValue::Int(auto.role.plain()));
     }
-    pad::enlarge(&mut bound(&whole), pad::Windows::Any).is_ok()
+    let mut whole = bound(&whole);
+    let stay = pad::of_products(&whole, cx.options.target);
+    pad::enlarge(&mut whole, pad::Windows::Any, &stay).is_ok()
 }
 
 /// Products that no instruction of the target computes.

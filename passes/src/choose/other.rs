@@ -1,9 +1,9 @@
 //! The program with other values of its `auto` parameters, for `tilec run --check`.
 //!
-//! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program specialised with others gives the same
+//! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program with others gives the same
 //! result, and a program whose result depends on what was chosen is found out.
 
-use super::parameters::{NAME, Role, autos, set};
+use super::parameters::{NAME, Role, autos, set, value};
 use crate::specialize::{self, given};
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
@@ -12,16 +12,16 @@ use tilec_ir::kernel::{ConstValue, Kernel, Schedule};
 /// Extents that are tried for all tiles, each parameter's chosen value excepted; and which of them comes first for it.
 const EXTENTS: [i64; 6] = [32, 16, 64, 128, 8, 256];
 
-/// What a kernel means with other values.
+/// Other values of the parameters of a kernel.
 pub struct Other {
-    /// The kernel, specialised.
-    pub kernel: Kernel,
+    /// All of its compile-time parameters, by name.
+    pub values: Vec<(String, ConstValue)>,
     /// An extent that is another one is `auto promised`: results are the same but for how they are rounded.
     pub promised: bool,
 }
 
-/// `k` specialised with other extents of tiles than `chosen` (by name) where parameters are `auto`; `None` where there is nothing to choose, or the kernel
-/// allows no other extents.
+/// Other extents of tiles than `chosen` (by name) for the parameters of `k` that are `auto`, with the values of all others; `None` where there is nothing to
+/// choose, or the kernel allows no other extents.
 pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, ConstValue)]) -> Option<Other> {
     let mut sink = Sink::new();
     let mut cx = Cx::new(options, NAME, &mut sink);
@@ -57,6 +57,10 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
             set(&mut k, p, other);
         }
         let options = Options { defines: Vec::new(), sizes: Vec::new(), ..options.clone() };
-        specialize::quietly(&mut k, &options).ok().map(|()| Other { kernel: k, promised })
+        let name = |p| (k.values[p].name.clone(), value(&k, p));
+        let named = k.const_params.iter().map(|&p| name(p));
+        let values = named.filter_map(|(name, value)| Some((name, value?))).collect();
+        // Whether the kernel allows them.
+        specialize::quietly(&mut k.clone(), &options).ok().map(|()| Other { values, promised })
     })
 }

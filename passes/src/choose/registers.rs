@@ -6,7 +6,7 @@ use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Move, Product, Tile};
 use crate::registers::beside::{
-    ADDRESSES, COMBINED, Code, EPILOGUE, FEW, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside,
+    ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside, combining,
 };
 use crate::roles;
 use crate::schedule::occupancy;
@@ -127,7 +127,7 @@ impl Setting<'_> {
         let apart = if bytes { UNPACKED } else { 0 };
         let combined = COMBINED * self.work.repeated;
         // Beside functions it is loaded piece by piece where not all of this fits (`stage-stores`).
-        let functions = if (1..=FEW).contains(&self.work.functions) { self.work.functions + combined } else { 0 };
+        let functions = combining(self.work.functions, self.work.repeated);
         let whole = self.stage_stores && rare > 0 && held + functions <= self.has(block);
         !whole || held + combined + self.work.functions + apart <= self.has(block)
     }

@@ -36,7 +36,13 @@ pub(crate) const COMBINED: u64 = 8;
 
 /// Registers of functions beside which sums of warpgroups are combined with pieces of a matrix, where the matrix as a whole leaves none: `erf` takes more, and then a few addresses are
 /// spilled (ptxas 13: 16 bytes of `gemm_fused.tile` in tiles of 128x256).
-pub(crate) const FEW: u64 = 16;
+const FEW: u64 = 16;
+
+/// Registers that a thread holds for functions, and for what repeats beside them, while it combines its sums with a matrix that is loaded piece by piece where not all of
+/// this fits: none where functions take so many that this is no help.
+pub(crate) fn combining(functions: u64, repeated: u64) -> u64 {
+    if (1..=FEW).contains(&functions) { functions + COMBINED * repeated } else { 0 }
+}
 
 /// Registers of bytes and halves that are taken apart (ptxas 13: 51 beside sums of halves of warpgroups, where 40 are usual).
 pub(crate) const UNPACKED: u64 = 16;

@@ -9,9 +9,11 @@
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
+use crate::analysis::wgmma::{COLUMNS, is_columns};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
 
@@ -24,9 +26,9 @@ pub(crate) enum Windows {
     Any,
 }
 
-/// Makes extents that are no powers of two larger, where there is no wgmma, and says so. Gives back why they stay, if they do.
-pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows) -> Option<String> {
-    match enlarge(k, windows) {
+/// Makes extents that are no powers of two larger, but those that stay, and says so. Gives back why the others stay, too, if they do.
+pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<String> {
+    match enlarge(k, windows, stay) {
         Ok(larger) => {
             for (v, from, to) in larger {
                 let (span, name) = (k.values[v].span, &k.values[v].name);
@@ -38,12 +40,32 @@ pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows) -> Opti
     }
 }
 
+/// Extents of products that may be those of warpgroups (wgmma), and so need not be powers of two: tiles of these extents stay as they are, whatever is done with them.
+pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
+    fn add(k: &Kernel, e: Expr, found: &mut Vec<u64>) {
+        if let ExprData::Mma(mma) = k.exprs[e] {
+            let shapes = [mma.a, mma.b, mma.c].into_iter().filter_map(|e| fixed_shape(k, e));
+            // More than an instruction has are no columns, and far larger as a power of two: that is refused.
+            found.extend(shapes.flatten().filter(|&n| !n.is_power_of_two() && (is_columns(n) || n > COLUMNS)));
+        }
+        k.children(e).into_iter().for_each(|child| add(k, child, found));
+    }
+    let mut found = Vec::new();
+    if target.has_tensor_copies() {
+        all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).for_each(|e| add(k, e, &mut found));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// The same without a word: which tiles have become larger, from what to what.
-pub(crate) fn enlarge(k: &mut Kernel, windows: Windows) -> Result<Vec<(Value, u64, u64)>, String> {
+pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, String> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
-        odd.extend(k.const_shape(&t.shape).into_iter().flatten().filter(|n| !n.is_power_of_two()));
+        let own = k.const_shape(&t.shape).into_iter().flatten();
+        odd.extend(own.filter(|n| !n.is_power_of_two() && !stay.contains(n)));
     }
     odd.sort_unstable();
     odd.dedup();

@@ -14,16 +14,17 @@
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, register_window};
+use crate::truths::{NUMBERS, as_condition, as_held};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::numbered::Numbered;
 use tilec_ir::ops::Op;
-use tilec_ir::types::{ElemRef, Order, TileTy};
+use tilec_ir::types::{Elem, ElemRef, Order, TileTy};
 use tilec_ir::typing::{ViewDim, fixed_shape};
 
-/// Has tiles whose elements have no bits in common go through buffers.
-pub(super) fn by_numbers(k: &mut Kernel) {
+/// Has tiles whose elements have no bits in common go through buffers. `stay`: extents that do not become powers of two.
+pub(super) fn by_numbers(k: &mut Kernel, stay: &[u64]) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         if *attrs != CopyAttrs::default() {
@@ -31,7 +32,9 @@ pub(super) fn by_numbers(k: &mut Kernel) {
         }
         if let ExprData::Reshape { arg, numbered: None, .. } = k.exprs[src] {
             let (Some(from), Some(to)) = (fixed_shape(k, arg), fixed_shape(k, src)) else { continue };
-            if !same_bits(&from, &to) {
+            // Of 24 rows that stay and 3 that become 4 the bits are others.
+            let kept = |shape: &[u64]| shape.iter().copied().filter(|n| stay.contains(n)).collect::<Vec<u64>>();
+            if !same_bits(&from, &to) || kept(&from) != kept(&to) {
                 let at = vec![0; to.len()];
                 reshaped(k, s, arg, Numbered { from, to, at });
             }
@@ -119,7 +122,14 @@ impl Window {
         }
         let (within, new, old) =
             (within.expect("bug: it is no window"), k.value_ref(part, span), k.value_ref(self.of, span));
-        let both = k.expr(ExprData::Op { op: Op::Select, args: vec![within, new, old] }, span);
+        let both = if self.elem == ElemRef::Known(Elem::Bool) {
+            let again = k.copy_expr(within);
+            let outside = k.expr(ExprData::Op { op: Op::Not, args: vec![again] }, span);
+            let (new, old) = (k.binary(Op::And, within, new, span), k.binary(Op::And, outside, old, span));
+            k.binary(Op::Or, new, old, span)
+        } else {
+            k.expr(ExprData::Op { op: Op::Select, args: vec![within, new, old] }, span)
+        };
         k.stmts[s] = StmtData::Assign { dst: self.of, src: both };
     }
 }
@@ -131,34 +141,48 @@ fn begins(k: &mut Kernel, v: Value) {
             && value == v
         {
             let zero = k.int(0, k.stmt_spans[s]);
-            k.stmts[s] = StmtData::Var { value, init: Some(zero) };
+            let truths = k.tile_ty(value).is_some_and(|ty| ty.elem == ElemRef::Known(Elem::Bool));
+            let init = if truths { as_condition(k, zero) } else { zero };
+            k.stmts[s] = StmtData::Var { value, init: Some(init) };
         }
     }
 }
 
 /// Has a tile in another shape go through a buffer.
 fn reshaped(k: &mut Kernel, s: Stmt, arg: Expr, numbered: Numbered) {
-    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { unreachable!("a tile in another shape is copied") };
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tile in another shape is copied") };
     let (ExprData::Ref(from), ExprData::Ref(to)) = (&k.exprs[arg], &k.exprs[dst]) else {
         unreachable!("bug: a tile in another shape goes from one variable to another, which is verified")
     };
     let (name, to) = (k.values[*from].name.clone(), *to);
     let elem = k.tile_ty(to).expect("it is a tile").elem;
     let copies = numbered_copies(k, (&name, arg), (elem, to), numbered);
-    let [alloc, fill, read] = copies;
-    insert(k, s, vec![alloc, fill]);
-    let StmtData::Copy { src: own, .. } = k.stmts[read] else { unreachable!("it was just made") };
-    k.exprs[src] = k.exprs[own].clone();
+    let (block, index) = place_of(k, s);
+    k.blocks[block].splice(index..=index, copies);
 }
 
-/// A buffer for `what`, the copy to it, and that of its elements to a tile.
+/// A buffer for `what`, the copy to it, and that of its elements to a tile. Of conditions, which no buffer holds, numbers go that way.
 fn numbered_copies(
     k: &mut Kernel,
     (name, what): (&str, Expr),
     (elem, to): (ElemRef, Value),
     numbered: Numbered,
-) -> [Stmt; 3] {
+) -> Vec<Stmt> {
     let span = k.expr_spans[what];
+    if elem == ElemRef::Known(Elem::Bool) {
+        let whole = k.tile_ty(to).and_then(|ty| k.const_shape(&ty.shape)).expect("specialised");
+        let [from, read] =
+            [&numbered.from, &whole].map(|shape| tile(k, &format!("{name}_held"), (NUMBERS, shape), None));
+        let held = as_held(k, what);
+        let stored = k.stmt(StmtData::Var { value: from, init: Some(held) }, span);
+        let var = k.stmt(StmtData::Var { value: read, init: None }, span);
+        let numbers = k.value_ref(from, span);
+        let copies = numbered_copies(k, (name, numbers), (NUMBERS, read), numbered);
+        let number = k.value_ref(read, span);
+        let src = as_condition(k, number);
+        let back = k.stmt(StmtData::Assign { dst: to, src }, span);
+        return [stored, var].into_iter().chain(copies).chain([back]).collect();
+    }
     let buffer = tile(k, &format!("{name}_rows"), (elem, &numbered.from), Some(Order::Row));
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let dst = k.value_ref(buffer, span);
@@ -169,7 +193,7 @@ fn numbered_copies(
     let src = k.expr(ExprData::Reshape { arg, shape, numbered: Some(Box::new(numbered)) }, span);
     let dst = k.value_ref(to, span);
     let read = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
-    [alloc, fill, read]
+    vec![alloc, fill, read]
 }
 
 fn insert(k: &mut Kernel, s: Stmt, stmts: Vec<Stmt>) {

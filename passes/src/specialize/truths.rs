@@ -1,15 +1,44 @@
-//! Register tiles of conditions, which hold numbers that are 0 or 1.
+//! Conditions as numbers: what they are converted to and from, and register tiles of them, which hold numbers that are 0 or 1.
 //!
 //! `var p = reg bool[64, 64] = x > 0.5` is `var p = reg i8[64, 64] = cast<i8>(select(x > 0.5, 1, 0))`, and what reads `p` reads `p != 0`: threads exchange such
 //! tiles, and copy them, as any other. A `let` stays the condition that it is, in predicates.
 
 use crate::analysis::uses::{all_stmts, stmt_exprs};
-use crate::truths::{NUMBERS, as_condition, as_held};
+use crate::truths::{NUMBERS, as_condition, as_held, as_number};
 use cranelift_entity::EntitySet;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{resolve_view, type_of};
+
+/// Has no conversion be one of conditions: `cast<f32>(x > 0)` is `cast<f32>(select(x > 0, 1, 0))`, and `cast<bool>(x)` is `x != 0`.
+pub(super) fn converted(k: &mut Kernel) {
+    let mut seen = EntitySet::new();
+    for root in super::roots(k) {
+        conversions(k, root, &mut seen);
+    }
+}
+
+/// The same of an expression; those in `seen` are done.
+fn conversions(k: &mut Kernel, e: Expr, seen: &mut EntitySet<Expr>) {
+    if !seen.insert(e) {
+        return;
+    }
+    k.children(e).into_iter().for_each(|child| conversions(k, child, seen));
+    let ExprData::Cast { elem: to, arg } = k.exprs[e] else { return };
+    let truth = ElemRef::Known(Elem::Bool);
+    let from = type_of(k, arg).ok().and_then(|ty| ty.elem());
+    let (of, into) = (from == Some(truth), to == truth);
+    k.exprs[e] = match (of, into) {
+        (false, false) => return,
+        (true, true) => k.exprs[arg].clone(),
+        (true, false) => ExprData::Cast { elem: to, arg: as_number(k, arg) },
+        (false, true) => {
+            let condition = as_condition(k, arg);
+            k.exprs[condition].clone()
+        }
+    };
+}
 
 /// Has no register tile with extents hold conditions.
 pub(super) fn settle(k: &mut Kernel) {

@@ -19,7 +19,7 @@ use crate::analysis::reduction;
 use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
-use crate::registers::beside::{ADDRESSES, COMBINED, FEW};
+use crate::registers::beside::{ADDRESSES, combining};
 use crate::roles::{consumer_registers, ping_pong};
 use crate::walk;
 use std::collections::BTreeSet;
@@ -197,11 +197,7 @@ fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedVie
     });
     let warps = u32::try_from(threads / u64::from(WARP)).unwrap_or(1).min(MAX_THREADS / WARP);
     let own = words(known_elem(k, from.base));
-    // `choose` supposes the same.
-    let functions = match registers_of_all(k, deferred, src) {
-        n @ 1..=FEW => n + COMBINED * repeated(k, deferred, src),
-        _ => 0,
-    };
+    let functions = combining(registers_of_all(k, deferred, src), repeated(k, deferred, src));
     u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + ADDRESSES + functions <= room)
 }
 

@@ -115,9 +115,9 @@ fn accepted(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'sta
     let [kernel] = &done.kernels[..] else { return Ok("compiled, several kernels") };
     let problem =
         guarded(|| Problem::new(&kernel.tile.specialized, &input.run, false))?.map_err(|e| failure("no problem", e))?;
-    let none = BTreeMap::new();
-    let before = guarded(|| problem.interpret(&kernel.tile.specialized, &none))?;
-    let after = guarded(|| problem.interpret(&kernel.tile.kernel, &none))?;
+    let source = kernel.tile.written.as_ref().expect("one kernel means something by itself");
+    let before = guarded(|| problem.interpret(&source.kernel, &source.parameters))?;
+    let after = guarded(|| problem.interpret(&kernel.tile.kernel, &BTreeMap::new()))?;
     match (before, after) {
         // What has no meaning may become anything.
         (Err(e), _) if e.contains("[E0704]") || e.contains("[E0705]") => Ok("compiled, undefined"),

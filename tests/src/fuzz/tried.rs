@@ -6,7 +6,7 @@
 
 use super::failure::{Failure, failure, guarded};
 use super::input::Input;
-use crate::oracle::Problem;
+use crate::oracle::{Consts, Problem};
 use crate::problem::{Random, Run, same_within};
 use crate::simulated::Executable;
 use tilec::Compiled;
@@ -42,18 +42,21 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     if problem.tensors.iter().map(|t| t.data.len()).sum::<usize>() > ELEMENTS {
         return Ok("compiled, large");
     }
-    let options = interp::Options { fuel: FUEL, memory: 1 << 22, accuracy: None, rerounded: false };
-    let interpret = |kernel: &Kernel, options| problem.interpret_with(std::slice::from_ref(kernel), &[], options);
+    let options = interp::Options { fuel: FUEL, memory: 1 << 22, ..interp::Options::default() };
+    let interpret = |kernel: &Kernel, consts: &Consts, options| {
+        problem.interpret_with(std::slice::from_ref(kernel), std::slice::from_ref(consts), options)
+    };
+    let source = kernel.tile.written.as_ref().expect("one kernel means something by itself");
     // What has no meaning may become anything.
-    let Ok(before) = guarded(|| interpret(&kernel.tile.specialized, &options))? else {
+    let Ok(before) = guarded(|| interpret(&source.kernel, &source.parameters, &options))? else {
         return Ok("compiled, undefined");
     };
     // Numbers that a type does not hold become what its conversions make of them, which is not this test's matter.
     if before.iter().any(|t| t.addresses().any(|at| !t.data[at].is_finite())) {
         return Ok("compiled, inexact");
     }
-    let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, accuracy: None, rerounded: false };
-    match guarded(|| interpret(&kernel.tile.kernel, &more))? {
+    let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, ..interp::Options::default() };
+    match guarded(|| interpret(&kernel.tile.kernel, &Consts::new(), &more))? {
         Err(e) if e.contains("[E0707]") || e.contains("[E0701]") => return Ok("compiled, not admitted"),
         Err(e) => return Err(failure(format!("the end: {}", &e[..12.min(e.len())]), e)),
         Ok(after) => {

@@ -91,7 +91,7 @@ fn mutated_programs_end() {
         if let Ok(module) = parse(&source, &mut Sink::new()) {
             let accuracy = SumAccuracy::new(64.0, 2f64.powi(-11));
             for accuracy in [None, Some(accuracy)] {
-                let opts = Options { fuel: 20_000, memory: 4096, accuracy, rerounded: false };
+                let opts = Options { fuel: 20_000, memory: 4096, accuracy, ..Options::default() };
                 // A verdict is not wanted: only that there is one.
                 let _ = run(&module.kernels[0], &mut inputs_for(&source), &opts);
             }

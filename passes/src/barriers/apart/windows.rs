@@ -2,6 +2,7 @@
 
 use super::forms::{Form, Forms, Sum};
 use super::walks::{Digits, digits};
+use crate::analysis::conditions::is_of_launch;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
@@ -83,7 +84,7 @@ impl<'k> Windows<'k> {
     fn settled(&self, outer: &[Stmt]) -> impl Fn(Value) -> bool + use<'k> {
         let k = self.forms.k;
         let vars: Vec<Value> = outer.iter().filter_map(|&s| variable(k, s)).collect();
-        move |v| fixed(k, v) || matches!(k.values[v].def, ValueDef::Grid) || vars.contains(&v)
+        move |v| is_of_launch(k, v) || matches!(k.values[v].def, ValueDef::Grid) || vars.contains(&v)
     }
 
     /// Whether windows have nothing in common in two iterations of a loop, within one of each that encloses it.
@@ -213,7 +214,7 @@ impl<'k> Windows<'k> {
     pub(super) fn blocks_differ(&mut self, s: Stmt, windows: [&Window; 2]) -> bool {
         let k = self.forms.k;
         let axes: Digits = k.grid.iter().map(|axis| (self.forms.name(axis.index), 1)).collect();
-        let settled = |v: Value| fixed(k, v);
+        let settled = |v: Value| is_of_launch(k, v);
         self.differ(&axes, &settled, &BTreeMap::new(), windows) || self.dealt_out(s, windows).unwrap_or(false)
     }
 
@@ -222,7 +223,7 @@ impl<'k> Windows<'k> {
         let k = self.forms.k;
         let several = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
         let axes: Digits = several.map(|axis| (self.forms.name(axis.index), 1)).collect();
-        self.differ(&axes, &|v| fixed(k, v), &BTreeMap::new(), windows)
+        self.differ(&axes, &|v| is_of_launch(k, v), &BTreeMap::new(), windows)
     }
 
     /// Whether no two blocks are at one tile: each begins with the tile of its number, or that of its cluster, and goes on by as many as there are.
@@ -255,11 +256,11 @@ impl<'k> Windows<'k> {
         let ranges: BTreeMap<Form, Range> =
             places.iter().filter_map(|(&form, v)| Some((form, (*v.iter().min()?, *v.iter().max()?)))).collect();
         let ways = digits(&mut self.forms, s);
-        let settled = |v: Value| fixed(k, v);
+        let settled = |v: Value| is_of_launch(k, v);
         let fellows = (0..each).all(|n| {
             (0..n).all(|m| {
                 // The tile of a cluster is the same: its loop stands still.
-                let own = |v: Value| fixed(k, v) || variable(k, s) == Some(v);
+                let own = |v: Value| is_of_launch(k, v) || variable(k, s) == Some(v);
                 windows[0].0.iter().zip(&windows[1].0).any(|(x, y)| {
                     [(n, m), (m, n)].into_iter().all(|(n, m)| {
                         let at = |(sum, extent): &(Sum, i64), n: i64| {
@@ -289,11 +290,6 @@ fn gcd(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     a
-}
-
-/// Whether a name has one value in a launch.
-fn fixed(k: &Kernel, v: Value) -> bool {
-    matches!(k.values[v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. })
 }
 
 fn variable(k: &Kernel, s: Stmt) -> Option<Value> {

@@ -5,7 +5,8 @@
 //! length.
 
 use super::{Chosen, Depends};
-use tilec_ir::entities::{Block, Expr, Value};
+use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
@@ -20,7 +21,8 @@ impl Depends<'_> {
         let chosen = self.unpromised(cond)?;
         let mut tiles = Vec::new();
         let known = otherwise.is_none() && self.tiles_of(cond, &mut tiles);
-        let harmless = || tiles.iter().all(|&tile| stores_within(self.k, then, tile, &mut Vec::new()));
+        let own = of_branch(self.k, then);
+        let harmless = || tiles.iter().all(|&tile| stores_within(self.k, then, tile, &mut own.clone()));
         (!(known && harmless())).then_some(chosen)
     }
 
@@ -39,6 +41,35 @@ impl Depends<'_> {
         tiles.push((start, end));
         self.of(end).is_none()
     }
+}
+
+/// Variables and buffers that stand beside the branch `then`, and that nothing outside of it mentions: it might as well declare them. Each run of the block around the
+/// branch begins with new ones.
+fn of_branch(k: &Kernel, then: Block) -> Vec<Value> {
+    let mut beside = Vec::new();
+    k.walk(k.body, &mut |k, block, s| {
+        if matches!(k.stmts[s], StmtData::If { then: own, .. } if own == then) {
+            beside.clone_from(&k.blocks[block]);
+        }
+    });
+    let declared = |s: &Stmt| match k.stmts[*s] {
+        StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => Some(value),
+        _ => None,
+    };
+    let within = all_stmts(k, then);
+    let outside = all_stmts(k, k.body).into_iter().filter(|s| !within.contains(s));
+    let outside: Vec<Stmt> = outside.collect();
+    let mentioned = |v: Value| {
+        outside.iter().any(|&s| {
+            let held = match &k.stmts[s] {
+                StmtData::Assign { dst, .. } => *dst == v,
+                StmtData::Alloc { over, .. } => over.contains(&v),
+                _ => false,
+            };
+            held || stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v))
+        })
+    };
+    beside.iter().filter_map(declared).filter(|&v| !mentioned(v)).collect()
 }
 
 /// Whether what a block does is seen outside of it in windows alone that begin with the tile and end with it; `own`: variables and buffers that are declared in it.

@@ -14,9 +14,9 @@ use tilec_ir::typing::{resolve_view, type_of};
 /// Has no conversion be one of conditions: `cast<f32>(x > 0)` is `cast<f32>(select(x > 0, 1, 0))`, and `cast<bool>(x)` is `x != 0`.
 pub(super) fn converted(k: &mut Kernel) {
     let mut seen = EntitySet::new();
-    for root in super::roots(k) {
-        conversions(k, root, &mut seen);
-    }
+    let mut roots = k.requires.clone();
+    roots.extend(all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)));
+    roots.into_iter().for_each(|root| conversions(k, root, &mut seen));
 }
 
 /// The same of an expression; those in `seen` are done.

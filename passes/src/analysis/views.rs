@@ -97,3 +97,8 @@ pub(crate) fn names_memory(k: &Kernel, v: Value) -> bool {
     let view = tilec_ir::typing::let_init(k, v).and_then(|init| resolve_view(k, init));
     view.is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
+
+/// Whether an expression is a view of a tensor.
+pub(crate) fn reads_tensor(k: &Kernel, e: Expr) -> bool {
+    resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some())
+}

@@ -1,20 +1,20 @@
 //! The thread count of a kernel: written, or derived from its tiles.
 
 use super::in_roles;
+use super::rows_in_memory::{self, InMemory};
+use super::spread::{FEW_BLOCKS, Spread};
 use crate::Cx;
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::views::{accessed_views, copy_shape, plain_var};
+use crate::analysis::views::{plain_var, reads_tensor};
 use crate::assign_layouts::Reduced;
 use crate::roles::threads_of;
 use tilec_ir::bits::Bits;
-use tilec_ir::cluster;
 use tilec_ir::codes;
 use tilec_ir::combine::{How, component};
 use tilec_ir::ctas;
-use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use tilec_ir::target::{MAX_THREADS, WARP, WARPGROUP};
 use tilec_ir::types::ElemRef;
@@ -116,89 +116,6 @@ const SHORT: u64 = 4096;
 /// Elements of a row that a block has for itself.
 const ALONE: u64 = 8192;
 
-/// How rows spread that are longer: measured for six programs, both sizes of elements and up to 262144 of them with every number of threads and blocks
-/// (`scripts/gpu_row_spread.py`; docs/results/h100/row_spread.csv).
-///
-/// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax of 16384 bf16 has 0.99 of a copy's rate in two
-/// blocks of 128 threads, 0.95 in one of 512; cross entropy 0.96 and 0.62. A block of several tiles has no more than [`Spread::BYTES`] of them for a thread, as long as there are blocks.
-///
-/// What is read behind the reduction (a vector beside the rows) is waited for by its warp alone: there 256 threads have 64 bytes of a row each. RMS norm of 65536 bf16: 0.97 in eight
-/// blocks of 256 threads, 0.79 in eight of 64, 0.93 in eight of 128.
-struct Spread {
-    /// Threads of a block, while blocks suffice.
-    threads: u64,
-    /// Elements of a row for each thread.
-    each: u64,
-    /// The same where eight blocks are not enough.
-    most: u64,
-    /// Threads of a block where eight blocks of so many elements are not enough.
-    wide: u64,
-    /// Most threads of a block, for want of blocks.
-    largest: u64,
-    /// Most blocks.
-    blocks: u64,
-}
-
-impl Spread {
-    /// Bytes of the tiles that a thread loads.
-    const BYTES: u64 = 512;
-    /// Bytes of a row for a thread that reads more behind the reduction.
-    const BEHIND: u64 = 64;
-    /// Registers of a thread for its elements of which a multiprocessor has two blocks of 512 threads.
-    const OF_TWO: u64 = 32;
-
-    /// How the rows of a kernel spread that has so many `tiles` of a row at once.
-    fn of(k: &Kernel, elements: u64, tiles: u64, loaded: &[Bits]) -> Spread {
-        let word = u64::from(u32::BITS / u8::BITS);
-        let least = loaded.iter().min().map_or(word, |size| size.bytes_of(1).clamp(1, word));
-        if reads_behind(k, elements) {
-            let each = Self::BEHIND / least;
-            // Of many tiles a multiprocessor has one block: a large one.
-            let (wide, blocks) = if each * tiles <= Self::OF_TWO { (512, MOST_BLOCKS) } else { (1024, FEW_BLOCKS) };
-            return Spread { threads: 256, each, most: each, wide, largest: wide, blocks };
-        }
-        let bytes: u64 = loaded.iter().map(|size| size.bytes_of(1)).sum();
-        let each = (1 << (Self::BYTES / bytes.max(1)).max(1).ilog2()).clamp(16, 64);
-        // What is held of one tile alone leaves registers for twice as many.
-        let most = if tiles > 1 { 64 } else { 128 };
-        Spread { threads: 128, each, most, wide: 128, largest: u64::from(MAX_THREADS), blocks: MOST_BLOCKS }
-    }
-
-    /// Blocks of a row of so many elements, threads of each, and blocks that share a multiprocessor, where that is more than their registers would have it.
-    fn blocks(&self, elements: u64) -> (u64, u64, Option<i64>) {
-        let few = elements / (self.threads * self.each);
-        if few <= FEW_BLOCKS {
-            return (few.max(1), self.threads, None);
-        }
-        let each = (elements / (self.threads * FEW_BLOCKS)).min(self.most);
-        let all = elements / each;
-        // Two blocks of half as many threads, of which one loads while the other reduces, where eight are enough: layer norm of 131072 bf16 on an H200 has 0.83 of a copy's rate with
-        // eight of 512, 0.77 with four of 1024.
-        let halves = self.wide == u64::from(MAX_THREADS) && all <= FEW_BLOCKS * self.wide / 2;
-        let wide = if halves { self.wide / 2 } else { self.wide };
-        let blocks = (all / wide).clamp(1, self.blocks);
-        (blocks, (all / blocks).min(self.largest), halves.then_some(2))
-    }
-}
-
-/// Blocks that share a row while threads have room for more of it: a cluster that every device has.
-const FEW_BLOCKS: u64 = cluster::MAX_BLOCKS as u64;
-/// Most blocks that share a row.
-const MOST_BLOCKS: u64 = cluster::MAX_BLOCKS_ASKED as u64;
-
-/// Whether a copy of whole rows to a tensor reads others beside the tiles that it is computed of.
-fn reads_behind(k: &Kernel, elements: u64) -> bool {
-    let deferred = Deferred::of(k);
-    k.statement_data().any(|s| match *s {
-        StmtData::Copy { src, dst, .. } => {
-            let stores = resolve_view(k, src).is_none() && reads_tensor(k, dst);
-            let whole = copy_shape(k, src, dst).is_some_and(|shape| shape.iter().product::<u64>() >= elements);
-            stores && whole && accessed_views(k, &deferred, src).iter().any(|view| k.tensor_ty(view.base).is_some())
-        }
-        _ => false,
-    })
-}
-
 /// How many threads there are.
 pub(crate) struct Blocks {
     /// Threads of a block.
@@ -207,6 +124,8 @@ pub(crate) struct Blocks {
     ctas: i64,
     /// Blocks that share a multiprocessor, where it is said.
     together: Option<i64>,
+    /// A loop whose rows go by way of shared memory.
+    in_memory: Option<InMemory>,
 }
 
 /// Threads of a kernel that does no more than reduce rows, and the blocks that share them: fewer threads than usual of short ones, for warps would repeat what others
@@ -231,12 +150,15 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     // Of the tiles that are as large; what is left of rows is small.
     let tiles = live::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
-    let mut together = None;
+    let (mut together, mut in_memory) = (None, None);
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
-        None if let Some(each) = in_turns(k, elements) => {
+        None if let Some((at, each)) = in_turns(k, elements) => {
+            if elements > LARGE * each {
+                in_memory = InMemory::of(k, at, elements, cx.options.target.smem_per_block());
+            }
             // Blocks of a cluster wait for each other, and for all that they load, in every iteration.
-            let threads = elements / each;
+            let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / each };
             let ctas = if cx.options.target.has_clusters() { threads.div_ceil(LARGE) } else { 1 };
             (ctas, threads / ctas)
         }
@@ -263,7 +185,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
         message = format!("{ctas} blocks of a cluster share rows, of {message}");
     }
     cx.remark_note(k.name_span, message, "`threads` and `ctas` in the schedule say how many there are");
-    Some(Blocks { threads: i64::try_from(threads).ok()?, ctas: i64::try_from(ctas).ok()?, together })
+    Some(Blocks { threads: i64::try_from(threads).ok()?, ctas: i64::try_from(ctas).ok()?, together, in_memory })
 }
 
 /// Registers of a thread for the tuples of rows that are sorted: those of this comparison, and as many for its results.
@@ -296,8 +218,13 @@ const IN_TURNS: u64 = 64;
 /// The same where a row would otherwise take more than one block: gradients of RMS norm of 8192 bf16 take 59 us in one block of 512 threads, 92 in two of a cluster.
 const ALONE_IN_TURNS: u64 = 80;
 
-/// Elements of a row for each thread where a loop takes row after row, and carries something along them; `None`: none does.
-fn in_turns(k: &Kernel, elements: u64) -> Option<u64> {
+/// Threads of a block whose threads have all the registers that a thread can have, and registers of a thread for its elements there. Gradients of RMS norm of 8192 f32 reach 0.87 of a copy's rate
+/// so on an H200, 0.66 in two blocks of a cluster.
+const FEWER: u64 = 256;
+const FEWER_IN_TURNS: u64 = 200;
+
+/// The first loop that takes row after row, and carries something along them, and elements of a row for each thread; `None`: there is none.
+fn in_turns(k: &Kernel, elements: u64) -> Option<(Stmt, u64)> {
     let whole = |v| live::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= elements);
     let bytes_of = |v| whole(v).map_or(0, |tile| tile.elem.bytes_of(1).max(1));
     for s in all_stmts(k, k.body) {
@@ -310,8 +237,13 @@ fn in_turns(k: &Kernel, elements: u64) -> Option<u64> {
         if carries && inside.iter().any(|&s| matches!(k.stmts[s], StmtData::Let { .. })) {
             let bytes: u64 = vars().map(|v| if declared(v) { 2 * bytes_of(v) } else { bytes_of(v) }).sum();
             let each = 1 << (4 * IN_TURNS / bytes.max(1)).clamp(4, 32).ilog2();
-            let more = elements > LARGE * each && 2 * each * bytes <= 4 * ALONE_IN_TURNS;
-            return Some(if more { 2 * each } else { each });
+            // Half of the threads, or fewer threads that have all the registers there are.
+            let fewer = elements.div_ceil(FEWER);
+            return Some(match elements > LARGE * each {
+                true if 2 * each * bytes <= 4 * ALONE_IN_TURNS => (s, 2 * each),
+                true if fewer * bytes <= 4 * FEWER_IN_TURNS => (s, fewer),
+                _ => (s, each),
+            });
         }
     }
     None
@@ -324,10 +256,6 @@ fn loaded(k: &Kernel, elements: u64) -> Vec<Bits> {
         _ => None,
     });
     tiles.filter(|tile| tile.shape.iter().product::<u64>() >= elements).map(|tile| tile.elem).collect()
-}
-
-fn reads_tensor(k: &Kernel, src: Expr) -> bool {
-    resolve_view(k, src).is_some_and(|from| k.tensor_ty(from.base).is_some())
 }
 
 /// Whether a block may have so many threads. `warpgroups`: there are products of these.
@@ -343,8 +271,11 @@ pub(crate) const PLAIN: u32 = 128;
 pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
-        let plain = Blocks { threads: i64::from(PLAIN), ctas: 1, together: None };
-        let Blocks { threads, ctas, together } = for_rows(k, cx).unwrap_or(plain);
+        let plain = Blocks { threads: i64::from(PLAIN), ctas: 1, together: None, in_memory: None };
+        let Blocks { threads, ctas, together, in_memory } = for_rows(k, cx).unwrap_or(plain);
+        if let Some(in_memory) = in_memory {
+            in_memory.write(k, cx);
+        }
         k.schedule.threads = Some(k.int(threads, span));
         if let Some(several) = together.filter(|_| k.schedule.min_ctas.is_none()) {
             k.schedule.min_ctas = Some(k.int(several, span));

@@ -21,12 +21,13 @@ use crate::registers::thread;
 use crate::roles::threads_of;
 use cranelift_entity::EntitySet;
 use tilec_ir::bits::Bits;
+use tilec_ir::combine::{How, component};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{layout_of, resolve_view, type_of};
+use tilec_ir::typing::{layout_of, layout_of_tuples, resolve_view, type_of};
 
 /// Below this many tile registers a tight fit is not worth the risk: there is room for several blocks anyway.
 const LARGE: u64 = 128;
@@ -89,7 +90,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: lone_product(k),
-        beside: function_registers(k) + apart(k, Threads::of(k).count()),
+        beside: function_registers(k) + sorted(k) + apart(k, Threads::of(k).count()),
     };
     let blocks = block.resident(cx.options.target);
     if blocks < 2 {
@@ -166,6 +167,22 @@ fn apart(k: &Kernel, threads: u64) -> u64 {
         (attrs.vec.unwrap_or(1) < elem.per(4)).then(|| each - elem.bytes_of(each) / 4)
     };
     k.statement_data().filter_map(more).max().unwrap_or(0)
+}
+
+/// Registers of the tuples of rows that are sorted, and half as many for what other lanes have of them: 115 in all for 64 of tuples.
+fn sorted(k: &Kernel) -> u64 {
+    let of = |e: Expr| match &k.exprs[e] {
+        ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
+            let each = 1u64 << layout_of_tuples(k, combine)?.value_bits().min(32);
+            let words = combine.first.iter().map(|&v| match component(k, v) {
+                ElemRef::Known(elem) => elem.size().words(each),
+                ElemRef::Param(_) => 2 * each,
+            });
+            Some(words.sum::<u64>() * 3 / 2)
+        }
+        _ => None,
+    };
+    k.expressions().into_iter().filter_map(of).max().unwrap_or(0)
 }
 
 /// What an element of an expression takes.

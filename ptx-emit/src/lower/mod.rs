@@ -58,6 +58,7 @@ mod matrices;
 mod mbarriers;
 mod mma;
 mod modes;
+mod networks;
 mod nibbles;
 mod numbers;
 mod operands;

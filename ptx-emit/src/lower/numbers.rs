@@ -9,13 +9,12 @@ impl Lower<'_> {
     /// `a` where `cond` holds, else `b`, both of one class.
     pub(super) fn choose(&mut self, cond: Reg, a: Reg, b: Reg) -> Reg {
         let class = self.emit.func.regs[a];
-        let select = match class {
-            Class::F32 => P::SelpF32,
-            Class::F64 => P::SelpF64,
-            Class::B64 => P::SelpB64,
-            _ => P::SelpB32,
-        };
-        self.emit.pure(class, select, [a.into(), b.into(), cond.into()])
+        self.emit.pure(class, select(class), [a.into(), b.into(), cond.into()])
+    }
+
+    /// The same in a register that changes.
+    pub(super) fn choose_into(&mut self, dst: Reg, cond: Reg, a: Reg, b: Reg) {
+        self.emit.push(select(self.emit.func.regs[a]), [dst.into(), a.into(), b.into(), cond.into()]);
     }
 
     /// An integer, exactly where the class can hold it.
@@ -75,5 +74,15 @@ impl Lower<'_> {
             Class::Pred => P::MovPred,
         };
         self.emit.push(op, [dst.into(), src.into()]);
+    }
+}
+
+/// What chooses between registers of a class.
+fn select(class: Class) -> P {
+    match class {
+        Class::F32 => P::SelpF32,
+        Class::F64 => P::SelpF64,
+        Class::B64 => P::SelpB64,
+        _ => P::SelpB32,
     }
 }

@@ -9,11 +9,6 @@ pub(super) fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
     shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(1 << l)))
 }
 
-/// What the lane has in `x` whose number differs in the bits of a mask.
-pub(super) fn shuffle_by(cx: &mut Lower<'_>, x: Reg, class: Class, mask: u32) -> Reg {
-    shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(i64::from(mask))))
-}
-
 /// What another lane has in `x`: the one that the shuffle `op` finds by `lane`.
 pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P, Operand)) -> Reg {
     let word = |cx: &mut Lower<'_>, r: Reg| {

@@ -2,11 +2,14 @@
 //!
 //! Where a bit of a thread's number tells which of two elements has the higher number, the condition takes them in order by selections. Registers of a thread
 //! then change places or do not, whichever of them is in front.
+//!
+//! Comparisons that differ by lanes alone are loops ([`super::networks`]), whose lanes are entries of a register that each trip shifts.
 
-use super::shuffles::shuffle_by;
+use super::networks::{ENTRY, Part, packed, parts};
+use super::shuffles::shuffled;
 use super::state::Lower;
-use crate::inst::Class;
-use crate::inst::Reg;
+use crate::inst::{Class, Guard, Label, Operand, Reg};
+use crate::module::Item;
 use crate::ops::Op as P;
 use std::collections::BTreeMap;
 use tilec_ir::combine::Combine;
@@ -16,6 +19,27 @@ use tilec_ir::layout::Comparison;
 /// Tuples by the first register of the block that they are of.
 pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
 
+/// The lanes of comparisons that a loop makes: entries of [`packed`] that are left.
+struct Lanes {
+    /// What registers are compared, as in the first of them.
+    like: Comparison,
+    lanes: Reg,
+    /// The bits that tell the upper lanes, where these are not those by which lanes differ.
+    upper: Option<Reg>,
+    /// Whether there are several in a row.
+    several: bool,
+}
+
+/// Where a comparison finds the other tuple, and which threads have the upper one.
+#[derive(Clone)]
+struct Across {
+    registers: usize,
+    /// Registers with an odd number of these bits have the upper one, too.
+    upper_registers: usize,
+    lanes: Operand,
+    upper: Option<Reg>,
+}
+
 impl Lower<'_> {
     /// The tuples of a thread behind these comparisons.
     pub(super) fn sorted(
@@ -24,29 +48,198 @@ impl Lower<'_> {
         combine: &Combine,
         comparisons: &[Comparison],
     ) -> Result<Blocks, Reported> {
-        for comparison in comparisons {
-            let upper = self.has_odd_bits(comparison.threads);
-            let mut next = Blocks::new();
-            for (&v, own) in &xs {
-                let there = v ^ comparison.registers;
-                let behind = (v & comparison.upper).count_ones() % 2 == 1;
-                if comparison.lanes != 0 {
-                    let other: Vec<Reg> = xs[&there]
-                        .iter()
-                        .map(|&x| shuffle_by(self, x, self.emit.func.regs[x], comparison.lanes))
-                        .collect();
-                    let stays = self.keeps(combine, (own, behind), &other, upper)?;
-                    let mine = self.either(stays, own, &other);
-                    next.insert(v, mine);
-                } else if v < there {
-                    let other = &xs[&there];
-                    let stays = self.keeps(combine, (own, behind), other, upper)?;
-                    next.extend([(v, self.either(stays, own, other)), (there, self.either(stays, other, own))]);
+        for part in parts(comparisons, xs.len()) {
+            xs = match part {
+                Part::One(c) => self.compared(&xs, combine, &c, None)?,
+                Part::Lanes(all) => {
+                    let lanes = self.lanes(&[&all]);
+                    self.in_lanes(xs, combine, &lanes)?
                 }
-            }
-            xs = next;
+                Part::Rounds(rounds) => self.in_rounds(xs, combine, &rounds)?,
+            };
         }
         Ok(xs)
+    }
+
+    /// Behind the same parts of several rounds.
+    fn in_rounds(&mut self, xs: Blocks, combine: &Combine, rounds: &[Vec<Part>]) -> Result<Blocks, Reported> {
+        let mut all = Vec::new();
+        for (at, part) in rounds[0].iter().enumerate() {
+            let Part::Lanes(_) = part else { continue };
+            let runs: Vec<&[Comparison]> = rounds.iter().map(|round| round[at].entries()).collect();
+            all.push((at, self.lanes(&runs)));
+        }
+        let changing = self.changing(&xs);
+        let head = self.emit.label("sort_rounds");
+        self.emit.push_frame();
+        let mut xs = changing.clone();
+        let lanes = |at: usize| all.iter().find(|(own, _)| *own == at).map(|(_, lanes)| lanes);
+        let is_loop = |at: usize| lanes(at).is_some_and(|lanes| lanes.several);
+        for (at, part) in rounds[0].iter().enumerate() {
+            // What a loop changes is there in front of it, and behind the round.
+            let into = (at + 1 == rounds[0].len() || is_loop(at + 1)).then_some(&changing);
+            xs = match (part, lanes(at)) {
+                (_, Some(lanes)) if lanes.several => {
+                    self.in_loop(&changing, combine, lanes)?;
+                    changing.clone()
+                }
+                (_, Some(lanes)) => {
+                    let (across, _) = self.next_lanes(lanes);
+                    self.exchanged(&xs, combine, &across, into)?
+                }
+                (Part::One(c), None) => self.compared(&xs, combine, c, into)?,
+                (part, None) => panic!("bug: {part:?} in a round"),
+            };
+        }
+        let (_, first) = all.first().expect("bug: rounds differ by lanes");
+        let more = self.emit.def(Class::Pred, P::SetpNeS64, [first.lanes.into(), Operand::Imm(0)]);
+        self.close_sort(head, more);
+        Ok(changing)
+    }
+
+    /// Behind comparisons that differ by lanes.
+    fn in_lanes(&mut self, xs: Blocks, combine: &Combine, lanes: &Lanes) -> Result<Blocks, Reported> {
+        let changing = self.changing(&xs);
+        self.in_loop(&changing, combine, lanes)?;
+        Ok(changing)
+    }
+
+    /// The loop over them, which changes these registers.
+    fn in_loop(&mut self, changing: &Blocks, combine: &Combine, lanes: &Lanes) -> Result<(), Reported> {
+        let head = self.emit.label("sort_lanes");
+        self.emit.push_frame();
+        let (across, more) = self.next_lanes(lanes);
+        self.exchanged(changing, combine, &across, Some(changing))?;
+        self.close_sort(head, more);
+        Ok(())
+    }
+
+    /// The end of a loop whose body stands in the innermost frame: it goes on where `more` holds, in all threads alike.
+    fn close_sort(&mut self, head: Label, more: Reg) {
+        self.emit.push_if(Some(Guard { reg: more, negated: false }), P::BraUni, [head.into()]);
+        let body = self.emit.pop_frame();
+        self.emit.item(Item::Label(head));
+        self.emit.item(Item::Pragma("nounroll"));
+        self.emit.items(body);
+    }
+
+    /// Registers for the lanes of these comparisons.
+    fn lanes(&mut self, runs: &[&[Comparison]]) -> Lanes {
+        let (lanes, upper) = packed(runs.iter().copied());
+        let entries = |this: &mut Self, entries: u64| {
+            let reg = this.emit.mutable(Class::B64);
+            this.emit.push(P::MovB64, [reg.into(), Operand::Imm(entries.cast_signed())]);
+            reg
+        };
+        let apart = runs.iter().any(|run| run.iter().any(|c| c.threads != u64::from(c.lanes)));
+        let (lanes, upper) = (entries(self, lanes), apart.then(|| entries(self, upper)));
+        Lanes { like: runs[0][0], lanes, upper, several: runs.iter().any(|run| run.len() > 1) }
+    }
+
+    /// The next comparison, and whether it is not the last one of its run.
+    fn next_lanes(&mut self, all: &Lanes) -> (Across, Reg) {
+        let next = |this: &mut Self, reg: Reg| {
+            let low = this.emit.def(Class::B32, P::CvtU32U64, [reg.into()]);
+            this.emit.push(P::ShrU64, [reg.into(), reg.into(), Operand::Imm(i64::from(ENTRY))]);
+            low
+        };
+        let ends = 1i64 << (ENTRY - 1);
+        let number =
+            |this: &mut Self, entry: Reg| this.emit.def(Class::B32, P::AndB32, [entry.into(), Operand::Imm(ends - 1)]);
+        let entry = next(self, all.lanes);
+        let lanes = number(self, entry);
+        let end = self.emit.def(Class::B32, P::AndB32, [entry.into(), Operand::Imm(ends)]);
+        let more = self.emit.def(Class::Pred, P::SetpEqS32, [end.into(), Operand::Imm(0)]);
+        let bit = match all.upper {
+            None => lanes,
+            Some(upper) => {
+                let entry = next(self, upper);
+                number(self, entry)
+            }
+        };
+        let tid = self.tid();
+        let masked = self.emit.def(Class::B32, P::AndB32, [tid.into(), bit.into()]);
+        let upper = self.emit.def(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)]);
+        let Comparison { registers, upper: upper_registers, .. } = all.like;
+        (Across { registers, upper_registers, lanes: lanes.into(), upper: Some(upper) }, more)
+    }
+
+    /// Registers that a loop changes, which have these tuples.
+    fn changing(&mut self, xs: &Blocks) -> Blocks {
+        let own = |this: &mut Self, tuple: &Vec<Reg>| -> Vec<Reg> {
+            let each = tuple.iter().map(|&x| {
+                let reg = this.emit.mutable(this.emit.func.regs[x]);
+                this.mov(reg, x);
+                reg
+            });
+            each.collect()
+        };
+        xs.iter().map(|(&v, tuple)| (v, own(self, tuple))).collect()
+    }
+
+    /// Behind one comparison; `into`: in these registers.
+    fn compared(
+        &mut self,
+        xs: &Blocks,
+        combine: &Combine,
+        c: &Comparison,
+        into: Option<&Blocks>,
+    ) -> Result<Blocks, Reported> {
+        let upper = self.has_odd_bits(c.threads);
+        if c.lanes != 0 {
+            let lanes = Operand::Imm(i64::from(c.lanes));
+            let across = Across { registers: c.registers, upper_registers: c.upper, lanes, upper };
+            return self.exchanged(xs, combine, &across, into);
+        }
+        let mut next = Blocks::new();
+        for (&v, own) in xs {
+            let there = v ^ c.registers;
+            if v < there {
+                let (other, behind) = (&xs[&there], (v & c.upper).count_ones() % 2 == 1);
+                let stays = self.keeps(combine, (own, behind), other, upper)?;
+                let first = self.either(stays, own, other);
+                let second = self.either(stays, other, own);
+                next.extend([(v, self.taken(first, into, v)), (there, self.taken(second, into, there))]);
+            }
+        }
+        Ok(next)
+    }
+
+    /// Behind one comparison between lanes, of which each computes what becomes of its own tuples; `into`: in these registers.
+    fn exchanged(
+        &mut self,
+        xs: &Blocks,
+        combine: &Combine,
+        across: &Across,
+        into: Option<&Blocks>,
+    ) -> Result<Blocks, Reported> {
+        let mut next = Blocks::new();
+        for &v in xs.keys() {
+            let there = v ^ across.registers;
+            // Two tuples of a thread that other lanes want of one another are both sent before one changes.
+            let pair: &[usize] = if v == there { &[v] } else { &[v, there] };
+            if there < v {
+                continue;
+            }
+            let shuffle = |this: &mut Self, x: Reg| {
+                shuffled(this, x, this.emit.func.regs[x], (P::ShflSyncBflyB32, across.lanes.clone()))
+            };
+            let mut others = Vec::new();
+            for own in pair {
+                let sent = &xs[&(own ^ across.registers)];
+                others.push(sent.iter().map(|&x| shuffle(self, x)).collect::<Vec<Reg>>());
+            }
+            for (&v, other) in pair.iter().zip(others) {
+                let (own, behind) = (&xs[&v], (v & across.upper_registers).count_ones() % 2 == 1);
+                let stays = self.keeps(combine, (own, behind), &other, across.upper)?;
+                let mine = match into {
+                    None => self.either(stays, own, &other),
+                    Some(into) => self.either_into(stays, own, &other, &into[&v]),
+                };
+                next.insert(v, mine);
+            }
+        }
+        Ok(next)
     }
 
     /// Whether two tuples keep their places; `behind`: the first one has the higher number, or the lower one in threads that are `upper`.
@@ -76,5 +269,22 @@ impl Lower<'_> {
     /// Each component of the first tuple where the condition holds, else that of the second.
     fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
         a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
+    }
+
+    /// The same in registers that change.
+    fn either_into(&mut self, holds: Reg, a: &[Reg], b: &[Reg], into: &[Reg]) -> Vec<Reg> {
+        for ((&a, &b), &dst) in a.iter().zip(b).zip(into) {
+            self.choose_into(dst, holds, a, b);
+        }
+        into.to_vec()
+    }
+
+    /// A tuple in the registers of `v` that change, if there are any.
+    fn taken(&mut self, tuple: Vec<Reg>, into: Option<&Blocks>, v: usize) -> Vec<Reg> {
+        let Some(into) = into else { return tuple };
+        for (&dst, &x) in into[&v].iter().zip(&tuple) {
+            self.mov(dst, x);
+        }
+        into[&v].clone()
     }
 }

@@ -21,6 +21,9 @@
 mod interface;
 mod launcher;
 mod names;
+mod settings;
+
+pub use settings::Settings;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -34,9 +37,8 @@ use tilec_launch::contract::hash::hash;
 pub struct Build {
     folder: PathBuf,
     targets: Vec<String>,
-    defines: Vec<(String, String)>,
-    sizes: Vec<Vec<(String, i64)>>,
-    variants: Vec<String>,
+    all: Settings,
+    of_files: Vec<(String, Settings)>,
     cubins: Cubins,
 }
 
@@ -93,9 +95,8 @@ impl Build {
         Build {
             folder: folder.into(),
             targets: vec!["sm_80".to_owned()],
-            defines: Vec::new(),
-            sizes: Vec::new(),
-            variants: Vec::new(),
+            all: Settings::new(),
+            of_files: Vec::new(),
             cubins: Cubins::None,
         }
     }
@@ -110,21 +111,33 @@ impl Build {
     /// Sets a compile-time parameter, as `-D NAME=VALUE` does.
     #[must_use]
     pub fn define(mut self, name: &str, value: &str) -> Build {
-        self.defines.push((name.to_owned(), value.to_owned()));
+        self.all = self.all.define(name, value);
         self
     }
 
     /// Chooses `auto` parameters for these sizes, as `--for` does; several make variants.
     #[must_use]
     pub fn sizes(mut self, sizes: &[(&str, i64)]) -> Build {
-        self.sizes.push(sizes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect());
+        self.all = self.all.sizes(sizes);
         self
     }
 
     /// Compiles variants (`ALIGN=8/1`), as `--variant` does.
     #[must_use]
     pub fn variant(mut self, variant: &str) -> Build {
-        self.variants.push(variant.to_owned());
+        self.all = self.all.variant(variant);
+        self
+    }
+
+    /// Settings of one file alone, by its name without `.tile`, beside those of all files:
+    ///
+    /// ```no_run
+    /// use tilec_build::{Build, Settings};
+    /// Build::new("kernels").file("attention", Settings::new().variant("D=64/128")).compile();
+    /// ```
+    #[must_use]
+    pub fn file(mut self, stem: &str, settings: Settings) -> Build {
+        self.of_files.push((stem.to_owned(), settings));
         self
     }
 
@@ -168,8 +181,14 @@ impl Build {
         let mut built = Built::default();
         let mut all = String::new();
         let mut types: Vec<(String, PathBuf)> = Vec::new();
-        for source in self.sources()? {
-            let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let sources = self.sources()?;
+        let stem = |source: &Path| source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some((name, _)) = self.of_files.iter().find(|(name, _)| !sources.iter().any(|s| stem(s) == *name)) {
+            let what = format!("settings of `{name}`: there is no {name}.tile in {}", self.folder.display());
+            return Err(BuildError::Option(what));
+        }
+        for source in sources {
+            let stem = stem(&source);
             let launchers = self.one(&source, &stem, out, &mut built)?;
             for name in launchers.lines().filter_map(|line| line.strip_prefix("pub struct ")) {
                 let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
@@ -205,8 +224,10 @@ impl Build {
         let text = std::fs::read_to_string(path).map_err(|error| BuildError::File { path: path.to_owned(), error })?;
         let [key_file, rust_file, bundle_file] =
             ["key", "rs", "tilec"].map(|e| out.join(format!("{stem}.launcher.{e}")));
-        let key =
-            hash(&[env!("CARGO_PKG_VERSION"), &own_build(), &path.display().to_string(), &format!("{self:?}"), &text]);
+        let of_file = self.of_files.iter().filter(|(name, _)| name == stem);
+        let settings = of_file.fold(self.all.clone(), |all, (_, more)| all.and(more));
+        let how = format!("{:?} {settings:?} {:?}", self.targets, self.cubins);
+        let key = hash(&[env!("CARGO_PKG_VERSION"), &own_build(), &path.display().to_string(), &how, &text]);
         if std::fs::read_to_string(&key_file).is_ok_and(|before| before == key)
             && bundle_file.is_file()
             && let Ok(launchers) = std::fs::read_to_string(&rust_file)
@@ -219,13 +240,13 @@ impl Build {
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         let mut options = CompileOptions {
             source_name: path.display().to_string(),
-            defines: self.defines.clone(),
-            sizes: self.sizes.clone(),
+            defines: settings.defines,
+            sizes: settings.sizes,
             report_accesses: false,
             ..CompileOptions::default()
         };
-        if !self.variants.is_empty() {
-            let all = variants::variants(&options, &self.variants).map_err(BuildError::Option)?;
+        if !settings.variants.is_empty() {
+            let all = variants::variants(&options, &settings.variants).map_err(BuildError::Option)?;
             options.variants = all.into_iter().map(|v| v.options.defines).collect();
         }
         let made = bundle(&text, &options, &targets, self.cubins).map_err(|d| BuildError::Program(Box::new(d)))?;

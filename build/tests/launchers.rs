@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use std::path::{Path, PathBuf};
 use tilec::compile::bundle::{Cubins, bundle};
 use tilec::{CompileOptions, Target};
-use tilec_build::Build;
+use tilec_build::{Build, Settings};
 use tilec_launch::element::{F16, F32};
 use tilec_launch::{Bundle, Device, Kernel, Module, Number, StreamRef, Tensor, TensorMut};
 
@@ -233,6 +233,21 @@ fn launchers_are_written_and_only_when_needed() {
     let other = build.define("T", "f16");
     assert_eq!(other.generate(&folder.out()).expect("other options").compiled, [source]);
     assert!(folder.read("out/kernels.rs").contains("element::F16"));
+}
+
+#[test]
+fn settings_of_a_file_are_of_that_file_alone() {
+    let folder = Folder::new("settings");
+    folder.write("scale.tile", SCALE);
+    folder.write("other.tile", &SCALE.replace("scale", "other"));
+    let all = Build::new(&folder.0);
+    all.generate(&folder.out()).unwrap_or_else(|e| panic!("{e}"));
+    let one = all.clone().file("scale", Settings::new().define("T", "f16"));
+    assert_eq!(one.generate(&folder.out()).expect("other settings").compiled, [folder.0.join("scale.tile")]);
+    assert!(folder.read("out/scale.launcher.rs").contains("element::F16"));
+    assert!(!folder.read("out/other.launcher.rs").contains("element::F16"));
+    let error = all.file("scael", Settings::new()).generate(&folder.out()).expect_err("no such file").to_string();
+    assert!(error.starts_with("settings of `scael`: there is no scael.tile in "), "{error}");
 }
 
 #[test]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/tutorial and docs/passes, and compares what they print and draw with the pages. Makes docs/diagnostics.md of `tilec explain`.
+"""Runs the commands of docs/tutorial, docs/passes, docs/why.md and docs/xray.md, and compares what they print and draw with the pages. Makes docs/diagnostics.md of
+`tilec explain`.
 
     scripts/docs_pages.py [--tilec target/release/tilec] [PAGE.md ...]
     scripts/docs_pages.py --bless             # writes programs, pictures and outputs; an output with `...` is edited by hand
 
 A block of language `tile` whose first line is `// NAME.tile` is a program, which also stands in the file NAME.tile beside the page. In a block of language
 `console` a line `$ tilec ..` is a command, and the lines after it are what it prints; a line `...` stands for any lines. A command runs in a directory with
-the programs of all pages. A picture (`-o NAME.svg`) must equal the one beside the page. A block `diff FILE.tile OPTIONS .. PASS` has the lines of the program
+the programs of all pages and the examples. An indented line `tilec ..` is a command of which only the end is looked at: it must succeed. A picture (`-o NAME.svg`) must equal the one beside the page. A block `diff FILE.tile OPTIONS .. PASS` has the lines of the program
 that the pass removes and adds.
 """
 
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["docs/tutorial", "docs/passes"]
+PAGES = ["docs/why.md", "docs/xray.md"]
 BLOCK = re.compile(r"^```(tile|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DIAGNOSTICS = ROOT / "docs/diagnostics.md"
 # What codes that begin alike are of.
@@ -38,6 +40,9 @@ RANGES = {
     "E07": "Interpreter",
     "E08": "Simulator",
 }
+INDENTED = re.compile(r"^    (tilec .*)$", re.MULTILINE)
+# Commands that need a GPU, and the others that read what these have written.
+OF_A_GPU = re.compile(r"^tilec bench |--measured ")
 DIFF = re.compile(r"^```diff (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 LIMIT_S = 300
 
@@ -76,6 +81,13 @@ def commands(text: str) -> Iterator[Command]:
                 command.shown.append(line)
         if command:
             yield command
+
+
+def plain_commands(text: str) -> Iterator[Command]:
+    """The commands in indented blocks of a page that need no GPU."""
+    for match in INDENTED.finditer(text):
+        if not OF_A_GPU.search(match[1]):
+            yield Command(text.count("\n", 0, match.start()) + 1, shlex.split(match[1], comments=True), [])
 
 
 def printed(shown: list[str], lines: list[str]) -> bool:
@@ -130,6 +142,11 @@ def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
         for other in pages():
             for name, program in programs(other.read_text(encoding="utf-8")).items():
                 (pathlib.Path(folder) / name).write_text(program, encoding="utf-8")
+        (pathlib.Path(folder) / "examples").symlink_to(ROOT / "examples")
+        for command in plain_commands(text):
+            status, lines = run(tilec, command.words, folder)
+            if status != 0:
+                wrong.append(f"{path}:{command.line}: `{shlex.join(command.words)}` ends with {status} and prints\n" + "\n".join(lines))
         for command in commands(text):
             if command.words[0] != "tilec":
                 wrong.append(f"{path}:{command.line}: only `tilec` is run here")
@@ -166,7 +183,7 @@ def check_all(paths: list[pathlib.Path], tilec: str, bless: bool = False) -> lis
 
 def pages() -> list[pathlib.Path]:
     """All pages with commands."""
-    return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))]
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))] + [ROOT / page for page in PAGES]
 
 
 def diagnostics(tilec: str) -> str:

@@ -78,6 +78,11 @@ class Pages(unittest.TestCase):
         found = [(c.line, c.words, c.shown) for c in script.commands(text)]
         self.assertEqual(found, [(2, ["tilec", "x", "--require", "no spills"], ["a"]), (4, ["tilec", "y"], [])])
 
+    def test_commands_of_indented_blocks(self) -> None:
+        text = "    tilec why a.tile sm_80 --not 'resident 2'  # why\n\n    tilec bench a.tile > a.json\n    tilec xray a.tile --measured a.json\ntilec a.tile\n"
+        found = [(c.line, c.words) for c in script.plain_commands(text)]
+        self.assertEqual(found, [(1, ["tilec", "why", "a.tile", "sm_80", "--not", "resident 2"])])
+
     def test_every_pass_has_a_section(self) -> None:
         table = (script.ROOT / "passes/src/table.rs").read_text(encoding="utf-8")
         page = (script.ROOT / "docs/passes/README.md").read_text(encoding="utf-8")

@@ -99,6 +99,24 @@ fn every_example_has_a_page() {
     assert!(shown > 20, "{shown} examples");
 }
 
+/// Programs that a pass over the whole file makes several kernels of, or loops: their texts differ in lines from pass to pass.
+#[test]
+fn programs_that_passes_over_files_change_have_a_page() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let mut programs = vec![("docs/passes/odd.tile", None)];
+    programs.extend(["1", "2", "4"].map(|align| ("examples/gemm.tile", Some(align))));
+    for (name, align) in programs {
+        for target in [Target::Sm80, Target::Sm90a] {
+            let source = fs::read_to_string(root.join(name)).unwrap();
+            let define = align.map(|n| ("ALIGN".to_owned(), n.to_owned()));
+            let variants = define.map(|d| vec![vec![d]]).unwrap_or_default();
+            let options = CompileOptions { source_name: name.to_owned(), target, variants, ..CompileOptions::default() };
+            let program = compiled(&source, &options).expect("compiles");
+            check_page(&format!("{name} {align:?} for {}", target.name()), &of(&program, None));
+        }
+    }
+}
+
 /// The machine code leads back to instructions of the PTX, and its scheduling fits together: many of those that may take any time
 /// set a barrier, who takes a fixed time sets none, and every barrier that is waited for is set by someone.
 #[test]

@@ -5,7 +5,7 @@
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::places::Place;
 use super::sources::{is_ptx, other_generation, would_be_sequence};
-use super::texts::{Texts, join, joined};
+use super::texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, Planned};
 use super::written::{Written, written};
 use super::{demands, parallel, reach, stages};
@@ -74,8 +74,8 @@ pub struct Optimized {
     pub dispatch: Vec<Dispatch>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
     pub texts: Vec<(&'static str, String)>,
-    /// Of each line of the text after the passes over the whole file where it comes from, if that is kept.
-    pub places: Vec<Place>,
+    /// Of each line of these texts where it comes from, if that is kept.
+    pub places: Vec<Vec<Place>>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
     deny: BTreeSet<String>,
@@ -148,8 +148,8 @@ pub struct Compiled {
     pub programs: Vec<Program>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
     pub texts: Vec<(&'static str, String)>,
-    /// Of each line of the text after the passes over the whole file where it comes from, if that is kept.
-    pub places: Vec<Place>,
+    /// Of each line of these texts where it comes from, if that is kept.
+    pub places: Vec<Vec<Place>>,
     /// The sequences as text.
     pub sequences: Vec<String>,
     /// Which of them are variants of one kernel, and when each is launched.
@@ -252,8 +252,8 @@ pub struct Refused {
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimized, Box<Refused>> {
     let source = SourceFile::new(&options.source_name, source);
-    let (mut sink, mut texts) = (Sink::new(), Texts::new());
-    let (module, planned, dispatch) = plan(&source, options, &mut texts, &mut sink).unwrap_or_default();
+    let (mut sink, mut kept) = (Sink::new(), FileTexts::default());
+    let (module, planned, dispatch) = plan(&source, options, &mut kept, &mut sink).unwrap_or_default();
     let (mut kernels, mut each) = (Vec::new(), Vec::new());
     for (optimized, texts, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
         sink.append(said);
@@ -264,7 +264,7 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
         Ok(diagnostics) => diagnostics,
         Err(diagnostics) => {
             let sequences = module.sequences.iter().map(tilec_ir::print::print_sequence).collect();
-            return Err(Box::new(Refused { diagnostics, texts: joined(texts, &each, sequences) }));
+            return Err(Box::new(Refused { diagnostics, texts: joined(kept.texts, &each, sequences) }));
         }
     };
     for (kernel, texts) in kernels.iter_mut().zip(each) {
@@ -272,8 +272,8 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
     }
     let (target, deny) = (options.target, options.deny.clone());
     let sizes = if options.refuse_sizes { options.sizes.clone() } else { Vec::new() };
-    let places = if options.keep_places { stages::print_module_places(&module).1 } else { Vec::new() };
     let sequences = module.sequences;
+    let FileTexts { texts, places } = kept;
     let report_accesses = options.report_accesses;
     Ok(Optimized {
         source,
@@ -310,8 +310,8 @@ fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
     }
 }
 
-/// What is to be done. Of an error the sink knows. `texts`: of the passes over the file.
-fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: &mut Sink) -> Option<Plan> {
+/// What is to be done. Of an error the sink knows. `kept`: of the passes over the file.
+fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sink: &mut Sink) -> Option<Plan> {
     if let Some(d) = is_ptx(source.text()) {
         sink.push(d);
         return None;
@@ -336,9 +336,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
         sink.push(d);
     }
     let parsed = module.clone();
-    if options.keeps(PARSED) {
-        texts.push((PARSED, tilec_ir::print::print_module(&module)));
-    }
+    kept.keep(PARSED, &module, options);
     let none: &[(String, String)] = &[];
     let file_options = match options.variants.as_slice() {
         [] => options.file_options(Some(none)),
@@ -349,9 +347,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, texts: &mut Texts, sink: 
         }
     };
     tilec_passes::run_on_file(&mut module, &file_options, &options.sizes, sink, &mut |pass, module| {
-        if options.keeps(pass) {
-            texts.push((pass, tilec_ir::print::print_module(module)));
-        }
+        kept.keep(pass, module, options);
     })
     .ok()?;
     let (mut planned, dispatch) = variants::plan(&module, options, sink).ok()?;
@@ -371,7 +367,7 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
     let parsed = stages::parse(source.text(), &mut sink).unwrap_or_default();
-    let planned = plan(&source, options, &mut Texts::new(), &mut sink);
+    let planned = plan(&source, options, &mut FileTexts::default(), &mut sink);
     settle(&source, sink, &options.deny)?;
     let statements = |module: &Module| module.kernels.iter().map(|k| k.statements().len()).collect::<Vec<_>>();
     let changed = planned.filter(|(module, ..)| statements(module) != statements(&parsed));
@@ -448,7 +444,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
     options.disabled.insert(ALIGN_ROWS.to_owned());
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
-    let (module, planned, dispatch) = plan(&source, &options, &mut Texts::new(), &mut sink).unwrap_or_default();
+    let (module, planned, dispatch) = plan(&source, &options, &mut FileTexts::default(), &mut sink).unwrap_or_default();
     let (mut kernels, mut meant) = (Vec::new(), Vec::new());
     for Planned { mut kernel, written, options: pass_options, .. } in planned {
         let (mut specialized, mut said) = (None, Sink::new());

@@ -1,7 +1,35 @@
 //! The texts of a program between passes.
 
+use super::options::CompileOptions;
+use super::places::Place;
+use super::stages;
+use tilec_ir::kernel::Module;
+
 /// Names of passes and the text after each.
 pub(super) type Texts = Vec<(&'static str, String)>;
+
+/// The texts after the passes over a whole file, and of each line of each where it comes from, if that is kept.
+#[derive(Default)]
+pub(super) struct FileTexts {
+    pub(super) texts: Texts,
+    pub(super) places: Vec<Vec<Place>>,
+}
+
+impl FileTexts {
+    /// Keeps the text after `pass` if it was asked for.
+    pub(super) fn keep(&mut self, pass: &'static str, module: &Module, options: &CompileOptions) {
+        if !options.keeps(pass) {
+            return;
+        }
+        if options.keep_places {
+            let (text, places) = stages::print_module_places(module);
+            self.texts.push((pass, text));
+            self.places.push(places);
+        } else {
+            self.texts.push((pass, tilec_ir::print::print_module(module)));
+        }
+    }
+}
 
 /// The texts of a file, and those of its kernels, pass by pass.
 pub(super) fn joined(file: Texts, kernels: &[Texts], sequences: Vec<String>) -> Texts {

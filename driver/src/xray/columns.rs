@@ -87,7 +87,7 @@ impl<'a> Numbers<'a> {
     fn new(program: &'a Compiled) -> Numbers<'a> {
         let mut declarations = BTreeMap::new();
         let kernels = program.kernels.iter().flat_map(|k| k.tile.places.iter().flatten());
-        for place in program.places.iter().chain(kernels).filter(|p| p.stmt.is_none()) {
+        for place in program.places.iter().flatten().chain(kernels).filter(|p| p.stmt.is_none()) {
             let end = declarations.entry(place.span.start).or_insert(0);
             *end = place.span.end.max(*end);
         }
@@ -197,8 +197,9 @@ fn stages(program: &Compiled, numbers: &mut Numbers<'_>) -> Vec<Stage> {
 
 /// The program after a pass, kernels with an empty line between them; `None`: the text was not kept.
 fn text_after(program: &Compiled, pass: &str) -> Option<Text> {
-    if let Some((_, text)) = program.texts.iter().find(|(p, _)| *p == pass) {
-        return Some((text.clone(), program.places.iter().map(|&place| (0, place)).collect()));
+    if let Some(at) = program.texts.iter().position(|(p, _)| *p == pass) {
+        let places = program.places[at].iter().map(|&place| (0, place)).collect();
+        return Some((program.texts[at].1.clone(), places));
     }
     let (mut text, mut places) = (String::new(), Vec::new());
     for (number, kernel) in program.kernels.iter().enumerate() {

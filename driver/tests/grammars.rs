@@ -34,6 +34,27 @@ fn words_are_those_of_the_language() {
     assert_eq!(words(&grammar, "keyword"), keywords);
 }
 
+/// The words of a rule of the grammar of tree-sitter.
+fn choices<'g>(grammar: &'g Value, rule: &str) -> BTreeSet<&'g str> {
+    let members = grammar["rules"][rule]["members"].as_array().expect("a choice");
+    members.iter().map(|m| m["value"].as_str().expect("a word")).collect()
+}
+
+#[test]
+fn words_of_tree_sitter_are_those_of_the_language() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../editors/tree-sitter/src/grammar.json");
+    let grammar: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
+    assert_eq!(choices(&grammar, "type"), Elem::ALL.iter().map(|e| e.name()).collect());
+    let reserved: BTreeSet<&str> = reserved_words().into_iter().collect();
+    let forms = ["cast", "bitcast", "round_random", "mma"];
+    let plain = functions::all().into_iter().map(|f| f.name).filter(|f| reserved.contains(f) && !forms.contains(f));
+    assert_eq!(choices(&grammar, "function"), plain.collect());
+    // Every other reserved word stands somewhere.
+    let text = grammar.to_string();
+    let lost = reserved.iter().find(|word| !text.contains(&format!("\"{word}\"")));
+    assert_eq!(lost, None);
+}
+
 #[test]
 fn targets_are_those_of_the_compiler() {
     let package = read("package.json");

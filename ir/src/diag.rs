@@ -72,13 +72,27 @@ pub struct Label {
     pub text: String,
 }
 
-/// A change of the source text: what stands in `span` becomes `text`.
+/// A change of the source text: what stands in `span` becomes `text`, or has that in front of it and another text behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// What goes; empty: the text is put in there.
     pub span: Span,
     /// What comes; empty: nothing.
     pub text: String,
+    /// What stands there stays, between `text` and this; `None`: it goes.
+    pub behind: Option<String>,
+}
+
+impl Edit {
+    /// What stands in the span of `source` then.
+    #[must_use]
+    pub fn new_text(&self, source: &str) -> String {
+        let old = source.get(self.span.start as usize..self.span.end as usize).unwrap_or("");
+        match &self.behind {
+            Some(behind) => format!("{}{old}{behind}", self.text),
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// One message to the user.
@@ -177,7 +191,15 @@ impl Diagnostic {
 
     /// With the change that mends it; a note says it in words.
     pub fn with_fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.fix = Some(Edit { span, text: text.into() });
+        self.fix = Some(Edit { span, text: text.into(), behind: None });
+        self
+    }
+
+    /// With the change that mends it by what stands around a part of the source; none where the part is in no source.
+    pub fn with_fix_around(mut self, span: Span, front: impl Into<String>, behind: impl Into<String>) -> Diagnostic {
+        if !span.is_none() {
+            self.fix = Some(Edit { span, text: front.into(), behind: Some(behind.into()) });
+        }
         self
     }
 

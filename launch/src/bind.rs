@@ -427,15 +427,17 @@ pub fn zeros(launches: &[&Contract], args: &Args) -> Vec<String> {
     found
 }
 
-/// What a size may be.
+/// What a size may be in a launch with blocks.
 pub(crate) const SIZES: &str = "1 to 2^31 - 1";
+/// What a size may be at all.
+const SIZES_AND_NONE: &str = "0 to 2^31 - 1";
 
 /// Why the parameter cannot have this value.
 fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
     let whole = value.to_i64();
     let expected = match kind {
         // Of none there may be nothing to do: `bind` knows.
-        ParamKind::Size { .. } if !whole.is_some_and(|i| (0..1 << 31).contains(&i)) => SIZES,
+        ParamKind::Size { .. } if !whole.is_some_and(|i| (0..1 << 31).contains(&i)) => SIZES_AND_NONE,
         ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
         ParamKind::Scalar { elem, .. } if !elem.is_float() => {
             let format = int_format(*elem);

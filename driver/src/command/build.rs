@@ -202,8 +202,9 @@ pub(crate) fn definitions(base: &CompileOptions, texts: &[String]) -> Result<Vec
     let all = variants::variants(base, texts).map_err(Failure::Usage)?;
     if let Some(variant) = all.iter().find(|v| v.options.target != base.target || v.options.disabled != base.disabled) {
         return Err(Failure::Usage(format!(
-            "variant `{}`: variants in one file are for one target and have the same passes; `tilec bench` compares others",
-            variant.label
+            "variant `{}`: variants in one file are for one target and have the same passes; `--targets {},..` puts several targets into a bundle or a C header, and `tilec bench` compares others",
+            variant.label,
+            variant.options.target.name()
         )));
     }
     Ok(all.into_iter().map(|v| v.options.defines).collect())

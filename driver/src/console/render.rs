@@ -225,6 +225,7 @@ struct JsonDiagnostic<'a> {
 pub fn json(source: &SourceFile, diagnostics: &[Diagnostic], style: Style) -> String {
     let mut out = String::new();
     for d in diagnostics.iter().filter(|d| style.remarks || d.severity != Severity::Remark) {
+        let fix = d.fix.as_ref().map(|fix| (fix.new_text(source.text()), fix.span));
         let line = serde_json::to_string(&JsonDiagnostic {
             severity: d.severity.name(),
             code: d.code.0,
@@ -238,7 +239,7 @@ pub fn json(source: &SourceFile, diagnostics: &[Diagnostic], style: Style) -> St
                 .map(|l| JsonText { text: &l.text, place: JsonPlace::new(source, l.span) })
                 .collect(),
             notes: &d.notes,
-            fix: d.fix.as_ref().map(|fix| JsonText { text: &fix.text, place: JsonPlace::new(source, fix.span) }),
+            fix: fix.as_ref().map(|(text, span)| JsonText { text, place: JsonPlace::new(source, *span) }),
         })
         .expect("a diagnostic has only string keys");
         let _ = writeln!(out, "{line}");

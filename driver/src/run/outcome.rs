@@ -87,7 +87,10 @@ impl fmt::Display for RunReport {
             writeln!(f, "  {}", values.join(", "))?;
         }
         if let Ran::Simulator(simulated) = &self.ran {
-            writeln!(f, "  {simulated}")?;
+            match simulated.launches.is_empty() {
+                true => writeln!(f, "  nothing to launch: there are no blocks")?,
+                false => writeln!(f, "  {simulated}")?,
+            }
         }
         if let (Some(ms), Ran::Cuda(launched)) = (self.median_ms(), &self.ran) {
             let seconds = (ms / 1e3).max(f64::MIN_POSITIVE);

@@ -26,6 +26,7 @@ fn mistakes_are_mended() {
         ("sum(acc", "sum(Acc", "replace `Acc` with `acc`"),
         ("step BN", "setp BN", "replace `setp` with `step`"),
         (") grid (i", ") gird (i", "replace `gird` with `grid`"),
+        ("B: gmem f32[", "B: gmen f32[", "replace `gmen` with `gmem`"),
     ] {
         let (right, wrong) = (program.clone(), program.replacen(right, wrong, 1));
         assert_ne!(right, wrong);
@@ -41,6 +42,54 @@ fn mistakes_are_mended() {
         let first = json!({ "start": place(&wrong, 0), "end": place(&wrong, 0) });
         let ask = json!({ "textDocument": { "uri": URI }, "range": first, "context": { "diagnostics": [] } });
         assert_eq!(client.request("textDocument/codeAction", ask), json!([]), "{title}: far away");
+    }
+}
+
+/// A program with a line to fill in.
+fn typed(line: &str) -> String {
+    format!(
+        "// \u{1f600}
+kernel typed(A: gmem f32[M, N], P: gmem i32[M, N], H: gmem f16[M, N], C: gmem f32[M, N]) grid (i: ceildiv(M, 64)) {{
+    let h = smem f16[64, 64]
+    let w = smem i8[64, 64]
+    var x = reg f32[64, 64] = 0.0
+    var p = reg i32[64, 64] = 0
+    copy H[i * 64.., 0..] -> h
+    copy 1 -> w
+    {line}
+    copy x + cast<f32>(p) -> C[i * 64.., 0..]
+}}
+"
+    )
+}
+
+/// Fixes of messages about types make a program without mistakes.
+#[test]
+fn mistakes_of_types_are_mended() {
+    let mut client = Client::new(Value::Null);
+    for (wrong, right, title) in [
+        ("x = x + p", "x = x + cast<f32>(p)", "replace `p` with `cast<f32>(p)`"),
+        ("x = p", "x = cast<f32>(p)", "replace `p` with `cast<f32>(p)`"),
+        ("p = 2.0", "p = 2", "replace `2.0` with `2`"),
+        ("x = sqrt(p)", "x = sqrt(cast<f32>(p))", "replace `p` with `cast<f32>(p)`"),
+        ("p = x & 7", "p = cast<i32>(x) & 7", "replace `x` with `cast<i32>(x)`"),
+        ("p = select(p > 1 && p, p, 0)", "p = select(p > 1 && (p != 0), p, 0)", "replace `p` with `(p != 0)`"),
+        ("p = p + (x > 0.0)", "p = p + (select(x > 0.0, 1, 0))", "replace `x > 0.0` with `select(x > 0.0, 1, 0)`"),
+        ("copy A[i * 64..] -> x", "copy A[i * 64.., 0..] -> x", "insert `, 0..`"),
+        ("x = mma(h, w, x)", "x = mma(h, cast<f16>(w), x)", "replace `w` with `cast<f16>(w)`"),
+    ] {
+        let (right, wrong) = (typed(right), typed(wrong));
+        client.open(URI, &wrong);
+        let everything = json!({ "start": place(&wrong, 0), "end": place(&wrong, wrong.len()) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
+        let actions = client.request("textDocument/codeAction", ask);
+        let actions = actions.as_array().expect("a list");
+        let action = actions.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title}: {actions:#?}"));
+        let edits = action["edit"]["changes"][URI].as_array().expect("edits");
+        assert_eq!(edited(&wrong, edits), right, "{title}");
+        let mut sink = Sink::new();
+        let module = tilec_ir::parser::parse(&right, &mut sink).expect("a program");
+        assert!(tilec_ir::verify::verify(&module.kernels[0], &mut sink).is_ok(), "{right}: {:?}", sink.diagnostics());
     }
 }
 

@@ -27,7 +27,11 @@ impl Parser<'_, '_> {
                 .map(|(name, _)| format!("`{name}`"))
                 .chain(FIGURES.iter().map(|(name, ..)| format!("`{name}` with `<=` or `>=`")))
                 .collect();
-            let d = Diagnostic::error(codes::UNKNOWN_ITEM, start, found);
+            let mut d = Diagnostic::error(codes::UNKNOWN_ITEM, start, found);
+            if let Some((near, end)) = self.near_demand() {
+                d.span.end = end;
+                d = d.with_spelling(near);
+            }
             return Err(self.error(d.with_note(format!("there are {}", all.join(", ")))));
         };
         let at_most = self.eat_sign("<=");
@@ -48,6 +52,24 @@ impl Parser<'_, '_> {
         }
         let what = if at_most { What::AtMost(*figure, number) } else { What::AtLeast(*figure, number) };
         Ok(Demand { what, span: self.since(start) })
+    }
+
+    /// The name of a demand that the next words are a misspelling of, and where these end.
+    fn near_demand(&mut self) -> Option<(&'static str, u32)> {
+        let names = PROPERTIES.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, ..)| *name));
+        let names: Vec<&'static str> = names.collect();
+        let most = names.iter().map(|name| name.split(' ').count()).max().unwrap_or(1);
+        let mut words = String::new();
+        for n in 0..most {
+            let Tok::Word(word) = self.peek_at(n) else { return None };
+            words.push_str(if n == 0 { "" } else { " " });
+            words.push_str(word);
+            let as_long: Vec<&'static str> = names.iter().copied().filter(|name| name.split(' ').count() == n + 1).collect();
+            if let Some(near) = self.near_word(&words, &as_long) {
+                return Some((near, self.tokens[self.pos + n].span.end));
+            }
+        }
+        None
     }
 
     /// Reads these words if they are next, all of them.

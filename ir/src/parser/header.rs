@@ -5,7 +5,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
-use crate::lexer::{Tok, clip};
+use crate::lexer::{Tok, clip, is_reserved};
 use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::walks::Walk;
@@ -266,6 +266,12 @@ impl<'s> Parser<'s, '_> {
                 "parameters are tensors in global memory, tables or scalars; declare buffers in the body",
             ));
         }
+        if let Some(place) = self.misspelled_place() {
+            return match place {
+                "gmem" => self.tensor(name, span).map(ValueDef::Tensor),
+                _ => self.table().map(ValueDef::Table),
+            };
+        }
         let at = self.span();
         let elem = self.elem_ref()?;
         if self.at_sign("[") || self.at_sign("*") {
@@ -276,6 +282,20 @@ impl<'s> Parser<'s, '_> {
         }
         let default = if self.eat_sign("=") { Some(self.literal()?) } else { None };
         Ok(ValueDef::Scalar { elem, default })
+    }
+
+    /// Takes a misspelled `gmem` or `const` in front of a type, and says what was meant.
+    fn misspelled_place(&mut self) -> Option<&'static str> {
+        let Tok::Word(word) = self.peek() else { return None };
+        let is_type = Elem::from_name(word).is_some() || is_reserved(word) || self.names_value(word);
+        if is_type || !matches!(self.peek_at(1), Tok::Word(_)) {
+            return None;
+        }
+        let place = self.near_word(word, &["gmem", "const"])?;
+        let message = format!("expected `gmem`, `const` or an element type, found `{}`", clip(word));
+        self.error(Diagnostic::error(codes::EXPECTED, self.span(), message).with_spelling(place));
+        self.bump();
+        Some(place)
     }
 
     /// `f32[4] = (0.0, 0.5, 1.0, 2.0)`: a table in constant memory.

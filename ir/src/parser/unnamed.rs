@@ -7,7 +7,7 @@
 use super::said::{Notes, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Span, counted};
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use crate::types::{ElemRef, TileTy};
@@ -159,6 +159,11 @@ impl Writer<'_> {
             return;
         };
         let rank = to.dims.len();
+        if let Some((e, window)) = parts.windows.iter().find(|(_, window)| window.dims.len() > rank) {
+            self.wrong.push(too_few(k, (*e, window.dims.len()), (dst, rank)));
+            self.used.extend(parts.windows.iter().flat_map(|(_, window)| &window.from).chain(&to.from));
+            return;
+        }
         let tile = parts.tile.take();
         let is_larger =
             |tile: &Vec<Extent>| larger(&to, tile) || parts.windows.iter().any(|(_, window)| larger(window, tile));
@@ -257,6 +262,15 @@ impl Writer<'_> {
         k.exprs[e] = ExprData::Ref(value);
         [k.stmt(StmtData::Var { value, init: None }, span), k.stmt(StmtData::Copy { src, dst, attrs }, span)]
     }
+}
+
+/// What is said of a window that is stored into one of fewer dimensions.
+fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -> Diagnostic {
+    let message = format!("{} are stored into a window of {}", counted(from, "dimension"), counted(rank, "dimension"));
+    Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[dst], message)
+        .with_label(format!("has {}", counted(rank, "dimension")))
+        .with_place(k.expr_spans[src], format!("has {}", counted(from, "dimension")))
+        .with_note("an index in place of a range leaves a dimension out: `A[i, j..]`")
 }
 
 /// Whether a window has more elements than a tile beside it, which repeats along dimensions of extent 1.

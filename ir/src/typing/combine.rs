@@ -111,7 +111,7 @@ impl Types<'_> {
     pub(super) fn whole_tuples(&self, e: Expr, v: Value) -> TypeError {
         let name = &self.k.values[v].name;
         let d = self.error(codes::NOT_A_VALUE, e, format!("`{name}` is a name of tuples, which are no value"));
-        d.with_note(format!("name a component: `{name}.0`")).into()
+        d.with_note(format!("name a component: `{name}.0`")).with_fix_around(self.k.expr_spans[e], "", ".0").into()
     }
 
     fn joined(&self, arg: Expr, a: &[Extent], b: &[Extent]) -> Result<Vec<Extent>, TypeError> {

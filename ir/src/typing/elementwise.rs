@@ -7,6 +7,7 @@
 use super::candidates::{candidate_elems, may_be};
 use super::types::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};
 use crate::codes;
+use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel};
 use crate::numerics::cast::has_negatives;
@@ -160,11 +161,13 @@ impl Types<'_> {
         let mut num = number(&types[first]);
         // A seed and a place are numbers of 64 bits, whatever they are written as.
         let apart = op == Op::Random;
-        for ty in types[first + 1..args.len().max(first + 1)].iter().filter(|_| !apart) {
+        let rest = args.iter().zip(&types[..args.len()]).skip(first + 1);
+        for (&arg, ty) in rest.filter(|_| !apart) {
             num = join_num(self.k, num, number(ty)).ok_or_else(|| {
                 let (found, other) = (types[first].describe(self.k), ty.describe(self.k));
                 let message = format!("the operands of `{}` differ in type: {found} and {other}", op.token());
-                self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`")
+                let d = self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`");
+                self.one_converted(d, [(args[first], &types[first]), (arg, ty)])
             })?;
         }
         if domain == Domain::Float && num == Num::Index {
@@ -234,15 +237,52 @@ impl Types<'_> {
         }
     }
 
+    /// With the conversion of one of two operands as the change that mends it: of the one that holds fewer numbers, to the type in which the other is computed.
+    fn one_converted(&self, d: Diagnostic, operands: [(Expr, &Type); 2]) -> Diagnostic {
+        // Floats hold more than integers, and of one class the wider type.
+        let number = |ty: &Type| match (ty, ty.elem()) {
+            (Type::Index, _) => Some((0, 0, "i32")),
+            (Type::Float, _) => Some((1, 0, "f32")),
+            (_, Some(ElemRef::Known(elem))) if elem != Elem::Bool => {
+                let elem = computed_in(elem);
+                Some((usize::from(elem.is_float()), elem.bits(), elem.name()))
+            }
+            _ => None,
+        };
+        let [(a, of_a), (b, of_b)] = operands;
+        match (number(of_a), number(of_b)) {
+            (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.converted(d, a, of_a, y.2),
+            (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.converted(d, b, of_b, x.2),
+            _ => d,
+        }
+    }
+
+    /// With a comparison in place of a name or a window as the change that mends it.
+    pub(super) fn compared(&self, d: Diagnostic, e: Expr) -> Diagnostic {
+        match self.k.exprs[e] {
+            ExprData::Ref(_) | ExprData::View(_) => d.with_fix_around(self.k.expr_spans[e], "(", " != 0)"),
+            _ => d,
+        }
+    }
+
+    /// With a choice between the numbers 1 and 0 as the change that mends it.
+    pub(super) fn chosen(&self, d: Diagnostic, e: Expr) -> Diagnostic {
+        d.with_fix_around(self.k.expr_spans[e], "select(", ", 1, 0)")
+    }
+
     fn wrong(&self, op: Op, arg: Expr, ty: &Type, wanted: &str) -> TypeError {
         let found = ty.describe(self.k);
         let d = self.error(codes::WRONG_OPERAND, arg, format!("`{}` works on {wanted}, found {found}", op.token()));
         match op.domain() {
-            Domain::Float => d.with_note("convert the operand: `cast<f32>(x)`").into(),
-            Domain::Logic | Domain::Select => d.with_note("write a comparison, such as `x != 0`").into(),
-            Domain::Integer => d.with_note("convert the operand: `cast<i32>(x)`").into(),
-            Domain::Numeric | Domain::Compare => d.with_note("use `select` to turn a truth value into a number").into(),
+            Domain::Float => self.converted(d.with_note("convert the operand: `cast<f32>(x)`"), arg, ty, "f32"),
+            Domain::Logic => self.compared(d.with_note("write a comparison, such as `x != 0`"), arg),
+            Domain::Select => d.with_note("write a comparison, such as `x != 0`"),
+            Domain::Integer => self.converted(d.with_note("convert the operand: `cast<i32>(x)`"), arg, ty, "i32"),
+            Domain::Numeric | Domain::Compare => {
+                self.chosen(d.with_note("use `select` to turn a truth value into a number"), arg)
+            }
         }
+        .into()
     }
 
     fn join_shape(&self, e: Expr, name: &str, a: Shape, b: Shape) -> Result<Shape, TypeError> {
@@ -365,12 +405,16 @@ impl Types<'_> {
         }
         let to = elem_name(k, to);
         let message = format!("{} cannot be stored as {to}", from.describe(k));
-        let note = match k.exprs[e] {
+        let d = self.error(codes::TYPE_MISMATCH, e, message);
+        Err(match k.exprs[e] {
             ExprData::Float(bits) if f64::from_bits(bits).fract() == 0.0 => {
-                format!("whole numbers are written without a point: `{}`", f64::from_bits(bits))
+                let whole = f64::from_bits(bits).to_string();
+                let d = d.with_note(format!("whole numbers are written without a point: `{whole}`"));
+                if k.expr_spans[e].is_none() { d } else { d.with_fix(k.expr_spans[e], whole) }
             }
-            _ => format!("convert it: `cast<{to}>(x)`"),
-        };
-        Err(self.error(codes::TYPE_MISMATCH, e, message).with_note(note).into())
+            _ if to == Elem::Bool.name() => d.with_note("write a comparison, such as `x != 0`"),
+            _ => self.converted(d.with_note(format!("convert it: `cast<{to}>(x)`")), e, from, &to),
+        }
+        .into())
     }
 }

@@ -95,7 +95,7 @@ impl Types<'_> {
                 .with_note("the first extent of an accumulator of three dimensions divides the reduction")
                 .into());
         }
-        self.product_types(e, a.elem, b.elem, c_type.elem)?;
+        self.product_types(e, m, [a.elem, b.elem, c_type.elem])?;
         Ok(Type::Tile(c_type))
     }
 
@@ -123,7 +123,7 @@ impl Types<'_> {
             .into())
     }
 
-    fn product_types(&self, e: Expr, a: ElemRef, b: ElemRef, acc: ElemRef) -> Result<(), TypeError> {
+    fn product_types(&self, e: Expr, m: &Mma, [a, b, acc]: [ElemRef; 3]) -> Result<(), TypeError> {
         let k = self.k;
         let (ca, cb, cc) = (candidate_elems(k, a), candidate_elems(k, b), candidate_elems(k, acc));
         let fits = ca.iter().any(|&x| cb.iter().any(|&y| cc.iter().any(|&c| combines(x, y, c))));
@@ -132,9 +132,17 @@ impl Types<'_> {
         }
         let names = [a, b, acc].map(|x| elem_name(k, x));
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
-        Err(self
+        let d = self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first: `cast<bf16>(a)`")
-            .into())
+            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first: `cast<bf16>(a)`");
+        // Of two types the first one that multiplies with itself is that of both.
+        let pair = |to: &[Elem]| to.iter().any(|&x| cc.iter().any(|&c| combines(x, x, c)));
+        let operand = |e: Expr| self.type_of(e).ok();
+        Err(match (operand(m.a), operand(m.b)) {
+            (_, Some(of_b)) if pair(&ca) => self.converted(d, m.b, &of_b, &names[0]),
+            (Some(of_a), _) if pair(&cb) => self.converted(d, m.a, &of_a, &names[1]),
+            _ => d,
+        }
+        .into())
     }
 }

@@ -98,7 +98,8 @@ impl Types<'_> {
         }
         let found = self.type_of(arg)?.describe(self.k);
         let message = format!("`{name}` works on {wanted}, found {found}");
-        Err(self.error(codes::WRONG_OPERAND, arg, message).with_note(note).into())
+        let d = self.error(codes::WRONG_OPERAND, arg, message).with_note(note);
+        Err(if op.is_of_truths() { self.compared(d, arg) } else { self.chosen(d, arg) }.into())
     }
 
     /// Parts are of an extent that is a power of two, of which their bits are.

@@ -1,9 +1,9 @@
 //! Types, and the inference of them.
 
-use super::candidates::may_count;
+use super::candidates::{may_be, may_count};
 use crate::codes;
 use crate::combine::Combine;
-use crate::diag::{Code, Diagnostic, counted};
+use crate::diag::{Code, Diagnostic, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
@@ -333,10 +333,8 @@ impl<'k> Types<'k> {
                     "an element of a table is named by a whole number of up to 32 bits, found {}",
                     other.describe(self.k)
                 );
-                return Err(self
-                    .error(codes::WRONG_OPERAND, index, message)
-                    .with_note("convert it: `cast<i32>(x)`")
-                    .into());
+                let d = self.error(codes::WRONG_OPERAND, index, message).with_note("convert it: `cast<i32>(x)`");
+                return Err(self.converted(d, index, &other, "i32").into());
             }
         })
     }
@@ -349,7 +347,8 @@ impl<'k> Types<'k> {
         }
         let message = format!("an index is a whole number, found {}", ty.describe(self.k));
         let d = self.error(codes::NOT_INDEX, arg, message);
-        Err(d.with_note("convert it: `cast<i32>(x)`; of a tile, an index is one element").into())
+        let d = d.with_note("convert it: `cast<i32>(x)`; of a tile, an index is one element");
+        Err(if ty.rank() == 0 { self.converted(d, arg, &ty, "i32") } else { d }.into())
     }
 
     /// The type of a whole place.
@@ -396,7 +395,8 @@ impl<'k> Types<'k> {
             let d = self
                 .error(codes::BAD_VIEW, e, format!("`{name}` has {own}, found {found}"))
                 .with_place(k.values[v.base].span, format!("`{name}` is declared here"))
-                .with_note("write a range `i..` or an index `i` for each dimension");
+                .with_note("write a range `i..` or an index `i` for each dimension, `0..` for all of one");
+            let d = self.with_ranges(d, e, rank.saturating_sub(v.ranges.len()));
             return Err(match self.repeating(v.base, v.ranges.len()) {
                 Some(note) => d.with_note(note),
                 None => d,
@@ -498,6 +498,25 @@ impl<'k> Types<'k> {
 
     pub(super) fn error(&self, code: Code, e: Expr, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(code, self.k.expr_spans[e], message)
+    }
+
+    /// With the conversion of `e`, a number of type `ty`, to `elem` as the change that mends it; of a truth value there is none.
+    pub(super) fn converted(&self, d: Diagnostic, e: Expr, ty: &Type, elem: &str) -> Diagnostic {
+        let bool = |elem: ElemRef| !may_be(self.k, elem, ElemClass::Float) && !may_be(self.k, elem, ElemClass::Int);
+        if *ty == Type::Bool || ty.elem().is_some_and(bool) {
+            return d;
+        }
+        d.with_fix_around(self.k.expr_spans[e], format!("cast<{elem}>("), ")")
+    }
+
+    /// With `missing` more ranges of the window `e`, each of all of a dimension, as the change that mends it.
+    fn with_ranges(&self, d: Diagnostic, e: Expr, missing: usize) -> Diagnostic {
+        let end = self.k.expr_spans[e].end;
+        if missing == 0 || end == 0 {
+            return d;
+        }
+        // In front of the bracket that ends the window.
+        d.with_fix(Span { start: end - 1, end: end - 1 }, ", 0..".repeat(missing))
     }
 }
 

@@ -51,9 +51,10 @@ fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
         true => declare(k, s, &name, elem, &shape, span),
         false => declare_beside(k, s, &name, elem, &shape, span),
     };
-    // The copy rounds as the conversion does.
+    // The copy rounds as the conversion does, from floats to floats and from integers to integers.
+    let class = |arg: Expr| type_of(k, arg).ok().and_then(|t| known(t.elem())).map(Elem::class);
     let source = match k.exprs[e] {
-        ExprData::Cast { arg, .. } => arg,
+        ExprData::Cast { arg, .. } if class(arg) == Some(elem.class()) => arg,
         _ => e,
     };
     copy(k, s, source, tile);

@@ -81,7 +81,7 @@ pub(crate) fn diagnostic(text: Text<'_>, uri: &Uri, d: &diag::Diagnostic) -> Opt
 /// What is wanted of a mistake that has a fix, in few words.
 pub(crate) fn fix_title(text: Text<'_>, fix: &diag::Edit) -> String {
     let old = text.text.get(fix.span.start as usize..fix.span.end as usize).unwrap_or("");
-    match (old, fix.text.trim()) {
+    match (old, fix.new_text(text.text).trim()) {
         ("", new) => format!("insert `{new}`"),
         (old, "") => format!("remove `{old}`"),
         (old, new) => format!("replace `{old}` with `{new}`"),
@@ -89,7 +89,7 @@ pub(crate) fn fix_title(text: Text<'_>, fix: &diag::Edit) -> String {
 }
 
 pub(crate) fn edit(text: Text<'_>, fix: &diag::Edit) -> TextEdit {
-    TextEdit::new(text.range(fix.span), fix.text.clone())
+    TextEdit::new(text.range(fix.span), fix.new_text(text.text))
 }
 
 pub(crate) fn markdown(value: String) -> MarkupContent {

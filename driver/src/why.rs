@@ -27,7 +27,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     }
     let machine = if question.needs_machine() { machine_code::by_ptx_line(&program)? } else { None };
     let shown = xray::of(&program, machine.as_ref());
-    let known = Known { program: &program, shown: &shown, machine: machine.as_ref() };
+    let known = Known { program: &program, shown: &shown };
     let answered = match question {
         Question::Line { column, line } => chain::of_line(&known, column, *line),
         Question::Element { name, coords } => figures::element(&known, name, coords),

@@ -20,6 +20,7 @@ mod time;
 
 pub use beside::Beside;
 pub use budget::Measured;
+pub(crate) use budget::registers_of;
 pub use columns::{Columns, Remark, Stage};
 pub use machine::Machine;
 pub use picture::{Picture, Room};

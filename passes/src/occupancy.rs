@@ -1,7 +1,6 @@
 //! Occupancy: resident blocks per multiprocessor, and the resource that limits them.
 
-use crate::registers::thread::SCHEDULERS;
-use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP};
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, SCHEDULERS, Target, WARP};
 
 /// Blocks that each resource of a multiprocessor has room for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

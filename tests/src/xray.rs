@@ -110,7 +110,8 @@ fn programs_that_passes_over_files_change_have_a_page() {
             let source = fs::read_to_string(root.join(name)).unwrap();
             let define = align.map(|n| ("ALIGN".to_owned(), n.to_owned()));
             let variants = define.map(|d| vec![vec![d]]).unwrap_or_default();
-            let options = CompileOptions { source_name: name.to_owned(), target, variants, ..CompileOptions::default() };
+            let options =
+                CompileOptions { source_name: name.to_owned(), target, variants, ..CompileOptions::default() };
             let program = compiled(&source, &options).expect("compiles");
             check_page(&format!("{name} {align:?} for {}", target.name()), &of(&program, None));
         }

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// The first bit of the fields.
 const FIRST: u32 = 105;
+/// Barriers of a warp (scoreboards) that an instruction can set and wait for.
+pub const BARRIERS: u8 = 6;
 /// The number that stands for no barrier.
 const NO_BARRIER: u8 = 7;
 
@@ -42,7 +44,7 @@ impl Control {
             yields: field(4, 1) == 0,
             write: barrier(5),
             read: barrier(8),
-            wait: field(11, 6),
+            wait: field(11, BARRIERS.into()),
             reuse: field(17, 4),
         }
     }

@@ -197,7 +197,8 @@ fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let mut broken = match figure {
         Figure::Resident => compared(what, p.resident as f64, |x| {
-            format!("{x} blocks of {} threads and {} bytes are resident on a multiprocessor", p.threads, p.shared)
+            let (blocks, shared) = (counted(x as usize, "block"), code.report.smem_bytes);
+            format!("the model predicts {blocks} of {shared} bytes of shared memory on a multiprocessor")
         }),
         Figure::Bytes => compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
             format!("{:.0} bytes pass, {x:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)

@@ -1,6 +1,5 @@
 //! Answers, and what they are made of.
 
-use crate::compile::machine_code::ByLine;
 use crate::compile::{Compiled, Diagnostics};
 use crate::xray::Xray;
 use serde::Serialize;
@@ -80,7 +79,6 @@ impl From<Diagnostics> for Unanswered {
 pub(super) struct Known<'a> {
     pub(super) program: &'a Compiled,
     pub(super) shown: &'a Xray,
-    pub(super) machine: Option<&'a ByLine>,
 }
 
 impl Answer {

@@ -2,6 +2,7 @@
 
 use super::answer::{Decision, Known, Part, Says};
 use super::question::PLACES;
+use crate::assembler::control::BARRIERS;
 use crate::compile::places::Places;
 use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
@@ -397,7 +398,7 @@ fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
     let machine = known.shown.columns.machine.as_ref()?;
     let control = machine.control.get(line - 1).copied().flatten()?;
     let mut facts = vec![format!("the warp may issue its next instruction {} cycles later", control.stall)];
-    for barrier in (0..6).filter(|b| control.wait >> b & 1 == 1) {
+    for barrier in (0..BARRIERS).filter(|b| control.wait >> b & 1 == 1) {
         let sets = |i: &usize| machine.control[*i].is_some_and(|c| c.write == Some(barrier) || c.read == Some(barrier));
         let text = match (0..line - 1).rev().find(sets) {
             Some(i) => {

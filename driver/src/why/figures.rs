@@ -3,7 +3,7 @@
 use super::answer::{Known, Part};
 use super::{chain, not};
 use crate::compile::CompiledKernel;
-use crate::xray::path;
+use crate::xray::{path, registers_of};
 use std::cmp::Reverse;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, counted};
@@ -52,7 +52,7 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
     let mut parts = Vec::new();
     let mut about = Vec::new();
     for kernel in &known.program.kernels {
-        let (registers, from) = not::registers(kernel);
+        let (registers, from) = registers_of(kernel, known.shown.columns.machine.as_ref());
         about.push(format!("a thread of `{}` has {registers} registers ({from})", kernel.tile.kernel.name));
         parts.push(tiles(kernel));
         parts.extend(roles(&kernel.tile.kernel));
@@ -105,13 +105,9 @@ fn roles(k: &Kernel) -> Option<Part> {
 
 /// The lines of the machine code at which most registers are in use.
 fn most_in_use(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
-    let (machine, columns) = (known.machine?, &known.shown.columns);
+    let columns = &known.shown.columns;
     let text = columns.machine.as_ref()?;
-    let name = format!("{}:", kernel.contract.entry);
-    let begin = text.text.iter().position(|l| *l == name)?;
-    let others: Vec<String> = machine.functions.iter().map(|f| format!("{}:", f.name)).collect();
-    let end = text.text[begin + 1..].iter().position(|l| others.contains(l)).map_or(text.text.len(), |n| begin + 1 + n);
-    let (live, line) = (begin..end).filter_map(|i| Some((text.live[i]?, i))).max_by_key(|&(n, i)| (n, Reverse(i)))?;
+    let (line, live) = text.most_live(&kernel.contract.entry)?;
     let mut facts = vec![format!("{live} hold a value at sass:{}: {}", line + 1, text.text[line].trim())];
     let ptx = usize::try_from(text.ptx[line]).unwrap_or(0);
     if ptx > 0 {

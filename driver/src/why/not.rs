@@ -4,6 +4,7 @@ use super::answer::{Decision, Known, Part};
 use super::chain;
 use crate::compile::demands::{self, Judged};
 use crate::compile::explain;
+use crate::xray::registers_of;
 use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::{Diagnostic, counted};
 use tilec_ir::loss::FastPath;
@@ -117,7 +118,7 @@ fn holds(known: &Known<'_>, what: What) -> Part {
 
 /// What bounds the blocks of a multiprocessor.
 pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKernel) -> Option<Part> {
-    let (registers, from) = registers(kernel);
+    let (registers, from) = registers_of(kernel, known.shown.columns.machine.as_ref());
     let threads = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
     let o = Occupancy::new(known.program.target, threads, registers, kernel.report.smem_bytes);
     let mut facts = vec![format!(
@@ -133,13 +134,12 @@ pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKerne
         known.program.target.name(),
         counted(o.resident() as usize, "block")
     ));
+    let predicted = kernel.tile.prediction.as_ref().map(|p| p.resident).filter(|&n| n != o.resident());
+    facts.extend(predicted.map(|n| {
+        let blocks = counted(n as usize, "block");
+        format!(
+            "the model, which was asked before there was code, predicted {blocks}: it estimates registers from tiles"
+        )
+    }));
     Some(Part { title: "What bounds the blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() })
-}
-
-/// Registers of a thread, and who says so.
-pub(crate) fn registers(kernel: &crate::compile::CompiledKernel) -> (u64, &'static str) {
-    match &kernel.report.assembler {
-        Some(a) => (u64::from(a.registers), "by the assembler"),
-        None => (u64::from(kernel.report.estimated_registers), "estimated"),
-    }
 }

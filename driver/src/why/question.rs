@@ -1,9 +1,11 @@
 //! Questions of `tilec why`, and their syntax.
 
+use crate::compile::explain;
 use std::fmt;
 use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::Sink;
 use tilec_ir::parser::parse_demands;
+use tilec_ir::target::Target;
 
 /// A question.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,7 +46,7 @@ impl Question {
                 Ok(line) if line > 0 => Ok(Question::Line { column: column.to_owned(), line }),
                 _ => Err(format!("`{line}` is no number of a line")),
             },
-            _ => Err(format!("`{text}` is no place; there are {PLACES}")),
+            _ => Err(unknown(text)),
         }
     }
 
@@ -63,8 +65,8 @@ impl Question {
             Ok([one]) => Ok(Question::Not(one.what)),
             Ok(_) => Err("`--not` takes one property".to_owned()),
             Err(_) => {
-                let said: Vec<String> = sink.into_diagnostics().into_iter().map(|d| d.message).collect();
-                Err(said.join("; "))
+                let said = sink.into_diagnostics().into_iter().flat_map(|d| std::iter::once(d.message).chain(d.notes));
+                Err(said.collect::<Vec<_>>().join("; "))
             }
         }
     }
@@ -86,6 +88,15 @@ impl Question {
             _ => false,
         }
     }
+}
+
+/// What is said of a word that is neither a place nor a target.
+fn unknown(word: &str) -> String {
+    let targets: Vec<&str> = Target::ALL.iter().map(|t| t.name()).collect();
+    let named = ["register", "barrier", "source", "ptx", "sass", "element"];
+    let near = explain::nearest(word, targets.iter().copied().chain(named).chain(explain::pass_names()));
+    let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("`{word}` is no target and no place{near}; targets are {}, and places {PLACES}", targets.join(", "))
 }
 
 /// The places that there are, for messages.
@@ -133,6 +144,14 @@ mod tests {
         }
         assert_eq!(Question::parse_not("wgmma"), Ok(Question::Not(What::Has(Property::Wgmma))));
         assert_eq!(Question::parse_not("resident 2"), Ok(Question::Not(What::AtLeast(Figure::Resident, 2.0))));
-        assert!(Question::parse_not("wgma").is_err() && Question::parse_not("wgmma, tma").is_err());
+        let unknown = Question::parse_not("wgma").expect_err("no property");
+        assert!(unknown.contains("did you mean `wgmma`?") && unknown.contains("`no spills`"), "{unknown}");
+        let unknown = Question::parse_not("tensor core").expect_err("no property");
+        assert!(unknown.contains("did you mean `tensor cores`?"), "{unknown}");
+        let unknown = Question::parse("sm_9a").expect_err("no target");
+        assert!(unknown.contains("did you mean `sm_90a`?") && unknown.contains("sm_75"), "{unknown}");
+        let unknown = Question::parse("registr").expect_err("no place");
+        assert!(unknown.contains("did you mean `register`?"), "{unknown}");
+        assert!(Question::parse_not("wgmma, tma").is_err());
     }
 }

@@ -5,9 +5,12 @@ use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, STRONG, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel};
 use serde::Serialize;
+use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::counted;
-use tilec_ir::entities::Value;
-use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::type_of;
 use tilec_passes::choose::{Card, Prediction};
 use tilec_passes::occupancy::Occupancy;
 
@@ -53,11 +56,12 @@ pub(super) fn pictures(
     out
 }
 
-/// Registers of a thread by the assembler, else estimated.
-fn registers_of(kernel: &CompiledKernel, machine: Option<&Machine>) -> (u64, &'static str) {
+/// Registers of a thread, and who says so: the assembler, else an estimate.
+pub(crate) fn registers_of(kernel: &CompiledKernel, machine: Option<&Machine>) -> (u64, &'static str) {
     let entry = machine.and_then(|m| m.entries.iter().find(|e| e.entry == kernel.contract.entry));
-    match entry {
-        Some(e) => (u64::from(e.registers), "by the assembler"),
+    let assembled = entry.map(|e| e.registers).or(kernel.report.assembler.as_ref().map(|a| a.registers));
+    match assembled {
+        Some(registers) => (u64::from(registers), "by the assembler"),
         None => (u64::from(kernel.report.estimated_registers), "estimated"),
     }
 }
@@ -101,7 +105,7 @@ fn lives(k: &Kernel) -> (usize, Vec<(Value, usize, usize)>) {
         for e in k.stmts[s].exprs() {
             bases(k, e, &mut named);
         }
-        if let tilec_ir::kernel::StmtData::Channel { channels, .. } = &k.stmts[s] {
+        if let StmtData::Channel { channels, .. } = &k.stmts[s] {
             named.extend(channels);
         }
         for v in named {
@@ -117,7 +121,7 @@ fn lives(k: &Kernel) -> (usize, Vec<(Value, usize, usize)>) {
     (count.max(1), out)
 }
 
-fn bases(k: &Kernel, e: tilec_ir::entities::Expr, found: &mut Vec<Value>) {
+fn bases(k: &Kernel, e: Expr, found: &mut Vec<Value>) {
     match &k.exprs[e] {
         ExprData::Ref(v) => found.push(*v),
         ExprData::View(view) => found.push(view.base),
@@ -167,12 +171,8 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
 /// Registers in use, instruction by instruction.
 fn registers(machine: &Machine, entry: &str) -> Option<(String, String)> {
     const HEIGHT: f64 = 200.0;
-    let begin = machine.text.iter().position(|l| l.strip_suffix(':') == Some(entry))?;
-    let names: Vec<&str> = machine.entries.iter().map(|e| e.entry.as_str()).collect();
-    let other = |l: &&String| l.strip_suffix(':').is_some_and(|n| names.contains(&n));
-    let end = machine.text[begin + 1..].iter().position(|l| other(&l)).map_or(machine.text.len(), |n| begin + 1 + n);
-    let live: Vec<(usize, u32)> = (begin..end).filter_map(|i| Some((i, machine.live[i]?))).collect();
-    let &(at, most) = live.iter().max_by_key(|(i, n)| (*n, std::cmp::Reverse(*i)))?;
+    let live: Vec<(usize, u32)> = machine.lines_of(entry)?.filter_map(|i| Some((i, machine.live[i]?))).collect();
+    let (at, most) = machine.most_live(entry)?;
     let title =
         format!("registers in use, instruction by instruction: most at line {} of the machine code, {most}", at + 1);
     let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 90.0, &title);
@@ -231,6 +231,25 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
     (title, svg.done())
 }
 
+/// The operations a second of the fastest product of a kernel, two to a multiply-add, and what computes it; `None`: it has no product.
+fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
+    let elem = |e: Expr| type_of(k, e).ok().and_then(|ty| ty.elem());
+    let products = k.statement_data().filter_map(|s| {
+        let StmtData::Assign { dst, src } = s else { return None };
+        let ExprData::Mma(mma) = k.exprs[*src] else { return None };
+        match (mma.atom, elem(mma.a), elem(mma.b), k.values[*dst].def.elem()) {
+            (Some(atom), Some(ElemRef::Known(a)), Some(ElemRef::Known(b)), Some(ElemRef::Known(acc))) => {
+                let inputs = Inputs { a, b };
+                let rate = card.rate(atom, inputs, acc) * card.clock_of(atom);
+                Some((rate, format!("`{}` of {inputs} with {} sums", atom.row().name, acc.name())))
+            }
+            _ => None,
+        }
+    });
+    let (rate, unit) = products.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((2.0 * rate * f64::from(card.sms) * 1e9, unit))
+}
+
 /// The roofline of the card, with the kernel's place: operations over bytes of memory.
 fn roofline(
     p: &Prediction,
@@ -242,28 +261,7 @@ fn roofline(
         return None;
     }
     const HEIGHT: f64 = 260.0;
-    let wgmma = kernel
-        .lowered
-        .mma
-        .iter()
-        .any(|m| tilec_ir::atoms::Atom::from_name(&m.atom).is_some_and(|a| a.row().asynchronous()));
-    let tensor = kernel
-        .lowered
-        .mma
-        .iter()
-        .any(|m| tilec_ir::atoms::Atom::from_name(&m.atom).is_some_and(|a| a.row().tensor_core));
-    // Multiply-adds of 16-bit elements; that of the unit that the products run on.
-    let (rate, clock) = match (wgmma, tensor) {
-        (true, _) => (card.warpgroups, card.clock),
-        (false, true) => (card.rates.half_f32, card.clock),
-        (false, false) => (card.rates.fma, card.clock_scalar),
-    };
-    let peak = 2.0 * rate * f64::from(card.sms) * clock * 1e9;
-    let unit = match (wgmma, tensor) {
-        (true, _) => "wgmma of 16-bit elements",
-        (false, true) => "mma of 16-bit elements with f32 sums",
-        (false, false) => "scalar f32",
-    };
+    let (peak, unit) = peak(card, &kernel.tile.kernel)?;
     let (intensity, bandwidth) = (p.flops / p.bytes, card.dram * 1e9);
     let title = format!(
         "roofline of {}: {:.0} operations a byte of memory; {:.1} TFLOP/s predicted, {:.0} % of {:.1} ({unit})",

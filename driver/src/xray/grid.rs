@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::extents::raster;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::target::Target;
+use tilec_passes::choose::Card;
 
 /// Tiles that are drawn at most along an axis.
 const MOST: i64 = 24;
@@ -27,7 +29,7 @@ type Order = BTreeMap<Tile, i64>;
 type Tile = (i64, i64);
 
 /// The pictures: one, of a grid of two axes or more.
-pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
+pub(super) fn pictures(target: Target, kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
     let written = &kernel.tile.specialized;
     let [rows, columns, ..] = written.grid[..] else { return Vec::new() };
     let name = |v: Value| written.values[v].name.as_str();
@@ -60,7 +62,9 @@ pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
         names.1,
         of.join(" ")
     );
-    let svg = draw(&order, extents, names, &title);
+    let predicted = kernel.tile.prediction.as_ref().and_then(|p| Card::from_name(p.card));
+    let card = predicted.unwrap_or_else(|| Card::of(target));
+    let svg = draw(&order, extents, names, (card, &title));
     vec![Picture { title, span: written.name_span, ..Picture::new(Room::Time, format!("{prefix}grid"), svg) }]
 }
 
@@ -140,7 +144,7 @@ fn declares(k: &Kernel, block: Block, name: &str) -> Option<tilec_ir::entities::
     })
 }
 
-fn draw(order: &Order, (rows, columns): Tile, names: (&str, &str), title: &str) -> String {
+fn draw(order: &Order, (rows, columns): Tile, names: (&str, &str), (card, title): (&Card, &str)) -> String {
     let (shown_rows, shown_columns) = (rows.min(MOST), columns.min(MOST));
     let height = MARGIN.1 + shown_rows as f64 * CELL.1 + 12.0;
     let mut svg = Svg::new((MARGIN.0 + shown_columns as f64 * CELL.0 + 8.0).max(760.0), height, title);
@@ -156,8 +160,8 @@ fn draw(order: &Order, (rows, columns): Tile, names: (&str, &str), title: &str) 
         for c in 0..shown_columns {
             let x = MARGIN.0 + c as f64 * CELL.0;
             let number = order.get(&(r, c));
-            // Tiles of about one wave have a tint.
-            let fill = number.map_or("#ffffff", |n| TINTS[(n / 132) as usize % TINTS.len()]);
+            // Tiles of a wave have a tint: one for each multiprocessor.
+            let fill = number.map_or("#ffffff", |n| TINTS[(n / i64::from(card.sms)) as usize % TINTS.len()]);
             svg.rect((x, y), CELL, fill);
             if let Some(n) = number {
                 svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &n.to_string());

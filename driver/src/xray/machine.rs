@@ -4,7 +4,9 @@ use crate::assembler::control::Control;
 use crate::assembler::{EntryStats, SassFunction};
 use crate::compile::machine_code::ByLine;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Machine code as lines.
 #[derive(Clone, Debug, Serialize)]
@@ -55,6 +57,20 @@ impl Machine {
             machine.function(function, live.map(|(_, live)| live));
         }
         machine
+    }
+
+    /// The lines of an entry, its name first; by their places in [`Machine::text`].
+    pub(crate) fn lines_of(&self, entry: &str) -> Option<Range<usize>> {
+        let name = |line: &String| line.strip_suffix(':').is_some_and(|n| self.entries.iter().any(|e| e.entry == n));
+        let begin = self.text.iter().position(|line| line.strip_suffix(':') == Some(entry))?;
+        let end = self.text[begin + 1..].iter().position(name).map_or(self.text.len(), |n| begin + 1 + n);
+        Some(begin..end)
+    }
+
+    /// The first line of an entry at which most registers hold a value, and how many.
+    pub(crate) fn most_live(&self, entry: &str) -> Option<(usize, u32)> {
+        let all = self.lines_of(entry)?.filter_map(|i| Some((i, self.live[i]?)));
+        all.max_by_key(|&(i, n)| (n, Reverse(i)))
     }
 
     fn function(&mut self, function: &SassFunction, live: Option<&BTreeMap<u64, u32>>) {

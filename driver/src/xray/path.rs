@@ -3,6 +3,8 @@
 //! Windows are those of the program as it is written, with its parameters bound: there they are sums of grid indices and loop variables. Where an element
 //! lies then, and who has it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
 
+mod back;
+
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel};
@@ -14,6 +16,7 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::print::{print_expr, print_head};
+use tilec_ir::target::{SECTOR_BYTES, WARP};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
 
@@ -139,11 +142,23 @@ pub(super) fn holder(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> Optio
 fn held(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> String {
     match holder(layout, shape, coords) {
         Some((thread, value, 1)) => {
-            format!("register {value} of thread {thread} (warp {}, lane {})", thread / 32, thread % 32)
+            format!("register {value} of thread {thread} ({})", warp_and_lane(thread))
         }
         Some((thread, value, n)) => format!("register {value} of {n} threads, the first of which is {thread}"),
         None => "no register".to_owned(),
     }
+}
+
+/// `warp 1, lane 3`.
+fn warp_and_lane(thread: u64) -> String {
+    let warp = u64::from(WARP);
+    format!("warp {}, lane {}", thread / warp, thread % warp)
+}
+
+/// At which numbers something is, in words.
+fn when(k: &Kernel, numbers: &Numbers) -> String {
+    let when: Vec<String> = numbers.iter().map(|(v, n)| format!("{} = {n}", k.values[*v].name)).collect();
+    if when.is_empty() { "in every block".to_owned() } else { format!("at {}", when.join(", ")) }
 }
 
 /// What moves the elements of a copy, in words.
@@ -193,6 +208,18 @@ impl<'a> Way<'a> {
         self.last.values.keys().find(|&v| self.last.values[v].name == name && has_elements(&self.last.values[v].def))
     }
 
+    /// How a copy of the source moves its elements after the last pass: from a tensor, or to one (`stores`).
+    fn attrs_at(&self, span: Span, stores: bool) -> Option<&'a CopyAttrs> {
+        let last = self.last;
+        Way::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
+            StmtData::Copy { attrs, src, dst } if last.stmt_spans[t] == span => {
+                let side = if stores { *dst } else { *src };
+                resolve_view(last, side).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some(attrs)
+            }
+            _ => None,
+        })
+    }
+
     /// Statements of a kernel in the order of the text.
     fn statements(k: &Kernel) -> Vec<Stmt> {
         let mut all = Vec::new();
@@ -207,7 +234,8 @@ impl<'a> Way<'a> {
         let bytes = elem_of(k, v).map_or(String::new(), |e| {
             let contiguous = coords.last().copied().unwrap_or(0);
             let from = e.bytes_of(contiguous);
-            format!("; byte {from} of its row where rows are contiguous: sector {} of 32 bytes", from / 32)
+            let sector = from / u64::from(SECTOR_BYTES);
+            format!("; byte {from} of its row where rows are contiguous: sector {sector} of {SECTOR_BYTES} bytes")
         });
         let span = k.values[v].span;
         self.push("global memory", format!("{name}{}", at(coords)), format!("an element of the tensor{bytes}"), span);
@@ -220,8 +248,10 @@ impl<'a> Way<'a> {
             found = true;
             self.loaded(s, dst, &numbers, &inside);
         }
+        found |= self.of_result(v, coords);
         if !found {
-            let text = "no copy loads a window that has it at a place that can be told before the launch".to_owned();
+            let text =
+                "no copy loads or stores a window that has it at a place that can be told before the launch".to_owned();
             self.push("global memory", format!("{name}{}", at(coords)), text, span);
         }
     }
@@ -229,26 +259,15 @@ impl<'a> Way<'a> {
     /// What a copy of the program as it is written brings to `dst`, at these coordinates of the tile.
     fn loaded(&mut self, s: Stmt, dst: Expr, numbers: &Numbers, inside: &[u64]) {
         let k = self.written;
-        let when: Vec<String> = numbers.iter().map(|(v, n)| format!("{} = {n}", k.values[*v].name)).collect();
-        let when = if when.is_empty() { "in every block".to_owned() } else { format!("at {}", when.join(", ")) };
+        let when = when(k, numbers);
         let span = k.stmt_spans[s];
         let Some(to) = resolve_view(k, dst) else { return };
         let name = k.values[to.base].name.clone();
-        // The same statement after the last pass says what moves the elements.
-        let last = self.last;
-        let moved = Way::statements(last).into_iter().filter(|&t| last.stmt_spans[t] == span);
-        let attrs = moved.into_iter().find_map(|t| match &last.stmts[t] {
-            StmtData::Copy { attrs, src, .. }
-                if resolve_view(last, *src).is_some_and(|v| last.tensor_ty(v.base).is_some()) =>
-            {
-                Some(attrs)
-            }
-            _ => None,
-        });
+        let attrs = self.attrs_at(span, false);
         let how = attrs.map_or("moved".to_owned(), by);
         let who = attrs.filter(|a| a.is_by_threads()).and_then(|a| a.threads.as_ref()).zip(copy_shape(k, dst, dst));
         let thread = who.and_then(|(layout, shape)| holder(layout, &shape, inside));
-        let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} (warp {}, lane {})", t / 32, t % 32));
+        let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} ({})", warp_and_lane(t)));
         self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
         let starts: Option<Vec<u64>> =
             to.dims.iter().map(|d| sum(k, d, numbers).and_then(|n| u64::try_from(n).ok())).collect();
@@ -275,13 +294,25 @@ impl<'a> Way<'a> {
     fn tile(&mut self, name: &str, coords: &[u64]) {
         let k = self.last;
         let Some(v) = self.called(name) else { return };
-        let (span, what) = (k.values[v].span, format!("{name}{}", at(coords)));
         let Some(shape) = k.const_shape(shape_of(k, v)) else { return };
-        let Some(tile) = k.tile_ty(v) else { return };
+        let Some((at, text)) = self.lies(name, coords) else { return };
         let before = self.steps.len();
+        self.push(at, element(name, coords), text, k.values[v].span);
+        if self.steps.len() > before {
+            self.readers(v, &shape, coords);
+        }
+    }
+
+    /// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
+    fn lies(&self, name: &str, coords: &[u64]) -> Option<(&'static str, String)> {
+        let k = self.last;
+        let v = self.called(name)?;
+        let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
+        let tile = k.tile_ty(v)?;
         if let Some(layout) = &tile.reg_layout {
-            self.push("registers", what, held(layout, &shape, coords), span);
-        } else if let (Some(layout), Some(elem)) = (&tile.smem_layout, elem_of(k, v)) {
+            return Some(("registers", held(layout, &shape, coords)));
+        }
+        if let (Some(layout), Some(elem)) = (&tile.smem_layout, elem_of(k, v)) {
             let byte = elem.bytes_of(layout.offset(coords));
             let plain = coords.iter().zip(&shape).fold(0, |sum, (c, n)| sum * n + c);
             let moved = if tile.order.is_none_or(|o| o.name() == "row") && elem.bytes_of(plain) != byte {
@@ -296,11 +327,9 @@ impl<'a> Way<'a> {
             let base = k.places[v]
                 .map_or(String::new(), |p| format!(", byte {} of the block's in the first", p.offset + byte));
             let bank = byte / BANK_BYTES % BANKS;
-            self.push("shared memory", what, format!("byte {byte}{slots}{moved}{base}: bank {bank}"), span);
+            return Some(("shared memory", format!("byte {byte}{slots}{moved}{base}: bank {bank}")));
         }
-        if self.steps.len() > before {
-            self.readers(v, &shape, coords);
-        }
+        None
     }
 
     /// What reads an element of a tile.
@@ -386,14 +415,8 @@ impl<'a> Way<'a> {
                 }
             });
             let what = format!("{}[{}]", k.values[view.base].name, dims.collect::<Vec<_>>().join(", "));
-            let last = self.last;
             let span = k.stmt_spans[s];
-            let attrs = Way::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
-                StmtData::Copy { attrs, dst, .. } if last.stmt_spans[t] == span => {
-                    resolve_view(last, *dst).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some(attrs)
-                }
-                _ => None,
-            });
+            let attrs = self.attrs_at(span, true);
             self.push("result", what, attrs.map_or("stored".to_owned(), by), span);
         }
     }
@@ -423,7 +446,11 @@ pub(super) fn pictures(program: &Compiled, kernel: &CompiledKernel, prefix: &str
 /// The way of one element as a picture.
 pub fn picture(name: String, what: &str, steps: &[Step], span: Span) -> Picture {
     const BOX: (f64, f64) = (760.0, 36.0);
-    let title = format!("the way of {what}, from global memory to the product and back");
+    let back = steps.get(1).is_some_and(|step| step.at == "result");
+    let title = match back {
+        true => format!("where {what} comes from: the store, the product and what it reads"),
+        false => format!("the way of {what}, from global memory to the product and back"),
+    };
     let mut svg = Svg::new(BOX.0 + 140.0, 30.0 + steps.len() as f64 * (BOX.1 + 16.0), &title);
     for (i, step) in steps.iter().enumerate() {
         let y = 28.0 + i as f64 * (BOX.1 + 16.0);
@@ -571,6 +598,23 @@ mod tests {
         let way = steps(Target::Sm80, "B", &[17, 9]);
         let fragments = way.iter().filter(|s| s.at == "registers" && s.what.starts_with("b_frag")).count();
         assert!(fragments >= 1 && way.iter().any(|s| s.text.contains("cp.async")), "{way:?}");
+    }
+
+    /// A result leads back through the epilogue to the product, and to the row and the column that it is made of.
+    #[test]
+    fn a_result_is_followed_back() {
+        for target in [Target::Sm80, Target::Sm90a] {
+            let way = steps(target, "C", &[3, 5]);
+            let has = |at: &str, what: &str| way.iter().any(|s| s.at == at && s.what == what);
+            assert_eq!(way[1].at, "result", "{way:?}");
+            assert!(way[1].text.starts_with("at bm = 0, bn = 0: "), "{way:?}");
+            assert!(has("registers", "acc[3, 5]") && has("product", "mma(a, b, acc)"), "{way:?}");
+            assert!(way.iter().any(|s| s.text == "row 3 of `a` with column 5 of `b`"), "{way:?}");
+            assert!(has("shared memory", "a[3, ..]") && has("shared memory", "b[.., 5]"), "{way:?}");
+            assert!(has("global memory", "A[3, k..]") && has("global memory", "B[k.., 5]"), "{way:?}");
+            // `beta * C`.
+            assert_eq!(way.iter().filter(|s| s.what == "C[3, 5]").count(), 2, "{way:?}");
+        }
     }
 
     #[test]

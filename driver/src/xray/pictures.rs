@@ -38,7 +38,7 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
         out.extend(sectors::pictures(&k.lowered.copies, &prefix));
         out.extend(path::pictures(program, k, &prefix));
         out.extend(time::pictures(k, &prefix));
-        out.extend(grid::pictures(k, &prefix));
+        out.extend(grid::pictures(program.target, k, &prefix));
         out.extend(budget::pictures(program, k, machine, measured, &prefix));
     }
     for p in out.iter_mut().filter(|p| !p.span.is_none()) {

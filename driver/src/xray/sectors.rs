@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilec_ptx::report::CopyReport;
 
 /// Bytes of a sector.
-const SECTOR: u64 = 32;
+const SECTOR: u64 = tilec_ir::target::SECTOR_BYTES as u64;
 /// Rows and sectors that are drawn at most.
 const MOST: (usize, u64) = (32, 32);
 const CELL: (f64, f64) = (34.0, 20.0);

@@ -64,7 +64,8 @@ impl Parser<'_, '_> {
             let Tok::Word(word) = self.peek_at(n) else { return None };
             words.push_str(if n == 0 { "" } else { " " });
             words.push_str(word);
-            let as_long: Vec<&'static str> = names.iter().copied().filter(|name| name.split(' ').count() == n + 1).collect();
+            let as_long: Vec<&'static str> =
+                names.iter().copied().filter(|name| name.split(' ').count() == n + 1).collect();
             if let Some(near) = self.near_word(&words, &as_long) {
                 return Some((near, self.tokens[self.pos + n].span.end));
             }

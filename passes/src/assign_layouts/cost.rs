@@ -12,10 +12,8 @@ use crate::analysis::width::MAX_ACCESS_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::layout::{Reach, RegLayout};
-use tilec_ir::target::WARP;
+use tilec_ir::target::{SECTOR_BYTES, WARP};
 
-/// Bytes of a sector of global memory.
-const SECTOR: u32 = 32;
 /// Bytes of a line of the cache.
 const LINE: u32 = 128;
 /// Bytes of all banks.
@@ -62,7 +60,7 @@ fn sectors(access: &Access, layout: &RegLayout, bits: &[u32], run: u32) -> u64 {
     };
     let mask = (1u64 << extent) - 1;
     let (mut touched, mut elements) = (BTreeSet::new(), BTreeSet::new());
-    let sector = u64::from(access.elem.per(SECTOR));
+    let sector = u64::from(access.elem.per(SECTOR_BYTES));
     for lane in 0..u64::from(WARP) {
         let index = layout.at(lane, 0);
         let row = index & !(mask << base);
@@ -71,7 +69,7 @@ fn sectors(access: &Access, layout: &RegLayout, bits: &[u32], run: u32) -> u64 {
         touched.extend((first..=last).map(|at| (row, at)));
         elements.insert(index);
     }
-    let enough = access.elem.bytes_of(elements.len() as u64 * u64::from(run)).div_ceil(SECTOR.into());
+    let enough = access.elem.bytes_of(elements.len() as u64 * u64::from(run)).div_ceil(SECTOR_BYTES.into());
     touched.len() as u64 + 3 * enough
 }
 

@@ -262,6 +262,13 @@ impl Card {
         CARDS.iter().find(|c| c.cc == target.cc()).unwrap_or(&CARDS[0])
     }
 
+    /// The clock in GHz that it sustains under products of an instruction.
+    pub fn clock_of(&self, atom: Atom) -> f64 {
+        let row = atom.row();
+        let light = !row.tensor_core || row.types.iter().all(|t| t.inputs.a == Elem::F64);
+        if light { self.clock_scalar } else { self.clock }
+    }
+
     /// Clusters of so many blocks that run side by side, one block to a multiprocessor.
     pub fn clusters(&self, blocks: i64) -> i64 {
         match blocks {

@@ -24,8 +24,6 @@ pub(super) mod warpgroups;
 use super::cards::Card;
 use super::cost::{Cost, Part};
 use launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time, traffic};
-use tilec_ir::atoms::Atom;
-use tilec_ir::types::Elem;
 
 /// What the model knows beside the figures of the card.
 #[derive(Copy, Clone, Debug)]
@@ -119,8 +117,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         return fed::time(card, cost, launch);
     }
     let sms = f64::from(card.sms);
-    let light = |a: Atom| !a.row().tensor_core || a.row().types.iter().all(|t| t.inputs.a == Elem::F64);
-    let clock = if cost.atom.is_some_and(light) { card.clock_scalar } else { card.clock } * 1e9;
+    let clock = cost.atom.map_or(card.clock, |atom| card.clock_of(atom)) * 1e9;
     let warps = cost.block.threads as f64 / 32.0;
     let blocks: f64 = launch.grid.iter().product();
     let resident = cost.resident as f64;

@@ -11,13 +11,13 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::Threads;
 use crate::registers::beside::ADDRESSES;
-use crate::registers::thread::{SCHEDULERS, cap};
+use crate::registers::thread::cap;
 use crate::schedule_loops::issue_clocks;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::WARP;
+use tilec_ir::target::{SCHEDULERS, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Bytes of shared memory per clock.

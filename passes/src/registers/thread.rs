@@ -4,10 +4,7 @@ use crate::assign_layouts::Threads;
 use crate::roles::threads_of;
 use tilec_ir::entities::Block;
 use tilec_ir::kernel::{Kernel, StmtData};
-use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, WARP, register_share};
-
-/// Schedulers of a multiprocessor.
-pub(crate) const SCHEDULERS: u64 = 4;
+use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, SCHEDULERS, WARP, register_share};
 
 /// Registers that a thread may have if so many blocks of so many threads are to be resident. A quarter of those of a multiprocessor belongs to each of
 /// its schedulers, among which the warps are dealt out.

@@ -6,6 +6,7 @@ use crate::report::{CopyReport, SharedReport};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, StmtData};
 use tilec_ir::layout::wavefronts_by_rank;
+use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
 
@@ -100,7 +101,7 @@ impl Lower<'_> {
     /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as
     /// aligned runs.
     fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> f64 {
-        let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / 32.0 };
+        let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / f64::from(SECTOR_BYTES) };
         let Some(elem) = self.elem(view.base) else { return 1.0 };
         let Some(first) = access.groups.first() else { return 1.0 };
         let shift: u32 = access.dim_bits[..dim].iter().sum();
@@ -112,10 +113,10 @@ impl Lower<'_> {
                 let index = access.layout.at(lane, v as u64);
                 let along = index >> shift & mask;
                 let row = index & !(mask << shift);
-                sectors.insert((row, along / u64::from(elem.per(32))));
+                sectors.insert((row, along / u64::from(elem.per(SECTOR_BYTES))));
                 touched.insert((row, along));
             }
         }
-        elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * 32.0)
+        elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * f64::from(SECTOR_BYTES))
     }
 }

@@ -4,7 +4,7 @@ use crate::choose::cards::Card;
 use crate::choose::cost::Cost;
 
 /// Schedulers of a multiprocessor.
-pub(in crate::choose) const SCHEDULERS: f64 = 4.0;
+pub(in crate::choose) const SCHEDULERS: f64 = tilec_ir::target::SCHEDULERS as f64;
 /// Bytes that shared memory moves per clock.
 pub(in crate::choose) const SHARED: f64 = 128.0;
 /// Bytes per clock that a multiprocessor takes from the second-level cache at most.

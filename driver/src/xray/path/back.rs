@@ -1,0 +1,176 @@
+//! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
+
+use super::{Numbers, Way, by, element, place_in, sum, when};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::print::{print_expr, print_head};
+use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
+
+/// Coordinates; `None`: every one along that dimension.
+type Spot = Vec<Option<u64>>;
+
+impl Way<'_> {
+    /// An element of a tensor that the kernel stores: each copy that stores it, and what that is made of. Whether there is one.
+    pub(super) fn of_result(&mut self, v: Value, coords: &[u64]) -> bool {
+        let k = self.written;
+        let mut found = false;
+        for s in Way::statements(k) {
+            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+            let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
+            let Some(shape) = copy_shape(k, src, dst) else { continue };
+            let Some((numbers, inside)) = place_in(k, &view, &shape, coords) else { continue };
+            found = true;
+            let span = k.stmt_spans[s];
+            let how = self.attrs_at(span, true).map_or("stored".to_owned(), by);
+            self.push("result", print_head(k, s), format!("{}: {how}", when(k, &numbers)), span);
+            let spot: Spot = inside.into_iter().map(Some).collect();
+            Back { way: self, numbers, seen: Vec::new() }.of(src, &spot);
+        }
+        found
+    }
+}
+
+/// Follows what is computed to what it is computed of, in the program as it is written.
+struct Back<'w, 'p> {
+    way: &'w mut Way<'p>,
+    /// The numbers of grid axes and loops that are known.
+    numbers: Numbers,
+    /// What has been followed.
+    seen: Vec<(Value, Spot)>,
+}
+
+impl Back<'_, '_> {
+    /// What the element at `spot` of an expression is made of.
+    fn of(&mut self, e: Expr, spot: &[Option<u64>]) {
+        let k = self.way.written;
+        if let Some(view) = resolve_view(k, e) {
+            return self.window(&view, spot);
+        }
+        match &k.exprs[e] {
+            ExprData::Ref(v) => {
+                if let Some(init) = k.let_init(*v) {
+                    self.of(init, spot);
+                }
+            }
+            ExprData::Mma(mma) => {
+                let [.., row, column] = *spot else { return };
+                let number = |n: Option<u64>| n.map_or("every".to_owned(), |n| n.to_string());
+                let (a, b) = (print_expr(k, mma.a), print_expr(k, mma.b));
+                let text = format!("row {} of `{a}` with column {} of `{b}`", number(row), number(column));
+                self.way.push("product", print_expr(k, e), text, k.expr_spans[e]);
+                self.of(mma.a, &[row, None]);
+                self.of(mma.b, &[None, column]);
+                self.of(mma.c, spot);
+            }
+            ExprData::Reduce { axis, arg, .. } | ExprData::Scan { axis, arg, .. } => {
+                let mut spot = spot.to_vec();
+                spot.get_mut(*axis as usize).into_iter().for_each(|n| *n = None);
+                self.of(*arg, &spot);
+            }
+            ExprData::Transpose(arg) => {
+                let spot: Spot = spot.iter().rev().copied().collect();
+                self.of(*arg, &spot);
+            }
+            // Which element of these comes from which is no question of one coordinate each.
+            ExprData::Concat { .. } | ExprData::Reshape { .. } | ExprData::Combine(_) | ExprData::Part { .. } => {
+                for child in k.children(e) {
+                    let rank = type_of(k, child).map_or(0, |ty| ty.rank());
+                    self.of(child, &vec![None; rank]);
+                }
+            }
+            ExprData::Iota { .. } | ExprData::Index(_) | ExprData::Int(_) | ExprData::Float(_) => {}
+            _ => {
+                for child in k.children(e) {
+                    let spot = beside(k, child, spot);
+                    self.of(child, &spot);
+                }
+            }
+        }
+    }
+
+    /// An element of a window: of a tensor where it is read, of a tile what that is made of.
+    fn window(&mut self, view: &ResolvedView, spot: &[Option<u64>]) {
+        let k = self.way.written;
+        let kept = view.kept();
+        if kept.len() != spot.len() {
+            return;
+        }
+        let own = |d: usize| kept.iter().position(|&kept| kept == d).map(|i| spot[i]);
+        let name = &k.values[view.base].name;
+        if k.tensor_ty(view.base).is_some() {
+            let dims = view.dims.iter().enumerate().map(|(d, dim)| self.along(dim, own(d)));
+            let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
+            return self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
+        }
+        let place = |(d, dim): (usize, &ViewDim)| {
+            let start = u64::try_from(sum(k, dim, &self.numbers)?).ok()?;
+            own(d).map_or(Some(start), |n| Some(start + n?))
+        };
+        let at: Spot = view.dims.iter().enumerate().map(place).collect();
+        self.tile(view.base, at);
+    }
+
+    /// The place of an element along a dimension of a tensor, as text.
+    fn along(&self, dim: &ViewDim, inside: Option<Option<u64>>) -> String {
+        let k = self.way.written;
+        let start = sum(k, dim, &self.numbers);
+        let text = || dim.starts().iter().map(|&e| print_expr(k, e)).collect::<Vec<_>>().join(" + ");
+        match (inside, start) {
+            (None, Some(start)) => start.to_string(),
+            (None, None) => text(),
+            (Some(None), Some(start)) => format!("{start}.."),
+            (Some(None), None) => format!("{}..", text()),
+            (Some(Some(n)), Some(start)) => start.saturating_add_unsigned(n).to_string(),
+            (Some(Some(0)), None) => text(),
+            (Some(Some(n)), None) => format!("{} + {n}", text()),
+        }
+    }
+
+    /// An element of a tile: where it lies after the last pass, and what is written there.
+    fn tile(&mut self, v: Value, spot: Spot) {
+        let k = self.way.written;
+        if self.seen.iter().any(|(w, at)| (*w, at) == (v, &spot)) {
+            return;
+        }
+        self.seen.push((v, spot.clone()));
+        let (name, first) = (&k.values[v].name, spot.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
+        if let Some((at, text)) = self.way.lies(name, &first) {
+            let every = spot.contains(&None);
+            let text = if every { format!("the first at {text}") } else { text };
+            let coords: Vec<String> = spot.iter().map(|n| n.map_or("..".to_owned(), |n| n.to_string())).collect();
+            let what = if every { format!("{name}[{}]", coords.join(", ")) } else { element(name, &first) };
+            self.way.push(at, what, text, k.values[v].span);
+        }
+        for s in Way::statements(k) {
+            match k.stmts[s] {
+                StmtData::Copy { src, dst, .. } => {
+                    let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
+                    let Some(shape) = copy_shape(k, src, dst) else { continue };
+                    let Some((_, inside)) = place_in(k, &view, &shape, &first) else { continue };
+                    let span = k.stmt_spans[s];
+                    let how = self.way.attrs_at(span, false).map_or("moved".to_owned(), by);
+                    self.way.push("copy", print_head(k, s), how, span);
+                    let kept = view.kept().into_iter().zip(inside);
+                    let spot: Spot = kept.map(|(d, n)| spot[d].map(|_| n)).collect();
+                    self.of(src, &spot);
+                }
+                StmtData::Assign { dst, src } if dst == v => self.of(src, &spot),
+                StmtData::Var { value, init: Some(init) } if value == v => self.of(init, &spot),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The element of an operand that stands beside the one at `spot`: operands align at their last dimensions, and repeat where they have one element.
+fn beside(k: &Kernel, operand: Expr, spot: &[Option<u64>]) -> Spot {
+    let shape = fixed_shape(k, operand);
+    let rank = shape.as_ref().map_or_else(|| type_of(k, operand).map_or(0, |ty| ty.rank()), Vec::len);
+    let mut own = spot[spot.len().saturating_sub(rank)..].to_vec();
+    for (n, extent) in own.iter_mut().zip(shape.into_iter().flatten()) {
+        if extent == 1 {
+            *n = Some(0);
+        }
+    }
+    own
+}

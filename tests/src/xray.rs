@@ -103,18 +103,18 @@ fn every_example_has_a_page() {
 #[test]
 fn programs_that_passes_over_files_change_have_a_page() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let mut programs = vec![("docs/passes/odd.tile", None)];
-    programs.extend(["1", "2", "4"].map(|align| ("examples/gemm.tile", Some(align))));
-    for (name, align) in programs {
-        for target in [Target::Sm80, Target::Sm90a] {
-            let source = fs::read_to_string(root.join(name)).unwrap();
-            let define = align.map(|n| ("ALIGN".to_owned(), n.to_owned()));
-            let variants = define.map(|d| vec![vec![d]]).unwrap_or_default();
-            let options =
-                CompileOptions { source_name: name.to_owned(), target, variants, ..CompileOptions::default() };
-            let program = compiled(&source, &options).expect("compiles");
-            check_page(&format!("{name} {align:?} for {}", target.name()), &of(&program, None));
-        }
+    // Rows are aligned for tensor copies, which sm_80 has not: there the file has the kernel that was written.
+    let mut programs = vec![("docs/passes/odd.tile", None, Target::Sm90a)];
+    for target in [Target::Sm80, Target::Sm90a] {
+        programs.extend(["1", "2", "4"].map(|align| ("examples/gemm.tile", Some(align), target)));
+    }
+    for (name, align, target) in programs {
+        let source = fs::read_to_string(root.join(name)).unwrap();
+        let define = align.map(|n| ("ALIGN".to_owned(), n.to_owned()));
+        let variants = define.map(|d| vec![vec![d]]).unwrap_or_default();
+        let options = CompileOptions { source_name: name.to_owned(), target, variants, ..CompileOptions::default() };
+        let program = compiled(&source, &options).expect("compiles");
+        check_page(&format!("{name} {align:?} for {}", target.name()), &of(&program, None));
     }
 }
 

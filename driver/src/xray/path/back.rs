@@ -47,8 +47,11 @@ impl Back<'_, '_> {
             return self.window(&view, spot);
         }
         match &k.exprs[e] {
+            // A name is followed once, however often it is read.
             ExprData::Ref(v) => {
-                if let Some(init) = k.let_init(*v) {
+                if let Some(init) = k.let_init(*v)
+                    && self.is_new(*v, spot)
+                {
                     self.of(init, spot);
                 }
             }
@@ -86,6 +89,15 @@ impl Back<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether an element of a name is followed for the first time.
+    fn is_new(&mut self, v: Value, spot: &[Option<u64>]) -> bool {
+        let new = !self.seen.iter().any(|(w, at)| *w == v && at == spot);
+        if new {
+            self.seen.push((v, spot.to_vec()));
+        }
+        new
     }
 
     /// An element of a window: of a tensor where it is read, of a tile what that is made of.
@@ -129,10 +141,9 @@ impl Back<'_, '_> {
     /// An element of a tile: where it lies after the last pass, and what is written there.
     fn tile(&mut self, v: Value, spot: Spot) {
         let k = self.way.written;
-        if self.seen.iter().any(|(w, at)| (*w, at) == (v, &spot)) {
+        if !self.is_new(v, &spot) {
             return;
         }
-        self.seen.push((v, spot.clone()));
         let (name, first) = (&k.values[v].name, spot.iter().map(|n| n.unwrap_or(0)).collect::<Vec<_>>());
         if let Some((at, text)) = self.way.lies(name, &first) {
             let every = spot.contains(&None);

@@ -1,18 +1,54 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package into target/wheels, with full optimisation (some minutes).
+# Builds the wheel of the Python package into target/wheels, with full optimisation (many minutes).
 #
-#   scripts/build_wheel.sh [further arguments of maturin]
+#   scripts/build_wheel.sh [--quick | --profile NAME] [--check] [further arguments of maturin]
+#
+#   --quick           with the profile `release`: most of the speed in less time
+#   --profile NAME    with another profile of Cargo.toml
+#   --check           installs the wheel into an empty environment with NumPy, compiles a kernel there and runs it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 maturin=1.9.6
+numpy=2.2.6
+profile=dist
+check=
+rest=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --quick) profile=release ;;
+        --profile) profile=$2; shift ;;
+        --check) check=1 ;;
+        *) rest+=("$1") ;;
+    esac
+    shift
+done
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/tilec/maturin-$maturin
 if ! [ -x "$venv/bin/maturin" ]; then
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check "maturin==$maturin"
 fi
-"$venv/bin/maturin" build --release --manifest-path python/Cargo.toml --out "${CARGO_TARGET_DIR:-target}/wheels" "$@"
-for wheel in "${CARGO_TARGET_DIR:-target}"/wheels/tilec-*.whl; do
+out=$(realpath -m "${CARGO_TARGET_DIR:-target}/wheels")
+rm -f -- "$out"/tilec-*.whl
+"$venv/bin/maturin" build --profile "$profile" --manifest-path python/Cargo.toml --out "$out" "${rest[@]}"
+for wheel in "$out"/tilec-*.whl; do
     bytes=$(wc -c < "$wheel")
     echo "$wheel: $bytes bytes"
     [ "$bytes" -lt $((15 << 20)) ] || { echo "a wheel of more than 15 MiB" >&2; exit 1; }
 done
+[ -n "$check" ] || exit 0
+clean=$(mktemp -d)
+trap 'rm -rf -- "$clean"' EXIT
+python3 -m venv "$clean/venv"
+"$clean/venv/bin/pip" install --quiet --disable-pip-version-check "numpy==$numpy" "$out"/tilec-*.whl
+cp examples/gemm.tile "$clean/"
+# Beside nothing of this repository.
+(cd "$clean" && env -u PYTHONPATH venv/bin/python - << 'PYTHON')
+import numpy as np
+import tilec
+
+gemm = tilec.compile("gemm.tile", target="sm_80", BM=64, BN=64)
+a, b, c = np.ones((40, 24), np.float16), np.ones((24, 72), np.float16), np.zeros((40, 72), np.float32)
+gemm(a, b, c, alpha=2.0)
+assert (c == 48).all()
+print(f"tilec {tilec.__version__} of {tilec.__file__} runs {gemm}")
+PYTHON

@@ -25,10 +25,30 @@ cp examples/gemm.tile "$work/gemm.tile"
 cat > "$work/main.c" <<'C'
 #include "driver.h"
 #include "gemm.h"
+#include "tilec_bundle.h"
 #include <stdio.h>
 
 static const int sizes[] = {8, 8, 8, 4, 4, 4, 4, 4, 8, 8, 8, 0};
 const test_entry test_entries[] = {{80, "gemm", sizes}, {0, NULL, NULL}};
+
+static int out_of_a_bundle(void)
+{
+    tilec_bundle kernels;
+    char said[400] = "";
+    const int64_t a[] = {512, 128}, b[] = {128, 256}, c[] = {512, 256};
+    const tilec_bundle_tensor tensors[] = {
+        tilec_bundle_packed("A", "f16", 0x100000, 2, a),
+        tilec_bundle_packed("B", "f16", 0x10000000, 2, b),
+        tilec_bundle_packed("C", "f32", 0x20000000, 2, c),
+    };
+    const tilec_bundle_args args = {tensors, 3, NULL, 0, 0, 0, 0, 0};
+    int code = tilec_bundle_open(&kernels, "gemm.tilec", said, sizeof said);
+    if (code == 0)
+        code = tilec_bundle_launch(&kernels, "gemm", NULL, &args, said, sizeof said);
+    if (code != 0)
+        puts(said);
+    return code;
+}
 
 int main(void)
 {
@@ -42,14 +62,15 @@ int main(void)
         code = gemm_launch(&k, NULL, &a);
     if (code != 0)
         puts(gemm_kernels_message(code));
-    return code;
+    return code != 0 ? code : out_of_a_bundle();
 }
 C
 gcc -c -I "$root/tests/c" "$root/tests/c/driver.c" -o "$work/driver.o"
 ar rcs "$work/libcuda.a" "$work/driver.o"
 cmake -S "$work" -B "$work/build" -DTILEC="$tilec" -DCUDA_INCLUDE="$root/tests/c" -DCUDA_LIBRARY="$work/libcuda.a" > "$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >> "$work/log" || { cat "$work/log"; exit 1; }
-"$work/build/user" | grep -q '^launch gemm ' || { echo "scripts/cmake_test.sh: the program launched nothing" >&2; exit 1; }
+launches=$(cd "$work/build" && ./user | grep '^launch gemm ' | sort | uniq -c | awk '{print $1}')
+[ "$launches" = 2 ] || { echo "scripts/cmake_test.sh: the header and the bundle launch something else each, or nothing" >&2; exit 1; }
 # A source that changes is compiled again, and nothing else is.
 cmake --build "$work/build" > "$work/again"
 if grep -q Generating "$work/again"; then echo "scripts/cmake_test.sh: what has not changed is made again" >&2; exit 1; fi

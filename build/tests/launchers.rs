@@ -90,6 +90,46 @@ fn variants_are_dispatched_by_sizes() {
 }
 
 #[test]
+fn what_was_checked_is_compared() {
+    let bundle = compiled(GEMM, &[Target::Sm80], &["8", "1"]);
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &bundle).expect("it runs");
+    let kernel = Kernel::load(&module, "gemm", &["A", "B", "C"], &["alpha", "beta"]).expect("the kernel");
+    let check = |m: usize, stride: usize, bytes: usize, at: [u64; 3], beta: Option<Number>| {
+        let [a, b, c] = at;
+        let tensors = [
+            Tensor::<F16, 2>::at(a, bytes, [m, 16]).with_strides([stride, 1]).argument(),
+            Tensor::<F16, 2>::at(b, 1 << 20, [16, 32]).argument(),
+            TensorMut::<F32, 2>::at(c, 1 << 20, [m, 32]).argument(),
+        ];
+        kernel.check(&[None, beta], &tensors).map(|entries| entries.concat()).map_err(|e| e.to_string())
+    };
+    let apart = [1 << 20, 1 << 24, 1 << 25];
+    // Twice each: the second time from what is remembered.
+    for _ in 0..2 {
+        assert_eq!(check(4, 16, 128, apart, None).as_deref(), Ok("gemm_1"));
+        assert_eq!(
+            check(4, 16, 127, apart, None),
+            Err("tensor `A`: its memory has 127 bytes, expected 128".to_owned()),
+            "the same shape in less memory"
+        );
+        let shared = "tensor `C`: it is written, and shares memory with `A`, which the contract does not allow";
+        assert_eq!(check(4, 16, 128, [1 << 20, 1 << 24, (1 << 20) + 16], None), Err(shared.to_owned()));
+        assert_eq!(check(4, 17, 1 << 10, apart, None).as_deref(), Ok("gemm_2"), "another stride");
+        assert_eq!(check(4, 16, 128, [(1 << 20) + 2, 1 << 24, 1 << 25], None).as_deref(), Ok("gemm_2"), "alignment");
+        assert_eq!(check(4, 16, 128, apart, Some(Number::Float(0.5))).as_deref(), Ok("gemm_1"));
+        // The stride of one row says nothing.
+        for stride in [0, 1, 16, 17, 1 << 40] {
+            assert_eq!(check(1, stride, 32, apart, None).as_deref(), Ok("gemm_1"), "{stride}");
+        }
+    }
+    // More than are remembered.
+    for m in (1..300).chain(1..300) {
+        assert_eq!(check(m, 16, m * 32, apart, None).as_deref(), Ok("gemm_1"));
+        assert!(check(m, 16, m * 32 - 1, apart, None).is_err());
+    }
+}
+
+#[test]
 fn programs_have_their_temporaries() {
     let bundle = compiled(SPLIT, &[Target::Sm80], &[]);
     let file = bundle.launch_file("sm_80").expect("a launch file");

@@ -14,7 +14,7 @@ mod smoke {
     use tilec::cuda::{CudaError, Device, LaunchArg, Shape};
 
     fn shape(grid: [u32; 3], block: [u32; 3], dynamic_smem: u32) -> Shape {
-        Shape { grid, block, dynamic_smem, programmatic: false }
+        Shape { grid, block, dynamic_smem, cluster: [1; 3], programmatic: false }
     }
 
     const PTX: &str = "

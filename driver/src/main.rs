@@ -46,6 +46,9 @@ fn perform(cli: Cli) -> Result<(), Failure> {
                 Err(Failure::Said)
             }
         },
+        Some(Command::BundleHeader { output }) => {
+            build::write(output.as_deref(), tilec::c_header::bundle_reader().as_bytes())
+        }
         Some(Command::Bug) => panic!("asked for by `__bug`"),
     }
 }

@@ -95,12 +95,7 @@ fn measure(
     if contract.dynamic_smem_bytes > 48 << 10 {
         function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
     }
-    let shape = Shape {
-        grid: bound.grid,
-        block: contract.block,
-        dynamic_smem: contract.dynamic_smem_bytes,
-        programmatic: contract.programmatic,
-    };
+    let shape = Shape::of(contract, bound.grid);
     let list = launch_args(contract, &bound, address);
     let bytes: Vec<usize> = list.iter().map(LaunchArg::bytes).collect();
     let ready = Ready::new(cuda, function, &shape, &bytes)?;

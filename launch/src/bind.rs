@@ -20,7 +20,7 @@ pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
 pub const ADDRESS_BYTES: u64 = 8;
 
 /// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
-pub(crate) const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
+pub const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
 /// What is wrong with the arguments of a launch.
 #[derive(Clone, PartialEq, Debug, Error)]

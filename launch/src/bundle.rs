@@ -9,7 +9,7 @@
 //! All numbers are little-endian. The same payloads give the same bytes. What is read may come from anywhere: nothing is
 //! believed before the checksum and every row have been looked at.
 
-use crate::contract::{ContractError, LaunchFile};
+use crate::contract::{Contract, ContractError, LaunchFile};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -33,10 +33,12 @@ pub enum PayloadKind {
     Ptx,
     /// Machine code of a target, an ELF file.
     Cubin,
+    /// The launch table of a target: its contracts as numbers, for readers without JSON and expressions.
+    Table,
 }
 
 impl PayloadKind {
-    const ALL: [PayloadKind; 3] = [PayloadKind::Contract, PayloadKind::Ptx, PayloadKind::Cubin];
+    const ALL: [PayloadKind; 4] = [PayloadKind::Contract, PayloadKind::Ptx, PayloadKind::Cubin, PayloadKind::Table];
 
     /// The number in the table.
     pub fn code(self) -> u32 {
@@ -44,6 +46,7 @@ impl PayloadKind {
             PayloadKind::Contract => 1,
             PayloadKind::Ptx => 2,
             PayloadKind::Cubin => 3,
+            PayloadKind::Table => 4,
         }
     }
 }
@@ -94,24 +97,15 @@ pub struct Image<'b> {
 }
 
 impl Bundle {
-    /// Adds a target, or replaces it.
-    ///
-    /// # Errors
-    /// The target's name is longer than 15 bytes or none of an architecture (`sm_80`, `sm_90a`).
-    pub fn add(
+    /// Adds payloads of a target, or replaces them.
+    #[cfg(any(feature = "cuda", feature = "sim"))]
+    pub(crate) fn put(
         &mut self,
         target: &str,
-        file: &LaunchFile,
-        ptx: &str,
-        cubin: Option<Vec<u8>>,
+        payloads: impl IntoIterator<Item = (PayloadKind, Vec<u8>)>,
     ) -> Result<(), BundleError> {
         architecture(target).ok_or_else(|| BundleError::Form(format!("`{target}` is no target")))?;
-        let mut put = |kind, bytes| self.payloads.insert((kind, target.to_owned()), bytes);
-        put(PayloadKind::Contract, file.to_json().into_bytes());
-        put(PayloadKind::Ptx, ptx.as_bytes().to_vec());
-        if let Some(cubin) = cubin {
-            put(PayloadKind::Cubin, cubin);
-        }
+        self.payloads.extend(payloads.into_iter().map(|(kind, bytes)| ((kind, target.to_owned()), bytes)));
         Ok(())
     }
 
@@ -205,6 +199,24 @@ impl Bundle {
         LaunchFile::from_json(text).map_err(|error| BundleError::Contract { target: target.to_owned(), error })
     }
 
+    /// The launch file and the PTX of a target, which go together.
+    ///
+    /// # Errors
+    /// There are none, or one is not that of the other.
+    pub fn program(&self, target: &str) -> Result<(LaunchFile, &str), BundleError> {
+        let file = self.launch_file(target)?;
+        let ptx = self.payload(PayloadKind::Ptx, target).and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let ptx = ptx.ok_or_else(|| BundleError::Form(format!("the PTX for {target} is no text")))?;
+        for contract in &file.kernels {
+            let ids = contract.id.as_deref().zip(Contract::id_in(ptx, &contract.entry));
+            if ids.is_some_and(|(own, of_ptx)| own != of_ptx) {
+                let entry = &contract.entry;
+                return Err(BundleError::Form(format!("the launch contract of `{entry}` is not that of its PTX")));
+            }
+        }
+        Ok((file, ptx))
+    }
+
     /// What a device of this compute capability takes: of the targets that it runs the newest. PTX of an architecture with a
     /// letter (`sm_90a`) runs on that one alone, any other on all that are not older; machine code runs on devices of its own
     /// major number that are not older.
@@ -222,13 +234,12 @@ impl Bundle {
         let Some(target) = all.iter().copied().filter(runs).max_by_key(|target| architecture(target)) else {
             return Err(BundleError::NoImage { major, minor, targets: all.join(", ") });
         };
-        let own = architecture(target).is_some_and(|(of, _)| of / 10 == major);
         let get = |kind| self.payload(kind, target).unwrap_or(&[]);
         Ok(Image {
             target,
             contract: get(PayloadKind::Contract),
             ptx: get(PayloadKind::Ptx),
-            cubin: self.payload(PayloadKind::Cubin, target).filter(|_| own),
+            cubin: self.payload(PayloadKind::Cubin, target).filter(|_| runs_machine_code(target, (major, minor))),
         })
     }
 }
@@ -242,12 +253,19 @@ pub fn architecture(target: &str) -> Option<(u32, bool)> {
     Some((digits.parse().ok()?, !plain))
 }
 
+/// Whether a device runs the machine code of a target: of its own major number, and not older.
+pub fn runs_machine_code(target: &str, (major, minor): (u32, u32)) -> bool {
+    architecture(target).is_some_and(|(of, letter)| {
+        of / 10 == major && if letter { of == 10 * major + minor } else { of <= 10 * major + minor }
+    })
+}
+
 /// The FNV-1a hash of 64 bits.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "cuda", feature = "sim")))]
 mod tests {
     use super::*;
     use crate::contract::tests::gemm;

@@ -4,12 +4,16 @@
 //! over numbered values, limits and parameters are compared with the function's. What a launch refuses is worked out again
 //! by [`bind`](crate::bind), which says all that is wrong.
 
+mod compact;
 mod device;
+mod known;
 mod launched;
 #[cfg(feature = "cuda")]
 mod on_cuda;
 #[cfg(feature = "sim")]
 mod on_simulator;
+#[cfg(feature = "cuda")]
+mod packed;
 mod plan;
 mod steps;
 mod table;

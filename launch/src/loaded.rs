@@ -114,13 +114,7 @@ impl<'d> LoadedKernel<'d> {
         }
         let address = |name: &str| own.get(name).map_or_else(|| address(name), Buffer::address);
         let args = launch_args(&self.contract, bound, address);
-        let shape = Shape {
-            grid: bound.grid,
-            block: self.contract.block,
-            dynamic_smem: self.contract.dynamic_smem_bytes,
-            programmatic: self.contract.programmatic,
-        };
-        stream.launch(&self.function, &shape, &args)
+        stream.launch(&self.function, &Shape::of(&self.contract, bound.grid), &args)
     }
 
     /// What the driver's assembler made of the kernel.

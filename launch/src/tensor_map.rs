@@ -14,6 +14,35 @@ use tilec_core::hardware::Exchange;
 /// Multiples of which strides are (`cuTensorMapEncodeTiled`).
 const STRIDE_BYTES: u64 = 16;
 
+/// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management"; `None` of elements that no map has.
+pub fn data_type(elem: Elem) -> Option<u32> {
+    Some(match elem {
+        // Of elements that share bytes the map counts bytes.
+        Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => 0,
+        Elem::U16 | Elem::I16 => 1,
+        Elem::U32 => 2,
+        Elem::I32 => 3,
+        Elem::U64 => 4,
+        Elem::I64 => 5,
+        Elem::F16 => 6,
+        // As it is: the type TFLOAT32 would round, and a tf32 is truncated.
+        Elem::F32 | Elem::TF32 => 7,
+        Elem::F64 => 8,
+        Elem::BF16 => 9,
+        Elem::Bool => return None,
+    })
+}
+
+/// `CUtensorMapSwizzle`, of the same section.
+pub fn swizzle(mode: Exchange) -> u32 {
+    match mode {
+        Exchange::Plain => 0,
+        Exchange::Bytes32 => 1,
+        Exchange::Bytes64 => 2,
+        Exchange::Bytes128 => 3,
+    }
+}
+
 /// A tensor map but for the address. Dimensions from the contiguous one on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {

@@ -1,9 +1,10 @@
 //! Arrays of other libraries: where they are, and what is in them.
 //!
-//! PyTorch is asked for numbers by its own methods, which is faster than any exchange format; CuPy and Numba by the CUDA array interface; NumPy by its array
-//! interface; anything else, JAX among them, by DLPack.
+//! PyTorch is asked by the DLPack C exchange API where it has that (2.10 and later), and by its own methods where it has not or
+//! does not say; CuPy and Numba by the CUDA array interface; NumPy by its array interface; anything else, JAX among them, by DLPack.
 
-use crate::foreign::{Lent, lent};
+use crate::foreign::{Exchange, Lent, lent};
+use crate::hash::ByWords;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -156,22 +157,39 @@ pub(crate) struct Array {
     pub(crate) rank: usize,
     pub(crate) readonly: bool,
     pub(crate) library: Library,
+    /// The stream that has written it, of arrays that say so.
+    pub(crate) stream: Option<u64>,
+}
+
+impl Array {
+    fn lent(lent: &Lent, dtype: Dtype, library: Library) -> Option<Array> {
+        let device = match lent.device_type {
+            1 | 3 => -1,
+            2 | 13 => lent.device,
+            _ => return None,
+        };
+        let Lent { address, rank, .. } = *lent;
+        // What is lent in this form may be written.
+        Some(Array { address, device, dtype, rank, readonly: false, library, stream: None })
+    }
 }
 
 /// What is remembered of types and of the element types of PyTorch, by the addresses of these objects, which are held.
 #[derive(Default)]
 pub(crate) struct Seen {
-    libraries: HashMap<usize, (Library, Py<PyAny>)>,
-    dtypes: HashMap<usize, (Dtype, Py<PyAny>)>,
+    libraries: HashMap<usize, (Library, Option<Exchange>, Py<PyAny>), ByWords>,
+    dtypes: HashMap<usize, (Dtype, Py<PyAny>), ByWords>,
+    /// The functions of PyTorch, once a tensor was read by them.
+    pub(crate) torch: Option<Exchange>,
 }
 
 impl Seen {
-    /// The library of an object.
-    fn library(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Library> {
+    /// The library of an object, and its functions of the exchange API.
+    fn library(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Library, Option<Exchange>)> {
         let ty = object.get_type();
         let key = ty.as_ptr() as usize;
-        if let Some((library, _)) = self.libraries.get(&key) {
-            return Ok(*library);
+        if let Some((library, exchange, _)) = self.libraries.get(&key) {
+            return Ok((*library, *exchange));
         }
         let has = |name: &str| object.hasattr(name).unwrap_or(false);
         let library = if has("data_ptr") && has("get_device") && has("stride") {
@@ -188,8 +206,12 @@ impl Seen {
                 "a `{name}` is no array: expected a tensor of PyTorch, CuPy, JAX or NumPy, or any object with DLPack"
             )));
         };
-        self.libraries.insert(key, (library, ty.into_any().unbind()));
-        Ok(library)
+        // Other classes that are tensors too (of `torch.compile`, say) have no memory to speak of.
+        let plain = matches!((ty.module()?.to_cow()?.as_ref(), ty.name()?.to_cow()?.as_ref()), ("torch", "Tensor"))
+            || (library == Library::Torch && ty.name()?.to_cow()? == "Parameter");
+        let exchange = if plain { Exchange::of(&ty) } else { None };
+        self.libraries.insert(key, (library, exchange, ty.into_any().unbind()));
+        Ok((library, exchange))
     }
 
     /// Reads an array; shape and strides (in elements) go to the lists.
@@ -200,7 +222,20 @@ impl Seen {
         shape: &mut Vec<i64>,
         strides: &mut Vec<i64>,
     ) -> PyResult<Array> {
-        match self.library(object)? {
+        let (library, exchange) = self.library(object)?;
+        if let Some(exchange) = exchange {
+            let (dims, steps) = (shape.len(), strides.len());
+            let read = exchange.read(object, shape, strides);
+            let array =
+                read.and_then(|lent| Array::lent(&lent, Dtype::of_dlpack(lent.code, lent.bits)?, Library::Torch));
+            if let Some(array) = array {
+                self.torch = Some(exchange);
+                return Ok(array);
+            }
+            shape.truncate(dims);
+            strides.truncate(steps);
+        }
+        match library {
             Library::Torch => self.torch(object, shape, strides),
             Library::CudaInterface => {
                 interface(object, "__cuda_array_interface__", Library::CudaInterface, shape, strides)
@@ -239,7 +274,7 @@ impl Seen {
                 )));
             }
         };
-        Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Torch })
+        Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Torch, stream: None })
     }
 }
 
@@ -299,12 +334,27 @@ fn interface(
             strides.extend(packed);
         }
     }
-    // Memory of one process has one address space; the driver knows the device of an address, and so does its library.
-    let device = match library {
-        Library::Numpy => -1,
-        _ => object.getattr("device").and_then(|d| d.getattr("id")).and_then(|id| id.extract()).unwrap_or(0),
-    };
-    Ok(Array { address, device, dtype, rank, readonly, library })
+    let (mut device, mut stream) = (-1, None);
+    if library == Library::CudaInterface {
+        device = device_of(object, address)?;
+        if let Some(given) = described.get_item("stream")?.filter(|s| !s.is_none()) {
+            stream = Some(given.extract()?);
+        }
+    }
+    Ok(Array { address, device, dtype, rank, readonly, library, stream })
+}
+
+/// The device of an array of the CUDA array interface, which does not say: the driver knows it of every address.
+fn device_of(object: &Bound<'_, PyAny>, address: u64) -> PyResult<i32> {
+    let said = || object.getattr("device").and_then(|d| d.getattr("id")).and_then(|id| id.extract());
+    if address == 0 {
+        // An array without elements.
+        return Ok(said().unwrap_or(0));
+    }
+    let found =
+        tilec::cuda::Device::of_address(address).map_err(|e| crate::errors::cuda(object.py(), e.to_string()))?;
+    let found = found.and_then(|ordinal| i32::try_from(ordinal).ok());
+    found.ok_or_else(|| PyValueError::new_err(format!("an array at {address:#x}, where the driver knows no memory")))
 }
 
 fn dlpack(
@@ -326,17 +376,9 @@ fn dlpack(
     };
     let capsule = capsule.downcast::<PyCapsule>()?;
     let refused = || PyTypeError::new_err("a DLPack capsule of another version");
-    let Lent { address, device_type, device, code, bits, shape: sizes, strides: steps } =
-        lent(capsule).ok_or_else(refused)?;
-    let dtype = Dtype::of_dlpack(code, bits).ok_or_else(|| unknown(&format!("{bits} bits (DLPack code {code})")))?;
-    let device = match device_type {
-        1 | 3 => -1,
-        2 | 13 => device,
-        other => return Err(PyTypeError::new_err(format!("an array on a device of DLPack type {other}"))),
-    };
-    let rank = sizes.len();
-    shape.extend(sizes);
-    strides.extend(steps);
-    // What `__dlpack__` of this form exports may be written.
-    Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Dlpack })
+    let lent = lent(capsule, shape, strides).ok_or_else(refused)?;
+    let unknown = || unknown(&format!("{} bits (DLPack code {})", lent.bits, lent.code));
+    let dtype = Dtype::of_dlpack(lent.code, lent.bits).ok_or_else(unknown)?;
+    let elsewhere = || PyTypeError::new_err(format!("an array on a device of DLPack type {}", lent.device_type));
+    Array::lent(&lent, dtype, Library::Dlpack).ok_or_else(elsewhere)
 }

@@ -8,13 +8,24 @@ use tilec::contract::LaunchFile;
 use tilec::render::{self, SourceFile};
 use tilec::{CompileOptions, Diagnostics, Target, compile, machine_code};
 use tilec_ir::diag::{Diagnostic, Severity};
+use tilec_launch::bundle::{Bundle, PayloadKind, architecture};
 
 /// A program for a target.
 pub(crate) struct Program {
+    /// What messages call it.
+    pub(crate) name: String,
+    pub(crate) target: Target,
+    pub(crate) ptx: String,
+    pub(crate) cubin: Option<Vec<u8>>,
+    pub(crate) file: LaunchFile,
+    /// What is known of one that was compiled here; of a bundle there is its code alone.
+    pub(crate) made: Option<Made>,
+}
+
+/// What the compiler said of a program.
+pub(crate) struct Made {
     pub(crate) source: String,
     pub(crate) options: CompileOptions,
-    pub(crate) ptx: String,
-    pub(crate) file: LaunchFile,
     pub(crate) report: String,
     /// What the passes decided, as a program.
     pub(crate) tile: String,
@@ -38,7 +49,7 @@ impl Program {
                 render::human(&compiled.source, &some, 0, render::Style::default())
             }
         };
-        Ok(Program {
+        let made = Made {
             warnings: said(Severity::Warning),
             remarks: said(Severity::Remark),
             report: compiled.report().to_json(),
@@ -48,16 +59,53 @@ impl Program {
                 .map(|k| tilec_ir::print::print(&k.tile.kernel))
                 .collect::<Vec<_>>()
                 .join("\n"),
-            file: compiled.launch_file(),
-            ptx: compiled.ptx,
             source,
             options,
+        };
+        Ok(Program {
+            name: made.options.source_name.clone(),
+            target: made.options.target,
+            file: compiled.launch_file(),
+            ptx: compiled.ptx,
+            cubin: None,
+            made: Some(made),
         })
     }
 
-    /// The source for messages.
+    /// Takes what is for a target out of a bundle: for the one that is named, else for what a device of this compute capability
+    /// runs, else for the newest.
+    ///
+    /// # Errors
+    /// The bytes are no bundle, it has nothing for the target or the device, or this package does not know the target.
+    pub(crate) fn of_bundle(
+        bytes: &[u8],
+        name: &str,
+        target: Option<&str>,
+        device: Option<(u32, u32)>,
+    ) -> Result<Program, String> {
+        let bundle = Bundle::from_bytes(bytes).map_err(|e| format!("{name}: {e}"))?;
+        let all = bundle.targets();
+        let target = match (target, device) {
+            (Some(target), _) if all.contains(&target) => target,
+            (Some(target), _) => {
+                return Err(format!("{name}: there is nothing for `{target}`, but for {}", all.join(", ")));
+            }
+            (None, Some(capability)) => bundle.image(capability).map_err(|e| format!("{name}: {e}"))?.target,
+            (None, None) => {
+                let newest = all.iter().copied().max_by_key(|target| architecture(target));
+                newest.ok_or_else(|| format!("{name}: there are no kernels in it"))?
+            }
+        };
+        let (file, ptx) = bundle.program(target).map_err(|e| format!("{name}: {e}"))?;
+        let cubin = bundle.payload(PayloadKind::Cubin, target).map(<[u8]>::to_vec);
+        let known = Target::from_name(target).ok_or_else(|| format!("{name}: `{target}` is no target known here"))?;
+        Ok(Program { name: name.to_owned(), target: known, ptx: ptx.to_owned(), cubin, file, made: None })
+    }
+
+    /// What carets of messages point into: the source, or PTX where there is none.
     pub(crate) fn source_file(&self) -> SourceFile {
-        SourceFile::new(self.options.source_name.as_str(), self.source.as_str())
+        let text = self.made.as_ref().map_or(&self.ptx, |made| &made.source);
+        SourceFile::new(self.name.as_str(), text.as_str())
     }
 }
 

@@ -1,14 +1,16 @@
-//! Memory and functions of others: the CUDA driver, tensors of other libraries, memory of arrays.
+//! Memory and functions of others: tensors of other libraries, memory of arrays, streams.
 //!
-//! This is the only `unsafe` of the package. The driver is a table of C functions opened at run time; a tensor is an address that its library gave,
-//! with a shape for which it answers; a DLPack capsule is a C structure that lives as long as its capsule.
+//! This is the only `unsafe` of the package. A tensor is an address that its library gave, with a shape for which it answers; a DLPack
+//! capsule is a C structure that lives as long as its capsule; a stream is a number of the library that made it.
 
-#![expect(unsafe_code, reason = "the CUDA driver and DLPack are C interfaces, and arrays are addresses")]
+#![expect(unsafe_code, reason = "DLPack is a C interface, and arrays and streams are addresses")]
 
 mod dlpack;
-mod driver;
+mod exchange;
 mod memory;
+mod stream;
 
 pub(crate) use dlpack::{Lent, lent};
-pub(crate) use driver::{Block, DeviceMemory, Driver, Function, Shape};
+pub(crate) use exchange::Exchange;
 pub(crate) use memory::{read, write};
+pub(crate) use stream::stream;

@@ -1,14 +1,16 @@
 //! Kernels as Python has them: called with arrays, they launch.
 
 use crate::array::{Array, Library, Seen};
-use crate::compiled::{self, Program};
-use crate::foreign::{Driver, Function};
+use crate::compiled::{self, Made, Program};
+use crate::devices::Loaded;
+use crate::foreign::stream;
+use crate::hash::ByWords;
 use crate::interface::{Interface, Slot, in_elements, infer, misfit};
 use crate::plan::{Bound as BoundLaunch, Plan, Refusal, Rooms, aligned, bound};
 use crate::{errors, simulated, streams};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyFloatMethods, PyString, PyTuple};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tilec::bind::zeros;
@@ -27,8 +29,9 @@ pub(crate) struct Kernel {
     names: Vec<String>,
     seen: Seen,
     call: Call,
-    plans: HashMap<Vec<u64>, Plan>,
-    functions: HashMap<usize, Vec<Function>>,
+    plans: HashMap<Vec<u64>, Plan, ByWords>,
+    /// By device.
+    loaded: HashMap<i32, Arc<Loaded>>,
     rooms: Rooms,
     /// The same kernel for sizes that are 0, which needs other code.
     for_zeros: HashMap<Vec<String>, Py<Kernel>>,
@@ -100,6 +103,10 @@ impl Call {
 
 /// A number of Python.
 fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
+    // Whatever is asked to be another number makes an exception first.
+    if let Ok(x) = value.downcast::<PyFloat>() {
+        return Ok(Number::Float(x.value()));
+    }
     if let Ok(x) = value.extract::<i64>() {
         return Ok(Number::Int(x));
     }
@@ -138,8 +145,8 @@ impl Kernel {
             names,
             seen: Seen::default(),
             call: Call::default(),
-            plans: HashMap::new(),
-            functions: HashMap::new(),
+            plans: HashMap::default(),
+            loaded: HashMap::new(),
             rooms: Rooms::new(),
             for_zeros: HashMap::new(),
         })
@@ -281,27 +288,21 @@ impl Kernel {
         Ok(of)
     }
 
-    /// The plan for the call, made and remembered.
-    fn plan(&mut self, driver: &Driver, device: i32, values: &Args) -> Result<Plan, Refusal> {
-        let before = driver.current();
-        let context = driver.enter(device).map_err(Refusal::Driver)?;
-        let made = self.plan_in(driver, context, values);
-        if before != 0 && before != context {
-            driver.reenter(before).map_err(Refusal::Driver)?;
-        }
-        made
-    }
-
-    fn plan_in(&mut self, driver: &Driver, context: usize, values: &Args) -> Result<Plan, Refusal> {
-        if !self.functions.contains_key(&context) {
-            let file = &self.program.file;
-            let entries: Vec<(&str, u32, bool)> =
-                file.kernels.iter().map(|c| (c.entry.as_str(), c.dynamic_smem_bytes, c.has_large_clusters())).collect();
-            let loaded = driver.load(&self.program.ptx, &entries).map_err(Refusal::Driver)?;
-            self.functions.insert(context, loaded);
+    /// The plan for the call.
+    fn plan(&mut self, device: i32, values: &Args) -> Result<Plan, Refusal> {
+        if !self.loaded.contains_key(&device) {
+            let Program { target, ptx, cubin, file, .. } = &*self.program;
+            let loaded = Loaded::new(device, target.name(), (ptx, cubin.as_deref()), file)?;
+            self.loaded.insert(device, Arc::new(loaded));
         }
         let of = self.bound(values)?;
-        Plan::new(&self.program.file, (&self.name, &self.names), &of, (context, &self.functions[&context]))
+        Plan::new(&self.program.file, (&self.name, &self.names), &of, &self.loaded[&device])
+    }
+
+    /// What the compiler said of the program.
+    fn made(&self, what: &str) -> PyResult<&Made> {
+        let none = || PyValueError::new_err(format!("`{}` is out of a bundle, which has no {what}", self.name));
+        self.program.made.as_ref().ok_or_else(none)
     }
 
     /// The device of all arrays; -1 is the host.
@@ -344,22 +345,21 @@ impl Kernel {
         let device = this.device()?;
         if device >= 0 {
             let library = this.call.arrays[0].library;
-            let stream = match this.call.stream {
+            let number = match this.call.stream {
                 Some(stream) => stream,
-                None => streams::current(py, library, device)?,
+                None => streams::current(py, library, this.seen.torch, device)?,
             };
-            let driver = Driver::get().map_err(|e| errors::cuda(py, e))?;
             let Kernel { plans, call, rooms, .. } = &mut *this;
             if let Some(plan) = plans.get_mut(&call.key) {
-                return launch(driver, plan, &call.addresses, stream, rooms).map_err(|r| errors::refusal(py, r));
+                return launch(plan, call, number, rooms).map_err(|r| errors::refusal(py, r));
             }
             let values = this.values().map_err(|e| errors::launch(py, e))?;
             if !this.zeros(&values).is_empty() {
                 return call_for_zeros(this, slf, &values, args, kwargs);
             }
-            let mut plan = this.plan(driver, device, &values).map_err(|r| errors::refusal(py, r))?;
+            let mut plan = this.plan(device, &values).map_err(|r| errors::refusal(py, r))?;
             let Kernel { plans, call, rooms, .. } = &mut *this;
-            launch(driver, &mut plan, &call.addresses, stream, rooms).map_err(|r| errors::refusal(py, r))?;
+            launch(&mut plan, call, number, rooms).map_err(|r| errors::refusal(py, r))?;
             if plans.len() >= PLANS {
                 plans.clear();
             }
@@ -388,51 +388,52 @@ impl Kernel {
 
     /// What the compiler did, as JSON.
     #[getter]
-    fn report_json(&self) -> &str {
-        &self.program.report
+    fn report_json(&self) -> PyResult<&str> {
+        Ok(&self.made("report")?.report)
     }
 
     /// The program after all passes: what was decided, as text of the language.
     #[getter]
-    fn tile(&self) -> &str {
-        &self.program.tile
+    fn tile(&self) -> PyResult<&str> {
+        Ok(&self.made("program")?.tile)
     }
 
     /// The program as it was written.
     #[getter]
-    fn source(&self) -> &str {
-        &self.program.source
+    fn source(&self) -> PyResult<&str> {
+        Ok(&self.made("source")?.source)
     }
 
     /// The target.
     #[getter]
     fn target(&self) -> &'static str {
-        self.program.options.target.name()
+        self.program.target.name()
     }
 
     /// Warnings of the compiler, drawn as the command draws them.
     #[getter]
     fn warnings(&self) -> &str {
-        &self.program.warnings
+        self.program.made.as_ref().map_or("", |made| &made.warnings)
     }
 
     /// Fast paths that were not taken, and why.
     #[getter]
     fn remarks(&self) -> &str {
-        &self.program.remarks
+        self.program.made.as_ref().map_or("", |made| &made.remarks)
     }
 
     /// A C header with all kernels of the file, for this target.
     #[getter]
     fn c_header(&self) -> PyResult<String> {
-        let Program { options, ptx, file, .. } = &*self.program;
-        let image = tilec::c_header::Image { target: options.target, ptx, file };
-        tilec::c_header::header(&options.source_name, &[image]).map_err(|e| PyValueError::new_err(e.to_string()))
+        let Program { name, target, ptx, file, .. } = &*self.program;
+        let image = tilec::c_header::Image { target: *target, ptx, file };
+        tilec::c_header::header(name, &[image]).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// A page that shows the kernel (HTML).
     fn xray_html(&self, py: Python<'_>) -> PyResult<String> {
-        let page = tilec::xray::xray(&self.program.source, &self.program.options, &tilec::xray::More::default())
+        let made = self.made("source")?;
+        let page = tilec::xray::xray(&made.source, &made.options, &tilec::xray::More::default())
             .map_err(|d| compiled::error(py, &d))?;
         Ok(page.to_html())
     }
@@ -476,23 +477,18 @@ impl Kernel {
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        let target = self.program.options.target.name();
+        let target = self.program.target.name();
         PyString::new(py, &format!("<tilec kernel {}({}) for {target}>", self.name, self.signature()))
     }
 }
 
-/// Places addresses and queues, in the context of the plan.
-fn launch(driver: &Driver, plan: &mut Plan, addresses: &[u64], stream: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
-    let before = driver.current();
-    let other = before != plan.context;
-    if other {
-        driver.reenter(plan.context).map_err(Refusal::Driver)?;
+/// Places addresses and queues, behind what writes the arrays on streams of their own.
+fn launch(plan: &mut Plan, call: &Call, number: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
+    for other in call.arrays.iter().filter_map(|array| array.stream).filter(|other| !streams::same(*other, number)) {
+        plan.loaded.device.order(stream(number), stream(other))?;
     }
-    let done = plan.place(driver, addresses).and_then(|()| plan.launch(driver, stream, rooms));
-    if other && before != 0 {
-        driver.reenter(before).map_err(Refusal::Driver)?;
-    }
-    done
+    plan.place(&call.addresses)?;
+    plan.launch(number, rooms)
 }
 
 /// Calls the kernel that is compiled for these sizes being 0.
@@ -505,10 +501,17 @@ fn call_for_zeros(
 ) -> PyResult<()> {
     let py = slf.py();
     let zeros = this.zeros(values);
+    let Some(made) = &this.program.made else {
+        let (name, list) = (&this.name, zeros.join(","));
+        let text = format!(
+            "`{list}` is 0, which needs code of its own, and a bundle has none: compile `{name}` with --zero {list}"
+        );
+        return Err(errors::launch(py, text));
+    };
     if !this.for_zeros.contains_key(&zeros) {
-        let mut options = this.program.options.clone();
+        let mut options = made.options.clone();
         options.zeros.clone_from(&zeros);
-        let program = Program::new(this.program.source.clone(), options).map_err(|d| compiled::error(py, &d))?;
+        let program = Program::new(made.source.clone(), options).map_err(|d| compiled::error(py, &d))?;
         let kernel = Py::new(py, Kernel::new(Arc::new(program), Some(&this.name))?)?;
         this.for_zeros.insert(zeros.clone(), kernel);
     }

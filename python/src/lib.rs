@@ -2,8 +2,10 @@
 
 mod array;
 mod compiled;
+mod devices;
 mod errors;
 mod foreign;
+mod hash;
 mod interface;
 mod kernel;
 mod plan;
@@ -12,6 +14,7 @@ mod streams;
 
 use compiled::Program;
 use kernel::Kernel;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::Arc;
@@ -36,15 +39,24 @@ fn compile(
     Kernel::new(Arc::new(program), kernel)
 }
 
+/// Takes a kernel out of the bytes of a bundle; `device` is the one to choose for, if there is one.
+#[pyfunction]
+#[pyo3(signature = (bytes, name, target, device, kernel))]
+fn load(bytes: &[u8], name: &str, target: Option<&str>, device: i32, kernel: Option<&str>) -> PyResult<Kernel> {
+    let program = Program::of_bundle(bytes, name, target, capability(device)).map_err(PyValueError::new_err)?;
+    Kernel::new(Arc::new(program), kernel)
+}
+
+/// The compute capability of a device, if there is a driver and that device.
+fn capability(device: i32) -> Option<(u32, u32)> {
+    tilec::cuda::Device::capability(u32::try_from(device).ok()?).ok()
+}
+
 /// The target for a device; `None` where there is no driver or no device.
 #[pyfunction]
 fn target_of_device(device: i32) -> Option<&'static str> {
-    let driver = foreign::Driver::get().ok()?;
-    if device >= driver.devices().ok()? {
-        return None;
-    }
-    let capability = driver.capability(device).ok()?;
-    tilec::Target::ALL.iter().rfind(|t| t.runs_on(capability)).map(|t| t.name())
+    let (major, minor) = capability(device)?;
+    tilec::Target::ALL.iter().rfind(|t| t.runs_on(10 * major + minor)).map(|t| t.name())
 }
 
 /// The module.
@@ -53,5 +65,6 @@ fn _tilec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Kernel>()?;
     module.add_function(wrap_pyfunction!(compile, module)?)?;
+    module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(target_of_device, module)?)
 }

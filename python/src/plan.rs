@@ -1,11 +1,13 @@
 //! A launch worked out for arrays of one shape: what is left to do is to put addresses into the parameters.
 
-use crate::foreign::{Block, DeviceMemory, Driver, Function, Shape};
+use crate::devices::Loaded;
+use crate::foreign::stream;
 use crate::interface::program;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tilec::bind::TensorPlan;
 use tilec::contract::{Contract, LaunchFile, ParamKind};
-use tilec::cuda::{LaunchArg, TensorMap};
+use tilec::cuda::{CudaError, LaunchArg, Ready, TensorMap};
 use tilec::dispatch::pick;
 use tilec::expr;
 use tilec::loaded::launch_args;
@@ -22,6 +24,12 @@ pub(crate) enum Refusal {
     Contract(String),
     /// The driver refused.
     Driver(String),
+}
+
+impl From<CudaError> for Refusal {
+    fn from(error: CudaError) -> Refusal {
+        Refusal::Driver(error.to_string())
+    }
 }
 
 /// The launches that a name stands for, with what they are given.
@@ -64,10 +72,11 @@ pub(crate) fn bound<'f>(
 
 /// One launch of a plan.
 struct Prepared {
-    function: Function,
-    shape: Shape,
-    blocks: Vec<Block>,
-    /// Parameters that are addresses: of which place.
+    ready: Arc<Ready>,
+    grid: [u32; 3],
+    /// The parameters, each from a word of its own on.
+    words: Vec<u64>,
+    /// Words that are addresses: of which place.
     addresses: Vec<(usize, usize)>,
     maps: Vec<(usize, usize, TensorMap)>,
 }
@@ -97,19 +106,19 @@ pub(crate) struct Plan {
     apart: Vec<Apart>,
     rooms: Vec<Room>,
     room_stream: Option<u64>,
-    pub(crate) context: usize,
+    pub(crate) loaded: Arc<Loaded>,
 }
 
-/// Scratch memory by context, stream and name. It stays, as captured graphs have its address.
-pub(crate) type Rooms = HashMap<(usize, u64, String), Vec<DeviceMemory>>;
+/// Scratch memory by device, stream and name: addresses and bytes. It stays, as captured graphs have its address.
+pub(crate) type Rooms = HashMap<(i32, u64, String), Vec<(u64, u64)>>;
 
 impl Plan {
-    /// A plan of launches in a context, of tensors with these names.
+    /// A plan of launches on a device, of tensors with these names.
     pub(crate) fn new(
         file: &LaunchFile,
         (name, names): (&str, &[String]),
         of: &Bound<'_>,
-        (context, functions): (usize, &[Function]),
+        loaded: &Arc<Loaded>,
     ) -> Result<Plan, Refusal> {
         let mut rooms: Vec<Room> = Vec::new();
         let value = |name: &str| of.bound.values.get(name).and_then(|v: &Number| v.to_i64());
@@ -131,33 +140,20 @@ impl Plan {
         let mut launches = Vec::new();
         for (contract, launch) in of.launches.iter().zip(&of.bound.launches).filter(|(_, launch)| launch.has_blocks()) {
             let missing = |what: &str| Refusal::Contract(format!("`{}` has no tensor `{what}`", contract.entry));
-            let at = file.kernels.iter().position(|c| c.entry == contract.entry);
-            let function = at.and_then(|i| functions.get(i)).ok_or_else(|| missing(&contract.entry))?;
-            let mut prepared = Prepared {
-                function: *function,
-                shape: Shape {
-                    grid: launch.grid,
-                    block: contract.block,
-                    shared: contract.dynamic_smem_bytes,
-                    cluster: contract.cluster,
-                    programmatic: contract.programmatic,
-                },
-                blocks: Vec::new(),
-                addresses: Vec::new(),
-                maps: Vec::new(),
-            };
+            let ready = loaded.ready(contract).ok_or_else(|| missing(&contract.entry))?;
+            let (mut words, mut addresses, mut maps) = (vec![0; ready.words()], Vec::new(), Vec::new());
             let args = launch_args(contract, launch, |_| 0);
-            for (i, (param, arg)) in contract.params.iter().zip(&args).enumerate() {
+            for ((param, arg), &at) in contract.params.iter().zip(&args).zip(ready.starts()) {
                 let of_tensor = |name: &str| place(&contract.entry, name).ok_or_else(|| missing(name));
                 match (&param.kind, arg) {
                     (ParamKind::TensorMap(map), LaunchArg::TensorMap(described)) => {
-                        prepared.maps.push((i, of_tensor(&map.tensor)?, *described));
+                        maps.push((at, of_tensor(&map.tensor)?, *described));
                     }
-                    (_, LaunchArg::Ptr(_)) => prepared.addresses.push((i, of_tensor(&param.name)?)),
-                    _ => {}
+                    (_, LaunchArg::Ptr(_)) => addresses.push((at, of_tensor(&param.name)?)),
+                    _ => words[at] = word(arg),
                 }
-                prepared.blocks.push(block(arg));
             }
+            let prepared = Prepared { ready: Arc::clone(ready), grid: launch.grid, words, addresses, maps };
             launches.push(prepared);
         }
         let plans: Vec<&TensorPlan> = names.iter().filter_map(|name| of.bound.tensor(name)).collect();
@@ -171,12 +167,12 @@ impl Plan {
             apart: apart(&of.launches, &plans),
             rooms,
             room_stream: None,
-            context,
+            loaded: Arc::clone(loaded),
         })
     }
 
     /// Puts the addresses of the arrays into the parameters. What was there already stays.
-    pub(crate) fn place(&mut self, driver: &Driver, addresses: &[u64]) -> Result<(), Refusal> {
+    pub(crate) fn place(&mut self, addresses: &[u64]) -> Result<(), Refusal> {
         if self.places[..self.given] == *addresses {
             return Ok(());
         }
@@ -191,22 +187,23 @@ impl Plan {
             }
         }
         for (i, address) in addresses.iter().enumerate() {
-            self.set(driver, i, *address)?;
+            self.set(i, *address)?;
         }
         Ok(())
     }
 
-    fn set(&mut self, driver: &Driver, place: usize, address: u64) -> Result<(), Refusal> {
+    fn set(&mut self, place: usize, address: u64) -> Result<(), Refusal> {
         if self.places[place] == address {
             return Ok(());
         }
         for launch in &mut self.launches {
-            for (block, _) in launch.addresses.iter().filter(|(_, at)| *at == place) {
-                launch.blocks[*block].0[0] = address;
+            for (word, _) in launch.addresses.iter().filter(|(_, at)| *at == place) {
+                launch.words[*word] = address;
             }
-            for (block, _, map) in launch.maps.iter_mut().filter(|(_, at, _)| *at == place) {
+            for (word, _, map) in launch.maps.iter_mut().filter(|(_, at, _)| *at == place) {
                 map.address = address;
-                launch.blocks[*block] = driver.encode(map).map_err(Refusal::Driver)?;
+                let encoded = self.loaded.device.encode(map)?;
+                launch.words[*word..*word + encoded.len()].copy_from_slice(&encoded);
             }
         }
         self.places[place] = address;
@@ -214,35 +211,34 @@ impl Plan {
     }
 
     /// Queues the launches on a stream.
-    pub(crate) fn launch(&mut self, driver: &Driver, stream: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
-        if !self.rooms.is_empty() && self.room_stream != Some(stream) {
+    pub(crate) fn launch(&mut self, number: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
+        if !self.rooms.is_empty() && self.room_stream != Some(number) {
             for i in 0..self.rooms.len() {
-                let address = room(driver, rooms, (self.context, stream), &self.rooms[i])?;
-                self.set(driver, self.given + i, address)?;
+                let address = room(&self.loaded, rooms, number, &self.rooms[i])?;
+                self.set(self.given + i, address)?;
             }
-            self.room_stream = Some(stream);
+            self.room_stream = Some(number);
         }
-        for launch in &self.launches {
-            driver.launch(launch.function, &launch.shape, stream, &launch.blocks).map_err(Refusal::Driver)?;
+        for launch in &mut self.launches {
+            launch.ready.launch(stream(number), launch.grid, &mut launch.words)?;
         }
         Ok(())
     }
 }
 
 /// Room of a size, made where there is none that is as large.
-fn room(driver: &Driver, rooms: &mut Rooms, (context, stream): (usize, u64), room: &Room) -> Result<u64, Refusal> {
-    let all = rooms.entry((context, stream, room.name.clone())).or_default();
-    if let Some(known) = all.iter().find(|m| m.bytes >= room.bytes) {
-        return Ok(known.address);
+fn room(loaded: &Loaded, rooms: &mut Rooms, number: u64, room: &Room) -> Result<u64, Refusal> {
+    let all = rooms.entry((loaded.ordinal, number, room.name.clone())).or_default();
+    if let Some((known, _)) = all.iter().find(|(_, bytes)| *bytes >= room.bytes) {
+        return Ok(*known);
     }
-    if driver.is_capturing(stream) {
+    if loaded.device.is_capturing(stream(number)) {
         let what = "this launch needs scratch memory, and none is made while a graph is captured: call it once on the stream before the capture";
         return Err(Refusal::Contract(what.to_owned()));
     }
-    let made = driver.zeros(room.bytes).map_err(Refusal::Driver)?;
-    let address = made.address;
+    let made = loaded.zeros(room.bytes)?;
     all.push(made);
-    Ok(address)
+    Ok(made.0)
 }
 
 /// The pairs of tensors that must not share memory.
@@ -262,8 +258,8 @@ fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<Apart> {
 }
 
 /// A number where the driver finds it.
-fn block(arg: &LaunchArg) -> Block {
-    let word = match *arg {
+fn word(arg: &LaunchArg) -> u64 {
+    match *arg {
         LaunchArg::Ptr(x) | LaunchArg::U64(x) => x,
         LaunchArg::I64(x) => x.cast_unsigned(),
         LaunchArg::F64(x) => x.to_bits(),
@@ -274,10 +270,7 @@ fn block(arg: &LaunchArg) -> Block {
         LaunchArg::U8(x) => x.into(),
         LaunchArg::I8(x) => x.cast_unsigned().into(),
         LaunchArg::TensorMap(_) => 0,
-    };
-    let mut words = [0; 16];
-    words[0] = word;
-    Block(words)
+    }
 }
 
 /// Whether arrays at these addresses are aligned as a kernel wants.

@@ -75,7 +75,7 @@ pub(crate) fn run(
     };
     let source = program.source_file();
     let done = py.allow_threads(|| {
-        let origin = Origin { source: &source, is_ptx: false, tiles: Vec::new() };
+        let origin = Origin { source: &source, is_ptx: program.made.is_none(), tiles: Vec::new() };
         simulate(&job, tensors, &origin, &SimOptions::default(), &mut Clock::new(LIMIT, false))
     });
     let (_, after) =

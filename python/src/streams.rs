@@ -1,6 +1,7 @@
 //! Streams: the current one of a library, or one that is given.
 
 use crate::array::Library;
+use crate::foreign::Exchange;
 use pyo3::prelude::*;
 use pyo3::sync::GILOnceCell;
 
@@ -14,13 +15,22 @@ pub(crate) fn given(stream: &Bound<'_, PyAny>) -> PyResult<u64> {
     stream.extract()
 }
 
+/// Whether two numbers are those of one stream: 0 and 1 both are the legacy default stream.
+pub(crate) fn same(one: u64, other: u64) -> bool {
+    let plain = |stream: u64| if stream == 1 { 0 } else { stream };
+    plain(one) == plain(other)
+}
+
 /// The current stream of the library that an array is of; 0, the legacy default stream, where it has none.
-pub(crate) fn current(py: Python<'_>, library: Library, device: i32) -> PyResult<u64> {
+pub(crate) fn current(py: Python<'_>, library: Library, torch: Option<Exchange>, device: i32) -> PyResult<u64> {
     static TORCH: GILOnceCell<Py<PyAny>> = GILOnceCell::new();
     if !library.has_streams() {
         return Ok(0);
     }
     if library == Library::Torch {
+        if let Some(stream) = torch.and_then(|torch| torch.stream(py, device)) {
+            return Ok(stream);
+        }
         let function = TORCH.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
             Ok(py.import("torch._C")?.getattr("_cuda_getCurrentRawStream")?.unbind())
         })?;

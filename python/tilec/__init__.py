@@ -11,6 +11,7 @@ import html
 import json
 import os
 import pathlib
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
@@ -19,7 +20,7 @@ from . import _tilec
 from ._errors import CompileError, CompileWarning, CudaError, LaunchError, SimulationError
 
 __version__ = _tilec.__version__
-__all__ = ["CompileError", "CompileWarning", "CudaError", "Kernel", "LaunchError", "SimulationError", "Xray", "compile"]
+__all__ = ["CompileError", "CompileWarning", "CudaError", "Kernel", "LaunchError", "SimulationError", "Xray", "compile", "load"]
 
 Sizes = Mapping[str, int]
 
@@ -146,6 +147,21 @@ def compile(
     return Kernel(inner)
 
 
+def load(
+    bundle: "str | os.PathLike[str]",
+    *,
+    target: "str | None" = None,
+    kernel: "str | None" = None,
+) -> Kernel:
+    """A kernel of a bundle (docs/bundle.md), which `tilec FILE --targets sm_80,sm_90a -o k.tilec` makes; nothing is compiled.
+
+    target: one of the bundle. Without it, the newest that the current CUDA device runs; where there is no device, the newest.
+    kernel: which of several kernels; a `sequence` is one too.
+    """
+    path = pathlib.Path(bundle)
+    return Kernel(_tilec.load(path.read_bytes(), str(bundle), target, _device(), kernel))
+
+
 def _read(source: "str | os.PathLike[str]") -> tuple[str, str]:
     """The text of a program, and what it is called."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
@@ -154,14 +170,16 @@ def _read(source: "str | os.PathLike[str]") -> tuple[str, str]:
     return path.read_text(encoding="utf-8"), str(source)
 
 
-def _own_target() -> str:
-    device = 0
-    import sys
-
+def _device() -> int:
+    """The current CUDA device, in the order of the driver."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        device = torch.cuda.current_device()
-    target = _tilec.target_of_device(device)
+        return int(torch.cuda.current_device())
+    return 0
+
+
+def _own_target() -> str:
+    target = _tilec.target_of_device(_device())
     if target is None:
         raise CudaError('no CUDA device was found to compile for: target="sm_80" names a target, whose kernels run on the simulator')
     return target

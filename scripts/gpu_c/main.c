@@ -1,7 +1,9 @@
-/* Kernels from C on a GPU, through the headers that tilec makes: against sums on the host, over several sizes. */
+/* Kernels from C on a GPU, through the headers that tilec makes and out of bundles: against sums on the host, over several sizes.
+   Arguments: the bundles of gemm and gemm_splitk. */
 #include "gemm.h"
 #include "gemm_splitk.h"
 #include "softmax.h"
+#include "tilec_bundle.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +32,36 @@ static uint16_t half_of(int x)
     return (uint16_t)(x < 0 ? 0x8000 | table[-x] : table[x]);
 }
 
-static int product(int M, int N, int K, int S, const gemm_kernels *k, const gemm_splitk_kernels *ks)
+/* The product, launched out of a bundle. */
+static int bundled(const tilec_bundle *bundle, CUdeviceptr A, CUdeviceptr B, CUdeviceptr C, int M, int N, int K, int S, CUdeviceptr *W)
+{
+    const char *name = S == 0 ? "gemm" : "gemm_splitk";
+    char said[4096] = "";
+    const int64_t a[] = {M, K}, b[] = {K, N}, c[] = {M, N};
+    const tilec_bundle_value parts = tilec_bundle_integer("S", S);
+    tilec_bundle_tensor tensors[3];
+    tilec_bundle_args args;
+    int code;
+    memset(&args, 0, sizeof args);
+    tensors[0] = tilec_bundle_packed("A", "f16", A, 2, a);
+    tensors[1] = tilec_bundle_packed("B", "f16", B, 2, b);
+    tensors[2] = tilec_bundle_packed("C", "f32", C, 2, c);
+    args.tensors = tensors;
+    args.tensor_count = 3;
+    args.values = &parts;
+    args.value_count = S == 0 ? 0 : 1;
+    code = tilec_bundle_scratch(bundle, name, &args, &args.workspace_bytes, &args.signals_bytes, said, sizeof said);
+    if (code == 0)
+        code = (int)cuMemAlloc(W, args.workspace_bytes + 1);
+    args.workspace = *W;
+    if (code == 0)
+        code = tilec_bundle_launch(bundle, name, NULL, &args, said, sizeof said);
+    if (code != 0)
+        printf("%s (%d)\n", said, code);
+    return code;
+}
+
+static int product(int M, int N, int K, int S, const gemm_kernels *k, const gemm_splitk_kernels *ks, const tilec_bundle *bundle)
 {
     size_t m = (size_t)M, n = (size_t)N, kk = (size_t)K, i, j, l, wrong = 0, w = 0, s = 0;
     int *a = (int *)malloc(m * kk * sizeof(int)), *b = (int *)malloc(kk * n * sizeof(int));
@@ -49,7 +80,9 @@ static int product(int M, int N, int K, int S, const gemm_kernels *k, const gemm
     CHECK(cuMemcpyHtoD(A, ah, m * kk * 2));
     CHECK(cuMemcpyHtoD(B, bh, kk * n * 2));
     CHECK(cuMemsetD8(C, 0xff, m * n * 4));
-    if (S == 0) {
+    if (bundle != NULL) {
+        code = bundled(bundle, A, B, C, M, N, K, S, &W);
+    } else if (S == 0) {
         gemm_args args = gemm_make(A, B, C, M, K, N);
         code = gemm_launch(k, NULL, &args);
         if (code != 0)
@@ -77,7 +110,7 @@ static int product(int M, int N, int K, int S, const gemm_kernels *k, const gemm
                 sum += (long)a[i * kk + l] * b[l * n + j];
             wrong += c[i * n + j] != (float)sum;
         }
-    printf("%s M=%d N=%d K=%d: %lu of %lu elements differ\n", S == 0 ? "gemm" : "gemm_splitk", M, N, K, (unsigned long)wrong, (unsigned long)(m * n));
+    printf("%s%s M=%d N=%d K=%d: %lu of %lu elements differ\n", S == 0 ? "gemm" : "gemm_splitk", bundle != NULL ? " out of a bundle" : "", M, N, K, (unsigned long)wrong, (unsigned long)(m * n));
     cuMemFree(A);
     cuMemFree(B);
     cuMemFree(C);
@@ -128,7 +161,7 @@ static int rows(int M, int N, const softmax_kernels *k)
     return wrong != 0;
 }
 
-int main(void)
+int main(int count, char **names)
 {
     CUdevice device;
     CUcontext context;
@@ -136,6 +169,9 @@ int main(void)
     gemm_splitk_kernels ks;
     softmax_kernels kr;
     gemm_args refused;
+    tilec_bundle bundles[2];
+    const tilec_bundle *none = NULL;
+    int from;
     char log[4096];
     int code, failed = 0;
     CHECK(cuInit(0));
@@ -146,11 +182,17 @@ int main(void)
         printf("load: %s\n%s\n", gemm_kernels_message(code), log);
         return 1;
     }
-    failed |= product(512, 256, 128, 0, &k, &ks);
-    failed |= product(1000, 264, 520, 0, &k, &ks);
-    failed |= product(1, 8, 8, 0, &k, &ks);
-    failed |= product(72, 40, 520, 4, &k, &ks);
-    failed |= product(256, 128, 2048, 8, &k, &ks);
+    if (count != 3 || tilec_bundle_open(&bundles[0], names[1], log, sizeof log) != 0 || tilec_bundle_open(&bundles[1], names[2], log, sizeof log) != 0) {
+        printf("bundles: %s\n", log);
+        return 1;
+    }
+    for (from = 0; from < 2; from++) {
+        failed |= product(512, 256, 128, 0, &k, &ks, from ? &bundles[0] : none);
+        failed |= product(1000, 264, 520, 0, &k, &ks, from ? &bundles[0] : none);
+        failed |= product(1, 8, 8, 0, &k, &ks, from ? &bundles[0] : none);
+        failed |= product(72, 40, 520, 4, &k, &ks, from ? &bundles[1] : none);
+        failed |= product(256, 128, 2048, 8, &k, &ks, from ? &bundles[1] : none);
+    }
     failed |= rows(17, 4096, &kr);
     failed |= rows(3, 128, &kr);
     refused = gemm_make(0x1000, 0x1000000, 0x2000000, 8, 7, 8);

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#define CUDA_VERSION 12000
+
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef unsigned long long CUdeviceptr;

@@ -35,7 +35,8 @@ pub fn launch(device: &Device, case: &Case) -> Result<Vec<Vec<u8>>, String> {
         args.push(buffer.arg());
         buffers.push((buffer, image, written));
     }
-    let shape = Shape { grid: case.grid, block: case.block, dynamic_smem: case.dynamic, programmatic: false };
+    let (grid, block, dynamic_smem) = (case.grid, case.block, case.dynamic);
+    let shape = Shape { grid, block, dynamic_smem, cluster: [1; 3], programmatic: false };
     device.launch(&function, &shape, &args).map_err(|e| e.to_string())?;
     device.synchronize().map_err(|e| format!("fault: {e}"))?;
     let mut outputs = Vec::new();

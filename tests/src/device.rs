@@ -194,12 +194,7 @@ impl State<'_> {
         for (extent, text) in grid.iter_mut().zip(&contract.grid) {
             *extent = u32::try_from(integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
         }
-        let shape = Shape {
-            grid,
-            block: contract.block,
-            dynamic_smem: contract.dynamic_smem_bytes,
-            programmatic: contract.programmatic,
-        };
+        let shape = Shape::of(contract, grid);
         let launched = self.device.launch(function, &shape, &args);
         launched.map_err(|e| e.to_string())
     }

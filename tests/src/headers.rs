@@ -1,17 +1,22 @@
 //! C headers: those of every example, compiled by gcc and g++ and run against a driver that writes down its calls, which must be what the contract says
 //! by the library's own evaluation.
 
+mod bundled;
 mod expected;
+mod folder;
+mod overlap;
 mod problems;
 mod program;
 
 use crate::programs::Test;
 use crate::{golden, test_file};
+use folder::{Folder, exists};
 use problems::{Problem, problems};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use tilec::c_header::{Image, header};
+use std::path::Path;
+use tilec::c_header::{Image, bundle_reader, header};
+use tilec::contract::{Contract, ParamKind};
 use tilec::{CompileOptions, Compiled, Target, compile};
+use tilec_launch::Bundle;
 
 /// The targets of each header.
 const TARGETS: [Target; 3] = [Target::Sm70, Target::Sm80, Target::Sm90a];
@@ -23,9 +28,6 @@ const MORE: [Way; 3] = [
     // Its tensor maps count pixels.
     ("conv2d", "im2col", &[("BK", "64"), ("CALIGN", "64")], &[]),
 ];
-/// What gcc and g++ must have nothing to say about.
-const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
-
 /// One test for each example, and for some with variants; and for the programs beside the driver that writes calls down.
 ///
 /// # Errors
@@ -43,50 +45,12 @@ pub fn tests() -> Result<Vec<Test>, String> {
         }
         tests.push((format!("c_header/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
     }
+    tests.push(("c_header/overlap".to_owned(), Box::new(overlap::check)));
     for (path, name) in test_file::walk(&crate::root().join("tests/c"))? {
         let stem = name.trim_end_matches(".tile").to_owned();
         tests.push((format!("c_header/own/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
     }
     Ok(tests)
-}
-
-/// A folder that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Result<Folder, String> {
-        let path = std::env::temp_dir().join(format!("tilec-header-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-        Ok(Folder(path))
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-        Ok(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Runs a program, and gives what it writes to standard output.
-fn run(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|e| format!("cannot run {command:?}: {e}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let first: Vec<&str> = said.lines().take(30).collect();
-        return Err(format!("{command:?} failed:\n{}", first.join("\n")));
-    }
-    String::from_utf8(output.stdout).map_err(|e| e.to_string())
-}
-
-/// Whether a compiler is there.
-fn exists(compiler: &str) -> bool {
-    Command::new(compiler).arg("--version").output().is_ok_and(|o| o.status.success())
 }
 
 fn example(path: &Path, stem: &str, label: &str, defines: &[(&str, &str)], alignments: &[&str]) -> Result<(), String> {
@@ -136,26 +100,14 @@ fn check(stem: &str, label: &str, source: &str, text: &str, all: &[Compiled]) ->
         return Err(format!("{launched} launches of {source} are too few to say anything"));
     }
     let folder = Folder::new(&format!("{stem}-{label}"))?;
+    bundled(&folder, source, &images, &problems)?;
     folder.write("kernels.h", &made)?;
     let main = folder.write("main.c", &program::text(stem, &images, &problems))?;
     if !exists("gcc") {
         golden::skip("C headers", "there is no gcc");
         return Ok(());
     }
-    let own = crate::root().join("tests/c");
-    let binary = folder.0.join("main");
-    run(Command::new("gcc")
-        .arg("-std=c99")
-        .args(WARNINGS)
-        .arg("-I")
-        .arg(&own)
-        .arg("-I")
-        .arg(&folder.0)
-        .arg("-o")
-        .arg(&binary)
-        .arg(&main)
-        .arg(own.join("driver.c")))?;
-    let found = run(&mut Command::new(&binary))?;
+    let found = folder.run_c(&main, None)?;
     if found != expected {
         return Err(golden::differs(&expected, &found));
     }
@@ -163,15 +115,38 @@ fn check(stem: &str, label: &str, source: &str, text: &str, all: &[Compiled]) ->
         golden::skip("C headers as C++", "there is no g++");
         return Ok(());
     }
-    let user = folder.write("user.cpp", "#include \"kernels.h\"\nint main() { return 0; }\n")?;
-    run(Command::new("g++")
-        .arg("-std=c++11")
-        .args(WARNINGS)
-        .arg("-fsyntax-only")
-        .arg("-I")
-        .arg(&own)
-        .arg("-I")
-        .arg(&folder.0)
-        .arg(&user))
-    .map(|_| ())
+    folder.check_cpp("kernels.h")
+}
+
+/// Launches the same out of a bundle, by its launch table.
+fn bundled(folder: &Folder, source: &str, images: &[Image<'_>], problems: &[Vec<Problem>]) -> Result<(), String> {
+    let mut bundle = Bundle::default();
+    for image in images {
+        bundle.add(image.target.name(), image.file, image.ptx, None).map_err(|e| e.to_string())?;
+    }
+    let asked: Vec<Vec<Problem>> = images
+        .iter()
+        .zip(problems)
+        .map(|(image, problems)| problems.iter().filter_map(|problem| bundled::asked(image, problem)).collect())
+        .collect();
+    let calls = images.iter().zip(&asked).map(|(image, problems)| expected::calls(image, problems));
+    // Arrays of addresses are not launched by a table; all that is asked of them is refused.
+    let pointers = |c: &Contract| c.params.iter().any(|p| matches!(p.kind, ParamKind::Pointers(_)));
+    let without = images.iter().all(|image| !image.file.kernels.iter().any(pointers));
+    let expected = calls.collect::<Result<String, String>>()? + "refused\n";
+    let path = folder.path("kernels.tilec");
+    std::fs::write(&path, bundle.to_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    folder.write("tilec_bundle.h", &bundle_reader())?;
+    let main = folder.write("bundled.c", &bundled::text(images, &asked))?;
+    if !exists("gcc") {
+        return Ok(());
+    }
+    let found = folder.run_c(&main, Some(&path))?;
+    if without && found != expected {
+        return Err(format!("launched out of a bundle of {source}:\n{}", golden::differs(&expected, &found)));
+    }
+    if !without && found.contains("launch ") && found != expected {
+        return Err(format!("a launch table of {source} launches arrays of addresses"));
+    }
+    if exists("g++") { folder.check_cpp("tilec_bundle.h") } else { Ok(()) }
 }

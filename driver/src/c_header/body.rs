@@ -7,9 +7,7 @@ use super::text::{comment, member};
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
-
-/// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
-const MAX_GRID: [&str; 3] = ["2147483647", "65535", "65535"];
+use tilec_launch::bind::MAX_GRID;
 
 /// The statements of a function over `v`, the arguments of a kernel, with `e` for what has no value.
 pub(super) struct Body<'a> {

@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Functions and types that any header needs.
-const RUNTIME: &str = include_str!("runtime.h");
+pub(super) const RUNTIME: &str = include_str!("runtime.h");
 /// Those of clusters and programmatic launches.
-const LAUNCH: &str = include_str!("launch.h");
+pub(super) const LAUNCH: &str = include_str!("launch.h");
 /// Those of tensor maps.
-const MAPS: &str = include_str!("maps.h");
+pub(super) const MAPS: &str = include_str!("maps.h");
 
 /// The header of what was compiled from `source`, for one target or several; the names in it begin with that of the file.
 ///

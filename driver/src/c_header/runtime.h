@@ -39,6 +39,7 @@ typedef struct tilec_entry {
 typedef struct tilec_tensor {
     CUdeviceptr address;
     uint64_t bytes;
+    int bits; /* of an element */
     int modes;
     int64_t shape[TILEC_MODES];
     int64_t strides[TILEC_MODES];
@@ -245,6 +246,7 @@ static inline int tilec_extent(tilec_tensor *t, int bits)
 {
     int e = 0, i, none = 0;
     int64_t last = 0, reach = 0;
+    t->bits = bits;
     for (i = 0; i < t->modes; i++) {
         if (t->shape[i] < 0 || t->strides[i] < 0)
             return 0;
@@ -258,10 +260,40 @@ static inline int tilec_extent(tilec_tensor *t, int bits)
     return !e;
 }
 
-/* Whether two tensors share memory. */
+/* Of the dimension with the largest stride that one, and what the others reach, both in bytes; 0 where rows begin inside of a byte. */
+static inline int tilec_rows(const tilec_tensor *t, uint64_t *step, uint64_t *own)
+{
+    int i, outer = -1;
+    uint64_t reach = 1;
+    for (i = 0; i < t->modes; i++)
+        if (t->shape[i] > 1 && (outer < 0 || t->strides[i] >= t->strides[outer]))
+            outer = i;
+    if (outer < 0)
+        return 0;
+    /* Both fit, as they do for the whole tensor. */
+    *step = (uint64_t)t->strides[outer] * (uint64_t)t->bits;
+    if (*step == 0 || *step % 8 != 0)
+        return 0;
+    *step /= 8;
+    for (i = 0; i < t->modes; i++)
+        if (i != outer)
+            reach += (uint64_t)(t->shape[i] - 1) * (uint64_t)t->strides[i];
+    *own = (reach * (uint64_t)t->bits + 7) / 8;
+    return 1;
+}
+
+/* Whether two tensors may share a byte. Windows of one larger tensor whose rows lie beside each other do not; others do where their
+   spans from the first to the last element meet. */
 static inline int tilec_meet(const tilec_tensor *a, const tilec_tensor *b)
 {
-    return a->bytes != 0 && b->bytes != 0 && a->address < b->address + b->bytes && b->address < a->address + a->bytes;
+    const tilec_tensor *low = a->address <= b->address ? a : b, *high = a->address <= b->address ? b : a;
+    uint64_t gap = high->address - low->address, step, own, other, its, begin;
+    if (low->bytes == 0 || high->bytes == 0 || gap >= low->bytes)
+        return 0;
+    if (!tilec_rows(low, &step, &own) || !tilec_rows(high, &other, &its) || step != other)
+        return 1;
+    begin = gap % step;
+    return begin < own || begin + its > step;
 }
 
 /* Whether the elements of both lie alike, each at an address of its own, so that one tensor may stand on the other. */

@@ -61,6 +61,12 @@ pub(crate) enum Command {
         #[arg(allow_hyphen_values = true)]
         word: Option<String>,
     },
+    /// Writes `tilec_bundle.h`, which launches kernels out of bundles from C and C++ (docs/c.md)
+    BundleHeader {
+        /// Output file; standard output by default
+        #[arg(short, long, value_name = "OUT")]
+        output: Option<PathBuf>,
+    },
     /// Launches for a parent process
     #[command(name = "__launch", hide = true)]
     Launch,
@@ -560,6 +566,7 @@ impl Cli {
                 | Command::Doctor
                 | Command::Targets
                 | Command::Explain { .. }
+                | Command::BundleHeader { .. }
                 | Command::Launch
                 | Command::BenchServe
                 | Command::Bug,

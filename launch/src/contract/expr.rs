@@ -154,7 +154,7 @@ pub(super) enum What {
 impl Expr {
     /// Parses the whole of `text`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let mut parser = Parser { text, at: 0, depth: 0, parts: Vec::new() };
+        let mut parser = Parser { text, at: 0, depth: 0, parts: Vec::new(), operator: None };
         let (root, kind) = parser.condition()?;
         match parser.peek() {
             "" => {
@@ -285,6 +285,17 @@ struct Parser<'a> {
     at: usize,
     depth: u32,
     parts: Vec<Part>,
+    /// The operator that stands at an offset, if there is one.
+    operator: Option<(usize, Option<Op>)>,
+}
+
+/// The longest operator that a text begins with, `||` and not `|`.
+fn operator(text: &str) -> Option<Op> {
+    if text.is_empty() || text.starts_with([')', ',']) {
+        return None;
+    }
+    let infix = Op::ALL.iter().copied().filter(|op| matches!(op.form(), Form::Infix(_)));
+    infix.filter(|op| text.starts_with(op.token())).max_by_key(|op| op.token().len())
 }
 
 /// The number of a part, and its kind.
@@ -315,10 +326,13 @@ impl<'a> Parser<'a> {
     }
 
     fn maybe_op(&mut self, row: &[Op]) -> Option<Op> {
-        // The longest operator that the text begins with, `||` and not `|`.
         let text = self.peek();
-        let infix = Op::ALL.iter().copied().filter(|op| matches!(op.form(), Form::Infix(_)));
-        let op = infix.filter(|op| text.starts_with(op.token())).max_by_key(|op| op.token().len());
+        // Every row of operators asks for the one that stands here.
+        let op = match self.operator {
+            Some((at, op)) if at == self.at => op,
+            _ => operator(text),
+        };
+        self.operator = Some((self.at, op));
         op.filter(|op| row.contains(op) && self.maybe(op.token()))
     }
 

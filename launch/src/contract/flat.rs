@@ -126,6 +126,31 @@ impl Flat {
         self.kind == Kind::Condition && self.eval(slots) == Some(1)
     }
 
+    /// Most operands on the stack.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Whether it is a condition, whose value is 0 or 1.
+    pub(crate) fn is_condition(&self) -> bool {
+        self.kind == Kind::Condition
+    }
+
+    /// The instructions as numbers, as the launch table of a bundle has them: an operation, and an operand or 0.
+    pub(crate) fn encoded(&self) -> Vec<(u32, i64)> {
+        let one = |inst: &Inst| match inst {
+            Inst::Int(x) => (0, *x),
+            Inst::Slot(slot) => (1, *slot as i64),
+            Inst::Decided(decided, to) => (2 + u32::from(*decided), *to as i64),
+            Inst::Unless(to) => (4, *to as i64),
+            Inst::Jump(to) => (5, *to as i64),
+            // Of one operand.
+            Inst::Unary(Op::Min | Op::Max) => (6, 0),
+            Inst::Unary(op) | Inst::Binary(op) => (operation(*op), 0),
+        };
+        self.code.iter().map(one).collect()
+    }
+
     /// The slot, if the expression is nothing but a name.
     pub fn slot(&self) -> Option<usize> {
         match self.code.as_slice() {
@@ -169,6 +194,37 @@ impl Flat {
             }
         }
         Some(stack[0])
+    }
+}
+
+/// The number of an operator in launch tables.
+fn operation(op: Op) -> u32 {
+    match op {
+        Op::Not => 16,
+        Op::BitNot => 17,
+        Op::Neg => 18,
+        Op::Abs => 19,
+        Op::Popcount => 20,
+        Op::Add => 32,
+        Op::Sub => 33,
+        Op::Mul => 34,
+        Op::Div => 35,
+        Op::Rem => 36,
+        Op::CeilDiv => 37,
+        Op::Shl => 38,
+        Op::Shr => 39,
+        Op::Min => 40,
+        Op::Max => 41,
+        Op::Eq => 42,
+        Op::Ne => 43,
+        Op::Lt => 44,
+        Op::Le => 45,
+        Op::Gt => 46,
+        Op::Ge => 47,
+        Op::BitAnd => 48,
+        Op::BitOr => 49,
+        Op::BitXor => 50,
+        other => unreachable!("`{}` is no operator of contracts", other.token()),
     }
 }
 

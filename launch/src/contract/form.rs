@@ -224,6 +224,16 @@ impl ParamKind {
         }
     }
 
+    /// Bytes of the parameter.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::Stride { .. } => 8,
+            ParamKind::TensorMap(_) => MAP_BYTES as usize,
+            ParamKind::Size { .. } => 4,
+            ParamKind::Scalar { elem, .. } => elem.bytes_of(1) as usize,
+        }
+    }
+
     /// The tensor that is passed, by its address or by those of its parts.
     pub fn tensor(&self) -> Option<&TensorParam> {
         match self {

@@ -9,6 +9,7 @@ use crate::cuda::{
     stream::{Event, Stream},
     table::Api,
 };
+use crate::stream::StreamRef;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::sync::Arc;
 
@@ -24,23 +25,7 @@ impl Device {
     ///
     /// Fails with [`CudaError::NoLibrary`] without a driver and with [`CudaError::NoDevice`] without such a device.
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
-        let api = Api::get()?;
-        // SAFETY: 0 is the only value the flags may have.
-        let init = unsafe { (api.cuInit)(0) };
-        if init == sys::CUresult::CUDA_ERROR_NO_DEVICE as u32 {
-            return Err(CudaError::NoDevice { ordinal, count: 0 });
-        }
-        api.check("cuInit", init)?;
-        let mut count = 0;
-        // SAFETY: `count` is a valid place for an int.
-        api.check("cuDeviceGetCount", unsafe { (api.cuDeviceGetCount)(&mut count) })?;
-        let index = i32::try_from(ordinal).ok().filter(|index| *index < count);
-        let Some(index) = index else {
-            return Err(CudaError::NoDevice { ordinal, count: count.max(0).unsigned_abs() });
-        };
-        let mut device = 0;
-        // SAFETY: `device` is a valid place for a device.
-        api.check("cuDeviceGet", unsafe { (api.cuDeviceGet)(&mut device, index) })?;
+        let (api, device) = find(ordinal)?;
         let properties = Arc::new(properties(api, device)?);
         let mut handle = std::ptr::null_mut();
         // SAFETY: `handle` is a valid place for a context, `device` came from the driver.
@@ -48,6 +33,53 @@ impl Device {
         let context = Arc::new(Context { api, device, handle });
         let default_stream = Stream::legacy_default(&context, &properties);
         Ok(Self { context, properties, default_stream })
+    }
+
+    /// The compute capability of the device of this ordinal, which need not be open and gets no context.
+    ///
+    /// # Errors
+    /// As those of [`Device::open`].
+    pub fn capability(ordinal: u32) -> Result<(u32, u32), CudaError> {
+        let (api, device) = find(ordinal)?;
+        capability(api, device)
+    }
+
+    /// The ordinal of the device to which an address belongs; `None` of addresses that the driver does not know.
+    ///
+    /// # Errors
+    /// There is no driver.
+    pub fn of_address(address: u64) -> Result<Option<u32>, CudaError> {
+        const DEVICE_ORDINAL: u32 = 9;
+        let (api, mut ordinal) = (init()?, -1i32);
+        // SAFETY: the attribute is an int, for which there is a place; the driver looks an address up and does not follow it.
+        let code = unsafe { (api.cuPointerGetAttribute)((&raw mut ordinal).cast(), DEVICE_ORDINAL, address) };
+        Ok(if code == 0 { u32::try_from(ordinal).ok() } else { None })
+    }
+
+    /// Whether a graph is being captured from a stream; so it is taken to be where the driver does not say.
+    pub fn is_capturing(&self, stream: StreamRef<'_>) -> bool {
+        let asked = self.context.with(|api| {
+            let mut status = 0;
+            // SAFETY: a place for an int, and a stream that is alive.
+            api.check("cuStreamIsCapturing", unsafe { (api.cuStreamIsCapturing)(stream.handle.cast(), &mut status) })?;
+            Ok(status != 0)
+        });
+        asked.unwrap_or(true)
+    }
+
+    /// Has what is queued on `stream` from here on wait for what is queued on `other` by now.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn order(&self, stream: StreamRef<'_>, other: StreamRef<'_>) -> Result<(), CudaError> {
+        let event = Event::create(&self.context)?;
+        self.context.with(|api| {
+            // SAFETY: event and streams are alive; the driver keeps what it needs of an event that is destroyed.
+            unsafe {
+                api.check("cuEventRecord", (api.cuEventRecord)(event.handle(), other.handle.cast()))?;
+                api.check("cuStreamWaitEvent", (api.cuStreamWaitEvent)(stream.handle.cast(), event.handle(), 0))
+            }
+        })
     }
 
     /// What the device is, and its limits.
@@ -107,14 +139,56 @@ impl Device {
     }
 }
 
-pub(crate) fn properties(api: &Api, device: sys::CUdevice) -> Result<Properties, CudaError> {
-    let attribute = |attribute: Attribute| -> Result<u32, CudaError> {
-        let mut value = 0;
-        // SAFETY: `value` is a valid place for an int, `device` came from the driver.
-        api.check("cuDeviceGetAttribute", unsafe { (api.cuDeviceGetAttribute)(&mut value, attribute, device) })?;
-        // The driver says "unlimited" with the largest int and never a negative one.
-        Ok(value.max(0).unsigned_abs())
+/// The driver, started.
+fn init() -> Result<&'static Api, CudaError> {
+    let api = Api::get()?;
+    // SAFETY: 0 is the only value the flags may have.
+    let init = unsafe { (api.cuInit)(0) };
+    if init == sys::CUresult::CUDA_ERROR_NO_DEVICE as u32 {
+        return Err(CudaError::NoDevice { ordinal: 0, count: 0 });
+    }
+    api.check("cuInit", init)?;
+    Ok(api)
+}
+
+/// The device of an ordinal.
+fn find(ordinal: u32) -> Result<(&'static Api, sys::CUdevice), CudaError> {
+    let api = init().map_err(|error| match error {
+        CudaError::NoDevice { count, .. } => CudaError::NoDevice { ordinal, count },
+        other => other,
+    })?;
+    let mut count = 0;
+    // SAFETY: `count` is a valid place for an int.
+    api.check("cuDeviceGetCount", unsafe { (api.cuDeviceGetCount)(&mut count) })?;
+    let index = i32::try_from(ordinal).ok().filter(|index| *index < count);
+    let Some(index) = index else {
+        return Err(CudaError::NoDevice { ordinal, count: count.max(0).unsigned_abs() });
     };
+    let mut device = 0;
+    // SAFETY: `device` is a valid place for a device.
+    api.check("cuDeviceGet", unsafe { (api.cuDeviceGet)(&mut device, index) })?;
+    Ok((api, device))
+}
+
+/// A number that the driver knows of a device.
+fn attribute(api: &Api, device: sys::CUdevice, attribute: Attribute) -> Result<u32, CudaError> {
+    let mut value = 0;
+    // SAFETY: `value` is a valid place for an int, `device` came from the driver.
+    api.check("cuDeviceGetAttribute", unsafe { (api.cuDeviceGetAttribute)(&mut value, attribute, device) })?;
+    // The driver says "unlimited" with the largest int and never a negative one.
+    Ok(value.max(0).unsigned_abs())
+}
+
+fn capability(api: &Api, device: sys::CUdevice) -> Result<(u32, u32), CudaError> {
+    let one = |which| attribute(api, device, which);
+    Ok((
+        one(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        one(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    ))
+}
+
+pub(crate) fn properties(api: &Api, device: sys::CUdevice) -> Result<Properties, CudaError> {
+    let attribute = |which: Attribute| attribute(api, device, which);
     let mut name = [0u8; 256];
     // SAFETY: `name` has room for the 255 characters announced and the final zero.
     api.check("cuDeviceGetName", unsafe { (api.cuDeviceGetName)(name.as_mut_ptr().cast(), 255, device) })?;
@@ -128,10 +202,7 @@ pub(crate) fn properties(api: &Api, device: sys::CUdevice) -> Result<Properties,
     use sys::CUdevice_attribute::*;
     Ok(Properties {
         name: text_until_zero(&name),
-        compute_capability: (
-            attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        ),
+        compute_capability: capability(api, device)?,
         driver_version: (version / 1000, version % 1000 / 10),
         sm_count: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         clock_khz: attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE).unwrap_or(0),

@@ -1,7 +1,9 @@
 //! Launches: limits and arguments, checked before the driver sees them.
 
 use super::{Function, FunctionAttributes};
+use crate::contract::Contract;
 use crate::cuda::context::{Context, CudaError, Properties};
+use crate::cuda::table::Api;
 use cudarc::driver::sys;
 use std::ffi::c_void;
 use tilec_core::elem::Elem;
@@ -28,18 +30,95 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, bytes.
     pub dynamic_smem: u32,
+    /// Blocks of a cluster; `[1, 1, 1]` is no cluster. It is that of the PTX where that says one.
+    pub cluster: [u32; 3],
     /// It may begin while the launch in front of it ends, if the driver and the device can (compute capability 9.0): the kernel waits
     /// itself (`griddepcontrol.wait`).
     pub programmatic: bool,
 }
 
-/// The launch attribute that lets a launch begin while the one in front of it ends.
-pub(super) fn programmatic_serialization() -> sys::CUlaunchAttribute {
+impl Shape {
+    /// That of a contract, over a grid.
+    pub fn of(contract: &Contract, grid: [u32; 3]) -> Shape {
+        Shape {
+            grid,
+            block: contract.block,
+            dynamic_smem: contract.dynamic_smem_bytes,
+            cluster: contract.cluster,
+            programmatic: contract.programmatic,
+        }
+    }
+}
+
+/// No cluster.
+const ALONE: [u32; 3] = [1; 3];
+
+/// Queues a launch in the current context: with attributes where it has a cluster or may begin early.
+///
+/// # Errors
+/// The driver refuses, or knows no clusters.
+///
+/// # Safety
+/// `function` and `stream` are alive and of the current context. `addresses` has as many addresses as the function has
+/// parameters, or as any function can have, each with the parameter's bytes behind it.
+pub(super) unsafe fn queue(
+    api: &Api,
+    function: sys::CUfunction,
+    shape: &Shape,
+    stream: sys::CUstream,
+    addresses: *mut *mut c_void,
+) -> Result<(), CudaError> {
+    let Shape { grid, block, dynamic_smem, cluster, programmatic } = *shape;
+    if cluster == ALONE && !(programmatic && api.cuLaunchKernelEx.is_some()) {
+        // SAFETY: as the caller says; the driver copies the parameters before it returns.
+        let code = unsafe {
+            (api.cuLaunchKernel)(
+                function,
+                grid[0],
+                grid[1],
+                grid[2],
+                block[0],
+                block[1],
+                block[2],
+                dynamic_smem,
+                stream,
+                addresses,
+                std::ptr::null_mut(),
+            )
+        };
+        return api.check("cuLaunchKernel", code);
+    }
+    let old = || CudaError::refused("this driver knows no clusters: they came with CUDA 11.8");
+    let launch = api.cuLaunchKernelEx.ok_or_else(old)?;
     // SAFETY: integers, pointers and enumerations that have a zero, for all of which zero is a value.
-    let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
-    attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    attribute.value.programmaticStreamSerializationAllowed = 1;
-    attribute
+    let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+    let mut count = 0;
+    if cluster != ALONE {
+        attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attributes[count].value.clusterDim =
+            sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: cluster[0], y: cluster[1], z: cluster[2] };
+        count += 1;
+    }
+    if programmatic {
+        attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attributes[count].value.programmaticStreamSerializationAllowed = 1;
+        count += 1;
+    }
+    let config = sys::CUlaunchConfig {
+        gridDimX: grid[0],
+        gridDimY: grid[1],
+        gridDimZ: grid[2],
+        blockDimX: block[0],
+        blockDimY: block[1],
+        blockDimZ: block[2],
+        sharedMemBytes: dynamic_smem,
+        hStream: stream,
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: count as u32,
+    };
+    // SAFETY: as the caller says; the configuration and its attributes live until the driver returns.
+    let code = unsafe { launch(&config, function, addresses, std::ptr::null_mut()) };
+    api.check("cuLaunchKernelEx", code)
 }
 
 /// A kernel argument. Its size is that of the variant.
@@ -122,33 +201,14 @@ impl TensorMap {
         self.address.wrapping_sub(self.in_front)
     }
 
-    /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management"; `None` of elements that no map has.
+    /// `CUtensorMapDataType`; `None` of elements that no map has.
     pub fn data_type(&self) -> Option<u32> {
-        Some(match self.elem {
-            // Of elements that share bytes the map counts bytes.
-            Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => 0,
-            Elem::U16 | Elem::I16 => 1,
-            Elem::U32 => 2,
-            Elem::I32 => 3,
-            Elem::U64 => 4,
-            Elem::I64 => 5,
-            Elem::F16 => 6,
-            // As it is: the type TFLOAT32 would round, and a tf32 is truncated.
-            Elem::F32 | Elem::TF32 => 7,
-            Elem::F64 => 8,
-            Elem::BF16 => 9,
-            Elem::Bool => return None,
-        })
+        crate::tensor_map::data_type(self.elem)
     }
 
     /// `CUtensorMapSwizzle`.
     pub fn swizzle_code(&self) -> u32 {
-        match self.swizzle {
-            Exchange::Plain => 0,
-            Exchange::Bytes32 => 1,
-            Exchange::Bytes64 => 2,
-            Exchange::Bytes128 => 3,
-        }
+        crate::tensor_map::swizzle(self.swizzle)
     }
 }
 
@@ -362,7 +422,7 @@ pub(super) fn check(
     dynamic_smem: u32,
     arguments: &[LaunchArg],
 ) -> Result<(), CudaError> {
-    check_shape(device, function, grid, &Shape { grid, block, dynamic_smem, programmatic: false })?;
+    check_shape(device, function, grid, block, dynamic_smem)?;
     match function.param_bytes() {
         Some(sizes) => check_arguments(function.name(), sizes, arguments),
         None => Ok(()),
@@ -374,8 +434,9 @@ pub(super) fn check_shape(
     device: &Properties,
     function: &Function,
     grid: [u32; 3],
-    shape: &Shape,
+    block: [u32; 3],
+    dynamic_smem: u32,
 ) -> Result<(), CudaError> {
     let max_dynamic_smem = function.max_dynamic_smem()?;
-    Limits { device, function: function.attributes(), max_dynamic_smem }.check(grid, shape.block, shape.dynamic_smem)
+    Limits { device, function: function.attributes(), max_dynamic_smem }.check(grid, block, dynamic_smem)
 }

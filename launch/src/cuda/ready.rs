@@ -1,12 +1,13 @@
 //! Launches of a function whose limits and parameters were compared once: what is left for each is the grid and the call.
 
-use super::launch::{MAX_PARAM_BYTES, Shape, programmatic_serialization};
-use super::{Device, Function, Stream};
+use super::launch::{MAX_PARAM_BYTES, Shape};
+use super::{Device, Function, Module, Stream};
+use crate::contract::Contract;
 use crate::cuda::context::{Context, CudaError};
 use crate::stream::StreamRef;
-use cudarc::driver::sys;
 use std::ffi::c_void;
 use std::sync::Arc;
+use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 
 /// Parameters that most kernels have at most; the addresses of more are allocated for each launch.
 const USUAL_PARAMS: usize = 48;
@@ -42,9 +43,8 @@ impl<'s> From<&'s Arc<cudarc::driver::CudaStream>> for StreamRef<'s> {
 /// A function ready to be launched over grids.
 pub struct Ready {
     function: Function,
-    block: [u32; 3],
-    dynamic_smem: u32,
-    programmatic: bool,
+    /// With a grid that does not count.
+    shape: Shape,
     max_grid: [u32; 3],
     /// The first word of each parameter.
     starts: Vec<usize>,
@@ -59,7 +59,7 @@ impl Ready {
     /// # Errors
     /// A limit is exceeded, or the function takes other parameters.
     pub fn new(device: &Device, function: Function, shape: &Shape, arguments: &[usize]) -> Result<Ready, CudaError> {
-        super::launch::check_shape(device.properties(), &function, [1; 3], shape)?;
+        super::launch::check_shape(device.properties(), &function, [1; 3], shape.block, shape.dynamic_smem)?;
         if let Some(params) = function.param_bytes()
             && params != arguments
         {
@@ -73,9 +73,24 @@ impl Ready {
             starts.push(words);
             words += bytes.div_ceil(8);
         }
-        let Shape { block, dynamic_smem, programmatic, .. } = *shape;
         let max_grid = device.properties().max_grid;
-        Ok(Ready { function, block, dynamic_smem, programmatic, max_grid, starts, words })
+        Ok(Ready { function, shape: *shape, max_grid, starts, words })
+    }
+
+    /// The function of a contract in a module, allowed what the contract asks for.
+    ///
+    /// # Errors
+    /// The module has no such entry, the device not what the contract asks for, or the function takes other parameters.
+    pub fn of(device: &Device, module: &Module, contract: &Contract) -> Result<Ready, CudaError> {
+        let function = module.function(&contract.entry)?;
+        if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
+            function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
+        }
+        if contract.has_large_clusters() {
+            function.allow_large_clusters()?;
+        }
+        let arguments: Vec<usize> = contract.params.iter().map(|p| p.kind.bytes()).collect();
+        Ready::new(device, function, &Shape::of(contract, [1; 3]), &arguments)
     }
 
     /// The first word of each parameter.
@@ -116,44 +131,11 @@ impl Ready {
             *address = params[start..].as_mut_ptr().cast();
         }
         let addresses = addresses.as_mut_ptr();
+        let shape = Shape { grid, ..self.shape };
         self.context().with(|api| {
-            let (function, [x, y, z]) = (self.function.handle(), self.block);
-            let Some(launch) = api.cuLaunchKernelEx.filter(|_| self.programmatic) else {
-                // SAFETY: function and stream are alive. There are as many addresses as the function has parameters, or as any
-                // function can have, each with the parameter's bytes behind it, which the driver copies before it returns.
-                let code = unsafe {
-                    (api.cuLaunchKernel)(
-                        function,
-                        grid[0],
-                        grid[1],
-                        grid[2],
-                        x,
-                        y,
-                        z,
-                        self.dynamic_smem,
-                        stream.handle.cast(),
-                        addresses,
-                        std::ptr::null_mut(),
-                    )
-                };
-                return api.check("cuLaunchKernel", code);
-            };
-            let mut serialization = programmatic_serialization();
-            let config = sys::CUlaunchConfig {
-                gridDimX: grid[0],
-                gridDimY: grid[1],
-                gridDimZ: grid[2],
-                blockDimX: x,
-                blockDimY: y,
-                blockDimZ: z,
-                sharedMemBytes: self.dynamic_smem,
-                hStream: stream.handle.cast(),
-                attrs: &raw mut serialization,
-                numAttrs: 1,
-            };
-            // SAFETY: as above; the configuration and its one attribute live until the driver returns.
-            let code = unsafe { launch(&config, function, addresses, std::ptr::null_mut()) };
-            api.check("cuLaunchKernelEx", code)
+            // SAFETY: function and stream are alive. There are as many addresses as the function has parameters, or as any
+            // function can have, each with the parameter's bytes behind it.
+            unsafe { super::launch::queue(api, self.function.handle(), &shape, stream.handle.cast(), addresses) }
         })
     }
 

@@ -43,8 +43,7 @@ impl Stream {
     /// appears at a later call.
     pub fn launch(&self, function: &Function, shape: &Shape, params: &[LaunchArg]) -> Result<(), CudaError> {
         self.same_context(function.context(), "function")?;
-        let Shape { grid, block, dynamic_smem, programmatic } = *shape;
-        launch::check(&self.properties, function, grid, block, dynamic_smem, params)?;
+        launch::check(&self.properties, function, shape.grid, shape.block, shape.dynamic_smem, params)?;
         let maps = params.iter().filter_map(|p| match p {
             LaunchArg::TensorMap(map) => Some(launch::encode(&self.context, map)),
             _ => None,
@@ -53,43 +52,9 @@ impl Stream {
         let mut arguments = Arguments::new(params, &maps, function.param_bytes().is_some());
         let mut addresses = arguments.addresses();
         self.context.with(|api| {
-            if let (true, Some(launch)) = (programmatic, api.cuLaunchKernelEx) {
-                let mut serialization = launch::programmatic_serialization();
-                let config = sys::CUlaunchConfig {
-                    gridDimX: grid[0],
-                    gridDimY: grid[1],
-                    gridDimZ: grid[2],
-                    blockDimX: block[0],
-                    blockDimY: block[1],
-                    blockDimZ: block[2],
-                    sharedMemBytes: dynamic_smem,
-                    hStream: self.stream,
-                    attrs: &raw mut serialization,
-                    numAttrs: 1,
-                };
-                // SAFETY: as below; the configuration and its one attribute live until the driver returns.
-                let code = unsafe { launch(&config, function.handle(), addresses.as_mut_ptr(), std::ptr::null_mut()) };
-                return api.check("cuLaunchKernelEx", code);
-            }
             // SAFETY: function and stream are alive and of the current context. There are as many addresses as the
-            // function has parameters, or as any function can have, each with the parameter's bytes behind it, and the
-            // driver copies them before it returns.
-            let code = unsafe {
-                (api.cuLaunchKernel)(
-                    function.handle(),
-                    grid[0],
-                    grid[1],
-                    grid[2],
-                    block[0],
-                    block[1],
-                    block[2],
-                    dynamic_smem,
-                    self.stream,
-                    addresses.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            api.check("cuLaunchKernel", code)
+            // function has parameters, or as any function can have, each with the parameter's bytes behind it.
+            unsafe { launch::queue(api, function.handle(), shape, self.stream, addresses.as_mut_ptr()) }
         })
     }
 
@@ -150,6 +115,10 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
+    pub(super) fn handle(&self) -> sys::CUevent {
+        self.event
+    }
+
     pub(super) fn create(context: &Arc<Context>) -> Result<Self, CudaError> {
         const CU_EVENT_DEFAULT: u32 = 0;
         let mut event = std::ptr::null_mut();

@@ -21,7 +21,7 @@ macro_rules! driver_api {
         pub(super) struct Api {
             $( pub(super) $name: unsafe extern "C" fn($($arg),*) -> u32, )*
             $( pub(super) $opt: Option<unsafe extern "C" fn($($opt_arg),*) -> u32>, )*
-            $( $own: unsafe extern "C" fn($($own_arg),*) -> u32, )*
+            $( pub(super) $own: unsafe extern "C" fn($($own_arg),*) -> u32, )*
             $( pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> u32>, )*
         }
 
@@ -59,8 +59,8 @@ macro_rules! driver_api {
                     }, )*
                     $( $own: {
                         let symbol = concat!(stringify!($own), "\0");
-                        // SAFETY: the symbol has the signature of the field, by the driver API manual, section 6.1
-                        // (error handling), with the enumeration passed as the integer it is in C.
+                        // SAFETY: the symbol has the signature of the field, by the driver API manual, with
+                        // enumerations passed as the integers they are in C.
                         *unsafe { library.get(symbol.as_bytes()) }
                             .map_err(|_| CudaError::MissingSymbol { symbol: stringify!($own) })?
                     }, )*
@@ -114,6 +114,7 @@ driver_api! {
         cuEventRecord(sys::CUevent, sys::CUstream);
         cuEventSynchronize(sys::CUevent);
         cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
+        cuStreamWaitEvent(sys::CUstream, sys::CUevent, c_uint);
         cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
         cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);
         cuGraphInstantiateWithFlags(*mut sys::CUgraphExec, sys::CUgraph, c_ulonglong);
@@ -126,10 +127,12 @@ driver_api! {
         // CUDA 12.4, driver R550.
         cuFuncGetParamInfo(sys::CUfunction, usize, *mut usize, *mut usize);
     }
-    // cudarc passes the result code as its enum; any integer may come out of the driver and go back in.
+    // cudarc passes result codes and states as its enums; any integer may come out of the driver and go back in.
     own_types {
         cuGetErrorName(u32, *mut *const c_char);
         cuGetErrorString(u32, *mut *const c_char);
+        cuPointerGetAttribute(*mut c_void, c_uint, sys::CUdeviceptr);
+        cuStreamIsCapturing(sys::CUstream, *mut c_int);
     }
     // CUDA 11.8 and 12.0; enumerations as integers.
     optional_own_types {

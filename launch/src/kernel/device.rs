@@ -3,7 +3,7 @@
 use crate::bundle::Bundle;
 #[cfg(feature = "sim")]
 use crate::bundle::architecture;
-use crate::contract::{Contract, LaunchFile};
+use crate::contract::LaunchFile;
 use crate::error::LaunchError;
 use std::sync::Arc;
 
@@ -82,16 +82,7 @@ impl Module {
     /// The device runs none of the targets, or the driver refuses the image.
     pub fn load(device: &Device, bundle: &Bundle) -> Result<Module, LaunchError> {
         let image = bundle.image(device.compute_capability())?;
-        let file = bundle.launch_file(image.target)?;
-        let ptx = std::str::from_utf8(image.ptx);
-        let ptx = ptx.map_err(|_| LaunchError::Misfit(format!("the PTX for {} is no text", image.target)))?;
-        for contract in &file.kernels {
-            let ids = contract.id.as_deref().zip(Contract::id_in(ptx, &contract.entry));
-            if ids.is_some_and(|(own, of_ptx)| own != of_ptx) {
-                let entry = &contract.entry;
-                return Err(LaunchError::Misfit(format!("the launch contract of `{entry}` is not that of its PTX")));
-            }
-        }
+        let (file, ptx) = bundle.program(image.target)?;
         let code = match &device.0 {
             #[cfg(feature = "cuda")]
             Place::Cuda(device) => {

@@ -1,6 +1,7 @@
 //! A kernel on a device.
 
 use super::device::{Code, Module};
+use super::known::Checked;
 #[cfg(feature = "cuda")]
 use super::on_cuda;
 #[cfg(feature = "sim")]
@@ -10,10 +11,12 @@ use crate::contract::number::Number;
 use crate::error::LaunchError;
 use crate::stream::StreamRef;
 use crate::tensor::Argument;
+use std::sync::{Mutex, PoisonError};
 
 /// A kernel, or a program of several, ready to be launched.
 pub struct Kernel {
     steps: Steps,
+    checked: Mutex<Checked>,
     backend: Backend,
 }
 
@@ -39,7 +42,7 @@ impl Kernel {
             #[cfg(feature = "sim")]
             Code::Simulator(program) => Backend::Simulator(on_simulator::Loaded::new(program, module.target())?),
         };
-        Ok(Kernel { steps, backend })
+        Ok(Kernel { steps, checked: Mutex::default(), backend })
     }
 
     /// The name it was loaded by.
@@ -50,9 +53,10 @@ impl Kernel {
     /// Queues a launch on a stream of the device, or runs it on the simulator. `values` and `tensors` are those that were named
     /// when it was loaded; a scalar without a value has its default. Nothing is launched unless all of it can be.
     ///
-    /// Scratch memory and temporaries are allocated at the first launch, and by one that needs more of them than those
-    /// before: let that happen before a stream is captured. They are the kernel's own, so launches of one kernel that has
-    /// some follow one another.
+    /// Scratch memory and temporaries are allocated at the first launch on a stream, and by one that needs more of them than
+    /// those before: let that happen before a stream is captured. They are of the kernel and the stream, so that launches on
+    /// two streams may run at one time. A captured graph uses those of the stream that it was captured from: it must not run at
+    /// one time with launches on that stream, or with itself.
     ///
     /// # Errors
     /// A tensor or value does not fit, a precondition does not hold, or the device refuses.
@@ -62,13 +66,17 @@ impl Kernel {
         values: &[Option<Number>],
         tensors: &mut [Argument<'_>],
     ) -> Result<(), LaunchError> {
-        let (values, chosen) = self.steps.choose(values, tensors)?;
         match &self.backend {
             #[cfg(feature = "cuda")]
-            Backend::Cuda(loaded) => loaded.launch(&self.steps, &chosen, &values, tensors, stream.into()),
+            Backend::Cuda(loaded) => {
+                let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = checked.get(&self.steps, values, tensors)?;
+                loaded.launch(&self.steps, known, tensors, stream.into())
+            }
             #[cfg(feature = "sim")]
             Backend::Simulator(loaded) => {
                 let _ = stream;
+                let (values, chosen) = self.steps.choose(values, tensors)?;
                 loaded.launch(&self.steps, &chosen, &values, tensors)
             }
         }
@@ -79,7 +87,8 @@ impl Kernel {
     /// # Errors
     /// As those of [`Kernel::launch`], but for what the device refuses.
     pub fn check(&self, values: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<Vec<&str>, LaunchError> {
-        let (_, chosen) = self.steps.choose(values, tensors)?;
-        Ok(self.steps.chosen(&chosen).map(|(plan, _)| plan.contract.entry.as_str()).collect())
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = checked.get(&self.steps, values, tensors)?;
+        Ok(self.steps.chosen(&known.chosen).map(|(plan, _)| plan.contract.entry.as_str()).collect())
     }
 }

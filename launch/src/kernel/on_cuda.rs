@@ -1,20 +1,21 @@
 //! Launches on a GPU: parameters packed into words, tensor maps kept.
 
+use super::known::Known;
+use super::packed::Words;
 use super::plan::{Passed, Plan};
-use super::steps::{Chosen, Steps};
+use super::steps::Steps;
 use super::table::{Taken, Values};
 use crate::bind::bind;
 use crate::contract::encode::encode_number;
-use crate::contract::{Scratch, TensorMapParam};
-use crate::cuda::{Buffer, CudaError, Device, Module, Ready, Shape};
+use crate::contract::{MAP_BYTES, Scratch, TensorMapParam};
+use crate::cuda::{Buffer, CudaError, Device, Module, Ready, TensorMap};
 use crate::error::LaunchError;
 use crate::stream::StreamRef;
 use crate::tensor::Argument;
 use std::sync::{Arc, Mutex, PoisonError};
-use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 
-/// Tensor maps of a parameter that are kept: those of as many addresses and sizes.
-const KEPT_MAPS: usize = 16;
+/// Words of a tensor map.
+const MAP_WORDS: usize = MAP_BYTES as usize / 8;
 
 /// A kernel in the memory of a device.
 pub(super) struct Loaded {
@@ -25,55 +26,65 @@ pub(super) struct Loaded {
 }
 
 /// What launches leave for those after them.
+#[derive(Default)]
 struct State {
-    /// Memory of the kernel's own tensors, as it was last needed.
-    own: Vec<Option<Buffer>>,
+    /// Memory of the kernel's own tensors, of each stream on which it was launched.
+    rooms: Vec<Rooms>,
     /// What was too small for a later launch.
     outgrown: Vec<Buffer>,
-    /// Maps by step, case and parameter.
-    maps: Vec<Kept>,
-    /// Parameters of the last launch.
-    words: Vec<u64>,
 }
 
-/// The maps of a parameter.
-struct Kept {
-    of: (usize, usize, usize),
-    maps: Vec<(u64, Vec<Option<i64>>, [u64; 16])>,
-    next: usize,
+/// Memory of the kernel's own tensors on a stream, as it was last needed.
+struct Rooms {
+    stream: (usize, usize),
+    own: Vec<Option<Buffer>>,
+    /// How often any of it was made.
+    made: u64,
+}
+
+/// The tensor maps of a kernel for these values, without addresses.
+fn maps(kernel: &Steps, plan: &Plan, values: &Values) -> Result<Vec<TensorMap>, LaunchError> {
+    if !plan.params.iter().any(|passed| matches!(passed, Passed::Map(..))) {
+        return Ok(Vec::new());
+    }
+    let bound = bind(&plan.contract, &plan.args(&kernel.table.args(values))).map_err(LaunchError::Bind)?;
+    let described = plan.params.iter().filter_map(|passed| match passed {
+        Passed::Map(_, map) => Some(map),
+        Passed::Address(_) | Passed::Size(_) | Passed::Stride(_) | Passed::Scalar(..) => None,
+    });
+    let one = |map: &TensorMapParam| {
+        let unknown = || LaunchError::tensor(&map.tensor, "its map describes no tensor of the contract");
+        let own = bound.scratch.iter().map(|(_, plan)| plan);
+        let tensor = bound.tensors.iter().chain(own).find(|t| t.name == map.tensor).ok_or_else(unknown)?;
+        let described = map.describe(tensor, |name| bound.values.get(name).and_then(|v| v.to_i64()));
+        Ok(crate::loaded::tensor_map(&described, 0))
+    };
+    described.map(one).collect()
+}
+
+/// What tells streams apart: of the default stream of a thread its handle is that of all threads.
+fn identity(stream: StreamRef<'_>) -> (usize, usize) {
+    const LEGACY: usize = 1;
+    const PER_THREAD: usize = 2;
+    thread_local!(static THREAD: u8 = const { 0 });
+    match stream.handle as usize {
+        LEGACY => (0, 0),
+        PER_THREAD => (PER_THREAD, THREAD.with(|at| std::ptr::from_ref(at) as usize)),
+        handle => (handle, 0),
+    }
 }
 
 impl Loaded {
     pub(super) fn new(device: &Arc<Device>, module: &Module, kernel: &Steps) -> Result<Loaded, LaunchError> {
-        let ready = |plan: &Plan| {
-            let contract = &plan.contract;
-            let function = module.function(&contract.entry)?;
-            if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
-                function.set_max_dynamic_smem(contract.dynamic_smem_bytes)?;
-            }
-            if contract.has_large_clusters() {
-                function.allow_large_clusters()?;
-            }
-            let shape = Shape {
-                grid: [1; 3],
-                block: contract.block,
-                dynamic_smem: contract.dynamic_smem_bytes,
-                programmatic: contract.programmatic,
-            };
-            let bytes: Vec<usize> = plan.params.iter().map(Passed::bytes).collect();
-            Ready::new(device, function, &shape, &bytes)
-        };
+        let ready = |plan: &Plan| Ready::of(device, module, &plan.contract);
         let steps = kernel.steps.iter().map(|cases| cases.iter().map(ready).collect::<Result<Vec<_>, CudaError>>());
-        let own = kernel.table.own().iter().map(|_| None).collect();
-        let state = Mutex::new(State { own, outgrown: Vec::new(), maps: Vec::new(), words: Vec::new() });
-        Ok(Loaded { device: Arc::clone(device), steps: steps.collect::<Result<_, _>>()?, state })
+        Ok(Loaded { device: Arc::clone(device), steps: steps.collect::<Result<_, _>>()?, state: Mutex::default() })
     }
 
     pub(super) fn launch(
         &self,
         kernel: &Steps,
-        chosen: &Chosen,
-        values: &Values,
+        known: &mut Known,
         tensors: &[Argument<'_>],
         stream: StreamRef<'_>,
     ) -> Result<(), LaunchError> {
@@ -81,106 +92,119 @@ impl Loaded {
             let what = "it lies on the host, which the simulator alone takes";
             return Err(LaunchError::tensor(kernel.table.name(host), what));
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if chosen.iter().any(|(_, grid)| !grid.contains(&0)) {
-            for (own, temporary, bytes) in &kernel.temporaries {
-                self.room(&mut state, *own, &temporary.name, bytes.eval(&values.ints), false)?;
-            }
+        if !known.has_blocks() {
+            return Ok(());
         }
-        for (step, (case, grid)) in chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0)) {
-            let (plan, ready) = (&kernel.steps[step][*case], &self.steps[step][*case]);
-            for (own, scratch, bytes) in &plan.scratch {
-                let zero = *scratch == Scratch::Signals;
-                self.room(&mut state, *own, kernel.table.own_name(*own), bytes.eval(&values.ints), zero)?;
-            }
-            self.pack(kernel, (step, *case), ready, values, tensors, &mut state)?;
-            ready.launch(stream, *grid, &mut state.words)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = if kernel.table.own().is_empty() { (0, 0) } else { self.rooms(&mut state, kernel, known, stream)? };
+        if known.packed.rooms != Some(rooms) || known.packed.addresses != known.addresses() {
+            known.packed.rooms = None;
+            self.pack(kernel, known, rooms.0, &state)?;
+            known.packed.addresses = known.addresses().to_vec();
+            known.packed.rooms = Some(rooms);
+        }
+        let launches = known.chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0));
+        for ((step, (case, grid)), words) in launches.zip(&mut known.packed.words) {
+            self.steps[step][*case].launch(stream, *grid, &mut words.words)?;
         }
         Ok(())
     }
 
-    /// Puts the parameters of a launch into the words of the state.
-    fn pack(
+    /// Sees to memory of the kernel's own on a stream: gives its place in the list, and how often any of it was made.
+    fn rooms(
         &self,
-        kernel: &Steps,
-        (step, case): (usize, usize),
-        ready: &Ready,
-        values: &Values,
-        tensors: &[Argument<'_>],
         state: &mut State,
-    ) -> Result<(), LaunchError> {
-        let plan = &kernel.steps[step][case];
-        let State { own, maps, words, .. } = state;
-        words.clear();
-        words.resize(ready.words(), 0);
+        kernel: &Steps,
+        known: &Known,
+        stream: StreamRef<'_>,
+    ) -> Result<(usize, u64), LaunchError> {
+        let stream = identity(stream);
+        let at = state.rooms.iter().position(|rooms| rooms.stream == stream).unwrap_or_else(|| {
+            let own = kernel.table.own().iter().map(|_| None).collect();
+            state.rooms.push(Rooms { stream, own, made: 0 });
+            state.rooms.len() - 1
+        });
+        let ints = &known.values.ints;
+        for (own, temporary, bytes) in &kernel.temporaries {
+            self.room(state, (at, *own), &temporary.name, bytes.eval(ints), false)?;
+        }
+        for (plan, _) in kernel.chosen(&known.chosen) {
+            for (own, scratch, bytes) in &plan.scratch {
+                let zero = *scratch == Scratch::Signals;
+                self.room(state, (at, *own), kernel.table.own_name(*own), bytes.eval(ints), zero)?;
+            }
+        }
+        Ok((at, state.rooms[at].made))
+    }
+
+    /// Puts the parameters of all launches into words.
+    fn pack(&self, kernel: &Steps, known: &mut Known, rooms: usize, state: &State) -> Result<(), LaunchError> {
+        if known.packed.words.is_empty() {
+            known.packed.words = self.prepare(kernel, known)?;
+        }
+        let own = state.rooms.get(rooms).map_or(&[][..], |rooms| &rooms.own);
+        let addresses = known.addresses().to_vec();
         let address = |taken: &Taken| match taken {
-            Taken::Given(i) => tensors[*i].address().unwrap_or(0),
+            Taken::Given(i) => addresses[*i],
             Taken::Own(i) => own[*i].as_ref().map_or(0, Buffer::address),
         };
-        let int = |slot: usize| values.ints[slot].unwrap_or(0).cast_unsigned();
-        for (at, (passed, &start)) in plan.params.iter().zip(ready.starts()).enumerate() {
-            match passed {
-                Passed::Address(taken) => words[start] = address(taken),
-                Passed::Size(slot) | Passed::Stride(slot) => words[start] = int(*slot),
-                Passed::Scalar(slot, elem) => words[start] = encode_number(*elem, values.numbers[*slot]),
-                Passed::Map(taken, map) => {
-                    let encoded = self.map(kernel, plan, map, (step, case, at), address(taken), values, maps)?;
-                    words[start..start + encoded.len()].copy_from_slice(&encoded);
+        let launches = known.chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0));
+        for ((step, (case, _)), Words { words, maps }) in launches.zip(&mut known.packed.words) {
+            let (plan, ready) = (&kernel.steps[step][*case], &self.steps[step][*case]);
+            let mut maps = maps.iter_mut();
+            for (passed, &start) in plan.params.iter().zip(ready.starts()) {
+                match passed {
+                    Passed::Address(taken) => words[start] = address(taken),
+                    Passed::Map(taken, _) => {
+                        let Some((map, encoded)) = maps.next() else { continue };
+                        map.address = address(taken);
+                        if *encoded != Some(map.address) {
+                            *encoded = None;
+                            words[start..start + MAP_WORDS].copy_from_slice(&self.device.encode(map)?);
+                            *encoded = Some(map.address);
+                        }
+                    }
+                    Passed::Size(_) | Passed::Stride(_) | Passed::Scalar(..) => {}
                 }
             }
         }
         Ok(())
     }
 
-    /// The map of a tensor at an address, encoded by the driver or kept from a launch with the same values.
-    #[expect(clippy::too_many_arguments, reason = "what a map follows from")]
-    fn map(
-        &self,
-        kernel: &Steps,
-        plan: &Plan,
-        map: &TensorMapParam,
-        of: (usize, usize, usize),
-        address: u64,
-        values: &Values,
-        maps: &mut Vec<Kept>,
-    ) -> Result<[u64; 16], LaunchError> {
-        let at = maps.iter().position(|kept| kept.of == of).unwrap_or_else(|| {
-            maps.push(Kept { of, maps: Vec::new(), next: 0 });
-            maps.len() - 1
-        });
-        let kept = &mut maps[at];
-        if let Some((.., encoded)) = kept.maps.iter().find(|(a, ints, _)| *a == address && *ints == values.ints) {
-            return Ok(*encoded);
+    /// The parameters of all launches but for what follows from addresses.
+    fn prepare(&self, kernel: &Steps, known: &Known) -> Result<Vec<Words>, LaunchError> {
+        let values = &known.values;
+        let int = |slot: usize| values.ints[slot].unwrap_or(0).cast_unsigned();
+        let mut all = Vec::new();
+        for (step, (case, _)) in known.chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0)) {
+            let (plan, ready) = (&kernel.steps[step][*case], &self.steps[step][*case]);
+            let mut words = vec![0; ready.words()];
+            for (passed, &start) in plan.params.iter().zip(ready.starts()) {
+                match passed {
+                    Passed::Size(slot) | Passed::Stride(slot) => words[start] = int(*slot),
+                    Passed::Scalar(slot, elem) => words[start] = encode_number(*elem, values.numbers[*slot]),
+                    Passed::Address(_) | Passed::Map(..) => {}
+                }
+            }
+            let maps = maps(kernel, plan, values)?.into_iter().map(|map| (map, None)).collect();
+            all.push(Words { words, maps });
         }
-        let args = plan.args(&kernel.table.args(values));
-        let bound = bind(&plan.contract, &args).map_err(LaunchError::Bind)?;
-        let unknown = || LaunchError::tensor(&map.tensor, "its map describes no tensor of the contract");
-        let own = bound.scratch.iter().map(|(_, plan)| plan);
-        let tensor = bound.tensors.iter().chain(own).find(|t| t.name == map.tensor).ok_or_else(unknown)?;
-        let described = map.describe(tensor, |name| bound.values.get(name).and_then(|v| v.to_i64()));
-        let encoded = self.device.encode(&crate::loaded::tensor_map(&described, address))?;
-        let entry = (address, values.ints.clone(), encoded);
-        if kept.maps.len() < KEPT_MAPS {
-            kept.maps.push(entry);
-        } else {
-            kept.maps[kept.next] = entry;
-            kept.next = (kept.next + 1) % KEPT_MAPS;
-        }
-        Ok(encoded)
+        Ok(all)
     }
 
     /// Sees to memory of the kernel's own.
     fn room(
         &self,
         state: &mut State,
-        own: usize,
+        (rooms, own): (usize, usize),
         name: &str,
         bytes: Option<i64>,
         zero: bool,
     ) -> Result<(), LaunchError> {
         let too_large = || LaunchError::tensor(name, "it is too large");
         let bytes = bytes.and_then(|n| usize::try_from(n).ok()).ok_or_else(too_large)?;
-        if state.own[own].as_ref().is_some_and(|b| b.bytes() >= bytes) {
+        let rooms = &mut state.rooms[rooms];
+        if rooms.own[own].as_ref().is_some_and(|b| b.bytes() >= bytes) {
             return Ok(());
         }
         let room = self.device.alloc(bytes)?;
@@ -190,7 +214,8 @@ impl Loaded {
             self.device.synchronize()?;
         }
         // A graph that was captured has the address of what was too small.
-        state.outgrown.extend(state.own[own].replace(room));
+        rooms.made += 1;
+        state.outgrown.extend(rooms.own[own].replace(room));
         Ok(())
     }
 }

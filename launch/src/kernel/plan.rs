@@ -1,26 +1,25 @@
 //! A kernel's contract in the form that launches work with: names are numbers, expressions are flat code.
 
 use super::table::{Table, Taken, flatten};
+use crate::bind::MAX_GRID;
 use crate::contract::flat::Flat;
 use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
 use crate::error::LaunchError;
 use crate::tensor::Argument;
 use tilec_core::elem::Elem;
 
-/// Largest grid extents: see [`bind`](crate::bind).
-const MAX_GRID: [i64; 3] = crate::bind::MAX_GRID;
-
 /// One kernel of the contract.
 pub(super) struct Plan {
     pub(super) contract: Contract,
     /// Conditions of its case, those of the contract, and the grid.
-    when: Vec<Flat>,
-    requires: Vec<Flat>,
-    grid: [Flat; 3],
+    pub(super) when: Vec<Flat>,
+    pub(super) when_texts: Vec<String>,
+    pub(super) requires: Vec<Flat>,
+    pub(super) grid: [Flat; 3],
     /// Slots of sizes that are at least 1 where there is something to launch.
-    sizes: Vec<usize>,
+    pub(super) sizes: Vec<usize>,
     /// Tensors that the launcher passes, with the alignment that this kernel wants.
-    aligned: Vec<(usize, u64)>,
+    pub(super) aligned: Vec<(usize, u64)>,
     pub(super) params: Vec<Passed>,
     /// Scratch memory among the kernel's own tensors, and the bytes that it takes.
     pub(super) scratch: Vec<(usize, Scratch, Flat)>,
@@ -38,19 +37,6 @@ pub(super) enum Passed {
     Stride(usize),
     /// A scalar.
     Scalar(usize, Elem),
-}
-
-impl Passed {
-    /// Bytes of the parameter.
-    #[cfg(feature = "cuda")]
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Passed::Address(_) | Passed::Stride(_) => 8,
-            Passed::Map(..) => crate::contract::MAP_BYTES as usize,
-            Passed::Size(_) => 4,
-            Passed::Scalar(_, elem) => elem.bytes_of(1) as usize,
-        }
-    }
 }
 
 /// What a launch of a kernel would do.
@@ -105,6 +91,7 @@ impl Plan {
         Ok(Plan {
             contract: contract.clone(),
             when: list(when)?,
+            when_texts: when.to_vec(),
             requires: list(&contract.requires)?,
             grid: [flat(x)?, flat(y)?, flat(z)?],
             sizes,

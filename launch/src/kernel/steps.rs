@@ -20,7 +20,7 @@ pub(super) struct Steps {
     /// Tensors that one launch hands to another, with the place among the kernel's own and the bytes they take.
     pub(super) temporaries: Vec<(usize, Temporary, Flat)>,
     /// For each tensor that is written, those at whose address it may stand.
-    aliases: Vec<(usize, Vec<usize>)>,
+    pub(super) aliases: Vec<(usize, Vec<usize>)>,
 }
 
 /// A launch that was looked at: of each step the case and its blocks.
@@ -122,16 +122,20 @@ impl Steps {
     }
 
     /// Refuses a tensor that is written and shares memory with another one, but where the contract allows it.
-    fn apart(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
+    pub(super) fn apart(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
         for (over, allowed) in &self.aliases {
             let written = &tensors[*over];
             let Some(begin) = written.address() else { continue };
             for (under, other) in tensors.iter().enumerate().filter(|(under, _)| under != over) {
                 let Some(at) = other.address() else { continue };
-                let alike = at == begin && written.shape() == other.shape() && written.strides() == other.strides();
-                if meets(&written.place(begin), &other.place(at))
-                    && !(alike && written.is_distinct() && allowed.contains(&under))
-                {
+                if !meets(&written.place(begin), &other.place(at)) {
+                    continue;
+                }
+                let mut steps = written.shape().iter().zip(written.strides()).zip(other.strides());
+                let alike = at == begin
+                    && written.shape() == other.shape()
+                    && steps.all(|((n, one), same)| *n == 1 || one == same);
+                if !(alike && written.is_distinct() && allowed.contains(&under)) {
                     let what = format!(
                         "it is written, and shares memory with `{}`, which the contract does not allow",
                         self.table.name(under)

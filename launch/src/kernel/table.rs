@@ -20,29 +20,28 @@ pub(super) struct Table {
 }
 
 /// A size, stride or scalar.
-struct Slot {
-    name: String,
-    kind: SlotKind,
-    from: From,
+pub(super) struct Slot {
+    pub(super) name: String,
+    pub(super) kind: SlotKind,
+    pub(super) from: From,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum SlotKind {
+pub(super) enum SlotKind {
     Size,
     Stride,
     Scalar(Elem),
 }
 
 /// Where a value comes from.
-enum From {
+pub(super) enum From {
     /// The launcher, in this place, or the default.
     Passed(usize, Option<Number>),
     /// The extent of a tensor's dimension.
     Extent(usize, usize),
-    /// The stride of a tensor's dimension.
-    Stride(usize, usize),
-    /// An expression over others.
-    Packed(String, Option<Flat>),
+    /// The stride of the first of these dimensions of tensors that steps. Where none does it has no meaning, whatever the tensors
+    /// say: it is that of packed tensors, an expression over sizes.
+    Stride(Vec<(usize, usize)>, Option<(String, Option<Flat>)>),
     /// The default.
     Default(Number),
 }
@@ -123,9 +122,11 @@ impl Table {
     /// Turns expressions into code, once all names have slots.
     fn flatten(&mut self, contracts: &[&Contract]) -> Result<(), LaunchError> {
         for i in 0..self.slots.len() {
-            if let From::Packed(text, None) = &self.slots[i].from {
-                let (text, flat) = (text.clone(), flatten(text, self)?);
-                self.slots[i].from = From::Packed(text, Some(flat));
+            if let From::Stride(_, Some((text, None))) = &self.slots[i].from {
+                let made = flatten(text, self)?;
+                if let From::Stride(_, Some((_, flat))) = &mut self.slots[i].from {
+                    *flat = Some(made);
+                }
             }
         }
         for i in 0..self.given.len() {
@@ -147,22 +148,28 @@ impl Table {
             return Ok(From::Passed(place, default));
         }
         let find = |strides: bool| {
-            self.given.iter().enumerate().find_map(|(i, given)| {
-                let param = tensor(contracts, &given.name)?;
-                let dims = if strides { &param.strides } else { &param.shape };
-                Some((i, dims.iter().flat_map(Dimension::parts).position(|text| text == name)?))
-            })
+            let of_tensor = |(i, given): (usize, &Given)| {
+                let param = tensor(contracts, &given.name);
+                let dims = param.map_or(&[][..], |p| if strides { &p.strides } else { &p.shape });
+                let named = dims.iter().flat_map(Dimension::parts).enumerate().filter(|(_, text)| *text == name);
+                named.map(|(dim, _)| (i, dim)).collect::<Vec<_>>()
+            };
+            self.given.iter().enumerate().flat_map(of_tensor).collect::<Vec<_>>()
         };
         let missing = || LaunchError::Bind(vec![crate::bind::BindError::Missing { names: vec![name.clone()] }]);
         match &param.kind {
-            ParamKind::Size { .. } => find(false).map(|(i, dim)| From::Extent(i, dim)).ok_or_else(missing),
+            ParamKind::Size { .. } => find(false).first().map(|(i, dim)| From::Extent(*i, *dim)).ok_or_else(missing),
             ParamKind::Stride { packed, .. } => match (find(true), packed) {
-                (Some((i, dim)), _) => Ok(From::Stride(i, dim)),
-                (None, Some(text)) => Ok(From::Packed(text.clone(), None)),
-                (None, None) => Err(missing()),
+                (all, None) if all.is_empty() => Err(missing()),
+                (all, packed) => Ok(From::Stride(all, packed.clone().map(|text| (text, None)))),
             },
             _ => default.map(From::Default).ok_or_else(missing),
         }
+    }
+
+    /// All sizes, strides and scalars.
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     /// The slot of a name.
@@ -204,16 +211,24 @@ impl Table {
     pub(super) fn values(&self, passed: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<Values, LaunchError> {
         let n = self.slots.len();
         let mut values = Values { ints: vec![None; n], numbers: vec![Number::Int(0); n] };
-        for packed in [false, true] {
-            for (i, slot) in self.slots.iter().enumerate().filter(|(_, s)| matches!(s.from, From::Packed(..)) == packed)
-            {
+        for strides in [false, true] {
+            let of_kind = |(_, s): &(usize, &Slot)| matches!(s.from, From::Stride(..)) == strides;
+            for (i, slot) in self.slots.iter().enumerate().filter(of_kind) {
                 let from_tensor = |x: u64| i64::try_from(x).map(Number::Int).ok();
                 let value = match &slot.from {
                     From::Passed(place, default) => passed.get(*place).copied().flatten().or(*default),
                     From::Extent(tensor, dim) => from_tensor(tensors[*tensor].shape()[*dim]),
-                    // Of a dimension of one element the stride does not matter: what a packed tensor has is as good.
-                    From::Stride(tensor, dim) => from_tensor(tensors[*tensor].strides()[*dim]),
-                    From::Packed(_, flat) => flat.as_ref().and_then(|f| f.eval(&values.ints)).map(Number::Int),
+                    From::Stride(all, packed) => {
+                        let steps = |(tensor, dim): &&(usize, usize)| tensors[*tensor].shape()[*dim] != 1;
+                        match (all.iter().find(steps), packed) {
+                            (None, Some((_, flat))) => {
+                                flat.as_ref().and_then(|f| f.eval(&values.ints)).map(Number::Int)
+                            }
+                            (found, _) => found
+                                .or(all.first())
+                                .and_then(|(tensor, dim)| from_tensor(tensors[*tensor].strides()[*dim])),
+                        }
+                    }
                     From::Default(number) => Some(*number),
                 };
                 let missing =
@@ -250,6 +265,11 @@ impl Table {
         Ok(())
     }
 
+    /// Bytes of memory that each of the tensors must have, which were checked.
+    pub(super) fn needed(&self, tensors: &[Argument<'_>]) -> Vec<u64> {
+        tensors.iter().map(needed).collect()
+    }
+
     /// Refuses what does not depend on values: before these are taken from the tensors.
     pub(super) fn accept(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
         if tensors.len() != self.given.len() {
@@ -279,6 +299,13 @@ pub(super) fn flatten(text: &str, table: &Table) -> Result<Flat, LaunchError> {
     flat.map_err(|error| LaunchError::Bind(vec![crate::bind::BindError::Expression { text: text.to_owned(), error }]))
 }
 
+/// Bytes from the first element of a tensor to its last.
+fn needed(argument: &Argument<'_>) -> u64 {
+    let dims = argument.shape().iter().zip(argument.strides());
+    let last = dims.fold(0u64, |last, (n, stride)| last.saturating_add(n.saturating_sub(1).saturating_mul(*stride)));
+    if argument.shape().contains(&0) { 0 } else { argument.elem.bytes_of(last.saturating_add(1)) }
+}
+
 /// A tensor that the launcher passes: what its shape and strides must be.
 struct Shape {
     extents: Vec<Flat>,
@@ -295,7 +322,6 @@ impl Shape {
 
     /// Refuses another shape, other strides (of dimensions that step), and memory that is too short.
     fn check(&self, name: &str, argument: &Argument<'_>, slots: &[Option<i64>]) -> Result<(), LaunchError> {
-        let (mut last, mut empty) = (0u64, false);
         for (dim, (&extent, &stride)) in argument.shape().iter().zip(argument.strides()).enumerate() {
             let is = |flat: &Flat, x: u64| flat.eval(slots).is_some_and(|y| u64::try_from(y) == Ok(x));
             let wrong = |what: &str, x: u64, flat: &Flat| {
@@ -308,10 +334,8 @@ impl Shape {
             if extent > 1 && !is(&self.strides[dim], stride) {
                 return wrong("stride", stride, &self.strides[dim]);
             }
-            empty |= extent == 0;
-            last = last.saturating_add(extent.saturating_sub(1).saturating_mul(stride));
         }
-        let needed = if empty { 0 } else { argument.elem.bytes_of(last.saturating_add(1)) };
+        let needed = needed(argument);
         if needed > argument.bytes {
             let what = format!("its memory has {} bytes, expected {needed}", argument.bytes);
             return Err(LaunchError::tensor(name, what));

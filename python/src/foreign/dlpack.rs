@@ -5,7 +5,7 @@ use pyo3::types::PyCapsule;
 use std::ffi::c_void;
 
 #[repr(C)]
-struct DlTensor {
+pub(super) struct DlTensor {
     data: *mut c_void,
     device_type: i32,
     device_id: i32,
@@ -18,7 +18,7 @@ struct DlTensor {
     byte_offset: u64,
 }
 
-/// What a capsule says of a tensor. Strides are in elements.
+/// What a library says of a tensor, but for shape and strides.
 pub(crate) struct Lent {
     pub(crate) address: u64,
     /// `DLDeviceType`: 1 is the host, 2 CUDA.
@@ -27,44 +27,54 @@ pub(crate) struct Lent {
     /// `DLDataTypeCode` and bits of an element.
     pub(crate) code: u8,
     pub(crate) bits: u8,
-    pub(crate) shape: Vec<i64>,
-    pub(crate) strides: Vec<i64>,
+    pub(crate) rank: usize,
 }
 
-/// Reads a capsule called `dltensor`. It stays the capsule of whoever holds it, whose end returns the tensor.
-pub(crate) fn lent(capsule: &Bound<'_, PyCapsule>) -> Option<Lent> {
+impl DlTensor {
+    /// One that says nothing.
+    pub(super) fn empty() -> DlTensor {
+        let (data, shape, strides) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
+        let (device_type, device_id, ndim, code, bits, lanes, byte_offset) = (0, 0, -1, 0, 0, 0, 0);
+        DlTensor { data, device_type, device_id, ndim, code, bits, lanes, shape, strides, byte_offset }
+    }
+
+    /// Its numbers; extents and strides (in elements) are appended.
+    pub(super) fn lent(&self, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
+        let rank = usize::try_from(self.ndim).ok()?;
+        if self.lanes != 1 || (rank > 0 && self.shape.is_null()) {
+            return None;
+        }
+        let first = shape.len();
+        // SAFETY, of both: arrays of as many numbers as there are dimensions.
+        shape.extend((0..rank).map(|i| unsafe { *self.shape.add(i) }));
+        if self.strides.is_null() {
+            let (mut step, from) = (1, strides.len());
+            strides.resize(from + rank, 1);
+            for i in (0..rank).rev() {
+                strides[from + i] = step;
+                step *= shape[first + i];
+            }
+        } else {
+            strides.extend((0..rank).map(|i| unsafe { *self.strides.add(i) }));
+        }
+        Some(Lent {
+            address: self.data as u64 + self.byte_offset,
+            device_type: self.device_type,
+            device: self.device_id,
+            code: self.code,
+            bits: self.bits,
+            rank,
+        })
+    }
+}
+
+/// Reads a capsule called `dltensor`; extents and strides are appended. It stays the capsule of whoever holds it, whose end returns
+/// the tensor.
+pub(crate) fn lent(capsule: &Bound<'_, PyCapsule>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
     if capsule.name().ok()?? != c"dltensor" {
         return None;
     }
-    let tensor = capsule.pointer().cast::<DlTensor>();
     // SAFETY: a capsule of that name holds a `DLManagedTensor`, which begins with this structure and lives as long as the capsule.
-    let tensor = unsafe { tensor.as_ref()? };
-    let rank = usize::try_from(tensor.ndim).ok()?;
-    if tensor.lanes != 1 {
-        return None;
-    }
-    let list = |from: *const i64| -> Option<Vec<i64>> {
-        if from.is_null() {
-            return None;
-        }
-        // SAFETY: arrays of as many numbers as there are dimensions.
-        Some((0..rank).map(|i| unsafe { *from.add(i) }).collect())
-    };
-    let shape = if rank == 0 { Vec::new() } else { list(tensor.shape)? };
-    let packed = || {
-        let mut strides = vec![1; rank];
-        for i in (1..rank).rev() {
-            strides[i - 1] = strides[i] * shape[i];
-        }
-        strides
-    };
-    Some(Lent {
-        address: tensor.data as u64 + tensor.byte_offset,
-        device_type: tensor.device_type,
-        device: tensor.device_id,
-        code: tensor.code,
-        bits: tensor.bits,
-        strides: list(tensor.strides).unwrap_or_else(packed),
-        shape,
-    })
+    let tensor = unsafe { capsule.pointer().cast::<DlTensor>().as_ref()? };
+    tensor.lent(shape, strides)
 }

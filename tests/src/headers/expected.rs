@@ -111,7 +111,7 @@ fn set(at: &mut [(String, u64)], name: &str, address: u64) {
 }
 
 /// Whether the header asks for scratch memory for this kernel or program.
-fn has_scratch(image: &Image<'_>, name: &str) -> bool {
+pub(super) fn has_scratch(image: &Image<'_>, name: &str) -> bool {
     let temporaries = image.file.programs.iter().any(|p| p.name == name && !p.temporaries.is_empty());
     let own = |c: &&Contract| c.params.iter().any(|p| p.kind.tensor().is_some_and(|t| t.scratch.is_some()));
     temporaries || contracts(image, name).iter().any(own)

@@ -45,7 +45,8 @@ impl Machine for Gpu {
             // What is not stored must not look like an earlier result.
             target.fill(0xa5)?;
             let args = [source.arg(), target.arg(), LaunchArg::U32(sets)];
-            let shape = Shape { grid: [BLOCKS, 1, 1], block: [BLOCK, 1, 1], dynamic_smem: 0, programmatic: false };
+            let (grid, block) = ([BLOCKS, 1, 1], [BLOCK, 1, 1]);
+            let shape = Shape { grid, block, dynamic_smem: 0, cluster: [1; 3], programmatic: false };
             self.device.launch(function, &shape, &args)?;
             self.device.synchronize()?;
             let mut bytes = vec![0; 4 * results];

@@ -1,0 +1,73 @@
+//! Folders with programs of C, which compilers read.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What gcc and g++ must have nothing to say about.
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+
+/// A folder that is removed in the end.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str) -> Result<Folder, String> {
+        let path = std::env::temp_dir().join(format!("tilec-header-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        Ok(path)
+    }
+}
+
+impl Folder {
+    /// Compiles a program with the driver that writes its calls down, and runs it.
+    pub(super) fn run_c(&self, main: &Path, argument: Option<&Path>) -> Result<String, String> {
+        let own = crate::root().join("tests/c");
+        let binary = main.with_extension("run");
+        let mut gcc = Command::new("gcc");
+        gcc.arg("-std=c99").args(WARNINGS).arg("-I").arg(&own).arg("-I").arg(&self.0).arg("-o").arg(&binary);
+        run(gcc.arg(main).arg(own.join("driver.c")))?;
+        run(Command::new(&binary).args(argument))
+    }
+
+    /// Has a C++ compiler read a header.
+    pub(super) fn check_cpp(&self, header: &str) -> Result<(), String> {
+        let user = self.write("user.cpp", &format!("#include \"{header}\"\nint main() {{ return 0; }}\n"))?;
+        let mut cpp = Command::new("g++");
+        cpp.arg("-std=c++11").args(WARNINGS).arg("-fsyntax-only").arg("-I").arg(crate::root().join("tests/c"));
+        run(cpp.arg("-I").arg(&self.0).arg(&user)).map(|_| ())
+    }
+}
+
+impl Folder {
+    /// A file in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a program, and gives what it writes to standard output.
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("cannot run {command:?}: {e}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first: Vec<&str> = said.lines().take(30).collect();
+        return Err(format!("{command:?} failed:\n{}", first.join("\n")));
+    }
+    String::from_utf8(output.stdout).map_err(|e| e.to_string())
+}
+
+/// Whether a compiler is there.
+pub(super) fn exists(compiler: &str) -> bool {
+    Command::new(compiler).arg("--version").output().is_ok_and(|o| o.status.success())
+}

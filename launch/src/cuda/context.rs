@@ -68,6 +68,7 @@ pub(crate) fn none_of(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),
         [only] => format!("no {only}"),
+        [first, second] => format!("neither {first} nor {second}"),
         [first, rest @ ..] => {
             let known = rest.iter().find(|name| name.ends_with(".so.1")).unwrap_or(&rest[0]);
             format!("neither {first} nor {known} (nor any of {} other spellings)", names.len() - 2)

@@ -1,13 +1,17 @@
 //! The driver's functions, looked up by name once.
 //!
 //! cudarc's own wrappers would panic on a missing symbol and return a Rust enum, for which a result code that a newer
-//! driver invents is undefined behaviour. The table takes cudarc's loader and types, returns plain integers, and has the
-//! compiler compare each signature with cudarc's.
+//! driver invents is undefined behaviour. The table takes cudarc's types, returns plain integers, and has the compiler
+//! compare each signature with cudarc's. It opens the library itself, since cudarc may be built to link it: candle has it so.
 
 use crate::cuda::context::{CudaError, text_until_zero};
 use cudarc::driver::sys;
+use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
+
+/// The names of the driver's library.
+const LIBRARIES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] };
 
 macro_rules! driver_api {
     (
@@ -25,25 +29,21 @@ macro_rules! driver_api {
             $( pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> u32>, )*
         }
 
-        // The argument lists above are those of cudarc's bindings, or this does not compile.
-        $( const _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name; )*
-        $( const _: unsafe fn($($opt_arg),*) -> sys::CUresult = sys::$opt; )*
+        // The argument lists above are those of cudarc's bindings, or tests do not compile. Where another crate has cudarc link
+        // the driver, its bindings are of another kind.
+        $( #[cfg(test)] const _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name; )*
+        $( #[cfg(test)] const _: unsafe fn($($opt_arg),*) -> sys::CUresult = sys::$opt; )*
 
         impl Api {
             fn load() -> Result<Self, CudaError> {
                 // SAFETY: opening a library runs its initialisers; the CUDA driver's are meant for that.
-                if !unsafe { sys::is_culib_present() } {
-                    let looked_for = ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates);
-                    let mut names: Vec<String> = Vec::new();
-                    for name in looked_for {
-                        if !names.contains(&name) {
-                            names.push(name);
-                        }
-                    }
-                    return Err(CudaError::NoLibrary { looked_for: names });
-                }
-                // SAFETY: as above. This panics only where no library can be opened, and one just was.
-                let library = unsafe { sys::culib() };
+                let opened = LIBRARIES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
+                let Some(library) = opened else {
+                    let looked_for = LIBRARIES.iter().map(|name| (*name).to_owned()).collect();
+                    return Err(CudaError::NoLibrary { looked_for });
+                };
+                // It is never closed: the table outlives everything.
+                let library: &'static Library = Box::leak(Box::new(library));
                 Ok(Self {
                     $( $name: {
                         let symbol = concat!(stringify!($name), "\0");

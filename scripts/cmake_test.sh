@@ -35,7 +35,7 @@ static int out_of_a_bundle(void)
 {
     tilec_bundle kernels;
     char said[400] = "";
-    const int64_t a[] = {512, 128}, b[] = {128, 256}, c[] = {512, 256};
+    const int64_t a[] = {512, 256}, b[] = {256, 128}, c[] = {512, 128};
     const tilec_bundle_tensor tensors[] = {
         tilec_bundle_packed("A", "f16", 0x100000, 2, a),
         tilec_bundle_packed("B", "f16", 0x10000000, 2, b),

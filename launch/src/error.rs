@@ -44,6 +44,7 @@ fn lines(errors: &[BindError]) -> String {
 
 impl LaunchError {
     /// An error about a tensor.
+    #[cfg(any(feature = "cuda", feature = "sim"))]
     pub(crate) fn tensor(name: &str, what: impl Into<String>) -> LaunchError {
         LaunchError::Tensor { name: name.to_owned(), what: what.into() }
     }

@@ -127,16 +127,19 @@ impl Flat {
     }
 
     /// Most operands on the stack.
+    #[cfg(any(feature = "cuda", feature = "sim"))]
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
     /// Whether it is a condition, whose value is 0 or 1.
+    #[cfg(any(feature = "cuda", feature = "sim"))]
     pub(crate) fn is_condition(&self) -> bool {
         self.kind == Kind::Condition
     }
 
     /// The instructions as numbers, as the launch table of a bundle has them: an operation, and an operand or 0.
+    #[cfg(any(feature = "cuda", feature = "sim"))]
     pub(crate) fn encoded(&self) -> Vec<(u32, i64)> {
         let one = |inst: &Inst| match inst {
             Inst::Int(x) => (0, *x),
@@ -198,6 +201,7 @@ impl Flat {
 }
 
 /// The number of an operator in launch tables.
+#[cfg(any(feature = "cuda", feature = "sim"))]
 fn operation(op: Op) -> u32 {
     match op {
         Op::Not => 16,

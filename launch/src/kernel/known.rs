@@ -1,6 +1,7 @@
 //! Launches that were checked: what follows from shapes, strides, alignment and values is worked out once, and compared after that.
 
 use super::steps::{Chosen, Steps};
+#[cfg(feature = "cuda")]
 use super::table::Values;
 use crate::contract::number::Number;
 use crate::error::LaunchError;
@@ -15,6 +16,7 @@ const ALIGNMENTS: u32 = 16;
 pub(super) struct Known {
     hash: u64,
     key: Vec<u64>,
+    #[cfg(feature = "cuda")]
     pub(super) values: Values,
     pub(super) chosen: Chosen,
     /// Bytes of memory that each tensor must have.
@@ -74,12 +76,13 @@ impl Checked {
                 at
             }
             _ => {
-                let (values, chosen) = steps.choose(passed, tensors)?;
+                let (_values, chosen) = steps.choose(passed, tensors)?;
                 let made = Known {
                     hash,
                     key: self.key.clone(),
                     needed: steps.table.needed(tensors),
-                    values,
+                    #[cfg(feature = "cuda")]
+                    values: _values,
                     chosen,
                     apart: self.addresses.clone(),
                     #[cfg(feature = "cuda")]

@@ -148,8 +148,8 @@ mod tests {
         assert!(unknown.contains("did you mean `wgmma`?") && unknown.contains("`no spills`"), "{unknown}");
         let unknown = Question::parse_not("tensor core").expect_err("no property");
         assert!(unknown.contains("did you mean `tensor cores`?"), "{unknown}");
-        let unknown = Question::parse("sm_9a").expect_err("no target");
-        assert!(unknown.contains("did you mean `sm_90a`?") && unknown.contains("sm_75"), "{unknown}");
+        let unknown = Question::parse("sm_91").expect_err("no target");
+        assert!(unknown.contains("did you mean `sm_90`?") && unknown.contains("sm_75"), "{unknown}");
         let unknown = Question::parse("registr").expect_err("no place");
         assert!(unknown.contains("did you mean `register`?"), "{unknown}");
         assert!(Question::parse_not("wgmma, tma").is_err());

@@ -18,8 +18,11 @@ struct Given<'a> {
     strides: Vec<i64>,
 }
 
+/// Values of scalars by name, with their types.
+type Values = BTreeMap<String, (Elem, Number)>;
+
 /// The tensors of a problem, if all have extents and strides; values of what follows from none of them go to the map.
-fn given<'a>(image: &Image<'a>, problem: &Problem) -> Option<(Vec<Given<'a>>, BTreeMap<String, (Elem, Number)>)> {
+fn given<'a>(image: &Image<'a>, problem: &Problem) -> Option<(Vec<Given<'a>>, Values)> {
     let contracts = contracts(image, &problem.name);
     let program = image.file.programs.iter().find(|p| p.name == problem.name);
     let temporary = |name: &str| program.is_some_and(|p| p.temporaries.iter().any(|t| t.name == name));

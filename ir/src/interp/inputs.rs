@@ -52,7 +52,7 @@ pub(super) const EVERY: u64 = 1 << 16;
 pub struct Options {
     /// How much work may be done: a unit per statement, loop iteration, and element operation.
     pub fuel: u64,
-    /// When the run is stopped, whatever is left of the work: asked every [`EVERY`] units of it.
+    /// When the run is stopped, whatever is left of the work: the clock is read from time to time.
     pub deadline: Option<Instant>,
     /// How many tile elements may be live at once.
     pub memory: usize,

@@ -71,7 +71,7 @@ unaligned() {
     each "M=1111,N=2222,K=3336 M=N=4095,K=4096" --target sm_80 -D T=bf16,ALIGN_B=1,ALIGN_C=1
 }
 
-# Operands that products of warpgroups do not read as they lie are copied to the other order first, as part of what is timed; without that pass
+# Operands that wgmma products do not read as they lie are copied to the other order first, as part of what is timed; without that pass
 # beside it.
 reordered() {
     for types in T=tf32,ALIGN=4 T=i8,Acc=i32,ALIGN=16 T=e4m3,Out=bf16,ALIGN=16; do

@@ -168,7 +168,7 @@ for S in 1 3 8 40; do
     check gemm_splitk -D T=bf16 -D Out=bf16 S=$S M=72 N=520 K=264
 done
 
-# Warpgroups and tensor copies.
+# Warpgroups and TMA copies.
 for LA in row col; do
     for LB in row col; do
         for T in f16 bf16; do

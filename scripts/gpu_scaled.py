@@ -176,7 +176,7 @@ class Bench:
         torch = self.torch
         m, n, k = case["M"], case["N"], case["K"]
         groups, columns = -(-k // GROUP), -(-n // GROUP)
-        # Rows of a tensor copy are multiples of 16 bytes.
+        # Rows of a TMA copy are multiples of 16 bytes.
         a, b = (torch.randn(rows, -(-k // 16) * 16, device="cuda").to(torch.float8_e4m3fn)[:, :k] for rows in (m, n))
         scale_a = (torch.rand(groups, -(-m // 4) * 4, device="cuda") + 0.5)[:, :m].T
         scale_b = (torch.rand(columns, -(-groups // 4) * 4, device="cuda") + 0.5)[:, :groups].T

@@ -19,7 +19,7 @@ pub enum Exchange {
     Bytes64,
     /// Rows of 128 bytes.
     Bytes128,
-    /// Rows of any multiple of 16 bytes, which stay as they are. Products of warpgroups do not read them.
+    /// Rows of any multiple of 16 bytes, which stay as they are. wgmma products do not read them.
     Plain,
 }
 

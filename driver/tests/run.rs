@@ -460,7 +460,7 @@ fn variants_that_cannot_be_are_said() {
     }
 }
 
-/// What the compiler writes for tensor copies, roles and shared tiles runs from its two files alone: tensor maps and scratch memory are described there.
+/// What the compiler writes for TMA copies, roles and shared tiles runs from its two files alone: tensor maps and scratch memory are described there.
 #[test]
 fn launch_files_describe_tensor_maps_and_scratch_memory() {
     let dir = Dir::new("tensor-maps");

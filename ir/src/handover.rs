@@ -1,9 +1,9 @@
 //! How roles hand over the slots of a channel: `channel f16[64, 64] slots 4 full 1 empty 2`, `publish a, b expect 8192, 4096`.
 //!
-//! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of tensor copies are there, `empty` when all
+//! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of TMA copies are there, `empty` when all
 //! warps that release it have arrived. Channels that are operated together share them. Who arrives follows from who copies:
 //!
-//! * the lane that asks for tensor copies arrives once for all of them, with the bytes that they bring;
+//! * the lane that asks for TMA copies arrives once for all of them, with the bytes that they bring;
 //! * threads that fill slots by `cp.async` or by stores arrive each;
 //! * threads that run beside the lane that asks arrive, too: the parity that a thread waits for is that of the next phase, so that no other may be
 //!   two phases ahead of it;
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 /// Who fills the channels of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Fill {
-    /// Tensor copies, asked for by one lane.
+    /// TMA copies, asked for by one lane.
     pub tensor: bool,
     /// Threads that fill by `cp.async`.
     pub asynchronous: u32,
     /// Threads that fill by stores.
     pub stored: u32,
-    /// Threads that fill nothing, beside the lane that asks for tensor copies.
+    /// Threads that fill nothing, beside the lane that asks for TMA copies.
     pub beside: u32,
 }
 
@@ -92,7 +92,7 @@ pub fn has_roles(k: &Kernel) -> bool {
     k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }))
 }
 
-/// For each `publish` in a role, the bytes that tensor copies bring to the slot of each channel since it was acquired; those of which none are brought are
+/// For each `publish` in a role, the bytes that TMA copies bring to the slot of each channel since it was acquired; those of which none are brought are
 /// left out. Both branches of an `if` bring the same, and a loop nothing: lowering refuses others.
 pub fn expected(k: &Kernel) -> BTreeMap<Stmt, Vec<u64>> {
     let mut found = BTreeMap::new();

@@ -72,7 +72,7 @@ pub struct Kernel {
     pub plans: SecondaryMap<Stmt, StmtPlan>,
     /// How roles hand over the slots of channels, once that is decided.
     pub handovers: SecondaryMap<Value, Option<Handover>>,
-    /// Of a `publish` in a role: the bytes that tensor copies bring to the slot of each of its channels, once that is decided; empty: none.
+    /// Of a `publish` in a role: the bytes that TMA copies bring to the slot of each of its channels, once that is decided; empty: none.
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
     /// Which threads do a statement, where not all do it together, once that is decided.
     pub lanes: SecondaryMap<Stmt, Option<Lanes>>,
@@ -276,7 +276,7 @@ pub struct Schedule {
     /// How deep sums of a tensor core that keeps fewer bits than f32 may get before they are added to the accumulator, 0: as deep as
     /// the reduction: `promote 128`.
     pub promote: Option<Expr>,
-    /// How many groups of products of warpgroups may be pending while the next is issued; 0 or 1: `pending 1`.
+    /// How many groups of wgmma products may be pending while the next is issued; 0 or 1: `pending 1`.
     pub pending: Option<Expr>,
     /// Whether two warpgroups take the tiles of a block in turns, where several share each otherwise; 0 or 1: `ping_pong 1`.
     pub ping_pong: Option<Expr>,
@@ -572,11 +572,11 @@ pub enum StmtData {
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
     Barrier,
-    /// `fence async`: what the thread has written to shared memory by now, tensor copies, TMA stores and wgmma read as written: they go
+    /// `fence async`: what the thread has written to shared memory by now, TMA copies, TMA stores and wgmma read as written: they go
     /// through a proxy of their own.
     Fence,
     /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running. `await s, n`: all but the last `n`
-    /// tensor stores of the role have read their buffers, `s` among them.
+    /// TMA stores of the role have read their buffers, `s` among them.
     Await {
         /// The accumulator or buffer.
         value: Value,

@@ -2,7 +2,7 @@
 //!
 //! * `elected`: one lane of the first warp, of the role's (of a replica's) or of the block's. A role that does nothing but issue TMA loads is run by it
 //!   as a whole: `role producer warps 4 elected { .. }`. In others it issues the TMA loads, `copy A[i.., k..] -> a.put tma elected`, and expects
-//!   their bytes, `publish a expect 8192 elected`, beside which the other threads arrive. So with tensor stores, and with the waits for them, which have to be
+//!   their bytes, `publish a expect 8192 elected`, beside which the other threads arrive. So with TMA stores, and with the waits for them, which have to be
 //!   by the lane that asked: `await s, 0 elected`.
 //! * `spread`: of a loop that only awaits signals of other blocks, each thread awaits those of iterations of its own, all at a time; then they meet.
 //! * `changing`: of a multiplication of a tile, `o = o * a changing`, warps in which some lane has a factor other than one. The others keep their elements:

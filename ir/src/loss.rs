@@ -5,7 +5,7 @@ use crate::entities::Stmt;
 /// A faster way to do something, which the target has.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FastPath {
-    /// Products of warpgroups (`wgmma`), for those of warps.
+    /// wgmma products, for those of warps.
     Wgmma,
     /// Loads of a loop run ahead of the iteration that reads what they bring.
     Ahead,

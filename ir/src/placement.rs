@@ -11,7 +11,7 @@ use crate::types::{Elem, ElemRef, TileTy};
 /// One row of the 32 banks. Nothing begins elsewhere than at multiples of it, so the lower bits of an address are those within the tile.
 pub const ROW_ALIGN: u64 = 128;
 
-/// The distance at which rows of 128 bytes exchange their pieces in the same way again: tensor copies and products of warpgroups tell them by their addresses.
+/// The distance at which rows of 128 bytes exchange their pieces in the same way again: TMA copies and wgmma products tell them by their addresses.
 pub const EXCHANGE_ALIGN: u64 = 1024;
 
 /// Bytes of an mbarrier.

@@ -7,7 +7,7 @@
 //! sequence gemm { gemm_align_B, gemm_aligned }
 //! ```
 //!
-//! Products of warpgroups (`wgmma`) are fed by the tensor memory accelerator, which takes rows of multiples of 16 bytes alone; and of types
+//! wgmma products are fed by the tensor memory accelerator, which takes rows of multiples of 16 bytes alone; and of types
 //! of other than 16 bits they read operands that are contiguous along the reduction alone. Of the others the copy has the other order
 //! (`gemm_reorder_B`, `B_reordered`): its tiles are turned over in shared memory, so that it reads and writes along rows. Of tf32 one
 //! operand of a product may come from registers, whatever its order (`select-mma`): that one is not copied for its order alone.
@@ -89,7 +89,7 @@ fn refuse_where_wanted(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported>
     }
     for k in &module.kernels {
         if wanted(k) == Some(true) {
-            let why = format!("{} has no tensor copies, which alone need them", cx.options.target.name());
+            let why = format!("{} has no TMA copies, which alone need them", cx.options.target.name());
             result = Err(cannot(k, &why, cx));
         }
     }
@@ -262,7 +262,7 @@ fn put(module: &mut Module, index: usize, aligned: Aligned) -> usize {
 
 /// What both programs are predicted to take, of all sizes together.
 struct Cost {
-    /// Without copies; infinite where what is given is legal for products of warpgroups alone.
+    /// Without copies; infinite where what is given is legal for wgmma products alone.
     without: f64,
     copies: f64,
     products: f64,
@@ -308,7 +308,7 @@ fn cost(k: &Kernel, aligned: &Aligned, sizes: &[Sizes], options: &Options) -> Re
         let products = predict(&aligned.main, sizes, options).ok_or_else(unclear)?;
         let asynchronous = |name: &str| Atom::from_name(name).is_some_and(|a| a.row().asynchronous());
         if !products.atom.is_some_and(asynchronous) {
-            return Err("no tile of products of warpgroups (`wgmma`) is legal".to_owned());
+            return Err("no tile of wgmma products is legal".to_owned());
         }
         let (mut copies, mut bytes) = (0.0, 0.0);
         for copy in &aligned.copies {

@@ -187,13 +187,13 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         let Some(layout) = &attrs.threads else { continue };
         let shape = moved_shape(k, src, dst);
-        // What warpgroups multiply is copied by tensor copies in the end.
+        // What warpgroups multiply is copied by TMA copies in the end.
         let operand =
             || resolve_view(k, dst).is_some_and(|view| crate::analysis::wgmma::read_by_warpgroups(k, view.base));
         if !layout.is_even(&shape) && !operand() {
             let message =
                 format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
-            let note = "sums and operands of products of warpgroups may have other columns; use the next power of two elsewhere: what lies \
+            let note = "sums and operands of wgmma products may have other columns; use the next power of two elsewhere: what lies \
                         outside the tensor reads as zero and is not written";
             result = Err(cx.report(Diagnostic::error(codes::TILE_EXTENT, k.stmt_spans[s], message).with_note(note)));
         }

@@ -65,7 +65,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Of a kernel without products of warpgroups that roles are still to be made of: that nothing is asked of them.
+/// Of a kernel without wgmma products that roles are still to be made of: that nothing is asked of them.
 fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
@@ -81,7 +81,7 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), crate::roles::ping_pong(k)) {
         (Some(e), _, _) => Err(crate::walk::stream_refused(k, cx, e, none)),
         (None, Some(e), _) => Err(lag::refused(k, cx, e, none)),
-        (None, None, Some(e)) => Err(crate::walk::turns::refused(k, cx, e, "there are no products of warpgroups")),
+        (None, None, Some(e)) => Err(crate::walk::turns::refused(k, cx, e, "there are no wgmma products")),
         (None, None, None) => Ok(()),
     }
 }

@@ -12,7 +12,7 @@ use tilec_ir::typing::resolve_view;
 
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
-/// The same where its threads ask for tensor copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
+/// The same where its threads ask for TMA copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
 const USUAL: i64 = 40;
 const SOME: i64 = 32;
 const FEW: i64 = 24;
@@ -90,7 +90,7 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
     }
 }
 
-/// What the threads that ask for tensor copies hold in loops: coordinates of windows, indices, and starts that are computed.
+/// What the threads that ask for TMA copies hold in loops: coordinates of windows, indices, and starts that are computed.
 fn held_by_producer(k: &Kernel) -> usize {
     let slot = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_)),

@@ -397,7 +397,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
 pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagnostic> {
     let mut wrong = wrong_extents(k, |x| is_extent(x, stay.contains(&x)));
     if target.has_tensor_copies() {
-        let counts = format!("products of warpgroups may have {COLUMN_COUNTS}");
+        let counts = format!("wgmma products may have {COLUMN_COUNTS}");
         wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();
     }
     wrong

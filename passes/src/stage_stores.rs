@@ -23,7 +23,7 @@
 //! The accelerator stores no tensors whose rows are no multiples of 16 bytes, that are padded, or that have a dimension of several modes. Threads move their tiles out of the buffer, in an order in
 //! which the lanes of a warp have neighbours ([`pieces`]).
 //!
-//! Needs: products of warpgroups, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
+//! Needs: wgmma products, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
 
 mod apart;
 mod loads;
@@ -132,7 +132,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let apart = match known {
         Ok(apart) => apart,
         Err(who) => {
-            say(k, cx, first, tensor, format!("{who}, and nothing tells which of two tensor stores arrives last"));
+            say(k, cx, first, tensor, format!("{who}, and nothing tells which of two TMA stores arrives last"));
             return false;
         }
     };
@@ -169,7 +169,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     true
 }
 
-/// Whether a loop ends with a product of warpgroups on buffers, or on one and registers.
+/// Whether a loop ends with a wgmma product on buffers, or on one and registers.
 fn multiplies(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
     k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().any(|v| is_buffer(k, v))))
@@ -179,7 +179,7 @@ fn is_buffer(k: &Kernel, v: Value) -> bool {
     matches!(k.values[v].def, ValueDef::Smem(_))
 }
 
-/// The places that a product of warpgroups reads.
+/// The places that a wgmma product reads.
 fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
     let StmtData::Assign { src, .. } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };

@@ -51,7 +51,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 let rows = boxes(&layout, &shape, elem).map_or(0, |b| b.exchange.row_bytes());
                 let name = &k.values[v].name;
                 let message = format!(
-                    "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as tensor copies and `wgmma` have them"
+                    "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as TMA copies and `wgmma` have them"
                 );
                 cx.remark(k.values[v].span, message);
                 layout
@@ -72,7 +72,7 @@ fn natural_layout(k: &Kernel, v: Value) -> SmemLayout {
     SmemLayout::natural(&bits, &order).expect("an order of all dimensions")
 }
 
-/// The layout of a buffer that products of warpgroups read, by themselves or from registers that are copied from it, or that tensor copies fill or store: that of the hardware that writes and reads it.
+/// The layout of a buffer that wgmma products read, by themselves or from registers that are copied from it, or that TMA copies fill or store: that of the hardware that writes and reads it.
 fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     let by_tensor_copies = k.fills_by_tensor_copies(v) || will_be_tensor_copies(k, cx, v);
     if !read_by_warpgroups(k, v) && !by_tensor_copies && !is_stored(k, v) {
@@ -82,7 +82,7 @@ fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Optio
     panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.size(), is_stored(k, v))
 }
 
-/// Whether the producer fills a buffer by tensor copies: which copies are its, `select-mma` has said.
+/// Whether the producer fills a buffer by TMA copies: which copies are its, `select-mma` has said.
 fn will_be_tensor_copies(k: &Kernel, cx: &Cx<'_>, v: Value) -> bool {
     let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if memory_views(k, dst).iter().any(|to| to.base == v));
     let producers = all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer && into(s));

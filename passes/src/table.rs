@@ -53,7 +53,7 @@ pub const PASSES: &[PassInfo] = &[
     PassInfo::new("flatten-loops", "makes one loop of a nest that adds up a product"),
     PassInfo::new(
         "align-rows",
-        "has operands copied that products of warpgroups cannot read as they lie, by kernels in front of the product",
+        "has operands copied that wgmma products cannot read as they lie, by kernels in front of the product",
     ),
     PassInfo::new("choose", "chooses values for `auto` parameters by predicting the time of every legal combination"),
     PassInfo::new("specialize", "binds compile-time parameters, folds constants, checks what can be checked")

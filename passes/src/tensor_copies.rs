@@ -43,7 +43,7 @@ pub(crate) fn fits_unconverted(
     let name = &k.values[from.base].name;
     let Some(tensor) = k.tensor_ty(from.base) else { return Err("it does not copy from a tensor".into()) };
     if !target.has_tensor_copies() {
-        return Err(format!("{} has no tensor copies", target.name()).into());
+        return Err(format!("{} has no TMA copies", target.name()).into());
     }
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let (Some(shape), Some(elem)) = (shape, elem_of(k, from.base)) else {
@@ -145,7 +145,7 @@ pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]
     if width.elems < full { Err(Refused::from(width.why).missing(&width.missing)) } else { Ok(()) }
 }
 
-/// Bytes that a buffer takes; with no layout yet, in panels as tensor copies fill them.
+/// Bytes that a buffer takes; with no layout yet, in panels as TMA copies fill them.
 pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     let (shape, elem) = (tile_shape(k, v), known_elem(k, v).size());
     let panels = || smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false));

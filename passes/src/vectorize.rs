@@ -205,7 +205,7 @@ fn width(
     }
 }
 
-/// Refuses a tensor copy of a tensor that the host can make no descriptor of.
+/// Refuses a TMA copy of a tensor that the host can make no descriptor of.
 fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, dst: Expr) -> Result<(), Reported> {
     let views = [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten();
     for view in views.filter(|v| k.tensor_ty(v.base).is_some()) {

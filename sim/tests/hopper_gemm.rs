@@ -1,4 +1,4 @@
-//! A product for sm_90a by hand: tensor copies into a ring of three stages, one warp that issues them, four that multiply, and a tensor
+//! A product for sm_90a by hand: TMA copies into a ring of three stages, one warp that issues them, four that multiply, and a tensor
 //! copy back. It is right at ragged sizes in every mode; with any one thing taken out it is reported.
 #![allow(clippy::unwrap_used, reason = "tests")]
 

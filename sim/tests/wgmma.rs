@@ -1,4 +1,4 @@
-//! `wgmma` against sums: every type, every swizzle, both orders of A and B in shared memory, with the operands brought by tensor copies.
+//! `wgmma` against sums: every type, every swizzle, both orders of A and B in shared memory, with the operands brought by TMA copies.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;

@@ -53,7 +53,7 @@ pub fn tests() -> Vec<Test> {
     Target::ALL.iter().map(|&target| one(target)).chain([rasters]).collect()
 }
 
-/// Every width of strips with one tile, in clusters and with shared tiles: tensor stores to C, which is loaded beside them, are proved
+/// Every width of strips with one tile, in clusters and with shared tiles: TMA stores to C, which is loaded beside them, are proved
 /// whatever folds away.
 fn rasters() -> Result<(), String> {
     let mut wrong = Vec::new();

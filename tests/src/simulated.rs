@@ -132,7 +132,7 @@ impl Executable {
         };
         match Program::parse(&compiled.ptx) {
             Ok(program) => {
-                // `cp.async`, bulk and tensor copies among them, `cp.reduce.async`, `wgmma.mma_async`.
+                // `cp.async`, bulk and TMA copies among them, `cp.reduce.async`, `wgmma.mma_async`.
                 let asynchronous = compiled.ptx.contains("async");
                 Ok(Some(Executable { program, asynchronous, launches, temporaries }))
             }

@@ -103,7 +103,7 @@ fn every_example_has_a_page() {
 #[test]
 fn programs_that_passes_over_files_change_have_a_page() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    // Rows are aligned for tensor copies, which sm_80 has not: there the file has the kernel that was written.
+    // Rows are aligned for TMA copies, which sm_80 has not: there the file has the kernel that was written.
     let mut programs = vec![("docs/passes/odd.tile", None, Target::Sm90a)];
     for target in [Target::Sm80, Target::Sm90a] {
         programs.extend(["1", "2", "4"].map(|align| ("examples/gemm.tile", Some(align), target)));

@@ -74,7 +74,7 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, lost: &[Diagnostic], what:
 /// What a fast path is called.
 fn words(path: FastPath) -> &'static str {
     match path {
-        FastPath::Wgmma => "products of warpgroups (wgmma)",
+        FastPath::Wgmma => "wgmma products",
         FastPath::TensorLoads | FastPath::StagedStores => "tensor memory accelerator (TMA)",
         FastPath::Asynchronous => "asynchronous copies (cp.async)",
         FastPath::Ahead => "loads ahead",

@@ -1,8 +1,8 @@
 //! Causal attention and its gradients.
 
 use crate::Kernels;
+use crate::binary::first;
 use crate::kernels::packed;
-use crate::linear::first;
 use crate::memory::{Input, Memory, Operation, failed};
 use candle_core::op::BackpropOp;
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
@@ -42,7 +42,12 @@ impl Attention {
 }
 
 impl Operation for Attention {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [q, k, v] = inputs else { bail!("attention has queries, keys and values") };
         let (z, h, l, d) = q.1.shape().dims4()?;
         let (mut o, mut logarithms) = (memory.empty::<bf16>(z * h * l * d)?, memory.empty::<f32>(z * h * l)?);
@@ -56,7 +61,12 @@ impl Operation for Attention {
 }
 
 impl Operation for Gradients {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [q, k, v, o, grad, logarithms] = inputs else { bail!("attention, its result, gradient and logarithms") };
         let (z, h, l, d) = q.1.shape().dims4()?;
         let empty = || memory.empty::<bf16>(z * h * l * d);

@@ -1,5 +1,6 @@
 //! The kernels, loaded for a device, and what they are called with.
 
+use crate::binary::Applied;
 use crate::memory::{Input, Operation, Simulated, failed};
 use crate::{attention, linear, norm};
 use candle_core::op::BackpropOp;
@@ -70,7 +71,7 @@ impl Kernels {
     /// Another type, shapes that do not fit, or K or N no multiple of 8.
     pub fn linear(&self, x: &Tensor, w: &Tensor) -> Result<Tensor> {
         let (rows, _) = rows_of(x)?;
-        let y = rows.apply_op2(&packed(w)?, linear::Linear(self.clone()))?;
+        let y = rows.apply_op2(&packed(w)?, Applied(linear::Linear(self.clone())))?;
         let mut shape = x.dims().to_vec();
         shape.pop();
         shape.push(w.dim(0)?);
@@ -83,7 +84,7 @@ impl Kernels {
     /// Another type, shapes that do not fit, N no multiple of 8, or N beyond 8192.
     pub fn rms_norm(&self, x: &Tensor, w: &Tensor, eps: f32) -> Result<Tensor> {
         let (rows, _) = rows_of(x)?;
-        rows.apply_op2(&packed(w)?, norm::RmsNorm { kernels: self.clone(), eps })?.reshape(x.shape())
+        rows.apply_op2(&packed(w)?, Applied(norm::RmsNorm { kernels: self.clone(), eps }))?.reshape(x.shape())
     }
 
     /// Causal attention, with gradients: Q, K, V and the result of bf16 `[batch, heads, length, 128]`.
@@ -124,7 +125,11 @@ impl Kernels {
     }
 
     /// The same for storages of the CPU, as the forward pass of a custom operation has them.
-    pub(crate) fn on_cpu(&self, operation: &impl Operation, inputs: &[Input<'_, CpuStorage>]) -> Result<Vec<(CpuStorage, Shape)>> {
+    pub(crate) fn on_cpu(
+        &self,
+        operation: &impl Operation,
+        inputs: &[Input<'_, CpuStorage>],
+    ) -> Result<Vec<(CpuStorage, Shape)>> {
         match &self.memory {
             AnyMemory::Simulated(memory) => operation.run(self, memory, inputs),
             #[cfg(feature = "cuda")]
@@ -172,6 +177,7 @@ pub(crate) fn packed(x: &Tensor) -> Result<Tensor> {
         bail!("expected bf16, found {:?}", x.dtype());
     }
     let layout = x.layout();
-    let steps = layout.stride().split_last().is_none_or(|(last, rest)| *last == 1 && rest.iter().all(|s| s % 8 == 0 && *s > 0));
+    let steps =
+        layout.stride().split_last().is_none_or(|(last, rest)| *last == 1 && rest.iter().all(|s| s % 8 == 0 && *s > 0));
     if steps && layout.start_offset() % 8 == 0 { Ok(x.clone()) } else { x.force_contiguous() }
 }

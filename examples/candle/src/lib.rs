@@ -18,6 +18,7 @@
 //! stream of a `Device::Cuda`.
 
 mod attention;
+mod binary;
 mod kernels;
 mod linear;
 mod memory;

@@ -1,9 +1,9 @@
 //! `Y = X·Wᵀ` and its gradients.
 
 use crate::Kernels;
-use crate::kernels::packed;
+use crate::binary::{Binary, first, two};
 use crate::memory::{Input, Memory, Operation, failed};
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Shape, Tensor, bail};
 use half::bf16;
 
 /// The forward pass.
@@ -18,7 +18,12 @@ enum Gradient {
 }
 
 impl Operation for Linear {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [x, w] = inputs else { bail!("a product has two operands") };
         let ([m, _], [n, _]) = (two(x.1)?, two(w.1)?);
         let mut y = memory.empty::<bf16>(m * n)?;
@@ -30,7 +35,12 @@ impl Operation for Linear {
 }
 
 impl Operation for Gradient {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [dy, other] = inputs else { bail!("a product has two operands") };
         let ([m, n], [_, k]) = (two(dy.1)?, two(other.1)?);
         let (g, o) = (memory.read::<bf16>(*dy)?, memory.read::<bf16>(*other)?);
@@ -47,44 +57,16 @@ impl Operation for Gradient {
     }
 }
 
-/// The extents of a matrix.
-pub(crate) fn two(layout: &Layout) -> Result<[usize; 2]> {
-    let (rows, columns) = layout.shape().dims2()?;
-    Ok([rows, columns])
-}
+impl Binary for Linear {
+    const NAME: &'static str = "tilec-linear";
 
-/// The only one.
-pub(crate) fn first<S>(made: Vec<S>) -> Result<S> {
-    match made.into_iter().next() {
-        Some(first) => Ok(first),
-        None => bail!("an operation has a result"),
-    }
-}
-
-impl CustomOp2 for Linear {
-    fn name(&self) -> &'static str {
-        "tilec-linear"
+    fn kernels(&self) -> &Kernels {
+        &self.0
     }
 
-    fn cpu_fwd(&self, x: &CpuStorage, x_at: &Layout, w: &CpuStorage, w_at: &Layout) -> Result<(CpuStorage, Shape)> {
-        first(self.0.on_cpu(self, &[(x, x_at), (w, w_at)])?)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        x: &candle_core::CudaStorage,
-        x_at: &Layout,
-        w: &candle_core::CudaStorage,
-        w_at: &Layout,
-    ) -> Result<(candle_core::CudaStorage, Shape)> {
-        first(self.0.on_cuda(self, &[(x, x_at), (w, w_at)])?)
-    }
-
-    fn bwd(&self, x: &Tensor, w: &Tensor, _y: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let dy = packed(dy)?;
-        let dx = self.0.apply(&Gradient::OfX, &[&dy, w])?;
-        let dw = self.0.apply(&Gradient::OfW, &[&dy, x])?;
+    fn gradients(&self, x: &Tensor, w: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let dx = self.0.apply(&Gradient::OfX, &[dy, w])?;
+        let dw = self.0.apply(&Gradient::OfW, &[dy, x])?;
         Ok((Some(first(dx)?), Some(first(dw)?)))
     }
 }

@@ -10,7 +10,12 @@ pub(crate) type Input<'a, S> = (&'a S, &'a Layout);
 /// What kernels compute, wherever the tensors lie.
 pub(crate) trait Operation {
     /// Launches, and gives what was computed.
-    fn run<M: Memory>(&self, kernels: &crate::Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>>;
+    fn run<M: Memory>(
+        &self,
+        kernels: &crate::Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>>;
 }
 
 /// Types of elements that candle and kernels have.

@@ -1,10 +1,9 @@
 //! RMS norm and its gradients.
 
 use crate::Kernels;
-use crate::kernels::packed;
-use crate::linear::{first, two};
+use crate::binary::{Binary, two};
 use crate::memory::{Input, Memory, Operation, failed};
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor, bail};
+use candle_core::{Result, Shape, Tensor, bail};
 use half::bf16;
 
 /// Slices of rows whose parts of the gradient of the weights are summed at last: a few times the multiprocessors of a large GPU.
@@ -20,7 +19,12 @@ pub(crate) struct RmsNorm {
 struct Gradients(f32);
 
 impl Operation for RmsNorm {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [x, w] = inputs else { bail!("a norm has rows and weights") };
         let [m, n] = two(x.1)?;
         let mut y = memory.empty::<bf16>(m * n)?;
@@ -33,7 +37,12 @@ impl Operation for RmsNorm {
 }
 
 impl Operation for Gradients {
-    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &[Input<'_, M::Storage>]) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(
+        &self,
+        kernels: &Kernels,
+        memory: &M,
+        inputs: &[Input<'_, M::Storage>],
+    ) -> Result<Vec<(M::Storage, Shape)>> {
         let [x, dy, w] = inputs else { bail!("rows, their gradient and weights") };
         let [m, n] = two(x.1)?;
         let slices = u32::try_from(m).map_or(SLICES, |m| SLICES.min(m));
@@ -47,28 +56,15 @@ impl Operation for Gradients {
     }
 }
 
-impl CustomOp2 for RmsNorm {
-    fn name(&self) -> &'static str {
-        "tilec-rms-norm"
+impl Binary for RmsNorm {
+    const NAME: &'static str = "tilec-rms-norm";
+
+    fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 
-    fn cpu_fwd(&self, x: &CpuStorage, x_at: &Layout, w: &CpuStorage, w_at: &Layout) -> Result<(CpuStorage, Shape)> {
-        first(self.kernels.on_cpu(self, &[(x, x_at), (w, w_at)])?)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        x: &candle_core::CudaStorage,
-        x_at: &Layout,
-        w: &candle_core::CudaStorage,
-        w_at: &Layout,
-    ) -> Result<(candle_core::CudaStorage, Shape)> {
-        first(self.kernels.on_cuda(self, &[(x, x_at), (w, w_at)])?)
-    }
-
-    fn bwd(&self, x: &Tensor, w: &Tensor, _y: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let mut made = self.kernels.apply(&Gradients(self.eps), &[x, &packed(dy)?, w])?.into_iter();
+    fn gradients(&self, x: &Tensor, w: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+        let mut made = self.kernels.apply(&Gradients(self.eps), &[x, dy, w])?.into_iter();
         Ok((made.next(), made.next()))
     }
 }

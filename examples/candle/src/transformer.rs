@@ -52,10 +52,17 @@ impl Block {
         let half = width / heads / 2;
         let frequencies: Vec<f32> = (0..half).map(|i| 10000f32.powf(-(i as f32) / half as f32)).collect();
         let positions: Vec<f32> = (0..length).map(|i| i as f32).collect();
-        let angles = Tensor::new(positions, device)?.reshape((length, 1))?.matmul(&Tensor::new(frequencies, device)?.reshape((1, half))?)?;
+        let angles = Tensor::new(positions, device)?
+            .reshape((length, 1))?
+            .matmul(&Tensor::new(frequencies, device)?.reshape((1, half))?)?;
         Ok(Block {
             config,
-            weights: [matrix(3 * width, width)?, matrix(width, width)?, matrix(2 * hidden, width)?, matrix(width, hidden)?],
+            weights: [
+                matrix(3 * width, width)?,
+                matrix(width, width)?,
+                matrix(2 * hidden, width)?,
+                matrix(width, hidden)?,
+            ],
             norms: [norm()?, norm()?],
             angles: (angles.cos()?.to_dtype(dtype)?, angles.sin()?.to_dtype(dtype)?),
         })

@@ -84,7 +84,7 @@ impl Kernel {
         self.fills(channel).any(|attrs| attrs.is_asynchronous())
     }
 
-    /// Whether tensor copies fill slots of the channel.
+    /// Whether TMA copies fill slots of the channel.
     pub fn fills_by_tensor_copies(&self, channel: Value) -> bool {
         self.fills(channel).any(|attrs| attrs.is_tensor())
     }

@@ -508,7 +508,7 @@ impl Parser<'_, '_> {
                 }
                 "multicast" if attrs.is_tensor() => attrs.mechanism = Mechanism::Tensor { multicast: true },
                 "multicast" => {
-                    let d = Diagnostic::error(codes::BAD_COPY, span, "`multicast` is for tensor copies");
+                    let d = Diagnostic::error(codes::BAD_COPY, span, "`multicast` is for TMA copies");
                     return Err(self.error(d.with_note("write `tma multicast`")));
                 }
                 "when" => attrs.when = Some(self.expr()?),

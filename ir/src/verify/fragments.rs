@@ -29,7 +29,7 @@
 //!
 //! If a row has several variants of an operand, one of them has to fit.
 //!
-//! Products of warpgroups: [`warpgroups`].
+//! wgmma products: [`warpgroups`].
 
 mod maps;
 mod warpgroups;

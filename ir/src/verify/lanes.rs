@@ -32,7 +32,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
                 "`changing`: `o = o * a changing`, of register tiles of floating-point numbers; leave it out to have it chosen"
             }
             Lanes::Elected | Lanes::Spread => {
-                "`elected`: tensor copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen"
+                "`elected`: TMA copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen"
             }
         };
         cx.report(Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note));

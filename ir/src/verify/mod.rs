@@ -41,7 +41,7 @@
 //!
 //! 26. Places in shared memory are aligned, slots of a channel lie apart, and all of it fits a block (`places.rs`).
 //! 27. The barriers of a channel count who fills and releases it, and lie apart from everything else (`places.rs`).
-//! 28. A `publish` expects the bytes that tensor copies bring (`places.rs`).
+//! 28. A `publish` expects the bytes that TMA copies bring (`places.rs`).
 //! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
 //! 30. `elected` stands where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
 //! 32. Blocks of a cluster that share out tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories

@@ -40,7 +40,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             continue;
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
-            "places are multiples of 128 bytes, and of 1024 in kernels with tensor copies or products of warpgroups; leave `at` out to have one chosen",
+            "places are multiples of 128 bytes, and of 1024 in kernels with TMA copies or wgmma products; leave `at` out to have one chosen",
         ));
     }
     for &(s, v, _) in &declared {
@@ -51,7 +51,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// Rule 28: a `publish` expects what tensor copies bring.
+/// Rule 28: a `publish` expects what TMA copies bring.
 fn bytes(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let expected = expected(k);
@@ -66,11 +66,11 @@ fn bytes(cx: &mut Cx<'_, '_>) {
         }
         let list: Vec<String> = needed.iter().map(u64::to_string).collect();
         let why = match needed {
-            [] => "no tensor copies bring the bytes that this expects".to_owned(),
-            _ => format!("tensor copies bring `expect {}` bytes to these slots", list.join(", ")),
+            [] => "no TMA copies bring the bytes that this expects".to_owned(),
+            _ => format!("TMA copies bring `expect {}` bytes to these slots", list.join(", ")),
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
-            "a number for each channel: the bytes of the tensor copies into its slot since `acquire`; leave places and counts out to have them chosen",
+            "a number for each channel: the bytes of the TMA copies into its slot since `acquire`; leave places and counts out to have them chosen",
         ));
     }
 }

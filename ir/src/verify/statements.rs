@@ -116,7 +116,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                     cx.name(*value)
                 );
                 cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message).with_note(
-                    "what is awaited are asynchronous products into an accumulator, or tensor stores (`tma`) out of a buffer",
+                    "what is awaited are asynchronous products into an accumulator, or TMA stores (`tma`) out of a buffer",
                 ));
             }
         }

@@ -88,7 +88,7 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
 }
 
 fn other_order(name: &str, elem: Elem) -> String {
-    let reads = "which products of warpgroups (`wgmma`) read along the reduction alone";
+    let reads = "which wgmma products read along the reduction alone";
     format!("`{name}` has elements of {}, {reads}, and is not contiguous along it", elem.name())
 }
 

@@ -10,7 +10,7 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::Order;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor that a tensor store moves it to, else that of the
+/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor that a TMA store moves it to, else that of the
 /// tensor it is filled from, else that along
 /// which a thread has the neighbours that it fills it with.
 pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
@@ -26,11 +26,11 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
         .or_else(|| register_run(k, buffer))
 }
 
-/// The dimension that is contiguous in the tensor that a tensor store moves a buffer to: the accelerator turns nothing over.
+/// The dimension that is contiguous in the tensor that a TMA store moves a buffer to: the accelerator turns nothing over.
 pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
-        let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tensor store is a copy") };
+        let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a TMA store is a copy") };
         let dim = contiguous_dim(k, tensor)?;
         resolve_view(k, dst)?.kept().iter().position(|&d| d == dim)
     })

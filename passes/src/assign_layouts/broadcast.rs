@@ -68,7 +68,7 @@ fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
     let (block, index) = place_of(k, s);
     let next = *k.blocks[block].get(index + 1)?;
     tensor_store(k, next).filter(|&(buffer, _)| buffer == to.base)?;
-    let StmtData::Copy { dst, .. } = k.stmts[next] else { unreachable!("a tensor store is a copy") };
+    let StmtData::Copy { dst, .. } = k.stmts[next] else { unreachable!("a TMA store is a copy") };
     resolve_view(k, dst)
 }
 

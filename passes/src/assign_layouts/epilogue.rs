@@ -207,7 +207,7 @@ fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
     place
 }
 
-/// Whether a statement inside `branch` is a tensor store.
+/// Whether a statement inside `branch` is a TMA store.
 fn stages(k: &Kernel, branch: Stmt) -> bool {
     k.sub_blocks(branch).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| tensor_store(k, s).is_some())
 }

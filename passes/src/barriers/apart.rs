@@ -1,6 +1,6 @@
-//! Proves that tensor stores overlap neither one another nor the loads of another role.
+//! Proves that TMA stores overlap neither one another nor the loads of another role.
 //!
-//! Nothing tells when a tensor store has arrived. So no other store of the block is to an element that one stores, unless both combine it with what
+//! Nothing tells when a TMA store has arrived. So no other store of the block is to an element that one stores, unless both combine it with what
 //! is there. A role may load what
 //! another one stores all the same if no load comes after the store of an element that it loads:
 //!
@@ -27,16 +27,16 @@ use ways::{Step, commute, exclusive, loops};
 pub(super) use ways::{is_apart, never_both};
 use windows::{Window, Windows};
 
-/// Pairs of tensor stores that are compared.
+/// Pairs of TMA stores that are compared.
 const PAIRS: u32 = 4096;
 
-/// Whether `load`, of one role, never loads what `store`, a tensor store of another, has stored.
+/// Whether `load`, of one role, never loads what `store`, a TMA store of another, has stored.
 pub(super) fn apart(k: &Kernel, load: Stmt, store: Stmt) -> bool {
     let (a, b) = (path_to(k, load), path_to(k, store));
     exclusive(k, &a, &b) || in_turn(k, (load, &a), (store, &b)).unwrap_or(false)
 }
 
-/// Tensor stores that may store to one element, of two statements or of one in several iterations.
+/// TMA stores that may store to one element, of two statements or of one in several iterations.
 pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
     let stores: Vec<(Stmt, Value)> =
         all_stmts(k, k.body).into_iter().filter_map(|s| Some((s, tensor_store(k, s)?.1))).collect();
@@ -56,9 +56,9 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
         reported.push(tensor);
         let name = &k.values[tensor].name;
         let (message, place) = if other.0 == s {
-            (format!("tensor stores to `{name}` may meet: this one in two iterations"), None)
+            (format!("TMA stores to `{name}` may meet: this one in two iterations"), None)
         } else {
-            (format!("tensor stores to `{name}` may meet: this one and another"), Some(k.stmt_spans[other.0]))
+            (format!("TMA stores to `{name}` may meet: this one and another"), Some(k.stmt_spans[other.0]))
         };
         let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
         if let Some(span) = place {
@@ -124,9 +124,9 @@ fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) 
     Some(attrs.is_tensor() && apart && waits_in_front(k, y, slot.base, store))
 }
 
-/// The window that a tensor store writes.
+/// The window that a TMA store writes.
 fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
-    let StmtData::Copy { src, dst, .. } = all.k().stmts[store] else { unreachable!("a tensor store is a copy") };
+    let StmtData::Copy { src, dst, .. } = all.k().stmts[store] else { unreachable!("a TMA store is a copy") };
     let shape = fixed_shape(all.k(), src)?;
     all.window(dst, &shape)
 }

@@ -215,9 +215,9 @@ struct State {
     rings: BTreeMap<Value, Ring>,
     /// Statements since the last barrier that others may meet in a tensor.
     tensors: BTreeSet<Stmt>,
-    /// Buffers that a tensor store may be reading, which no barrier ends.
+    /// Buffers that a TMA store may be reading, which no barrier ends.
     storing: BTreeMap<Value, Stmt>,
-    /// Buffers that a pending product of warpgroups may be reading, the product, and how many were issued behind it.
+    /// Buffers that a pending wgmma product may be reading, the product, and how many were issued behind it.
     multiplying: BTreeMap<Value, (Stmt, u32)>,
 }
 

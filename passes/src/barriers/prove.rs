@@ -12,9 +12,9 @@
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
-//! * a tensor store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
+//! * a TMA store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
 //!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote takes a fence ([`super::fences`]). When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
-//!   but tensor stores to other elements ([`stored_twice`]).
+//!   but TMA stores to other elements ([`stored_twice`]).
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
 //! way everywhere, one on variables of loops, too, once in each iteration. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
@@ -118,9 +118,9 @@ struct State {
     groups: VecDeque<Vec<(Value, u32)>>,
     /// Those of no closed group yet.
     open: Vec<(Value, u32)>,
-    /// Buffers that tensor stores may be reading, each where its last store stands, the oldest first.
+    /// Buffers that TMA stores may be reading, each where its last store stands, the oldest first.
     storing: Vec<Value>,
-    /// What was done to the tensors that tensor stores write.
+    /// What was done to the tensors that TMA stores write.
     tensors: BTreeMap<Value, Touched>,
     /// Statements of this epoch that others may meet in a tensor.
     touched: BTreeSet<Stmt>,
@@ -128,12 +128,12 @@ struct State {
     decided: BTreeMap<usize, bool>,
 }
 
-/// What was done to a tensor that tensor stores write.
+/// What was done to a tensor that TMA stores write.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Touched {
     /// Stored to by threads.
     written: bool,
-    /// Stored to by tensor stores.
+    /// Stored to by TMA stores.
     stored: bool,
 }
 
@@ -168,7 +168,7 @@ struct Run<'k> {
     k: &'k Kernel,
     /// Channels order themselves: in roles.
     buffers_only: bool,
-    /// Tensors that tensor stores write.
+    /// Tensors that TMA stores write.
     stored: BTreeSet<Value>,
     /// Which buffers share memory.
     overlays: Overlays,
@@ -234,7 +234,7 @@ impl Run<'_> {
         any
     }
 
-    /// What a statement itself does to tensors that tensor stores write: of each, whether it stores.
+    /// What a statement itself does to tensors that TMA stores write: of each, whether it stores.
     fn touches(&self, s: Stmt) -> Vec<(Value, bool)> {
         if self.stored.is_empty() {
             return Vec::new();

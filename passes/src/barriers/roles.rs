@@ -12,7 +12,7 @@
 //!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
 //! 4. No role waits for ever. Who fills channels for whom has no cycle, and roles that are joined by channels in a circle, whichever way each
 //!    leads, can take turns until all are at their end ([`circles`]).
-//! 5. Products of warpgroups read slots, or registers, and write their accumulator until they are awaited: no slot that one reads is released,
+//! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited: no slot that one reads is released,
 //!    no register tile that one reads is used by anything but products, and no accumulator read or written by something else, before. At the
 //!    end of a role none is pending.
 //! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
@@ -118,8 +118,8 @@ fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     parts
 }
 
-/// Tensors that tensor stores of one part write and another part uses in another way: nothing tells it when they arrive. What is stored later, or
-/// elsewhere, does not matter ([`apart`]). Two tensor stores are compared by [`stored_twice`].
+/// Tensors that TMA stores of one part write and another part uses in another way: nothing tells it when they arrive. What is stored later, or
+/// elsewhere, does not matter ([`apart`]). Two TMA stores are compared by [`stored_twice`].
 fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     let parts = parts(k);
     for (part, stmts) in &parts {
@@ -130,10 +130,8 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
                 .copied()
                 .find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor) && !apart(k, s, store));
             if let Some(used) = used {
-                let message = format!(
-                    "`{}` is used beside tensor stores to it, which may not have arrived",
-                    k.values[tensor].name
-                );
+                let message =
+                    format!("`{}` is used beside TMA stores to it, which may not have arrived", k.values[tensor].name);
                 found.push(
                     Diagnostic::error(codes::HAZARD, k.stmt_spans[used], message)
                         .with_place(k.stmt_spans[store], "stored here")

@@ -136,7 +136,7 @@ impl Setting<'_> {
             let elements =
                 filled.map_or_else(|| work.elements(env, &tile.shape).unwrap_or(0), |m| self.elements(env, m));
             let bytes = tile.elem.bytes_of(elements);
-            // Tensor copies fill slots that begin at multiples of this (`place-shared`).
+            // TMA copies fill slots that begin at multiples of this (`place-shared`).
             let bytes = if self.warpgroups.is_some() && tile.filled { bytes.next_multiple_of(ALIGNED) } else { bytes };
             let bytes = bytes.saturating_mul(slots);
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };

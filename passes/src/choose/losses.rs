@@ -120,7 +120,7 @@ impl<'a> Estimate<'a> {
 
     /// A block with what is lost, the products `wgmma` being what they are supposed to be.
     fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&Loss], &[&Loss])) {
-        // Producer warps load ahead what products of warpgroups read.
+        // Producer warps load ahead what wgmma products read.
         let ahead = ahead(pipeline::usual_slots(true, true));
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
             if region.products.iter().any(|p| wgmma.contains(&p.at)) {

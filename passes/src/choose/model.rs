@@ -12,7 +12,7 @@
 //! H200 (docs/performance.md names them and what the model gets wrong); [`LAUNCH`] is a usual figure. They hold for other cards
 //! as far as those are alike. Nothing here is fitted to other cards.
 //!
-//! Products of warpgroups, in kernels with roles, have a model of their own ([`warpgroups`]).
+//! wgmma products, in kernels with roles, have a model of their own ([`warpgroups`]).
 
 mod fed;
 pub(super) mod launch;

@@ -10,7 +10,7 @@ use crate::unaligned::takes_words;
 use tilec_ir::layout::hardware::rows;
 
 impl Setting<'_> {
-    /// Elements that are moved: those of whole rows of panels, where tensor copies do.
+    /// Elements that are moved: those of whole rows of panels, where TMA copies do.
     pub(super) fn elements(&self, env: &Env, m: &Move) -> u64 {
         let all = self.work.elements(env, &m.shape).unwrap_or(0);
         let extent = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);

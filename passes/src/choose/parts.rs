@@ -22,7 +22,7 @@ const DIGITS: f64 = 40.0;
 const BOOKKEEPING: f64 = 12.0;
 /// Bytes of a register.
 const WORD: u32 = 4;
-/// Clocks of the shortest product of a warpgroup, on operands in shared memory (recipes: 18 to 24).
+/// Clocks of the shortest wgmma product, on operands in shared memory (recipes: 18 to 24).
 const SHORTEST: f64 = 20.0;
 /// Clocks that a warp takes to convert an element of each thread: the four of a group are on schedulers of their own.
 const CONVERTED: f64 = 4.0;
@@ -75,7 +75,7 @@ impl Setting<'_> {
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
             let run = m.elem.bytes_of(run);
             let mut fetched = bytes * (32.0 / run as f64).max(1.0);
-            // A tensor copy asks for two lines where a row of the tile lies across them.
+            // A TMA copy asks for two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {
                 // One row asks for one line more at most.

@@ -51,7 +51,7 @@ pub(super) struct Shape {
     /// Groups of warps that share the depth.
     pub(super) groups: u64,
     pub(super) atom: Atom,
-    /// How a product of warpgroups is computed.
+    /// How a wgmma product is computed.
     pub(super) way: Way,
     /// Registers for a sum: two where parts of it are summed beside it.
     pub(super) sums: u64,
@@ -112,7 +112,7 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
     }
 
-    /// A product of warpgroups.
+    /// A wgmma product.
     fn of_warpgroups(
         &self,
         env: &Env,

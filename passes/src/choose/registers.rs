@@ -119,7 +119,7 @@ impl Setting<'_> {
         m.elem.max(Bits::new(16)).bytes_of(self.work.elements(env, &m.shape).unwrap_or(0)) / (4 * block.threads)
     }
 
-    /// Whether a thread has registers for a matrix that tensor copies load as a whole in a rare branch, and for what it is combined with.
+    /// Whether a thread has registers for a matrix that TMA copies load as a whole in a rare branch, and for what it is combined with.
     fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
         let rare = self.rare(env, block);
         let held = block.tiles + rare + ADDRESSES;

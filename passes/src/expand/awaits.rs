@@ -240,7 +240,7 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
                 }
             }
         }
-        // Of a buffer its tensor stores are awaited, not products.
+        // Of a buffer its TMA stores are awaited, not products.
         StmtData::Await { value, pending, .. } if matches!(k.values[value].def, ValueDef::Var(_)) => {
             state.awaited(pending);
         }

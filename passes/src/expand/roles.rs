@@ -64,7 +64,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
     Ok(Some(walk))
 }
 
-/// Takes off what waits for the last tensor store of a buffer: it does so once, behind all tiles. In front of the next store of the buffer another does.
+/// Takes off what waits for the last TMA store of a buffer: it does so once, behind all tiles. In front of the next store of the buffer another does.
 fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     let body = k.body;
     let mut last = Vec::new();

@@ -1,11 +1,11 @@
-//! Where tensor stores are awaited: `await s, n` waits until all but the last `n` stores of these threads have read their buffers, not only those of `s`.
+//! Where TMA stores are awaited: `await s, n` waits until all but the last `n` stores of these threads have read their buffers, not only those of `s`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 
-/// Buffers that tensor stores may be reading, each with how many other stores at least were asked for since its last one.
+/// Buffers that TMA stores may be reading, each with how many other stores at least were asked for since its last one.
 type Storing = BTreeMap<Value, u32>;
 
 /// Which buffers' stores are awaited by which statements.

@@ -30,7 +30,7 @@ pub(crate) const ACCUMULATORS: u64 = 192;
 /// Registers of a thread that the arithmetic of an epilogue takes beside addresses, for the elements that are computed at once.
 pub(crate) const EPILOGUE: u64 = 32;
 
-/// Registers of each tensor that repeats, addresses and predicates beside a matrix that tensor copies have loaded as a whole (ptxas 13: none of
+/// Registers of each tensor that repeats, addresses and predicates beside a matrix that TMA copies have loaded as a whole (ptxas 13: none of
 /// `gemm_fused.tile` of f16 and bf16 spills with 128 registers of sums and 64 of C of 240, but with `erf`; of bytes it does).
 pub(crate) const COMBINED: u64 = 8;
 

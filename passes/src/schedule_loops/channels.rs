@@ -240,7 +240,7 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let limit = slots_limit(k, cx.options.target);
     // The producer fills one channel while the consumer reads another: all of them live all the time.
     let needs = Needs::of(k, cx.options);
-    // What tensor stores read is awaited when the next tile is there.
+    // What TMA stores read is awaited when the next tile is there.
     let stored = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_)) && is_stored(k, v));
     let stored: Vec<Supposed> = stored.map(|value| Supposed { value, slots: 1, within: None }).collect();
     let needed = |once: u64, looped: u64| {

@@ -94,7 +94,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             if mma.atom.is_none() {
                 continue;
             }
-            let message = "this cannot be a product of warpgroups: an operand is no whole slot that copies fill";
+            let message = "this cannot be a wgmma product: an operand is no whole slot that copies fill";
             return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
                 "both operands are slots (`a.get`) of channels that copies fill, or one is and the other is a register tile",
             )));
@@ -103,11 +103,11 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         match product(k, cx, Product { s, src, acc: dst, mma }, (registers, reduced))? {
             Ok(product) => found.push(product),
             Err(refused) if mma.atom.is_some() => {
-                let message = format!("this cannot be a product of warpgroups: {}", refused.why);
+                let message = format!("this cannot be a wgmma product: {}", refused.why);
                 return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)));
             }
             Err(refused) if registers.is_some() => {
-                let message = format!("no product of warpgroups (`wgmma`): {}", refused.why);
+                let message = format!("no wgmma product: {}", refused.why);
                 return Err(cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], message).with_note(
                     "of a product with one operand in registers and the other in a slot the instruction is that of warpgroups; or copy both into register tiles",
                 )));
@@ -124,12 +124,12 @@ pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
     path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
 }
 
-/// Refuses a product of warpgroups on slots that stands in no role: who fills slots beside it would be the same threads.
+/// Refuses a wgmma product on slots that stands in no role: who fills slots beside it would be the same threads.
 pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Result<(), Reported> {
     if in_role(k, s) {
         return Ok(());
     }
-    let message = "a product of warpgroups on slots stands in a role";
+    let message = "a wgmma product on slots stands in a role";
     Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
         "one role fills the slots and another multiplies (`role consumer warps 4 { .. }`); or multiply buffers, and the compiler makes the roles",
     )))
@@ -159,7 +159,7 @@ pub(super) fn check_scheduled(
     match product(k, cx, Product { s, src, acc, mma }, (registers, &Reduced::of(k)))? {
         Ok(_) => Ok(()),
         Err(refused) => {
-            let message = format!("this cannot be a product of warpgroups: {}", refused.why);
+            let message = format!("this cannot be a wgmma product: {}", refused.why);
             Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(TILE)))
         }
     }

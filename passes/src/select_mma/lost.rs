@@ -15,7 +15,7 @@ use tilec_ir::target::Target;
 use tilec_ir::typing::{fixed_shape, type_of};
 
 /// What is said of one product.
-pub(super) const ONE: &str = "no product of warpgroups (`wgmma`)";
+pub(super) const ONE: &str = "no wgmma product";
 
 /// Says why products are none of warpgroups: a loss, where they could be and nobody asked for something else.
 pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
@@ -52,12 +52,12 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     mma.atom.is_none() && wanted.is_possible()
 }
 
-/// Refuses extents that are no powers of two, where there is no product of warpgroups and why.
+/// Refuses extents that are no powers of two, where there is no wgmma product and why.
 pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
     let mut result = Ok(());
     for d in odd_extents(k) {
         let note = format!(
-            "products of warpgroups may have 192 rows, and {}, but there is none here: {why}",
+            "wgmma products may have 192 rows, and {}, but there is none here: {why}",
             crate::analysis::wgmma::COLUMN_COUNTS
         );
         result = Err(cx.report(d.with_note(note)));

@@ -31,7 +31,7 @@ pub(crate) fn reads_registers(input: Elem) -> bool {
     input.bits() == 32
 }
 
-/// How a product of warpgroups is computed.
+/// How a wgmma product is computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Way {
     /// Transposed: rather so than not.

@@ -1,6 +1,6 @@
 //! The selector of wgmma: for products wherever they stand, one in a loop of copies or several of them, chained, beside any other statements.
 //!
-//! The instruction reads shared memory through the asynchronous proxy, through which tensor copies write. Its operands are buffers that producer warps fill
+//! The instruction reads shared memory through the asynchronous proxy, through which TMA copies write. Its operands are buffers that producer warps fill
 //! ([`crate::feeds`]), as they lie or transposed; the first one may be a register tile instead (the second, of a product that is computed transposed), which is
 //! computed, or loaded out of a buffer ([`sources`]). What decides whether a kernel is made of wgmma is therefore not the form of its loops, but whether each of
 //! these buffers can be fed.
@@ -116,7 +116,7 @@ pub(super) fn is_decided(k: &Kernel, mma: &Mma) -> bool {
 /// Says why a kernel has no wgmma: an error, where it is written.
 fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> Result<Refused, Reported> {
     if let Some(p) = products.iter().find(|p| p.mma.atom.is_some_and(|a| a.row().asynchronous())) {
-        let message = format!("this cannot be a product of warpgroups: {}", refused.why);
+        let message = format!("this cannot be a wgmma product: {}", refused.why);
         let d = Diagnostic::error(codes::NO_ATOM, k.stmt_spans[p.s], message);
         return Err(cx.report(d.with_note("name no instruction to have one chosen; `--remarks` says which")));
     }

@@ -1,7 +1,7 @@
 //! Removes ends of windows that cut nothing off.
 //!
 //! A window that begins at a loop variable ends with its loop (`tilec_ir::loop_ends`). Where whole tiles are known to reach the end of the loop, or nothing of the
-//! tensor is past the end, it needs none: then it is a full tile, which tensor copies and wide accesses can move.
+//! tensor is past the end, it needs none: then it is a full tile, which TMA copies and wide accesses can move.
 
 use crate::analysis::bounds::whole_tiles;
 use crate::analysis::facts::Facts;

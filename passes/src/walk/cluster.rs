@@ -311,7 +311,7 @@ fn counts_up(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// Rows and columns of the tile of a product of warpgroups.
+/// Rows and columns of the tile of a wgmma product.
 fn tile(k: &Kernel) -> Option<(u64, u64)> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
@@ -352,10 +352,10 @@ pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     index::int(&OfKernel::new(k, size), e)
 }
 
-/// Whether the tile of a tensor copy has as many whole parts as blocks share it: each asks for a part of the rows of its boxes.
+/// Whether the tile of a TMA copy has as many whole parts as blocks share it: each asks for a part of the rows of its boxes.
 fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
-    let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tensor copy") };
-    let to = resolve_view(k, dst).expect("a tensor copy fills a slot").base;
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a TMA copy") };
+    let to = resolve_view(k, dst).expect("a TMA copy fills a slot").base;
     let layout = k.tile_ty(to).and_then(|tile| tile.smem_layout.clone());
     let boxes = layout.zip(elem_of(k, to)).and_then(|(layout, elem)| boxes(&layout, &tile_shape(k, to), elem.size()));
     boxes.is_some_and(|boxes| boxes.shared_rows(blocks).is_some())

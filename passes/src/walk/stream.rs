@@ -447,8 +447,7 @@ fn most_steps(groups: i64) -> i64 {
 /// That `stream_k 1` cannot be had.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("blocks cannot share tiles here: {why}");
-    let note =
-        "`stream_k` is for one product of warpgroups (sm_90a) whose reduction begins at 0 and is as long for all tiles";
+    let note = "`stream_k` is for one wgmma product (sm_90a) whose reduction begins at 0 and is as long for all tiles";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 

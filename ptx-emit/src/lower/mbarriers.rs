@@ -117,7 +117,7 @@ impl Lower<'_> {
         self.emit.push_if(guard, P::XorB32, flip);
     }
 
-    /// The operation itself, in front of the step to the next slot. `asks`: who publishes the bytes of tensor copies; `None`: whoever comes here.
+    /// The operation itself, in front of the step to the next slot. `asks`: who publishes the bytes of TMA copies; `None`: whoever comes here.
     pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring, asks: Option<Guard>) {
         if ring.barriers.is_none() {
             return;

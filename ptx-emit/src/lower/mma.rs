@@ -129,12 +129,12 @@ impl Lower<'_> {
         fixed_shape(self.k, a)?.get(1).copied()
     }
 
-    /// Whether products of warpgroups add to a tile.
+    /// Whether wgmma products add to a tile.
     pub(super) fn accumulates_asynchronously(&self, acc: Value) -> bool {
         self.k.statements().into_iter().any(|s| self.sums_into(s, acc))
     }
 
-    /// Whether a statement is a product of warpgroups that adds to a tile.
+    /// Whether a statement is a wgmma product that adds to a tile.
     pub(super) fn sums_into(&self, s: Stmt, acc: Value) -> bool {
         match self.k.stmts[s] {
             StmtData::Assign { dst, src } if dst == acc => {

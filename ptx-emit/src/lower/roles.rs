@@ -5,7 +5,7 @@
 //! then knows that the branches do not part the lanes of a warp, which wgmma needs.
 //!
 //! A role that only issues TMA loads is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
-//! slots as well, all of them run, and tensor copies are the elected lane's.
+//! slots as well, all of them run, and TMA copies are the elected lane's.
 
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Label, Operand, Reg};
@@ -93,7 +93,7 @@ impl Lower<'_> {
                 (Some(s), _) => Some((s, "replicas of a role that fill channels; give the copies a role of their own")),
                 (None, Some(s)) => Some((
                     s,
-                    "`multicast` copies in a role that does more than fill slots by tensor copies; give them a role of their own",
+                    "`multicast` copies in a role that does more than fill slots by TMA copies; give them a role of their own",
                 )),
                 (None, None) => None,
             };
@@ -196,7 +196,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether a lane is elected for tensor copies into slots among the statements of a role.
+    /// Whether a lane is elected for TMA copies into slots among the statements of a role.
     fn elects_for_copies(&self, body: Block) -> bool {
         let mut asks = false;
         self.k.walk(body, &mut |k, _, s| {

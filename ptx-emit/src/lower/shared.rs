@@ -98,14 +98,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The bytes that the text expects are those that tensor copies have been asked for since the slot was acquired.
+    /// The bytes that the text expects are those that TMA copies have been asked for since the slot was acquired.
     fn check_filled(&mut self, s: Stmt, channels: &[Value], ring: &Ring) -> Result<(), Reported> {
         let said = channels.iter().zip(&self.k.expects[s]).filter(|(c, _)| ring.channels.contains(c));
         if ring.filling == said.map(|(_, bytes)| bytes).sum::<u64>() {
             return Ok(());
         }
         let span = self.k.stmt_spans[s];
-        Err(self.unfit_at(span, "a slot whose tensor copies are asked for in some branches or iterations alone"))
+        Err(self.unfit_at(span, "a slot whose TMA copies are asked for in some branches or iterations alone"))
     }
 
     fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {

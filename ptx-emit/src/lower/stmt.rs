@@ -104,7 +104,7 @@ impl Lower<'_> {
                 if self.accumulates_asynchronously(value) {
                     self.await_products(pending);
                 } else if tilec_ir::tensor_store::is_stored(self.k, value) {
-                    assert!(self.is_elected(s), "bug: the text does not say which lane awaits a tensor store");
+                    assert!(self.is_elected(s), "bug: the text does not say which lane awaits a TMA store");
                     self.await_stores(pending);
                 }
                 Ok(())

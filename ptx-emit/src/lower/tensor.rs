@@ -38,7 +38,7 @@ fn im2col_op(dims: usize, to_all: bool) -> P {
 const MAP_BYTES: u32 = 128;
 const MAP_ALIGN: u32 = 64;
 
-/// The window of the tensor, and the tile, of a tensor copy.
+/// The window of the tensor, and the tile, of a TMA copy.
 pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let (from, to) = attrs.is_tensor().then(|| resolve_view(k, *src).zip(resolve_view(k, *dst)))??;
@@ -55,7 +55,7 @@ impl Lower<'_> {
             let Some((from, to)) = sides(k, s) else { continue };
             let StmtData::Copy { src, .. } = k.stmts[s] else { continue };
             if !self.target.has_tensor_copies() {
-                return Err(self.lacks(src, "tensor copies (`tma`); sm_90a has them. Without `tma` threads copy"));
+                return Err(self.lacks(src, "TMA copies (`tma`); sm_90a has them. Without `tma` threads copy"));
             }
             let Some(map) = self.box_of(s, &from, &to) else {
                 let what = match self.narrow_share(s, &to) {
@@ -63,7 +63,7 @@ impl Lower<'_> {
                         "a copy that {blocks} blocks of a cluster share, of {lines} rows or columns: each takes a multiple of {PERIOD}; use a larger \
                          tile or a smaller cluster"
                     ),
-                    None => "a tensor copy between this layout and this tensor, which no boxes make up".to_owned(),
+                    None => "a TMA copy between this layout and this tensor, which no boxes make up".to_owned(),
                 };
                 return Err(self.unfit(src, &what));
             };
@@ -174,7 +174,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B64, P::CvtaParamU64, [own.into()])
     }
 
-    /// The map of a tensor copy.
+    /// The map of a TMA copy.
     fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
         let own = self.box_of(s, window, tile)?;
         // Copies of one tensor in boxes of one size share a map; how many boxes a tile has is its own affair.
@@ -294,8 +294,7 @@ impl Lower<'_> {
             let x = cx.int_op(Op::Add, starts[d], Int::constant(more as i64));
             let x = x.expect("a coordinate of 31 bits and a box fit 63");
             if x.lo < 0 {
-                let what =
-                    "a tensor copy of pixels that may begin in front of the first; write `async` behind the copy";
+                let what = "a TMA copy of pixels that may begin in front of the first; write `async` behind the copy";
                 return Err(cx.unfit(src, what));
             }
             match cx.k.tensor_ty(window.base).is_some_and(|t| t.modes(d).is_some()) {
@@ -335,27 +334,27 @@ impl Lower<'_> {
         Ok((Operand::Tensor { map, at }, Operand::Vec(offsets)))
     }
 
-    /// The window of the tensor, the tile, and the map of a tensor copy.
+    /// The window of the tensor, the tile, and the map of a TMA copy.
     pub(super) fn mapped_sides(&mut self, s: Stmt, src: Expr) -> Result<(ResolvedView, ResolvedView, Map), Reported> {
         let found = sides(self.k, s).and_then(|(from, to)| {
             let map = self.map_of(s, &from, &to)?;
             Some((from, to, map))
         });
-        found.ok_or_else(|| self.unsupported(src, "this tensor copy"))
+        found.ok_or_else(|| self.unsupported(src, "this TMA copy"))
     }
 
     /// Asks for the boxes of a tile.
     pub(super) fn load_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
         let StmtData::Copy { dst, .. } = self.k.stmts[s] else {
-            return Err(self.unsupported(src, "this tensor copy"));
+            return Err(self.unsupported(src, "this TMA copy"));
         };
         let (from, to, map) = self.mapped_sides(s, src)?;
         let (Some(placed), ExprData::View(_)) = (self.placed[to.base], &self.k.exprs[dst]) else {
-            return Err(self.unfit(src, "a tensor copy into other than a slot"));
+            return Err(self.unfit(src, "a TMA copy into other than a slot"));
         };
         let ring = placed.ring.map(|r| (r, self.rings[r].clone()));
         let Some((r, ring, turn)) = ring.and_then(|(r, ring)| ring.put_turn.map(|turn| (r, ring, turn))) else {
-            return Err(self.unfit(src, "a tensor copy outside of a role"));
+            return Err(self.unfit(src, "a TMA copy outside of a role"));
         };
         let elem = self.elem(to.base).expect("specialised");
         // Of all parts, whichever block asks for them.
@@ -363,7 +362,7 @@ impl Lower<'_> {
         let mut starts = self.tensor_starts(&from)?;
         let slot = match ring.put {
             super::rings::Position::Reg(r) => r,
-            super::rings::Position::Slot(_) => return Err(self.unfit(src, "a tensor copy outside of a role")),
+            super::rings::Position::Slot(_) => return Err(self.unfit(src, "a TMA copy outside of a role")),
         };
         let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
         let mut root = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);

@@ -1,4 +1,4 @@
-//! Tensor stores: the tensor memory accelerator moves a buffer to a window of a tensor, or combines it with that.
+//! TMA stores: the tensor memory accelerator moves a buffer to a window of a tensor, or combines it with that.
 //!
 //! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
 //! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` stands behind it.
@@ -60,16 +60,16 @@ impl Lower<'_> {
     /// Asks for the boxes of a buffer, which are stored or combined with what is there.
     pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<Combining>) -> Result<(), Reported> {
         let (window, tile, map) = self.mapped_sides(s, src)?;
-        assert!(self.is_elected(s), "bug: the text does not say which lane asks for a tensor store");
+        assert!(self.is_elected(s), "bug: the text does not say which lane asks for a TMA store");
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
-            return Err(self.unfit(src, "a tensor store out of other than a buffer"));
+            return Err(self.unfit(src, "a TMA store out of other than a buffer"));
         };
         let starts = self.tensor_starts(&window)?;
         // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
             return Err(self.unfit(
                 src,
-                "a tensor store to a window that may begin in front of the tensor; without `tma` threads store",
+                "a TMA store to a window that may begin in front of the tensor; without `tma` threads store",
             ));
         }
         let boxes: Vec<(Operand, Operand)> = map

@@ -1,4 +1,4 @@
-//! Products of warpgroups on shared memory, or of A in registers (`wgmma`, PTX ISA 9.7.15).
+//! wgmma products on shared memory, or of A in registers (`wgmma`, PTX ISA 9.7.15).
 //!
 //! An operand is named by a descriptor: the address of its first element, and how rows and panels follow ([`descriptor`]). The
 //! descriptor of a slot is that of the first one plus the slot's offset; along the reduction a constant is added. The products of
@@ -103,7 +103,7 @@ impl Lower<'_> {
         // The instruction's A and B; the tile's dimension that is the reduction.
         let ((ea, ka), (eb, kb)) = if mma.swap { ((mma.b, 0), (mma.a, 1)) } else { ((mma.a, 1), (mma.b, 0)) };
         let (Some(va), Some(vb)) = (resolve_view(self.k, ea), resolve_view(self.k, eb)) else {
-            return Err(self.unfit(src, "a product of warpgroups on other than shared memory"));
+            return Err(self.unfit(src, "a wgmma product on other than shared memory"));
         };
         let fragment = self.tile_of(ea);
         let (Some(elem), Some(second)) = (self.elem(va.base), self.elem(vb.base)) else {
@@ -116,7 +116,7 @@ impl Lower<'_> {
             return Err(self.unfit(src, what));
         };
         let Some((op, columns)) = instruction(row.name, inputs, c.elem, cols, fragment.is_some()) else {
-            return Err(self.unfit(src, "products of warpgroups of these types and columns"));
+            return Err(self.unfit(src, "wgmma products of these types and columns"));
         };
         // What a group of warps and a repetition add to the rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();

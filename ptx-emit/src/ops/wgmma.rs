@@ -1,4 +1,4 @@
-//! Rows: products of a warpgroup on operands in shared memory, or of A in registers (`wgmma`), of sm_90a alone.
+//! Rows: wgmma products on operands in shared memory, or of A in registers (`wgmma`), of sm_90a alone.
 //!
 //! A product has 64 rows, and columns that stand for the `N` of the opcode: one row of the table serves every count, an operand that
 //! the printer puts there, and the number of accumulator registers follows from it.
@@ -31,59 +31,59 @@ macro_rules! wgmma_rows {
         "9.7.15.7" V8_0_SM90A Sync [] [range(0, 7)] "waits until at most this many wgmma groups are pending" {
             WgmmaWaitGroup "wgmma.wait_group.sync.aligned",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)] "product of a warpgroup, 16-bit floats in and f32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)] "wgmma product, 16-bit floats in and f32 out" {
             WgmmaM64k16F32F16 "wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16",
             WgmmaM64k16F32Bf16 "wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)] "product of a warpgroup, f16 in and out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1), range(0, 1)] "wgmma product, f16 in and out" {
             WgmmaM64k16F16F16 "wgmma.mma_async.sync.aligned.m64nNk16.f16.f16.f16",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, tf32 or fp8 in and f32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "wgmma product, tf32 or fp8 in and f32 out" {
             WgmmaM64k8F32Tf32 "wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32",
             WgmmaM64k32F32E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3",
             WgmmaM64k32F32E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2",
             WgmmaM64k32F32E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e5m2",
             WgmmaM64k32F32E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e4m3",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, fp8 in and f16 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), B64, B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "wgmma product, fp8 in and f16 out" {
             WgmmaM64k32F16E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e4m3",
             WgmmaM64k32F16E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e5m2",
             WgmmaM64k32F16E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e5m2",
             WgmmaM64k32F16E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e4m3",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "product of a warpgroup, bytes in and s32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "wgmma product, bytes in and s32 out" {
             WgmmaM64k32S32S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8",
             WgmmaM64k32S32U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.u8",
         }
-        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "product of a warpgroup, bytes with and without signs in and s32 out" {
+        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), B64, B64, P] "wgmma product, bytes with and without signs in and s32 out" {
             WgmmaM64k32S32S8U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.u8",
             WgmmaM64k32S32U8S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.s8",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1)] "product of a warpgroup, A in registers, 16-bit floats in and f32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1)] "wgmma product, A in registers, 16-bit floats in and f32 out" {
             WgmmaRegsM64k16F32F16 "wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16",
             WgmmaRegsM64k16F32Bf16 "wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1)] "product of a warpgroup, A in registers, f16 in and out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1]), range(0, 1)] "wgmma product, A in registers, f16 in and out" {
             WgmmaRegsM64k16F16F16 "wgmma.mma_async.sync.aligned.m64nNk16.f16.f16.f16",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, A in registers, tf32 or fp8 in and f32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, F32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "wgmma product, A in registers, tf32 or fp8 in and f32 out" {
             WgmmaRegsM64k8F32Tf32 "wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32",
             WgmmaRegsM64k32F32E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3",
             WgmmaRegsM64k32F32E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e5m2",
             WgmmaRegsM64k32F32E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e5m2",
             WgmmaRegsM64k32F32E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f32.e5m2.e4m3",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "product of a warpgroup, A in registers, fp8 in and f16 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(4, B32)] [columns(&FLOAT_COLUMNS), vec(4, B32), B64, P, one_of(&[-1, 1]), one_of(&[-1, 1])] "wgmma product, A in registers, fp8 in and f16 out" {
             WgmmaRegsM64k32F16E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e4m3",
             WgmmaRegsM64k32F16E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e5m2",
             WgmmaRegsM64k32F16E4m3E5m2 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e4m3.e5m2",
             WgmmaRegsM64k32F16E5m2E4m3 "wgmma.mma_async.sync.aligned.m64nNk32.f16.e5m2.e4m3",
         }
-        "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "product of a warpgroup, A in registers, bytes in and s32 out" {
+        "9.7.15.5" V8_0_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "wgmma product, A in registers, bytes in and s32 out" {
             WgmmaRegsM64k32S32S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.s8",
             WgmmaRegsM64k32S32U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.u8",
         }
-        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "product of a warpgroup, A in registers, bytes with and without signs in and s32 out" {
+        "9.7.15.5" V8_4_SM90A Read [sums(2, B32)] [columns(&BYTE_COLUMNS), vec(4, B32), B64, P] "wgmma product, A in registers, bytes with and without signs in and s32 out" {
             WgmmaRegsM64k32S32S8U8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.s8.u8",
             WgmmaRegsM64k32S32U8S8 "wgmma.mma_async.sync.aligned.m64nNk32.s32.u8.s8",
         }

@@ -1,4 +1,4 @@
-//! Products of warpgroups that are on their way.
+//! wgmma products that are on their way.
 
 use crate::exec::wgmma::operand::Layout;
 use crate::numerics::mma::wide::Row;

@@ -1,4 +1,4 @@
-//! Products of a warpgroup, as they are written.
+//! wgmma products, as they are written.
 
 use crate::numerics::mma::Wide;
 use crate::program::types::R;

@@ -1,4 +1,4 @@
-//! Statements of tensor copies and of products of warpgroups.
+//! Statements of TMA copies and of wgmma products.
 
 use super::text::{Statement, registers};
 
@@ -7,7 +7,7 @@ pub(super) fn is_copy(s: &Statement) -> bool {
     s.opcode.starts_with("cp.async.bulk.tensor")
 }
 
-/// Whether this is a product of a warpgroup.
+/// Whether this is a wgmma product.
 pub(super) fn is_product(s: &Statement) -> bool {
     s.opcode.starts_with("wgmma.mma_async")
 }

@@ -1,4 +1,4 @@
-//! What the operators make of fences, mbarriers, named barriers, tensor copies and products of warpgroups, word for word.
+//! What the operators make of fences, mbarriers, named barriers, TMA copies and wgmma products, word for word.
 
 use super::edit::Unit;
 use super::operators::OPERATORS;

@@ -49,7 +49,7 @@ pub const OPERATORS: &[Operator] = &[
     Operator { name: "zero-fill", about: "a copy that reads what it should fill with zeros", edits: zero_fill },
     Operator {
         name: "tensor",
-        about: "a tensor copy from or to another place, or for another barrier",
+        about: "a TMA copy from or to another place, or for another barrier",
         edits: tensor::copy,
     },
     Operator { name: "descriptor", about: "a field of a matrix descriptor wrong", edits: tensor::descriptor },

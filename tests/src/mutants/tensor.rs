@@ -1,4 +1,4 @@
-//! What can be wrong with tensor copies and products of warpgroups: coordinates, barriers, descriptors, scales and orders.
+//! What can be wrong with TMA copies and wgmma products: coordinates, barriers, descriptors, scales and orders.
 
 use super::bulk::{is_copy, is_product};
 use super::edit::{Edit, Unit, constant, delete, edit, literal, moved, swapped};
@@ -61,7 +61,7 @@ pub(super) fn descriptor(unit: &Unit, s: &Statement) -> Vec<Edit> {
     changed.map(|(name, v)| edit(name, s.with_operand(i, (v as i64).to_string()))).collect()
 }
 
-/// Changes of a product of a warpgroup: `{sums}, a, b, whether to add[, sign of a, sign of b[, order of a, order of b]]`.
+/// Changes of a wgmma product: `{sums}, a, b, whether to add[, sign of a, sign of b[, order of a, order of b]]`.
 pub(super) fn product(_: &Unit, s: &Statement) -> Vec<Edit> {
     if !is_product(s) || s.operands.len() < 4 {
         return Vec::new();

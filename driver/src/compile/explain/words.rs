@@ -91,7 +91,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "await",
         "await acc, 0",
-        "Waits until at most so many asynchronous products into a register tile, or tensor stores out of a buffer, are pending.",
+        "Waits until at most so many asynchronous products into a register tile, or TMA stores out of a buffer, are pending.",
     ),
     (
         "signal",
@@ -297,7 +297,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "pending",
         "schedule { pending 1 };  wait ring pending 1",
-        "Products of warpgroups, or groups of copies, that may still be running.",
+        "wgmma products, or groups of copies, that may still be running.",
     ),
     ("ping_pong", "schedule { ping_pong 1 }", "Two warpgroups compute alternate tiles of a block (sm_90a)."),
     ("min_ctas", "schedule { min_ctas 2 }", "Blocks that should fit a multiprocessor at once."),

@@ -312,7 +312,7 @@ fn every_barrier_of_a_role_that_is_removed_is_missed() {
 
 const TENSOR_STORE: &str = include_str!("../../../../tests/files/interp/tensor_store_sm_90a.tile");
 
-/// Of a tensor store neither the wait for its reading, nor the fence in front of it, nor a barrier around it can go.
+/// Of a TMA store neither the wait for its reading, nor the fence in front of it, nor a barrier around it can go.
 #[test]
 fn what_orders_a_tensor_store_is_missed() {
     let options = CompileOptions { target: tilec_ir::target::Target::Sm90a, ..CompileOptions::default() };
@@ -383,9 +383,7 @@ fn reports_of_the_accelerator_name_the_memory() {
         .iter()
         .any(|w| text.contains(w.as_str()));
     assert!(
-        text.contains("data race on shared memory: nothing orders a")
-            && text.contains("product of a warpgroup")
-            && slot,
+        text.contains("data race on shared memory: nothing orders a") && text.contains("wgmma product") && slot,
         "{text}"
     );
     // Two stores to one window.

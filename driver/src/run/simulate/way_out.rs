@@ -210,7 +210,7 @@ pub(crate) fn access(instruction: &str) -> &'static str {
         "st" => "write",
         "cp" => "asynchronous copy",
         "atom" | "red" => "atomic update",
-        "wgmma" => "product of a warpgroup",
+        "wgmma" => "wgmma product",
         "ret" | "exit" => "end of the block",
         _ => "access",
     }

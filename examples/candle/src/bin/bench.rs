@@ -22,7 +22,12 @@ fn main() -> Result<()> {
     println!("{config:?}, batch {batch}, length {length}, bf16");
 
     let forward = |with| block.forward(&x, with);
-    compare("forward", batch * length, &device, [&|| forward(Operations::Candle), &|| forward(Operations::Kernels(&kernels))])?;
+    compare(
+        "forward",
+        batch * length,
+        &device,
+        [&|| forward(Operations::Candle), &|| forward(Operations::Kernels(&kernels))],
+    )?;
     let step = |with| -> Result<Tensor> {
         let grads = block.forward(&x, with)?.sum_all()?.backward()?;
         let weights = block.weights();

@@ -1,4 +1,4 @@
-//! That A of a product of warpgroups fits the sums, where it is in registers.
+//! That A of a wgmma product fits the sums, where it is in registers.
 //!
 //! Such a product reads B from shared memory, where whoever lowers it finds how it lies, and A there or from registers. Of A in registers and
 //! C statements 1, 3 and 4 hold, the warps of a group being further lanes, and instead of 2:
@@ -15,7 +15,7 @@ use crate::verify::fragments::maps::{
     Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure,
 };
 
-/// A product of warpgroups: its B is in shared memory, and so is its A, or it fits the sums.
+/// A wgmma product: its B is in shared memory, and so is its A, or it fits the sums.
 pub(super) fn check(
     cx: &mut Cx<'_, '_>,
     e: Expr,

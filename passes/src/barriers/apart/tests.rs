@@ -208,7 +208,7 @@ fn tensor_stores_of_a_block_lie_apart() {
     ];
     for body in meet {
         let found = stored(body);
-        assert!(found.iter().any(|m| m.contains("tensor stores to `") && m.contains("may meet")), "{body}\n{found:#?}");
+        assert!(found.iter().any(|m| m.contains("TMA stores to `") && m.contains("may meet")), "{body}\n{found:#?}");
     }
 }
 

@@ -8,7 +8,7 @@ use tilec_ir::entities::Block;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::Target;
 
-/// A buffer that a tensor store reads.
+/// A buffer that a TMA store reads.
 const STORED: &str = "kernel t(A: gmem f32[M, N], C: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64)) {
     let s = smem f32[64, 32]
     for j in 0..N step 32 {

@@ -126,34 +126,34 @@ fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
     })
 }
 
-/// Tensor stores, which nobody has waited for.
+/// TMA stores, which nobody has waited for.
 fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
     Some(match why {
         Why::WrittenWhileStored => Words(
-            format!("{cell} is overwritten while a tensor store may still be reading it"),
+            format!("{cell} is overwritten while a TMA store may still be reading it"),
             "stored here",
             format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
         ),
         Why::TakenWhileStored => Words(
-            format!("the memory of {cell} is taken over while a tensor store may still be reading it"),
+            format!("the memory of {cell} is taken over while a TMA store may still be reading it"),
             "stored here",
             format!("`await {name}, 0` waits until it is read"),
         ),
         Why::NeverAwaited => Words(
-            format!("a tensor store may still be reading {cell} when its threads end"),
+            format!("a TMA store may still be reading {cell} when its threads end"),
             "",
             format!("`await {name}, 0` at the end waits until it is read"),
         ),
         Why::UsedAfterStore => Words(
-            format!("{cell} is used after a tensor store to it, which may not have arrived"),
+            format!("{cell} is used after a TMA store to it, which may not have arrived"),
             "stored here",
             "nothing but the end of the kernel waits for it to arrive: give what is stored a tensor of its own"
                 .to_owned(),
         ),
         Why::StoredTwice => Words(
-            format!("a tensor store to {cell}, which other copies of the same threads store to"),
+            format!("a TMA store to {cell}, which other copies of the same threads store to"),
             "stored here",
-            "nothing orders the two: write all of the tensor by tensor stores, or nothing".to_owned(),
+            "nothing orders the two: write all of the tensor by TMA stores, or nothing".to_owned(),
         ),
         _ => return None,
     })

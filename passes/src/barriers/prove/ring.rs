@@ -33,15 +33,15 @@ pub(super) enum Why {
     NotWaited,
     /// Acquired, and then the kernel ends.
     NeverPublished,
-    /// Written while a tensor store may be reading it.
+    /// Written while a TMA store may be reading it.
     WrittenWhileStored,
-    /// Its memory is taken over while a tensor store may be reading it.
+    /// Its memory is taken over while a TMA store may be reading it.
     TakenWhileStored,
     /// Stored, and then the kernel or role ends.
     NeverAwaited,
-    /// A tensor that is loaded from, or stored to in another way, after a tensor store.
+    /// A tensor that is loaded from, or stored to in another way, after a TMA store.
     UsedAfterStore,
-    /// A tensor store to what was stored to in another way.
+    /// A TMA store to what was stored to in another way.
     StoredTwice,
 }
 

@@ -81,7 +81,7 @@ fn tiles_that_are_stored_were_loaded_before() {
     for change in wrong {
         for (x, y) in [(change, same), (same, change)] {
             let found = in_place(x, y);
-            assert!(found.iter().any(|m| m.contains("used beside tensor stores")), "{change:?}: {found:#?}");
+            assert!(found.iter().any(|m| m.contains("used beside TMA stores")), "{change:?}: {found:#?}");
         }
     }
     // A store that does not wait for the load of its tile.
@@ -90,12 +90,12 @@ fn tiles_that_are_stored_were_loaded_before() {
     assert!(early.iter().any(|m| m.contains("not waited for")), "{early:#?}");
     let late = format!("copy s -> C[bm * 64.., bn * 64..] tma\n{wait}{copy}");
     let late = in_place(same, ["copy s -> C[bm * 64.., bn * 64..] tma\n", &late]);
-    assert!(late.iter().any(|m| m.contains("used beside tensor stores")), "{late:#?}");
+    assert!(late.iter().any(|m| m.contains("used beside TMA stores")), "{late:#?}");
 }
 
 #[test]
 fn a_slot_is_filled_once() {
-    let again = "filled again while a tensor copy into it is on its way";
+    let again = "filled again while a TMA copy into it is on its way";
     let copy = "copy A[0.., k..] -> a.put tma";
     one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put tma"))), &looped(USE), again);
     one(&looped(&FILL.replace(copy, &format!("for i in 0..M {{\n{copy}\n}}"))), &looped(USE), again);
@@ -354,12 +354,9 @@ fn replicas_touch_in_order_what_they_share() {
             "`s` is used in two `ordered`",
         ),
         // The buffer is let go too early.
-        (&[["await s, 0\n}\n", "}\n"]], "handed to the next replica while a tensor store reads it"),
-        (&[["await s, 0", "await s, 1"]], "handed to the next replica while a tensor store reads it"),
-        (
-            &[["await s, 0\n", "if M > 0 {\nawait s, 0\n}\n"]],
-            "handed to the next replica while a tensor store reads it",
-        ),
+        (&[["await s, 0\n}\n", "}\n"]], "handed to the next replica while a TMA store reads it"),
+        (&[["await s, 0", "await s, 1"]], "handed to the next replica while a TMA store reads it"),
+        (&[["await s, 0\n", "if M > 0 {\nawait s, 0\n}\n"]], "handed to the next replica while a TMA store reads it"),
         // Registers of other iterations, and roles that are no loop.
         (
             &[

@@ -6,7 +6,7 @@
 //!
 //! * all slots of a channel are waited for in one `ordered` statement. Its place is then handed on behind the last one: no slot is waited for
 //!   before those in front of it are full, whose phases a barrier tells apart by their parity alone;
-//! * a buffer is used in one `ordered` statement, at whose end no tensor store still reads it;
+//! * a buffer is used in one `ordered` statement, at whose end no TMA store still reads it;
 //! * no register is written that an iteration finds, and no signal is awaited, of which the order is that of iterations.
 
 use crate::analysis::uses::all_stmts;
@@ -122,7 +122,7 @@ impl Turns<'_> {
         }
     }
 
-    /// That tensor stores in an `ordered` statement have read their buffers at its end.
+    /// That TMA stores in an `ordered` statement have read their buffers at its end.
     fn stored(&mut self, body: Block) {
         let k = self.k;
         let mut open = None;
@@ -137,7 +137,7 @@ impl Turns<'_> {
             }
         }
         if let Some(store) = open {
-            let message = "a buffer is handed to the next replica while a tensor store reads it".to_owned();
+            let message = "a buffer is handed to the next replica while a TMA store reads it".to_owned();
             self.found.push(fault(k, store, message));
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
     walk.counts
 }
 
-/// A product of warpgroups that nobody has awaited.
+/// A wgmma product that nobody has awaited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Pending {
     stmt: Stmt,
@@ -56,7 +56,7 @@ struct State {
     /// Products, oldest first: behind each a known number was issued, which is all that `await` asks. On different ways to a statement others may
     /// have been, or none.
     pending: VecDeque<Vec<Pending>>,
-    /// Tensor copies and asynchronous ones into the slot that is being filled, of each channel that has any.
+    /// TMA copies and asynchronous ones into the slot that is being filled, of each channel that has any.
     copied: BTreeMap<Value, Vec<Stmt>>,
 }
 
@@ -263,7 +263,7 @@ impl Walk<'_> {
         self.state.pending.extend(product.map(|p| vec![p]));
     }
 
-    /// That a slot is copied into once by tensor copies or asynchronous ones, and not used by who fills it while they are on their way: nothing tells
+    /// That a slot is copied into once by TMA copies or asynchronous ones, and not used by who fills it while they are on their way: nothing tells
     /// which of two copies lands last, and each fills all of it.
     fn copies(&mut self, s: Stmt, used: &[(Value, Slot)]) {
         let k = self.k;
@@ -279,7 +279,7 @@ impl Walk<'_> {
             let copied = self.state.copied.get(&v).map_or(&[][..], Vec::as_slice);
             let Some(other) = copied.iter().copied().find(|&other| !never_both(k, other, s)) else { continue };
             let kind = match k.stmts[other] {
-                StmtData::Copy { ref attrs, .. } if attrs.is_tensor() => "a tensor copy",
+                StmtData::Copy { ref attrs, .. } if attrs.is_tensor() => "a TMA copy",
                 _ => "an asynchronous copy",
             };
             let (again, note) = if filled == Some(v) {
@@ -303,7 +303,7 @@ impl Walk<'_> {
     }
 }
 
-/// The product of warpgroups that a statement starts, where so many slots are held.
+/// The wgmma product that a statement starts, where so many slots are held.
 fn asynchronous(k: &Kernel, s: Stmt, held: &Counts) -> Option<Pending> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };

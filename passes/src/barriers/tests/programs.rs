@@ -248,7 +248,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy y -> O[64.., 0..]",
     ),
     (
-        "a tensor store waits for writers, the next writers for it",
+        "a TMA store waits for writers, the next writers for it",
         2,
         "let a = smem f16[32, 32]
          for k in 0..N step 32 {
@@ -366,8 +366,8 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
          copy x -> O",
     ),
     (
-        "its bytes are taken while a tensor store reads them",
-        "the memory of `a` is taken over while a tensor store may still be reading it",
+        "its bytes are taken while a TMA store reads them",
+        "the memory of `a` is taken over while a TMA store may still be reading it",
         "",
         "let a = smem f16[32, 32] at 0
          copy A -> a
@@ -535,7 +535,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "stored again without waiting",
-        "`a` is overwritten while a tensor store may still be reading it",
+        "`a` is overwritten while a TMA store may still be reading it",
         "after 1 iteration of the loop over `k`",
         "let a = smem f16[32, 32]
          for k in 0..N step 32 { copy A[0.., k..] -> a copy a -> O[0.., k..] tma }
@@ -543,7 +543,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "one store too many in flight",
-        "`a` is overwritten while a tensor store may still be reading it",
+        "`a` is overwritten while a TMA store may still be reading it",
         "after 1 iteration of the loop over `k`",
         "let a = smem f16[32, 32]
          for k in 0..N step 32 { await a, 1 copy A[0.., k..] -> a copy a -> O[0.., k..] tma }
@@ -551,7 +551,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "a store that the end does not wait for",
-        "a tensor store may still be reading `a` when its threads end",
+        "a TMA store may still be reading `a` when its threads end",
         "",
         "let a = smem f16[32, 32]
          copy A -> a
@@ -559,7 +559,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "memory that is taken over from a store",
-        "the memory of `a` is taken over while a tensor store may still be reading it",
+        "the memory of `a` is taken over while a TMA store may still be reading it",
         "",
         "let a = smem f16[32, 32]
          copy A -> a
@@ -571,7 +571,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "a tensor that is loaded after a store",
-        "`O` is used after a tensor store to it, which may not have arrived",
+        "`O` is used after a TMA store to it, which may not have arrived",
         "",
         "let a = smem f16[32, 32]
          copy A -> a
@@ -581,7 +581,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "a tensor that is loaded in the next iteration",
-        "`O` is used after a tensor store to it",
+        "`O` is used after a TMA store to it",
         "after 1 iteration of the loop over `k`",
         "let a = smem f16[32, 32]
          for k in 0..N step 32 { await a, 0 copy O[0.., k..] -> a copy a -> O[0.., k..] tma }
@@ -589,7 +589,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "a tensor that is stored to in two ways",
-        "a tensor store to `O`, which other copies of the same threads store to",
+        "a TMA store to `O`, which other copies of the same threads store to",
         "",
         "let a = smem f16[32, 32]
          copy A -> a

@@ -41,7 +41,7 @@ pub(crate) static HANDING: Handing = Handing { lost: 4780.5, rate: 19.016 };
 
 /// Clocks of a step beside its products, or its way from the second-level cache.
 const STEP: f64 = 30.0;
-/// Share of the memory's bandwidth that tensor copies reach at best.
+/// Share of the memory's bandwidth that TMA copies reach at best.
 const READ: f64 = 0.9;
 /// What must be left of the time for a gain to count.
 const GAIN: f64 = 0.97;

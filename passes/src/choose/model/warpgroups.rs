@@ -20,7 +20,7 @@ use tilec_ir::target::{WARP, WARPGROUP};
 pub(in crate::choose) struct Constants {
     /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
     pub(in crate::choose) drain: f64,
-    /// How much longer the products of a warpgroup take that is alone.
+    /// How much longer the wgmma products take that is alone.
     pub(in crate::choose) alone: f64,
     /// Share of their rate that products of a multiprocessor reach.
     pub(in crate::choose) peak: f64,
@@ -51,7 +51,7 @@ pub(in crate::choose) struct Constants {
     /// What stores of whole tiles reach, all multiprocessors at the same moment, as a share of the memory's bandwidth: more than all of it,
     /// because the second-level cache takes a tile of each.
     pub(in crate::choose) stored: f64,
-    /// Share of the memory's bandwidth that tensor copies reach.
+    /// Share of the memory's bandwidth that TMA copies reach.
     pub(in crate::choose) read: f64,
     /// Of what several multiprocessors take from memory at once, the share by which each doubling of their number is like more of it:
     /// it crosses between the halves of the second-level cache.
@@ -169,7 +169,7 @@ impl Tile {
     fn multiply(&mut self, of: &Setting<'_>, part: &Part) {
         let &Setting { card, c, cost, groups, .. } = of;
         let slots = if part.ahead > 0.0 { part.ahead + BUSY } else { 1.0 };
-        // Nothing runs between the products of a warpgroup that is alone.
+        // Nothing runs between the wgmma products that is alone.
         let several = if part.blocks > 1.0 { c.several } else { 1.0 };
         let product = part.product * several;
         let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };

@@ -5,8 +5,8 @@
 const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[
     ("alloca", None, GROWING),
     ("clusterlaunchcontrol", None, "instructions of sm_100 are not executed"),
-    ("cp", Some("im2col"), "of the im2col mode of tensor copies loads are executed alone, and prefetches are not"),
-    ("cp", Some("im2col_no_offs"), "the im2col mode of tensor copies is not executed: copy tiles"),
+    ("cp", Some("im2col"), "of the im2col mode of TMA copies loads are executed alone, and prefetches are not"),
+    ("cp", Some("im2col_no_offs"), "the im2col mode of TMA copies is not executed: copy tiles"),
     ("istypep", None, TEXTURES),
     ("mma", Some("sp"), SPARSE),
     ("mma", Some("sp::ordered_metadata"), SPARSE),

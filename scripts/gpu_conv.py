@@ -5,8 +5,8 @@
     scripts/gpu_conv.py --net unet --way weight --dry                                   # without a GPU
 
 `--way forward` is examples/conv2d.tile against PyTorch's `conv2d`, in `channels_last` and with cuDNN's own search for the fastest algorithm; `weight` and `data` are the gradients' programs against
-`convolution_backward` for that gradient alone. All are timed in turns. A ratio of 1 says that ours is as fast. Data are random, and results are compared with a convolution in single precision,
-filled with NaN before, and must be the same after the timing. `--case B=..,H=..,C=..,O=..,R=..,S=..,P=..` gives other layers: S is the step, P the padding.
+`convolution_backward` for that gradient alone. `forward3d` is examples/conv3d.tile against `conv3d`, and `depthwise` examples/depthwise.tile against `conv2d` of as many groups as channels. All are timed in turns. A ratio of 1 says that ours is as fast. Data are random, and results are compared with a convolution in single precision,
+filled with NaN before, and must be the same after the timing. `--case B=..,H=..,C=..,O=..,R=..,S=..,P=..` gives other layers: S is the step, P the padding. Layers in three dimensions have `D=..` planes and filters of R^3.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from gpu_inference import Program  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16"}
-FILES = {"forward": "conv2d", "weight": "conv2d_weight_grad", "data": "conv2d_data_grad"}
+FILES = {"forward": "conv2d", "weight": "conv2d_weight_grad", "data": "conv2d_data_grad", "forward3d": "conv3d", "depthwise": "depthwise"}
 # One rounding of a result to the type, in relation to the size of its row.
 BOUNDS = {"bf16": 2.0**-7, "f16": 2.0**-10}
 COLUMNS = [
@@ -68,14 +68,32 @@ def convnext(b: int) -> list[str]:
     return [layer(b, 224, 3, 96, 4, 4), *between, *blocks]
 
 
-NETS = {"resnet50": resnet50, "unet": unet, "convnext": convnext}
+def unet3d(b: int) -> list[str]:
+    """The 3 x 3 x 3 convolutions of a 3D U-Net (1606.06650) on 64 x 64 x 64, with padding."""
+    down = [f"D={64 >> i},{layer(b, 64 >> i, c, o, 3)}" for i in range(4) for c, o in ((32 << i, 32 << i), (32 << i, 64 << i))]
+    return [*down, *(f"D={64 >> i},{layer(b, 64 >> i, 192 << i, 64 << i, 3)}" for i in range(3))]
+
+
+def convnext_depthwise(b: int) -> list[str]:
+    """The depthwise convolutions of ConvNeXt-T (2201.03545)."""
+    return [layer(b, 56 >> i, c, c, 7) for i, c in enumerate((96, 192, 384, 768))]
+
+
+def mobilenet(b: int) -> list[str]:
+    """The distinct depthwise convolutions of MobileNet V1 (1704.04861)."""
+    steps = ((112, 32, 1), (112, 64, 2), (56, 128, 1), (56, 128, 2), (28, 256, 1), (28, 256, 2), (14, 512, 1), (14, 512, 2), (7, 1024, 1))
+    return [layer(b, h, c, c, 3, s) for h, c, s in steps]
+
+
+NETS = {"resnet50": resnet50, "unet": unet, "convnext": convnext, "unet3d": unet3d, "convnext_depthwise": convnext_depthwise, "mobilenet": mobilenet}
+USUAL = {"forward3d": "unet3d", "depthwise": "convnext_depthwise"}  # The network of a way, where it is not ResNet-50.
 Case = dict[str, Any]
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--net", default="resnet50", choices=sorted(NETS))
+    add("--net", choices=sorted(NETS), help="resnet50, unet3d or convnext_depthwise, by the way")
     add("--batch", type=int, default=32)
     add("--way", default="forward", choices=sorted(FILES))
     add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
@@ -94,14 +112,34 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--dry", action="store_true", help="without a GPU: compile and assemble")
     add("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
+    options.net = options.net or USUAL.get(options.way, "resnet50")
     options.file = str(ROOT / f"examples/{FILES[options.way]}.tile")  # recorded with the rows
     return options
 
 
 def parse_case(way: str, text: str) -> Case:
+    """A layer with `dims`, the extents of its image, and `outs`, those of its result."""
     case: Case = {"case": text, **{name: int(value) for name, value in (part.split("=") for part in text.split(","))}}
-    case["out"] = (case["H"] + 2 * case["P"] - case["R"]) // case["S"] + 1
+    if ("D" in case) != (way == "forward3d"):
+        raise SystemExit(f"{text}: layers of --way forward3d have planes, `D=..`, others have none")
+    if way == "depthwise" and case["C"] != case["O"]:
+        raise SystemExit(f"{text}: depthwise layers have as many filters as channels")
+    out = lambda n: (n + 2 * case["P"] - case["R"]) // case["S"] + 1  # noqa: E731
+    case["dims"] = ([case["D"]] if "D" in case else []) + [case["H"]] * 2
+    case["outs"] = [out(n) for n in case["dims"]]
     return case
+
+
+def taps(case: Case) -> int:
+    """Elements of a filter for one channel."""
+    return case["R"] ** len(case["dims"])
+
+
+def elements(way: str, case: Case) -> dict[str, tuple[int, ...]]:
+    """The shapes of image, filters and result, as they lie in memory."""
+    filters = [case["R"]] * len(case["dims"])
+    channels = (case["C"],) if way == "depthwise" else (case["C"], case["O"])
+    return {"X": (case["B"], *case["dims"], case["C"]), "F": (*filters, *channels), "E": (case["B"], *case["outs"], case["O"])}
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
@@ -112,6 +150,8 @@ def defines(way: str, case: Case) -> str:
     """What is promised of channels, and tiles of the reduction that lie in one pixel where there are such."""
     c, o = case["C"], case["O"]
     aligned = {name: math.gcd(n, 8) for name, n in (("c", c), ("o", o))}
+    if way == "depthwise":
+        return f"STRIDE={case['S']},PAD={case['P']},ALIGN={aligned['c']}"
     inner = o if way == "data" else c
     one_pixel = next((n for n in (64, 32) if inner % n == 0), aligned["c"])
     pad = f"PH={case['P']},PW={case['P']}"
@@ -121,6 +161,8 @@ def defines(way: str, case: Case) -> str:
     steps = f"SH={case['S']},SW={case['S']},{pad},ALIGN_X={aligned['c']},ALIGN_Y={aligned['o']},CALIGN={one_pixel}"
     if way == "weight":
         return f"{steps},BK=64"
+    if way == "forward3d":
+        steps = f"SD={case['S']},PD={case['P']},{steps}"
     # Of channels that make no groups of 16 bytes tiles may be of copied rows, which lie across pixels.
     return f"{steps},ALIGN_F={aligned['o']},BK={max(one_pixel, 32) if aligned['c'] == 8 else 64}"
 
@@ -131,11 +173,21 @@ def file_of(options: argparse.Namespace, case: Case) -> str:
     return str(ROOT / f"examples/{name}.tile")
 
 
+def sizes_of(way: str, case: Case) -> dict[str, int]:
+    """The sizes of the program."""
+    sizes = {"R": case["R"], "S": case["R"], "P": case["outs"][-1], "Q": case["outs"][-1], "B": case["B"], "H": case["H"], "W": case["H"], "C": case["C"]}
+    if way != "depthwise":
+        sizes["O"] = case["O"]
+    if way == "forward3d":
+        sizes |= {"D": case["D"], "Z": case["outs"][0], "U": case["R"]}
+    return sizes
+
+
 def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFile, str]:
     """The program for a layer, and its options."""
-    h, p, r = case["H"], case["out"], case["R"]
-    sizes = f"B={case['B']},H={h},W={h},P={p},Q={p},R={r},S={r},C={case['C']},O={case['O']}"
-    defined = ",".join(part for part in (f"T={options.type},Out={options.type}", defines(options.way, case), options.define) if part)
+    sizes = ",".join(f"{name}={n}" for name, n in sizes_of(options.way, case).items())
+    types = f"T={options.type}" + ("" if options.way == "depthwise" else f",Out={options.type}")
+    defined = ",".join(part for part in (types, defines(options.way, case), options.define) if part)
     words = ["--target", options.target, "--for", sizes, *(word for part in defined.split(",") for word in ("-D", part)), *options.option]
     return host.compile_file(options.tilec, file_of(options, case), words), " ".join(words)
 
@@ -158,36 +210,42 @@ class Bench:
         return self.torch.randn(*shape, device="cuda", dtype=self.torch.float32).to(self.dtype)
 
     def inputs(self, case: Case) -> dict[str, Any]:
-        b, h, c, o, r, p = (case[name] for name in ("B", "H", "C", "O", "R", "out"))
-        return {"X": self.images(b, h, h, c), "F": self.images(r, r, c, o), "E": self.images(b, p, p, o)}
+        return {name: self.images(*shape) for name, shape in elements(self.options.way, case).items()}
 
     def tensors(self, case: Case, t: dict[str, Any]) -> tuple[dict[str, host.Tensor], Any]:
         """What the program takes, and its result."""
-        b, h, c, o, r, p = (case[name] for name in ("B", "H", "C", "O", "R", "out"))
-        torch, elem = self.torch, self.options.type
+        torch, elem, way = self.torch, self.options.type, self.options.way
         flat = lambda x, *shape: host.Tensor(x.data_ptr(), shape, tuple(x.view(shape).stride()), elem)  # noqa: E731
-        nan = float("nan")
-        match self.options.way:
-            case "forward":
-                y = torch.full((b * p * p, o), nan, device="cuda", dtype=self.dtype)
-                return {"X": flat(t["X"], b, h, h, c), "F": flat(t["F"], r * r * c, o), "Y": flat(y, b * p * p, o)}, y
-            case "weight":
-                g = torch.full((r * r * c, o), nan, device="cuda", dtype=self.dtype)
-                return {"X": flat(t["X"], b, h, h, c), "E": flat(t["E"], b * p * p, o), "G": flat(g, r * r * c, o)}, g
-            case _:
-                g = torch.full((b, h, h, c), nan, device="cuda", dtype=self.dtype)
-                shapes = ((r, r, c, o), (b, h, h, c)) if case["S"] > 1 else ((r * r, c, o), (b * h * h, c))
-                return {"E": flat(t["E"], b, p, p, o), "F": flat(t["F"], *shapes[0]), "G": flat(g, *shapes[1])}, g
+        empty = lambda *shape: torch.full(shape, float("nan"), device="cuda", dtype=self.dtype)  # noqa: E731
+        shapes, c, o, r = elements(way, case), case["C"], case["O"], taps(case)
+        pixels = case["B"] * math.prod(case["outs"])
+        if way == "depthwise":
+            y = empty(*shapes["E"])
+            return {"X": flat(t["X"], *shapes["X"]), "F": flat(t["F"], *shapes["F"]), "Y": flat(y, *shapes["E"])}, y
+        if way in ("forward", "forward3d"):
+            y = empty(pixels, o)
+            return {"X": flat(t["X"], *shapes["X"]), "F": flat(t["F"], r * c, o), "Y": flat(y, pixels, o)}, y
+        if way == "weight":
+            g = empty(r * c, o)
+            return {"X": flat(t["X"], *shapes["X"]), "E": flat(t["E"], pixels, o), "G": flat(g, r * c, o)}, g
+        g = empty(*shapes["X"])
+        inner = (shapes["F"], shapes["X"]) if case["S"] > 1 else ((r, c, o), (g.numel() // c, c))
+        return {"E": flat(t["E"], *shapes["E"]), "F": flat(t["F"], *inner[0]), "G": flat(g, *inner[1])}, g
 
     def cudnn(self, case: Case, t: dict[str, Any], dtype: Any) -> Any:
-        """A call of cuDNN on these inputs, in channels_last."""
-        torch = self.torch
+        """A call of cuDNN on these inputs, channels last."""
+        torch, way, n = self.torch, self.options.way, len(case["dims"])
         x, f, e = (t[name].to(dtype) for name in "XFE")
-        x, e, f = x.permute(0, 3, 1, 2), e.permute(0, 3, 1, 2), f.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
-        step, pad = [case["S"]] * 2, [case["P"]] * 2
-        if self.options.way == "forward":
-            return lambda: torch.nn.functional.conv2d(x, f, stride=step, padding=pad)
-        mask = [self.options.way == "data", self.options.way == "weight", False]
+        space = range(1, n + 1)
+        x, e = x.permute(0, n + 1, *space), e.permute(0, n + 1, *space)
+        last = torch.channels_last if n == 2 else torch.channels_last_3d
+        # Filters of one channel: PyTorch's own order.
+        f = f.unsqueeze(-1).permute(n, n + 1, *range(n)).contiguous() if way == "depthwise" else f.permute(n + 1, n, *range(n)).contiguous(memory_format=last)
+        step, pad, groups = [case["S"]] * n, [case["P"]] * n, case["C"] if way == "depthwise" else 1
+        if way in ("forward", "forward3d", "depthwise"):
+            convolution = torch.nn.functional.conv2d if n == 2 else torch.nn.functional.conv3d
+            return lambda: convolution(x, f, stride=step, padding=pad, groups=groups)
+        mask = [way == "data", way == "weight", False]
         backward = torch.ops.aten.convolution_backward
         return lambda: backward(e, x, f, None, step, pad, [1, 1], False, [0, 0], 1, mask)[mask.index(True)]
 
@@ -198,11 +256,11 @@ class Bench:
         torch, options = self.torch, self.options
         kernels, words = compile_case(options, case)
         torch.manual_seed(random.Random(f"{options.seed} {case['case']}").getrandbits(62))
-        bytes_of = 2 * (case["B"] * (case["H"] ** 2 * case["C"] + case["out"] ** 2 * case["O"]) + case["R"] ** 2 * case["C"] * case["O"])
+        bytes_of = sum(2 * math.prod(shape) for shape in elements(options.way, case).values())
         count = measure.input_sets(bytes_of, torch.cuda.get_device_properties(0).L2_cache_size)
         program = Program(torch, self.driver, kernels, True)
         sets, results, bound, library = [self.inputs(case) for _ in range(count)], [], [], []
-        sizes = {"R": case["R"], "S": case["R"], "P": case["out"], "Q": case["out"], "B": case["B"], "H": case["H"], "W": case["H"], "C": case["C"], "O": case["O"]}
+        sizes = sizes_of(options.way, case)
         names = {param["name"] for kernel in kernels.kernels.values() for param in kernel.of_kind("size")}
         for t in sets:
             tensors, result = self.tensors(case, t)
@@ -250,7 +308,8 @@ class Bench:
     def deviation(self, case: Case, t: dict[str, Any], got: Any) -> float:
         """The largest deviation of a row, of the bound, in relation to the row's largest element or to how large a sum of such products is, whichever is more."""
         sums = [self.cudnn(case, inputs, self.torch.float32)() for inputs in (t, {name: x.float().square() for name, x in t.items()})]
-        order = (0, 2, 3, 1) if self.options.way != "weight" else (2, 3, 1, 0)
+        space = range(2, len(case["dims"]) + 2)
+        order = (0, *space, 1) if self.options.way != "weight" else (*space, 1, 0)
         exact, squares = (x.permute(*order).reshape(got.shape) for x in sums)
         # A row of few channels may hold nothing but sums that cancel: these are as inexact as others, not as small.
         scale = exact.abs().amax(-1).maximum(squares.sqrt().amax(-1)).clamp_min(1e-30)
@@ -268,7 +327,7 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
     for name, t in times.items():
         row |= {f"{name}_us": t.median, f"{name}_spread": t.spread}
     if times:
-        work = 2 * case["B"] * case["out"] ** 2 * case["R"] ** 2 * case["C"] * case["O"]
+        work = 2 * case["B"] * math.prod(case["outs"]) * taps(case) * case["O"] * (1 if options.way == "depthwise" else case["C"])
         ratio = measure.Ratio.of(times["cudnn"], times["ours"])
         row |= {"tflops": work / times["ours"].median / 1e6, "ratio": ratio.median, "ratio_min": ratio.least, "ratio_max": ratio.greatest}
     if "error" in answer:

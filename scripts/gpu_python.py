@@ -162,9 +162,47 @@ def overhead() -> None:
         print(f"  {name}: {statistics.median(all_times):.2f} ({min(all_times):.2f})")
 
 
+def jax_calls() -> None:
+    """Calls of XLA: results, a loop, what is changed in place, split-K with its memory, gradients, with command buffers and without."""
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        print("skipped: there is no JAX")
+        return
+    if not any(device.platform == "gpu" for device in jax.devices()):
+        print("skipped: JAX has no GPU here")
+        return
+    import numpy as np
+
+    import tilec.jax
+
+    rng = np.random.default_rng(1)
+    gemm = tilec.jax.call(tilec.compile(ROOT / "examples/gemm.tile", T="bf16", variants=[{"ALIGN": 8}, {"ALIGN": 1}]), results=["C"])
+    splitk = tilec.jax.call(tilec.compile(ROOT / "examples/gemm_splitk.tile", T="bf16"), results=["C"], S=4)
+    text = ADD.replace("Z: gmem f32[N]", "").replace("Y: gmem f32[N],", "Y: gmem f32[N]").replace("-> Z[", "-> Y[")
+    plus = tilec.jax.call(tilec.compile(text))
+    for m, n, k in ((512, 256, 128), (1000, 264, 520), (17, 33, 65), (128, 72, 0)):
+        a, b = rng.integers(-4, 5, (m, k)), rng.integers(-4, 5, (k, n))
+        x, y = jnp.asarray(a, jnp.bfloat16), jnp.asarray(b, jnp.bfloat16)
+        check(f"jax.jit {m}x{n}x{k}", np.array_equal(jax.jit(lambda x, y: gemm(x, y, alpha=2.0) + 1)(x, y), 2 * (a @ b) + 1))
+    a, b = rng.integers(-4, 5, (256, 2048)), rng.integers(-4, 5, (2048, 128))
+    x, y = jnp.asarray(a, jnp.bfloat16), jnp.asarray(b, jnp.bfloat16)
+    check("jax.jit of split-K", np.array_equal(jax.jit(lambda x, y: splitk(A=x, B=y))(x, y), a @ b))
+    v, w = jnp.asarray(rng.integers(-4, 5, 5000), jnp.float32), jnp.ones(5000, jnp.float32)
+    # Without a loop, so that XLA makes a command buffer of it.
+    many = jax.jit(lambda v, w: plus(v, plus(v, plus(v, plus(v, plus(v, plus(v, w)))))))
+    for turn in range(4):
+        check(f"jax.jit of six launches, {turn}", np.array_equal(many(v, w), np.asarray(w) + 6 * np.asarray(v)))
+        w = jnp.full(5000, float(turn))
+    loop = jax.jit(lambda v, w: jax.lax.fori_loop(0, 10, lambda _, w: plus(v, w), w))
+    check("jax.jit of a loop", np.array_equal(loop(v, w), np.asarray(w) + 10 * np.asarray(v)))
+
+
 if __name__ == "__main__":
     torch.manual_seed(1)
     results()
     overhead()
     operators()
+    jax_calls()
     print("all fine")

@@ -3,11 +3,12 @@
 #
 #   scripts/python_test.sh
 #
-# NumPy, of a pinned version, is installed into a virtual environment beside the other tools (~/.cache/tilec). Where there is no Python 3.10, no NumPy to install, or
-# no PyTorch, the tests that need it are skipped, loudly.
+# NumPy and JAX, of pinned versions, are installed into a virtual environment beside the other tools (~/.cache/tilec). Where there is no Python 3.10, no NumPy or JAX to
+# install, or no PyTorch, the tests that need it are skipped, loudly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 numpy=2.2.6
+jax=0.6.2
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/tilec/python-numpy-$numpy
 
 skip() {
@@ -24,6 +25,8 @@ if ! [ -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import numpy' 2> /dev
         skip "NumPy $numpy cannot be installed"
     }
 fi
+has_jax() { "$venv/bin/python" -c "import jax, sys; sys.exit(jax.__version__ != '$jax')" 2> /dev/null; }
+has_jax || timeout 300 "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 "jax==$jax" "jaxlib==$jax" "numpy==$numpy" > /dev/null 2>&1 || true
 # The profile of tests: the crates of the compiler are those that `cargo test` builds.
 cargo build -q --profile test -p tilec-python
 package=$(mktemp -d)
@@ -46,4 +49,18 @@ if "$venv/bin/python" -c 'import torch' 2> /dev/null; then
     "$venv/bin/python" -m unittest -q python/tests/test_torch.py
 else
     echo "skipped: python/tests/test_torch.py: there is no PyTorch"
+fi
+# JAX on the CPU, and its calls on a device that is none.
+if has_jax; then
+    "$venv/bin/python" -m unittest -q python/tests/test_jax.py
+    if command -v gcc > /dev/null; then
+        include=$("$venv/bin/python" -c 'import jax; print(jax.ffi.include_dir())')
+        gcc -shared -fPIC -O2 -Wall -Wextra "-I$include" -o "$package/xla_calls.so" tests/c/xla_calls.c
+        LD_LIBRARY_PATH=$package TEST_CALLS=$package/xla TEST_XLA=$package/xla_calls.so \
+            "$venv/bin/python" -m unittest -q python/tests/test_jax_driver.py
+    else
+        echo "skipped: python/tests/test_jax_driver.py: there is no gcc"
+    fi
+else
+    echo "skipped: python/tests/test_jax.py and test_jax_driver.py: JAX $jax cannot be installed"
 fi

@@ -38,7 +38,7 @@ pub(crate) enum Dtype {
 
 impl Dtype {
     /// The type that libraries call so: `float16`, `torch.bfloat16`.
-    fn named(name: &str) -> Option<Dtype> {
+    pub(crate) fn named(name: &str) -> Option<Dtype> {
         Some(match name.rsplit('.').next().unwrap_or(name) {
             "float16" => Dtype::F16,
             "bfloat16" => Dtype::BF16,
@@ -162,6 +162,11 @@ pub(crate) struct Array {
 }
 
 impl Array {
+    /// An array of a library that has no objects for it here; its strides are those of rows after one another.
+    pub(crate) fn packed(address: u64, device: i32, dtype: Dtype, shape: &[i64], readonly: bool) -> Array {
+        Array { address, device, dtype, rank: shape.len(), readonly, library: Library::Dlpack, stream: None }
+    }
+
     fn lent(lent: &Lent, dtype: Dtype, library: Library) -> Option<Array> {
         let device = match lent.device_type {
             1 | 3 => -1,

@@ -9,25 +9,17 @@ fn of(py: Python<'_>, class: &str, text: String) -> PyErr {
     made().unwrap_or_else(|e| e)
 }
 
-/// Arguments that break the contract.
-pub(crate) fn launch(py: Python<'_>, text: String) -> PyErr {
-    of(py, "LaunchError", text)
-}
-
 /// The driver refused.
 pub(crate) fn cuda(py: Python<'_>, text: String) -> PyErr {
     of(py, "CudaError", text)
 }
 
-/// The simulator found something wrong.
-pub(crate) fn simulation(py: Python<'_>, text: String) -> PyErr {
-    of(py, "SimulationError", text)
-}
-
 /// The exception of a refusal.
 pub(crate) fn refusal(py: Python<'_>, refusal: Refusal) -> PyErr {
     match refusal {
-        Refusal::Contract(text) => launch(py, text),
+        Refusal::Contract(text) => of(py, "LaunchError", text),
         Refusal::Driver(text) => cuda(py, text),
+        Refusal::Simulation(text) => of(py, "SimulationError", text),
+        Refusal::Program(diagnostics) => crate::compiled::error(py, &diagnostics),
     }
 }

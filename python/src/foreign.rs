@@ -1,16 +1,19 @@
 //! Memory and functions of others: tensors of other libraries, memory of arrays, streams.
 //!
 //! This is the only `unsafe` of the package. A tensor is an address that its library gave, with a shape for which it answers; a DLPack
-//! capsule is a C structure that lives as long as its capsule; a stream is a number of the library that made it.
+//! capsule is a C structure that lives as long as its capsule; a stream is a number of the library that made it; a call frame of XLA
+//! lives for the call.
 
-#![expect(unsafe_code, reason = "DLPack is a C interface, and arrays and streams are addresses")]
+#![expect(unsafe_code, reason = "DLPack and the calls of XLA are C interfaces, and arrays and streams are addresses")]
 
 mod dlpack;
 mod exchange;
 mod memory;
 mod stream;
+mod xla;
 
 pub(crate) use dlpack::{Lent, lent};
 pub(crate) use exchange::Exchange;
 pub(crate) use memory::{read, write};
 pub(crate) use stream::stream;
+pub(crate) use xla::handlers;

@@ -8,13 +8,15 @@ mod foreign;
 mod hash;
 mod interface;
 mod kernel;
+mod launcher;
 mod plan;
 mod simulated;
 mod streams;
+mod xla;
 
 use compiled::Program;
 use kernel::Kernel;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::sync::Arc;
@@ -59,6 +61,32 @@ fn target_of_device(device: i32) -> Option<&'static str> {
     tilec::Target::ALL.iter().rfind(|t| t.runs_on(10 * major + minor)).map(|t| t.name())
 }
 
+/// Compares what a program of XLA is to call with the contract of the kernel that was shared under this name: tensors with their types and
+/// shapes, and numbers. Its code is loaded on devices.
+#[pyfunction]
+fn xla_prepare(
+    py: Python<'_>,
+    key: &str,
+    tensors: Vec<(String, String, Vec<i64>)>,
+    numbers: &Bound<'_, PyDict>,
+    devices: Vec<i32>,
+) -> PyResult<()> {
+    let numbers = numbers.iter().map(|(name, value)| Ok((name.extract()?, kernel::number(&value)?)));
+    let numbers = numbers.collect::<PyResult<Vec<_>>>()?;
+    let typed = |(name, dtype, shape): (String, String, Vec<i64>)| match array::Dtype::named(&dtype) {
+        Some(dtype) => Ok((name, dtype, shape)),
+        None => Err(PyTypeError::new_err(format!("`{name}` has elements {dtype}, which no kernel takes"))),
+    };
+    let tensors = tensors.into_iter().map(typed).collect::<PyResult<Vec<_>>>()?;
+    py.allow_threads(|| xla::prepare(key, tensors, &numbers, &devices)).map_err(|r| errors::refusal(py, r))
+}
+
+/// Handlers of calls of XLA, as capsules: of the host, and of CUDA for kernels that need no memory and that do.
+#[pyfunction]
+fn xla_handlers(py: Python<'_>) -> PyResult<[Py<PyAny>; 3]> {
+    foreign::handlers(py)
+}
+
 /// The module.
 #[pymodule]
 fn _tilec(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -66,5 +94,7 @@ fn _tilec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Kernel>()?;
     module.add_function(wrap_pyfunction!(compile, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(xla_prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(xla_handlers, module)?)?;
     module.add_function(wrap_pyfunction!(target_of_device, module)?)
 }

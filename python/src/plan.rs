@@ -24,6 +24,20 @@ pub(crate) enum Refusal {
     Contract(String),
     /// The driver refused.
     Driver(String),
+    /// The program is refused with a size that is 0.
+    Program(Box<tilec::Diagnostics>),
+    /// The simulator found something wrong.
+    Simulation(String),
+}
+
+impl Refusal {
+    /// What is said of it.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Refusal::Contract(text) | Refusal::Driver(text) | Refusal::Simulation(text) => text.clone(),
+            Refusal::Program(diagnostics) => diagnostics.to_string(),
+        }
+    }
 }
 
 impl From<CudaError> for Refusal {

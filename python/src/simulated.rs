@@ -1,10 +1,9 @@
 //! Launches on the simulator: arrays of the host, every access checked.
 
 use crate::compiled::Program;
-use crate::errors;
 use crate::foreign::{read, write};
-use crate::plan::Bound;
-use pyo3::prelude::*;
+use crate::plan::{Bound, Refusal};
+use std::sync::Arc;
 use std::time::Duration;
 use tilec::Args;
 use tilec::clock::Clock;
@@ -17,19 +16,84 @@ use tilec::simulate::{Origin, SimOptions, simulate};
 /// How long a simulation may take.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs the launches on copies of the arrays, and writes back what they wrote.
-pub(crate) fn run(
-    py: Python<'_>,
-    program: &Program,
-    of: &Bound<'_>,
-    values: &Args,
-    names: &[String],
-    addresses: &[u64],
-) -> PyResult<()> {
-    if of.bound.launches.iter().all(|launch| !launch.has_blocks()) {
-        return Ok(());
+/// Launches on copies of the arrays.
+pub(crate) struct Simulation {
+    program: Arc<Program>,
+    job: Job,
+    tensors: Vec<Vec<u8>>,
+    /// What is written back: which tensor, to which address, how many bytes.
+    written: Vec<(usize, u64, usize)>,
+}
+
+impl Simulation {
+    /// Copies the arrays for launches of a program; `None` where no block is launched.
+    ///
+    /// # Errors
+    /// Tensors share memory, and the contract does not allow that.
+    pub(crate) fn new(
+        program: &Arc<Program>,
+        of: &Bound<'_>,
+        values: &Args,
+        names: &[String],
+        addresses: &[u64],
+    ) -> Result<Option<Simulation>, Refusal> {
+        if of.bound.launches.iter().all(|launch| !launch.has_blocks()) {
+            return Ok(None);
+        }
+        let address = |name: &str| names.iter().position(|n| n == name).map(|i| addresses[i]);
+        let aliases = aliases(of, address)?;
+        let tensors: Vec<Vec<u8>> = of
+            .bound
+            .tensors
+            .iter()
+            .map(|plan| {
+                let bytes = plan.bytes() as usize;
+                // Temporaries have no array, and their contents do not matter. Of a tensor without elements there is room for one, and an array without memory.
+                let mut all = match address(&plan.name) {
+                    Some(at) if plan.count() > 0 => read(at, bytes),
+                    _ => Vec::new(),
+                };
+                all.resize(bytes, 0xff);
+                all
+            })
+            .collect();
+        let job = Job {
+            launches: of.launches.iter().map(|c| (*c).clone()).collect(),
+            args: values.clone(),
+            ptx: program.ptx.clone(),
+            repeat: 0,
+            aliases,
+            tensors: tensors.iter().map(Vec::len).collect(),
+        };
+        let all = of.bound.tensors.iter().enumerate().filter(|(_, plan)| plan.access.writes() && plan.count() > 0);
+        let written = all.filter_map(|(i, plan)| Some((i, address(&plan.name)?, plan.bytes() as usize))).collect();
+        Ok(Some(Simulation { program: Arc::clone(program), job, tensors, written }))
     }
-    let address = |name: &str| names.iter().position(|n| n == name).map(|i| addresses[i]);
+
+    /// The tensors after the launches.
+    ///
+    /// # Errors
+    /// The kernel did what it must not do; the text has the caret.
+    pub(crate) fn run(&mut self) -> Result<Vec<Vec<u8>>, Refusal> {
+        let source = self.program.source_file();
+        let origin = Origin { source: &source, is_ptx: self.program.made.is_none(), tiles: Vec::new() };
+        let tensors = std::mem::take(&mut self.tensors);
+        let mut clock = Clock::new(LIMIT, false);
+        let done = simulate(&self.job, tensors, &origin, &SimOptions::default(), &mut clock);
+        let said = |d| Refusal::Simulation(render::human(&source, &[d], 1, render::Style::default()));
+        done.map(|(_, after)| after).map_err(|d| said(*d))
+    }
+
+    /// Puts what was written into the arrays.
+    pub(crate) fn write(&self, after: &[Vec<u8>]) {
+        for (i, address, bytes) in &self.written {
+            write(*address, &after[*i][..*bytes]);
+        }
+    }
+}
+
+/// The tensors that stand on others, as the contract allows.
+fn aliases(of: &Bound<'_>, address: impl Fn(&str) -> Option<u64>) -> Result<Aliases, Refusal> {
     let mut aliases = Aliases::new();
     for over in of.bound.tensors.iter().filter(|t| t.access.writes()) {
         let Some(at) = address(&over.name) else { continue };
@@ -42,48 +106,12 @@ pub(crate) fn run(
             if at == other && allowed.contains(&under.name) && over.lies_like(under) {
                 aliases.insert(over.name.clone(), under.name.clone());
             } else {
-                let text = format!(
+                return Err(Refusal::Contract(format!(
                     "`{}` is written, and shares memory with `{}`, which the contract does not allow here",
                     over.name, under.name
-                );
-                return Err(errors::launch(py, text));
+                )));
             }
         }
     }
-    let tensors: Vec<Vec<u8>> = of
-        .bound
-        .tensors
-        .iter()
-        .map(|plan| {
-            let bytes = plan.bytes() as usize;
-            // Temporaries have no array, and their contents do not matter. Of a tensor without elements there is room for one, and an array without memory.
-            let mut all = match address(&plan.name) {
-                Some(at) if plan.count() > 0 => read(at, bytes),
-                _ => Vec::new(),
-            };
-            all.resize(bytes, 0xff);
-            all
-        })
-        .collect();
-    let job = Job {
-        launches: of.launches.iter().map(|c| (*c).clone()).collect(),
-        args: values.clone(),
-        ptx: program.ptx.clone(),
-        repeat: 0,
-        aliases,
-        tensors: tensors.iter().map(Vec::len).collect(),
-    };
-    let source = program.source_file();
-    let done = py.allow_threads(|| {
-        let origin = Origin { source: &source, is_ptx: program.made.is_none(), tiles: Vec::new() };
-        simulate(&job, tensors, &origin, &SimOptions::default(), &mut Clock::new(LIMIT, false))
-    });
-    let (_, after) =
-        done.map_err(|d| errors::simulation(py, render::human(&source, &[*d], 1, render::Style::default())))?;
-    for (plan, bytes) in of.bound.tensors.iter().zip(&after) {
-        if let (true, Some(at)) = (plan.access.writes() && plan.count() > 0, address(&plan.name)) {
-            write(at, &bytes[..plan.bytes() as usize]);
-        }
-    }
-    Ok(())
+    Ok(aliases)
 }

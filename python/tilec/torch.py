@@ -6,11 +6,12 @@ operator makes it too, filled with zeros.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable
 
 import torch
+
+from ._operator import FLOATS, Operator
 
 if TYPE_CHECKING:
     from . import Kernel
@@ -22,37 +23,11 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def _ceildiv(a: Any, b: Any) -> Any:
-    return -(-a // b)
-
-
-_FUNCTIONS = {"ceildiv": _ceildiv, "min": min, "max": max, "abs": abs, "select": lambda c, a, b: a if c else b}
-
-
-def _extent(text: str) -> Callable[[dict[str, Any]], Any]:
-    """An expression of the contract as a function of sizes, which may be symbols. Division floors, in both."""
-    python = re.sub(r"(?<![/])/(?![/])", "//", text)
-    python = python.replace("&&", " and ").replace("||", " or ")
-    python = re.sub(r"!(?!=)", " not ", python)
-    code = compile(python, f"<extent {text}>", "eval")
-    return lambda values: eval(code, {"__builtins__": {}}, {**_FUNCTIONS, **values})  # noqa: S307 - text of our own compiler
-
-
-class _Operator:
+class _Operator(Operator):
     """What an operator is called with, and what its results are."""
 
     def __init__(self, kernel: "Kernel", results: Sequence[str]) -> None:
-        parameters = kernel.parameters()
-        tensors = [p for p in parameters if p["access"] != "scalar"]
-        unknown = sorted(set(results) - {p["name"] for p in tensors if p["access"] != "read"})
-        if unknown:
-            raise ValueError(f"`{kernel.name}` writes no {', '.join(unknown)}")
-        self.kernel = kernel
-        self.made = [p for p in tensors if p["access"] == "write" or p["name"] in results]
-        names = {p["name"] for p in self.made}
-        self.given = [p for p in parameters if p["name"] not in names]
-        self.changed = tuple(p["name"] for p in self.given if p["access"] in ("write", "read_write"))
-        self.extents = {p["name"]: [(text, _extent(text)) for text in p["shape"]] for p in tensors}
+        super().__init__(kernel, results)
         for p in self.made:
             if p["type"] not in _DTYPES:
                 raise ValueError(f"PyTorch has no element type for the result `{p['name']}`, {p['type']}")
@@ -62,7 +37,7 @@ class _Operator:
         arguments = []
         for p in self.given:
             if p["access"] == "scalar":
-                kind = "float" if p["type"] in ("f16", "bf16", "tf32", "f32", "f64") else "SymInt"
+                kind = "float" if p["type"] in FLOATS else "SymInt"
                 default = f"={p['default']}" if "default" in p else ""
                 arguments.append(f"{kind} {p['name']}{default}")
             else:
@@ -72,24 +47,18 @@ class _Operator:
 
     def make(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """The results, which nothing has written to."""
-        values: dict[str, Any] = {}
-        device = None
+        numbers, shapes, device = {}, {}, None
         for p, argument in zip(self.given, arguments):
             if p["access"] == "scalar":
-                values[p["name"]] = argument
-                continue
-            device = argument.device
-            for (text, _), extent in zip(self.extents[p["name"]], argument.shape):
-                if text.isidentifier():
-                    values.setdefault(text, extent)
+                numbers[p["name"]] = argument
+            else:
+                device, strides = argument.device, argument.stride()
+                shapes[p["name"]] = (argument.shape, strides.index(1) if 1 in strides else len(strides) - 1)
+        values = self.values(shapes, numbers)
         made = []
         for p in self.made:
-            try:
-                shape = [extent(values) for _, extent in self.extents[p["name"]]]
-            except NameError as error:
-                raise ValueError(f"the shape of the result `{p['name']}` does not follow from the arguments of `{self.kernel.name}`: {error}") from None
             new = torch.zeros if p["access"] == "read_write" else torch.empty
-            made.append(new(shape, dtype=_DTYPES[p["type"]], device=device))
+            made.append(new(self.shape(p, values), dtype=_DTYPES[p["type"]], device=device))
         return made
 
     def __call__(self, *arguments: Any) -> Any:

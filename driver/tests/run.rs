@@ -481,3 +481,65 @@ fn launch_files_describe_tensor_maps_and_scratch_memory() {
     let result = |name: &str| fs::read(dir.0.join(name)).expect("written");
     assert_eq!(result("tile.bin"), result("ptx.bin"));
 }
+
+/// What the sequence beside holds is nobody else's, although its rows are part of the same tiles: TMA loads of values stop where a sequence ends (`ended` in the contract).
+#[test]
+fn nan_of_a_neighbouring_sequence_reaches_no_other() {
+    const WIDTH: usize = 64;
+    // Tokens of three sequences; all of the second one is NaN.
+    let (ends, tokens) = ([0, 20, 45, 70], 70);
+    let dir = Dir::new("neighbours");
+    let halves = [0x0000_u16, 0x3c00, 0xbc00, 0x3800, 0xb400];
+    for (name, seed) in [("q.bin", 1), ("k.bin", 2), ("v.bin", 3)] {
+        let number =
+            |i: usize| if (ends[1]..ends[2]).contains(&(i / WIDTH)) { 0x7e00 } else { halves[i * i * seed % 7 % 5] };
+        let bytes: Vec<u8> = (0..tokens * WIDTH).flat_map(|i| number(i).to_le_bytes()).collect();
+        dir.file(name, &bytes);
+    }
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/attention_varlen.tile");
+    let tile = "--target sm_90a -D D=64 -D BQ=64 -D BKV=32";
+    let not_numbers = |more: &str| {
+        let sizes = "N=70 Z=3 H=1 scale_log2=0.03125 --in cu_seqlens=[0,20,45,70] --in Q=q.bin --in K=k.bin --in V=v.bin --out O=o.bin";
+        let args = format!("run {example} {tile} {sizes} --device sim --check {more}");
+        let done = dir.tilec(&args.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(done.status, 0, "{args}: {}", done.stderr);
+        let result = fs::read(dir.0.join("o.bin")).expect("written");
+        let nan = |half: &[u8]| u16::from_le_bytes([half[0], half[1]]) & 0x7fff > 0x7c00;
+        let rows = result.chunks(2 * WIDTH).map(|row| row.chunks(2).any(nan)).enumerate();
+        rows.filter_map(|(row, nan)| nan.then_some(row)).collect::<Vec<usize>>()
+    };
+    let contract = dir.tilec(&format!("{example} {tile} --emit launch").split_whitespace().collect::<Vec<_>>());
+    assert!(contract.stdout.contains("\"ended\""), "{} {}", contract.stdout, contract.stderr);
+    for causal in [0, 1] {
+        assert_eq!(not_numbers(&format!("-D CAUSAL={causal}")), (ends[1]..ends[2]).collect::<Vec<usize>>());
+    }
+    // Without the end the neighbour's rows weigh nothing, but are no numbers.
+    assert!(not_numbers("-D CLEAN=1").contains(&0));
+}
+
+/// Sizes of 0, and tensors without elements: what is read of them is an error or nothing, and every loop ends.
+#[test]
+fn tensors_without_elements() {
+    let dir = Dir::new("empty");
+    let program = "kernel empty(X: gmem f32[M, N], t: gmem i32[K], Y: gmem f32[M]) grid (i: M) {\n    \
+        var s = reg f32[1, 64]\n    copy X[i.., 0..] -> s\n    var acc = reg f32[1, 1] = 0.0\n    acc = acc + sum(s, 1)\n    \
+        for k in 0..t[0] step 64 {\n        copy X[i.., k..] -> s\n        acc = acc + sum(s, 1)\n    }\n    copy acc -> Y[i.., _]\n}\n";
+    dir.file("x.tile", program.as_bytes());
+    for target in ["sm_70", "sm_80", "sm_90a"] {
+        let run = |more: &str| {
+            let args = format!("run x.tile --target {target} --device sim --check {more}");
+            dir.tilec(&args.split_whitespace().collect::<Vec<_>>())
+        };
+        // Rows without elements sum up to nothing.
+        let none = run("M=3 N=0 K=1 --in t=[100] --out Y=y.bin");
+        assert_eq!(none.status, 0, "{}", none.stderr);
+        assert_eq!(fs::read(dir.0.join("y.bin")).expect("written"), floats([0.0; 3]));
+        let nothing = run("M=0 N=5 K=1");
+        assert!(nothing.status == 0 && nothing.stdout.contains("nothing to launch"), "{}", nothing.stderr);
+        // An element that there is not.
+        let outside = run("M=3 N=5 K=0");
+        assert!(outside.status == 1 && outside.stderr.contains("`t[0]` of i32 [0]"), "{}", outside.stderr);
+        let outside = dir.tilec(&["run", "x.tile", "--target", target, "--device", "interp", "M=3", "N=5", "K=0"]);
+        assert!(outside.status == 1 && outside.stderr.contains("error[E0704]"), "{}", outside.stderr);
+    }
+}

@@ -64,7 +64,7 @@ codes! {
     TARGET_MISMATCH "E0405" "the schedule is for another target"
         "A text printed after a pass records the target its decisions were made for. Compile it for that target, or remove `target` and the decisions that depend on it.";
     TILE_EXTENT "E0406" "a tile extent is not a power of two"
-        "Layouts inside a tile are linear over address bits, so extents of register and shared-memory tiles are powers of two. There are exceptions for `wgmma` (sm_90a): columns may be any multiple of 16 up to 256, the depth any multiple of 16, and rows 192, which are 64 for each of three warpgroups. Elsewhere the compiler pads, say from 80 columns to 128. It does so if the result is the same: windows begin at the first element of a dimension of 80, and a reduction over the tile is a sum whose padding is zero. Tensors have any extent: elements outside a tensor read as zero and are not written.";
+        "Layouts inside a tile are linear over address bits, so extents of register and shared-memory tiles are powers of two. There are exceptions for `wgmma` (sm_90a): columns may be any multiple of 16 up to 256, the depth any multiple of 16, and rows 192, which are 64 for each of three warpgroups. Elsewhere the compiler pads, say from 80 columns to 128. It does so if the result is the same: windows of the tile end where it did, and what a reduction or product sums beyond it is zero. Tensors have any extent: elements outside a tensor read as zero and are not written.";
     MMA_FORM "E0407" "a product in an unsupported form"
         "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers. In roles on sm_90a one operand may be in registers, and the other a slot that TMA loads fill. Such a product is a wgmma. Warpgroups share its rows, 64 each or a multiple, or its columns if it is computed transposed.";
     NO_ATOM "E0408" "no instruction computes this product"
@@ -122,7 +122,7 @@ codes! {
     SCALAR_PRODUCT "W0401" "a product of 16-bit inputs without tensor cores"
         "The target has no tensor-core instruction for these element types and this warp tile, so the product compiles to scalar multiply-adds: right, and many times slower.";
     NOT_LOWERED "E0501" "a construct that cannot be compiled to PTX yet"
-        "The program is valid, and `tilec run --device interp` runs it, but lowering has no code for the construct. One is known: windows of register tiles and of shared memory that have an end (`s[0.., 0..n]`). What a target has no hardware for is E0504, and a decision that cannot be carried out as it is written E0505. Anything else with this code is a gap in the compiler: please report it with the program.";
+        "The program is valid, and `tilec run --device interp` runs it, but lowering has no code for the construct. No such construct is known. What a target has no hardware for is E0504, and a decision that cannot be carried out as it is written E0505. This code is a gap in the compiler: please report it with the program.";
     INDEX_OVERFLOW "E0502" "an index may overflow"
         "Index arithmetic is exact. This expression can exceed 64 bits for admissible sizes, or divides by something that may not be positive.";
     ILLEGAL_PTX "E0503" "the generated PTX is not legal for the target"

@@ -6,6 +6,7 @@
 //! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, ends of windows only where they
 //! cut something off, `transpose` of register tiles in copies between them and in products alone, a target in the schedule.
 
+mod begun;
 mod bind;
 mod coalesce;
 mod counted;

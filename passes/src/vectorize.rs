@@ -325,6 +325,10 @@ pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, b
     let dim = smem_window_dim(k, view)?;
     let base: u32 = bits.get(..dim)?.iter().sum();
     let elem = elem_of(k, view.base)?;
+    // A matrix is accessed as a whole.
+    if view.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+        return None;
+    }
     if *bits.get(dim)? < matrix_row(elem)?.ilog2() {
         return None;
     }
@@ -409,11 +413,12 @@ fn shared_width(
     let Some(&base_dim) = view.kept().get(dim) else {
         return Width { elems: 1, why: format!("`{name}` has no such dimension"), missing: String::new() };
     };
-    if let Some(ViewDim::From { starts, .. }) = view.dims.get(base_dim) {
-        for &e in starts {
+    if let Some(ViewDim::From { starts, end }) = view.dims.get(base_dim) {
+        let starts = starts.iter().map(|&e| (e, "starts"));
+        for (e, does) in starts.chain(end.iter().map(|&e| (e, "ends"))) {
             let divisor = facts.divisor(k, e).min(u64::from(full)) as u32;
             if divisor < width.elems {
-                let why = format!("the window of `{name}` starts at a multiple of {divisor}");
+                let why = format!("the window of `{name}` {does} at a multiple of {divisor}");
                 width = Width { elems: divisor, why, missing: String::new() };
             }
         }

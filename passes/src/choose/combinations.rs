@@ -47,7 +47,7 @@ pub(super) struct Combinations<'a> {
 
 impl<'a> Combinations<'a> {
     pub(super) fn of(space: &'a Space<'a>) -> Combinations<'a> {
-        let mut domains: Vec<Vec<i64>> = space.autos.iter().map(|a| space.domain(a.role)).collect();
+        let mut domains: Vec<Vec<i64>> = space.autos.iter().map(|a| space.domain(a)).collect();
         whole::keep(space.work.k, &space.values, &space.autos, &mut domains);
         let stream_k = space.setting().stream_k;
         let mut all = Combinations { space, domains, stream_k, bounding: Vec::new(), rules: Vec::new() };

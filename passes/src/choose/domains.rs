@@ -1,6 +1,6 @@
 //! Candidate values of each parameter.
 
-use super::parameters::Role;
+use super::parameters::{Auto, Role};
 use super::space::Space;
 use crate::select_mma::warpgroup;
 use tilec_ir::types::Elem;
@@ -9,6 +9,8 @@ use tilec_ir::types::Elem;
 const SHORTEST_TILE: i64 = 16;
 /// Tiles along the rows of the output for which rows of tiles are fitted to it.
 const FITTED_TILES: i64 = 3;
+/// Twice the largest extent that is tried.
+const LARGEST: i64 = 1 << 13;
 
 impl Space<'_> {
     /// The most rows of a tile of which the output fills more than half: TMA loads of rows that are not there take time, too
@@ -35,8 +37,29 @@ impl Space<'_> {
         fitted
     }
 
-    /// The values that a parameter may have; where several do equally well, the first is taken.
-    pub(super) fn domain(&self, role: Role) -> Vec<i64> {
+    /// The values that a parameter may have; where several do equally well, the first is taken. Where preconditions rule all of them out, such as `G % BK == 0` for
+    /// groups of 32, these are the powers of two that preconditions allow, the largest first.
+    pub(super) fn domain(&self, auto: &Auto) -> Vec<i64> {
+        let usual = self.usual(auto.role);
+        if usual.iter().any(|&x| self.allowed(auto, x)) {
+            return usual;
+        }
+        let others = (0..LARGEST.ilog2()).rev().map(|bit| 1i64 << bit);
+        let allowed: Vec<i64> = others.filter(|&x| self.allowed(auto, x)).collect();
+        if allowed.is_empty() { usual } else { allowed }
+    }
+
+    /// Whether preconditions that depend on no other parameter that is to be chosen allow a value.
+    fn allowed(&self, auto: &Auto, value: i64) -> bool {
+        let mut env = self.env.clone();
+        self.autos.iter().for_each(|other| env[other.value] = None);
+        self.bind_same(&mut env);
+        env[auto.value] = Some(value);
+        self.work.k.requires.iter().all(|&e| self.work.truth(&env, e) != Some(false))
+    }
+
+    /// The values that are tried, whatever preconditions say.
+    fn usual(&self, role: Role) -> Vec<i64> {
         let product = self.work.products().next();
         // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
         // not stay in the instruction cache: fitted as the constants of the model are.

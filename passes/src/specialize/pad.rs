@@ -2,15 +2,16 @@
 //!
 //! Threads share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile: windows of tensors end where the tile did
 //! (`X[i * 80..i * 80 + 80]`, unless it has all of a dimension of just that extent), so that what is beyond reads as zero, adds nothing to a product, and is not written; and what is reduced is,
-//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`).
+//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`). So do windows of buffers and register tiles. What a product sums of a tile that is written in parts begins as zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. Where a tile means something else when it is larger, it stays, and the reason is part of the error.
 
+use super::begun;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
@@ -20,9 +21,9 @@ use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_vie
 /// Which tiles become larger.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Windows {
-    /// Those whose windows are of whole dimensions.
+    /// Those whose windows of tensors are of whole dimensions.
     Whole,
-    /// All: windows get ends.
+    /// All: windows of tensors get ends, too.
     Any,
 }
 
@@ -72,8 +73,9 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     if let Some(why) = odd.iter().find_map(|&n| in_the_way(k, n, windows)) {
         return Err(why);
     }
-    if windows == Windows::Any {
-        odd.iter().for_each(|&n| cut_off(k, n));
+    odd.iter().for_each(|&n| cut_off(k, n));
+    for v in begun::summed_in_parts(k, &odd) {
+        begun::as_zero(k, v);
     }
     let mut larger = Vec::new();
     for v in k.values.keys().collect::<Vec<_>>() {
@@ -109,28 +111,28 @@ fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<String> {
                 return Some(why);
             }
         }
+        if let Some(why) = windows_of(k, s).into_iter().find_map(|(e, shape)| kept(k, n, e, &shape, windows)) {
+            return Some(why);
+        }
     }
     None
 }
 
 /// The same of a copy.
 fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs, windows: Windows) -> Option<String> {
-    let shape = copy_shape(k, src, dst).filter(|shape| shape.contains(&n))?;
+    copy_shape(k, src, dst).filter(|shape| shape.contains(&n))?;
     if attrs.threads.is_some() || windows == Windows::Whole && attrs.fill.is_some() {
         return Some("how a tile is copied is written (`fill`, `threads`)".to_owned());
     }
-    let mut found = Vec::new();
-    in_context(k, src, &shape, &mut |e, shape| found.push((e, shape.to_vec())));
-    in_context(k, dst, &shape, &mut |e, shape| found.push((e, shape.to_vec())));
-    for (e, shape) in found {
-        let Some(view) = resolve_view(k, e) else { continue };
-        let kept = view.kept();
-        let own = kept.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n));
-        if let Some(why) = own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows)) {
-            return Some(why);
-        }
-    }
     None
+}
+
+/// The same of a window whose elements are those of a tile of these extents.
+fn kept(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
+    let view = resolve_view(k, e)?;
+    let dims = view.kept();
+    let own = dims.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n));
+    own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows))
 }
 
 /// The same of a window along a dimension in which the tile has `n` elements.
@@ -139,11 +141,10 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
     if is_whole(k, n, view, d) {
         return None;
     }
-    if windows == Windows::Whole {
+    if windows == Windows::Whole && k.tensor_ty(view.base).is_some() {
         return Some(format!("a window of `{name}` is not all {n} elements of a dimension that has so many"));
     }
-    let can_end = k.tensor_ty(view.base).is_some()
-        && matches!(view.dims[d], ViewDim::From { .. })
+    let can_end = matches!(view.dims[d], ViewDim::From { .. })
         && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
     (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end behind them"))
 }
@@ -163,12 +164,12 @@ fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
     tensor.repeats.contains(&d) || begins && extent == Some(n)
 }
 
-/// The expression whose ranges are those of the window `e` of a tensor: itself, what is transposed, or what a name stands for; `None` of a window of another.
+/// The expression whose ranges are those of the window `e`: itself, what is transposed, or what a name stands for; `None` of a window of another.
 fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
     match &k.exprs[e] {
         ExprData::Transpose(arg) => direct(k, *arg),
         ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => direct(k, let_init(k, *v)?),
-        ExprData::View(view) => matches!(k.values[view.base].def, ValueDef::Tensor(_)).then_some(e),
+        ExprData::View(view) => (!matches!(k.values[view.base].def, ValueDef::Let)).then_some(e),
         ExprData::Ref(_) => Some(e),
         _ => None,
     }
@@ -192,35 +193,53 @@ fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64]
     }
 }
 
+/// Calls `f` for the windows among the operands of the products in an expression.
+fn operands(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
+    k.children(e).into_iter().for_each(|child| operands(k, child, f));
+    let ExprData::Mma(mma) = k.exprs[e] else { return };
+    let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
+    let along = |shape: &Option<Vec<u64>>, d: usize| shape.as_ref().filter(|s| s.len() == 2).map(|s| s[d]);
+    let Some(depth) = along(&a, 1).or(along(&b, 0)) else { return };
+    let Some(&[.., rows, columns]) = c.as_deref() else { return };
+    in_context(k, mma.a, &[rows, depth], f);
+    in_context(k, mma.b, &[depth, columns], f);
+}
+
+/// The windows in a statement, and the extents of the tiles that they are combined with.
+fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
+    let mut found = Vec::new();
+    let mut add = |e: Expr, shape: &[u64]| in_context(k, e, shape, &mut |e, shape| found.push((e, shape.to_vec())));
+    match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } => {
+            if let Some(shape) = copy_shape(k, src, dst) {
+                add(src, &shape);
+                add(dst, &shape);
+            }
+        }
+        StmtData::Assign { dst: value, src } | StmtData::Var { value, init: Some(src) } => {
+            if let Some(shape) = k.tile_ty(value).and_then(|ty| k.const_shape(&ty.shape)) {
+                add(src, &shape);
+            }
+        }
+        StmtData::Let { init, .. } => {
+            if let Some(shape) = fixed_shape(k, init) {
+                add(init, &shape);
+            }
+        }
+        _ => {}
+    }
+    for e in stmt_exprs(k, s) {
+        operands(k, e, &mut |e, shape| found.push((e, shape.to_vec())));
+    }
+    found
+}
+
 /// Has windows of `n` elements end behind them, and what is reduced along `n` be what changes nothing beyond.
 fn cut_off(k: &mut Kernel, n: u64) {
     let (mut windows, mut reduced) = (Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
-        let mut add = |k: &Kernel, e: Expr, shape: &[u64]| {
-            in_context(k, e, shape, &mut |e, shape| windows.push((e, shape.to_vec())));
-        };
-        match k.stmts[s] {
-            StmtData::Copy { src, dst, .. } => {
-                if let Some(shape) = copy_shape(k, src, dst) {
-                    add(k, src, &shape);
-                    add(k, dst, &shape);
-                }
-            }
-            StmtData::Assign { dst: value, src } | StmtData::Var { value, init: Some(src) } => {
-                if let Some(shape) = k.tile_ty(value).and_then(|ty| k.const_shape(&ty.shape)) {
-                    add(k, src, &shape);
-                }
-            }
-            StmtData::Let { init, .. } => {
-                if let Some(shape) = fixed_shape(k, init) {
-                    add(k, init, &shape);
-                }
-            }
-            _ => {}
-        }
-        for e in stmt_exprs(k, s) {
-            reductions(k, e, &mut reduced);
-        }
+        windows.extend(windows_of(k, s));
+        stmt_exprs(k, s).into_iter().for_each(|e| reductions(k, e, &mut reduced));
     }
     for (e, shape) in windows {
         end(k, n, e, &shape);
@@ -238,9 +257,9 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     }
 }
 
-/// Has the window `e` of a tensor end behind `n` elements along the dimensions in which it has so many.
+/// Has the window `e` end behind `n` elements along the dimensions in which it has so many.
 fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
-    let Some(view) = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_some()) else { return };
+    let Some(view) = resolve_view(k, e) else { return };
     let kept = view.kept();
     let dims: Vec<usize> = kept
         .iter()
@@ -395,7 +414,7 @@ fn filled(k: &Kernel, v: Value, asked: &mut Vec<Value>) -> bool {
             resolve_view(k, dst).is_none_or(|to| to.base != v) || attrs.fill.is_none() && zero_within(k, src, asked)
         }
         StmtData::Assign { dst, .. } => dst != v,
-        StmtData::Var { value, init } => value != v || init.is_none(),
+        StmtData::Var { value, init } => value != v || init.is_none_or(|init| zero_within(k, init, asked)),
         _ => true,
     })
 }

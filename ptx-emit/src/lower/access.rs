@@ -56,7 +56,8 @@ impl Lower<'_> {
             (Window::Global(w), preds)
         } else {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
-            (Window::Shared(w), vec![None; groups.len()])
+            let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
+            (Window::Shared(w), self.shared_bounds(view, layout, dim_bits, &firsts)?)
         };
         let fill = match attrs.fill.filter(|_| space.has_bounds()) {
             Some(fill) => match fill.bits(elem) {

@@ -55,9 +55,10 @@ impl Lower<'_> {
         }
         self.report_copy(s, src, from, &read, elem, attrs, false);
         self.report_copy(s, dst, to, &write, elem, attrs, true);
-        let guard = self.replica_predicate(layout).map(|reg| Guard { reg, negated: false });
+        let replicas = self.replica_predicate(layout);
         let groups = std::mem::take(&mut read.groups);
-        for (group, pred) in groups.iter().zip(read.predicates()) {
+        for ((group, pred), written) in groups.iter().zip(read.predicates()).zip(write.predicates()) {
+            let guard = self.emit.and(replicas, written).map(|reg| Guard { reg, negated: false });
             let (to, from) = (self.address(&mut write, group[0])?, self.address(&mut read, group[0])?);
             let size = Operand::Imm(i64::from(bytes));
             match pred {

@@ -576,7 +576,7 @@ impl Lower<'_> {
     }
 
     /// Loop-invariant predicates become bits of one register, tested where they are used; a condition clears all of them.
-    fn pack(&mut self, preds: Vec<Option<Reg>>, when: Option<Reg>) -> Vec<Option<Reg>> {
+    pub(super) fn pack(&mut self, preds: Vec<Option<Reg>>, when: Option<Reg>) -> Vec<Option<Reg>> {
         let both = |emit: &mut super::emit::Emit, p| emit.and(p, when);
         let Some(l) = self.loops.last() else { return preds.into_iter().map(|p| both(&mut self.emit, p)).collect() };
         let depth = l.depth;

@@ -4,6 +4,7 @@
 //! matrices of a fragment in the same order.
 
 use super::dims::Dims;
+use super::ends::end_of;
 use super::state::Lower;
 use super::tile::Tile;
 use super::windows::{Access, Window};
@@ -91,6 +92,9 @@ impl Lower<'_> {
         dim_bits: &Dims,
         elem: Elem,
     ) -> Result<Access, Reported> {
+        if let Some(end) = view.dims.iter().find_map(end_of) {
+            return Err(self.unfit(end, "`matrix` on a window that has an end, which matrices do not stop at"));
+        }
         let window = self.shared_window(view, &matrices.rows, dim_bits, elem)?;
         Ok(Access {
             window: Window::Shared(window),

@@ -8,7 +8,7 @@
 //! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `functions_f64`, `power`, `round_random`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `ends` (of windows of shared memory), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` (`totals`: what stretches of rows come to) and `tuples`, `store`, `relayout` and `gather` (exchanges), `renumbered` (elements by their numbers), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `draws` (numbers that loops draw), `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
 //! | statements | `loops`, `stmt`: which of these a statement is; `contract`: how to launch the kernel |
 //!
@@ -34,6 +34,7 @@ mod draws;
 mod elements;
 mod elementwise;
 mod emit;
+mod ends;
 mod erf;
 mod erf_f64;
 mod eval;

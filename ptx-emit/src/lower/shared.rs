@@ -6,6 +6,7 @@
 //! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
 //! reach them, and xor'ed in where the swizzle mixes them.
 
+use super::ends::end_of;
 use super::ints::Int;
 use super::rings::{Position, Ring, Turn};
 use super::state::Lower;
@@ -16,7 +17,6 @@ use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, Slot};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op as IrOp;
@@ -372,9 +372,6 @@ impl Lower<'_> {
 
     /// Where a window starts along dimension `d`, of whose index it takes the lowest `bits`.
     fn shared_start(&mut self, view: &ResolvedView, dim: &ViewDim, d: usize, bits: u32) -> Result<Int, Reported> {
-        if let ViewDim::From { end: Some(end), .. } = dim {
-            return Err(self.unsupported(*end, "a window of shared memory has an end"));
-        }
         let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
         let tile = i128::from(tile.expect("specialised")[d]);
         let extent = 1u64 << bits;
@@ -388,27 +385,11 @@ impl Lower<'_> {
                 Some(sum) => sum,
                 None => return Err(self.too_far_out(e)),
             };
-            // The first and the last multiple of the extent that the start may be.
-            let n = i128::from(extent);
-            let Interval { lo: first, hi: last } = match aligned {
-                true => start.interval().multiples_of(extent),
-                false => start.interval(),
-            };
-            if first < 0 || last + n > tile {
-                let name = &self.k.values[view.base].name;
-                let leaves = if start.as_const().is_some() { "leaves" } else { "may leave" };
-                let from = if first < 0 { first } else { last };
-                let message = format!(
-                    "a window from {from} to {} {leaves} `{name}`, whose dimension {d} has extent {tile}",
-                    from + n
-                );
-                let d = Diagnostic::error(codes::OUT_OF_BOUNDS, self.k.expr_spans[e], message);
-                return Err(self
-                    .sink
-                    .report(d.with_note("shared memory has no bounds checks: the window must lie inside")));
-            }
         }
-        Ok(start)
+        match dim.starts().last().copied().or_else(|| end_of(dim)) {
+            Some(at) => self.check_inside(view, d, (start, at, aligned), extent, tile),
+            None => Ok(start),
+        }
     }
 
     fn bug_no_place(&mut self, v: Value) -> Reported {

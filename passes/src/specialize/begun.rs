@@ -1,0 +1,58 @@
+//! Tiles that begin as zero: those that a product sums, whose extents become larger, and that copies fill in parts.
+
+use crate::analysis::uses::{all_stmts, place_of, stmt_exprs};
+use crate::analysis::views::copy_shape;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
+use tilec_ir::typing::{ViewDim, resolve_view};
+
+/// Tiles of which a product sums one of these extents, and that copies fill in parts: nothing is written beyond.
+pub(super) fn summed_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let (Some(view), Some(shape)) = (resolve_view(k, dst), copy_shape(k, src, dst)) else { continue };
+        let Some(own) = k.tile_ty(view.base).and_then(|ty| k.const_shape(&ty.shape)) else { continue };
+        let part = |(w, &d): (usize, &usize)| odd.contains(&own[d]) && shape.get(w) != Some(&own[d]);
+        let dropped = (0..own.len()).any(|d| odd.contains(&own[d]) && matches!(view.dims[d], ViewDim::Fixed(_)));
+        if (dropped || view.kept().iter().enumerate().any(part)) && !found.contains(&view.base) {
+            found.push(view.base);
+        }
+    }
+    found.retain(|&v| {
+        let multiplies = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
+        all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).any(|e| is_operand(k, e, &multiplies))
+    });
+    found
+}
+
+/// Whether an operand of a product in an expression is one of these, or made of them.
+fn is_operand(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
+    fn has(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
+        of(e) || k.children(e).into_iter().any(|child| has(k, child, of))
+    }
+    match k.exprs[e] {
+        ExprData::Mma(mma) if has(k, mma.a, of) || has(k, mma.b, of) => true,
+        _ => k.children(e).into_iter().any(|child| is_operand(k, child, of)),
+    }
+}
+
+/// Has a tile hold zeros where it is declared.
+pub(super) fn as_zero(k: &mut Kernel, v: Value) {
+    for s in all_stmts(k, k.body) {
+        let span = k.stmt_spans[s];
+        match k.stmts[s] {
+            StmtData::Var { value, init: None } if value == v => {
+                let zero = k.int(0, span);
+                k.stmts[s] = StmtData::Var { value, init: Some(zero) };
+            }
+            StmtData::Alloc { value, .. } if value == v => {
+                let (src, dst) = (k.int(0, span), k.value_ref(v, span));
+                let fill = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
+                let (block, index) = place_of(k, s);
+                k.blocks[block].insert(index + 1, fill);
+            }
+            _ => {}
+        }
+    }
+}

@@ -35,6 +35,33 @@ for wheel in "$out"/tilec-*.whl; do
     echo "$wheel: $bytes bytes"
     [ "$bytes" -lt $((15 << 20)) ] || { echo "a wheel of more than 15 MiB" >&2; exit 1; }
 done
+# One library for every Python, with its licences, and a page that stands outside of the repository.
+python3 - "$out"/tilec-*.whl << 'PYTHON'
+import email
+import re
+import sys
+import zipfile
+
+for path in sys.argv[1:]:
+    wheel = zipfile.ZipFile(path)
+    names = wheel.namelist()
+    metadata = email.message_from_bytes(wheel.read(next(name for name in names if name.endswith(".dist-info/METADATA"))))
+    relative = re.findall(r"\]\((?!https:)[^)]*\)", metadata.get_payload())
+    licences = sorted(name.rsplit("/", 1)[1] for name in names if "/licenses/" in name)
+    wrong = [
+        f"{what}: {found}"
+        for what, found, expected in (
+            ("libraries", [name for name in names if name.endswith(".so")], ["tilec/_tilec.abi3.so"]),
+            ("licences", licences, ["LICENSE-APACHE", "LICENSE-MIT"]),
+            ("License-Expression", metadata["License-Expression"], "MIT OR Apache-2.0"),
+            ("links of the page", relative, []),
+            ("tests", [name for name in names if "test" in name], []),
+        )
+        if found != expected
+    ]
+    if wrong:
+        sys.exit("\n".join(wrong))
+PYTHON
 [ -n "$check" ] || exit 0
 clean=$(mktemp -d)
 trap 'rm -rf -- "$clean"' EXIT

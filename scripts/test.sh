@@ -21,6 +21,7 @@ else
     echo "skipped: scripts/gpu/tests.py: there is no Python 3.11" | tee -a "$log"
 fi
 scripts/python_test.sh 2>&1 | tee -a "$log" || status=$?
+scripts/site.sh --test 2>&1 | tee -a "$log" || status=$?
 scripts/check_editors.sh 2>&1 | tee -a "$log" || status=$?
 
 if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then

@@ -169,7 +169,7 @@ class Compiling(unittest.TestCase):
 
 class Documents(unittest.TestCase):
     def test_snippets_run(self) -> None:
-        text = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+        text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("docs/python.md", "python/README.md"))
         snippets = re.findall(r"```python\n(.*?)```", text, re.S)
         ran = 0
         for snippet in snippets:
@@ -179,7 +179,7 @@ class Documents(unittest.TestCase):
                 code = snippet.replace('"gemm.tile"', repr(str(EXAMPLES / "gemm.tile")))
                 exec(compile(code, "docs/python.md", "exec"), {})  # noqa: S102 - our own document
                 ran += 1
-        self.assertGreaterEqual(ran, 2)
+        self.assertGreaterEqual(ran, 3)
 
 
 if __name__ == "__main__":

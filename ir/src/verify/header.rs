@@ -4,8 +4,8 @@ use super::tables;
 use crate::cluster::{MAX_BLOCKS, MAX_BLOCKS_ASKED};
 use crate::codes;
 use crate::diag::Diagnostic;
-use crate::entities::Expr;
-use crate::kernel::{ExprData, ValueDef};
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::numerics::cast::int_format;
 use crate::ops::Op;
 use crate::padded;
@@ -13,7 +13,7 @@ use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
 use crate::verify::cx::{Cx, is_launch};
-use crate::verify::structure::schedule_items;
+use crate::verify::structure::{mentions, schedule_items};
 
 /// Most dimensions of a tensor or a tile.
 pub(super) const MAX_RANK: usize = 5;
@@ -37,16 +37,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         }
     }
     tables::total_size(cx);
-    for &e in &k.requires {
-        match cx.type_of(e) {
-            Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),
-            Some(other) => {
-                let message = format!("a precondition is a truth value, found {}", other.describe(k));
-                cx.error_at(codes::BAD_PRECONDITION, e, message, "compare: `where K % 8 == 0`");
-            }
-            None => {}
-        }
-    }
+    k.requires.iter().for_each(|&e| precondition(cx, e));
     if k.grid.len() > MAX_AXES {
         let message = format!("a grid has at most {MAX_AXES} axes, found {}", k.grid.len());
         let span = k.values[k.grid[MAX_AXES].index].span;
@@ -133,6 +124,40 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         let message = format!("the alignment of `{name}` must be a power of two, found {align}");
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message));
     }
+}
+
+/// A precondition: truth values of what the host knows at the launch.
+fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
+    let k = cx.k;
+    if let Some((at, tensor)) = tensor_in(k, e) {
+        let name = &k.values[tensor].name;
+        let message = format!("a precondition reads `{name}`, whose elements the host does not have at the launch");
+        let note = format!(
+            "bound the number where it is used, `min({name}[0], 64)`, or ask in the kernel: `if {name}[0] <= 64 {{ .. }}`"
+        );
+        let d = Diagnostic::error(codes::BAD_PRECONDITION, k.expr_spans[at], message);
+        cx.report(d.with_place(k.values[tensor].span, "declared here").with_note(note));
+        return;
+    }
+    match cx.type_of(e) {
+        Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),
+        Some(other) => {
+            let message = format!("a precondition is a truth value, found {}", other.describe(k));
+            cx.error_at(codes::BAD_PRECONDITION, e, message, "compare: `where K % 8 == 0`");
+        }
+        None => {}
+    }
+}
+
+/// A tensor that an expression reads, and where.
+fn tensor_in(k: &Kernel, e: Expr) -> Option<(Expr, Value)> {
+    let mut found = None;
+    mentions(k, e, &mut |at, v| {
+        if found.is_none() && matches!(k.values[v].def, ValueDef::Tensor(_)) {
+            found = Some((at, v));
+        }
+    });
+    found
 }
 
 /// Padding: along strides of the tensor that each mode clearly steps by or does not, of a tensor at one address.

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Open pages of `tilec xray` in a browser: every room, every kind of link, search and keys, and no word on the console.
 #
-#   scripts/browser_test.sh [tilec]     the command; by default target/debug/tilec
+#   scripts/browser_test.sh [--bless] [tilec]     the command; by default target/debug/tilec
+#
+# Pictures are compared with those of scripts/browser/reference, and --bless stores them anew: look at them before they are committed.
 #
 # The browser is $TILEC_BROWSER, else Debian's chromium (`apt-get install chromium`); puppeteer-core, which drives it, is
 # fetched from npm into a cache outside the tree, as scripts/fetch_tools.sh does. Without node, the browser or the network
@@ -9,6 +11,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ "${1:-}" = --bless ]; then
+    export TILEC_BLESS=1
+    shift
+else
+    unset TILEC_BLESS
+fi
 tilec=${1:-${CARGO_TARGET_DIR:-target}/debug/tilec}
 cache=${TILEC_BROWSER_CACHE:-${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}/tilec/browser}
 driver=puppeteer-core@24.10.0
@@ -41,4 +49,8 @@ done
 # Two variants, with a measurement beside what is predicted.
 printf '%s' '{"schema": "tilec.bench/1", "machine": {"name": "a card"}, "problems": [{"args": {"M": 4096}, "rows": [{"us": [700.0]}]}]}' > "$pages/measured.json"
 "$tilec" xray examples/gemm.tile --target sm_80 --beside STAGES=2 --measured "$pages/measured.json" -o "$pages/gemm-beside.html"
+# Pictures that are compared: of programs whose values are all given, so that what the model would choose is not what is compared.
+mkdir "$pages/compared"
+"$tilec" xray examples/gemm.tile --target sm_90a -D BM=128,BN=128,BK=64,WM=64,WN=128,KW=1,STAGES=4,RASTER=8 M=4096 N=4096 K=4096 -o "$pages/compared/gemm-sm_90a.html"
+"$tilec" xray examples/gemm.tile --target sm_80 -D BM=128,BN=128,BK=32,WM=64,WN=64,KW=1,STAGES=3,RASTER=8 M=4096 N=4096 K=4096 -o "$pages/compared/gemm-sm_80.html"
 TILEC_BROWSER=$browser TILEC_BROWSER_CACHE=$cache node scripts/browser/pages.mjs "$pages"

@@ -25,6 +25,7 @@ scripts/site.sh --test 2>&1 | tee -a "$log" || status=$?
 scripts/check_editors.sh 2>&1 | tee -a "$log" || status=$?
 
 if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then
+    scripts/neovim_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/browser_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/cmake_test.sh 2>&1 | tee -a "$log" || status=$?
 fi

@@ -5,11 +5,14 @@
 
 mod banks;
 mod beside;
+mod boxes;
 mod budget;
 mod columns;
 mod diff;
 mod grid;
+mod lines;
 mod machine;
+mod operands;
 mod page;
 pub mod path;
 mod picture;
@@ -17,6 +20,7 @@ mod pictures;
 mod sectors;
 mod svg;
 mod time;
+mod warps;
 
 pub use beside::Beside;
 pub use budget::Measured;

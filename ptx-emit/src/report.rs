@@ -1,6 +1,8 @@
 //! What the emitter did, as data: access widths and why, shared-memory wavefronts, instruction counts.
 
+use tilec_ir::bits::Bits;
 use tilec_ir::diag::Span;
+use tilec_ir::layout::hardware::{Descriptor, Exchange};
 
 /// The report of one kernel.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -13,6 +15,10 @@ pub struct Report {
     pub smem_bytes: u64,
     /// What lies where in it.
     pub tiles: Vec<TileReport>,
+    /// Copies by the tensor memory accelerator, in program order.
+    pub boxes: Vec<BoxReport>,
+    /// Operands of wgmma products in shared memory, in program order.
+    pub operands: Vec<OperandReport>,
     /// Products, in program order.
     pub mma: Vec<MmaReport>,
     /// Slots of the deepest channel; 1: not pipelined.
@@ -94,6 +100,54 @@ impl SharedReport {
     pub fn conflicts(&self) -> u32 {
         self.wavefronts.saturating_sub(self.ideal_wavefronts)
     }
+}
+
+/// A copy by the tensor memory accelerator: what a box moves, and where the boxes of a tile are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BoxReport {
+    /// Source place.
+    pub span: Span,
+    /// The tensor.
+    pub tensor: String,
+    /// Buffer or channel.
+    pub buffer: String,
+    /// Store (as against load).
+    pub store: bool,
+    /// Of an element.
+    pub elem: Bits,
+    /// Extents of a box in elements, the contiguous dimension first. Of a tile that blocks share: of one block's part.
+    pub extents: Vec<u64>,
+    /// How pieces of 16 bytes are exchanged.
+    pub exchange: Exchange,
+    /// Of each box of the tile: its first element, by the tile's dimensions, and its first byte in the tile.
+    pub places: Vec<(Vec<u64>, u64)>,
+    /// Blocks of the cluster, each of which asks for a part of every box; 1: the block itself asks for all.
+    pub blocks: u64,
+}
+
+/// An operand in shared memory of a wgmma product.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperandReport {
+    /// Source place.
+    pub span: Span,
+    /// The instruction's B, whose lines are columns; else its A, whose lines are rows.
+    pub second: bool,
+    /// Buffer or channel.
+    pub buffer: String,
+    /// Atom.
+    pub atom: String,
+    /// Of an element.
+    pub elem: Bits,
+    /// Its descriptor.
+    pub descriptor: Descriptor,
+    /// Lines and depth of an instruction, in elements.
+    pub extents: (u64, u64),
+    /// Bytes that each step along the reduction adds to the descriptor's address.
+    pub steps: Vec<u64>,
+    /// Bytes that each repetition along the lines adds.
+    pub repeats: Vec<u64>,
+    /// Bytes that each bit of the warpgroup's number adds.
+    pub groups: Vec<u64>,
 }
 
 /// A product.

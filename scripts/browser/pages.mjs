@@ -1,8 +1,10 @@
 // Opens every page of a folder, and does in it what a reader does. See scripts/browser_test.sh.
 
 import { createRequire } from "node:module";
-import { readdirSync } from "node:fs";
-import { resolve } from "node:path";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import assert from "node:assert/strict";
 
 const require = createRequire(`${process.env.TILEC_BROWSER_CACHE}/`);
@@ -189,6 +191,88 @@ async function pictures(file) {
   }
 }
 
+// Stored pictures: what a person saw and found right. Texts are left out of the images, because fonts differ from machine to machine; what they say, and
+// where, is in a hash beside.
+const REFERENCE = join(dirname(fileURLToPath(import.meta.url)), "reference");
+const BLESS = process.env.TILEC_BLESS === "1";
+// Register use by line needs the assembler, and predicted times change with what is measured.
+const NOT_COMPARED = new Set(["registers", "time", "roofline"]);
+
+// The share of pixels that differ to the eye, in a page that has both images.
+const difference = (page, [a, b]) =>
+  page.evaluate(
+    async (urls) => {
+      const pixels = async (url) => {
+        const bitmap = await createImageBitmap(await (await fetch(url)).blob());
+        const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+        const context = canvas.getContext("2d");
+        context.drawImage(bitmap, 0, 0);
+        return context.getImageData(0, 0, bitmap.width, bitmap.height);
+      };
+      const [a, b] = await Promise.all(urls.map(pixels));
+      if (a.width !== b.width || a.height !== b.height) return 1;
+      let wrong = 0;
+      for (let i = 0; i < a.data.length; i += 4) {
+        const far = [0, 1, 2].some((c) => Math.abs(a.data[i + c] - b.data[i + c]) > 24);
+        wrong += far ? 1 : 0;
+      }
+      return (4 * wrong) / a.data.length;
+    },
+    [a, b].map((image) => `data:image/png;base64,${image}`),
+  );
+
+// Every picture of a page, and its second step, against the stored one; of a page whose values are all given.
+async function compared(file) {
+  const own = join(REFERENCE, file.replace("compared/", "").replace(".html", ""));
+  const hashes = join(own, "texts.json");
+  if (BLESS) {
+    rmSync(own, { recursive: true, force: true });
+    mkdirSync(own, { recursive: true });
+  }
+  const known = BLESS ? {} : JSON.parse(readFileSync(hashes, "utf8"));
+  const { page, said } = await open(file, "");
+  await page.addStyleTag({ content: ".pictures svg { max-width: none !important } .pictures svg text { visibility: hidden }" });
+  const all = await page.$$eval("figure[data-name]", (figures) =>
+    figures.map((f) => ({ name: f.dataset.name, room: f.closest(".room").dataset.room, steps: f.querySelectorAll(".steps").length })),
+  );
+  const wrong = [];
+  const seen = new Set();
+  for (const { name, room, steps } of all) {
+    const short = name.replace("picture-", "");
+    if (NOT_COMPARED.has(short)) continue;
+    await page.click(`nav a[href="#${room}"]`);
+    await page.waitForFunction((room) => document.querySelector(".room.open").dataset.room === room, {}, room);
+    for (const step of steps ? [1, 2] : [1]) {
+      if (step > 1) await page.click(`figure[data-name="${name}"] button[data-by="1"]`);
+      const key = steps ? `${short}-step-${step}` : short;
+      seen.add(key);
+      const svg = await page.$(`figure[data-name="${name}"] svg`);
+      const texts = await svg.$$eval("text", (all) => all.map((t) => [t.getAttribute("x"), t.getAttribute("y"), t.textContent].join(" ")));
+      const hash = createHash("sha256").update(texts.join("\n")).digest("hex").slice(0, 16);
+      const shot = await svg.screenshot({ encoding: "base64" });
+      const image = join(own, `${key}.png`);
+      if (BLESS) {
+        known[key] = hash;
+        writeFileSync(image, Buffer.from(shot, "base64"));
+        continue;
+      }
+      if (known[key] !== hash) wrong.push(`${key}: what is written in it`);
+      if (!existsSync(image)) {
+        wrong.push(`${key}: it is not stored`);
+        continue;
+      }
+      const share = await difference(page, [readFileSync(image).toString("base64"), shot]);
+      if (share > 0.002) wrong.push(`${key}: ${(100 * share).toFixed(1)} % of its pixels`);
+    }
+  }
+  if (BLESS) writeFileSync(hashes, `${JSON.stringify(known, Object.keys(known).sort(), 1)}\n`);
+  for (const key of Object.keys(known)) if (!seen.has(key)) wrong.push(`${key}: it is not drawn`);
+  assert.deepEqual(wrong, [], `${file}: pictures that are not the stored ones; scripts/browser_test.sh --bless stores them, if they are right`);
+  assert.deepEqual(said, [], file);
+  await page.close();
+  console.log(`${file}: ${seen.size} pictures ${BLESS ? "stored" : "are the stored ones"}`);
+}
+
 // Every room can be opened by its link.
 async function rooms(file) {
   const { page, said } = await open(file, "");
@@ -204,6 +288,7 @@ async function rooms(file) {
 }
 
 try {
+  for (const file of readdirSync(join(folder, "compared")).sort()) await compared(`compared/${file}`);
   const files = readdirSync(folder).filter((f) => f.endsWith(".html")).sort();
   assert.ok(files.length > 0);
   for (const file of files) {

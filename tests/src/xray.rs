@@ -63,11 +63,13 @@ fn check(what: &str, c: &Columns) {
 
 fn check_page(what: &str, xray: &Xray) {
     check(what, &xray.columns);
+    let names: std::collections::BTreeSet<&str> = xray.pictures.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names.len(), xray.pictures.len(), "{what}: two pictures of one name");
     for picture in &xray.pictures {
         assert!(picture.line <= xray.columns.source.len(), "{what}: {}", picture.name);
         let whole = picture.whole();
         // A background, and at least a shape on it.
-        let shapes: usize = ["<rect", "<line", "<polyline"].iter().map(|s| whole.matches(s).count()).sum();
+        let shapes: usize = ["<rect", "<path", "<line", "<polyline"].iter().map(|s| whole.matches(s).count()).sum();
         assert!(whole.starts_with("<svg") && shapes > 1, "{what}: {}", picture.name);
     }
     let page = xray.to_html();

@@ -1,5 +1,6 @@
 //! Shared memory by banks: where a tile lies, and which lanes of an access meet in a bank.
 
+use super::lines::{self, ACROSS, PIECE};
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +10,9 @@ use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ptx::report::SharedReport;
 
 /// Bytes of all banks.
-const ROW: u64 = BANKS * BANK_BYTES;
+const ROW: u64 = lines::LINE;
 /// Rows of memory that a picture of a tile has.
 const ROWS: u64 = 8;
-/// Bytes of a cell in a picture of a tile: what a lane moves at most.
-const PIECE: u64 = 16;
 /// Size of a bank in a picture.
 const CELL: (f64, f64) = (26.0, 20.0);
 const MARGIN: (f64, f64) = (74.0, 56.0);
@@ -152,29 +151,17 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
         elem.name(),
         dims.join(", ")
     );
-    let (across, cell) = (ROW / PIECE, (104.0, 20.0));
-    let mut svg = Svg::new(MARGIN.0 + across as f64 * cell.0 + 8.0, MARGIN.1 + ROWS as f64 * cell.1 + 10.0, &title);
-    svg.colored(MARGIN.0 - 6.0, MARGIN.1 - 8.0, Anchor::End, "#555555", "banks");
-    for piece in 0..across {
-        let banks = format!("{} to {}", piece * PIECE / BANK_BYTES, (piece + 1) * PIECE / BANK_BYTES - 1);
-        svg.colored(MARGIN.0 + (piece as f64 + 0.5) * cell.0, MARGIN.1 - 8.0, Anchor::Middle, "#555555", &banks);
-    }
-    for row in 0..ROWS {
-        let y = MARGIN.1 + row as f64 * cell.1;
-        svg.colored(MARGIN.0 - 6.0, y + 14.0, Anchor::End, "#555555", &format!("+{}", row * ROW));
-        for piece in 0..across {
-            let coords = pieces.get(&(row * ROW + piece * PIECE));
-            // The same colour: the same columns, so that a swizzle shows.
-            let natural = coords.and_then(|c| c.last()).map(|c| elem.bytes_of(*c) / PIECE % across);
-            let fill = natural.map_or("#ffffff", |n| TINTS[n as usize % TINTS.len()]);
-            let x = MARGIN.0 + piece as f64 * cell.0;
-            svg.rect((x, y), cell, fill);
-            if let Some(coords) = coords {
-                let text: Vec<String> = coords.iter().map(u64::to_string).collect();
-                svg.text(x + cell.0 / 2.0, y + 14.0, Anchor::Middle, &format!("[{}]", text.join(", ")));
-            }
-        }
-    }
+    let wide = 104.0;
+    let mut svg = Svg::new(MARGIN.0 + ACROSS as f64 * wide + 8.0, MARGIN.1 + ROWS as f64 * lines::HIGH + 10.0, &title);
+    let drawn = pieces.into_iter().map(|(byte, coords)| {
+        // The same colour: the same columns, so that a swizzle shows.
+        let natural = coords.last().map_or(0, |c| elem.bytes_of(*c) / PIECE % ACROSS);
+        let text: Vec<String> = coords.iter().map(u64::to_string).collect();
+        let fill = TINTS[natural as usize % TINTS.len()];
+        (byte, lines::Piece { fill, text: format!("[{}]", text.join(", ")) })
+    });
+    let rows: Vec<u64> = (0..ROWS).map(|row| row * ROW).collect();
+    lines::draw(&mut svg, MARGIN, wide, &rows, &drawn.collect());
     Some((title, svg.done()))
 }
 

@@ -4,7 +4,7 @@ use super::budget::{self, Measured};
 use super::machine::Machine;
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, Svg, TINTS};
-use super::{banks, grid, path, sectors, time};
+use super::{banks, boxes, grid, operands, path, sectors, time, warps};
 use crate::compile::Compiled;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,13 +34,31 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
             let (own, span) = (&kernel.values[v].name, kernel.values[v].span);
             out.push(Picture { title, span, ..Picture::new(Room::Pictures, format!("{prefix}{own}"), svg) });
         }
+        out.extend(warps::pictures(kernel, &prefix));
         out.extend(banks::pictures(kernel, &k.lowered.shared, &prefix));
+        out.extend(boxes::pictures(&k.lowered.boxes, &prefix));
+        out.extend(operands::pictures(&k.lowered.operands, &prefix));
         out.extend(sectors::pictures(&k.lowered.copies, &prefix));
         out.extend(path::pictures(program, k, &prefix));
         out.extend(time::pictures(k, &prefix));
         out.extend(grid::pictures(program.target, k, &prefix));
         out.extend(budget::pictures(program, k, machine, measured, &prefix));
     }
+    // Roles may have tiles of one name: what is the same is drawn once, and what is not gets a number.
+    let mut named: Vec<Picture> = Vec::new();
+    for mut p in out {
+        let alike = |old: &Picture| (old.room, &old.svg, &old.frames) == (p.room, &p.svg, &p.frames);
+        if named.iter().any(|old| old.name == p.name && alike(old)) {
+            continue;
+        }
+        let taken = |name: &str| named.iter().any(|old| old.name == name);
+        let free = (2..).map(|n| format!("{}-{n}", p.name)).find(|name| !taken(name));
+        if taken(&p.name) {
+            p.name = free.expect("some number is free");
+        }
+        named.push(p);
+    }
+    let mut out = named;
     for p in out.iter_mut().filter(|p| !p.span.is_none()) {
         p.line = program.source.position(p.span.start as usize).line;
     }
@@ -134,6 +152,6 @@ mod tests {
         assert_eq!(held[&(0, 2)], (1, 0, 2));
         assert_eq!(held[&(1, 7)], (3, 3, 2));
         let svg = draw(&held, [2, 8], "x");
-        assert_eq!((svg.matches("<rect").count(), svg.matches("t3×2 r3").count()), (17, 1), "{svg}");
+        assert_eq!((svg.matches("h-58z").count(), svg.matches("t3×2 r3").count()), (16, 1), "{svg}");
     }
 }

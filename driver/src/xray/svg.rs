@@ -11,7 +11,7 @@ pub(super) const BAD: &str = "#d55e00";
 pub(super) const STRONG: &str = "#0072b2";
 
 /// What is written.
-const INK: &str = "#1a1a1a";
+pub(super) const INK: &str = "#1a1a1a";
 
 /// Where a text stands beside its point.
 #[derive(Copy, Clone)]
@@ -28,6 +28,8 @@ pub(super) struct Svg {
     title: String,
     /// Rectangles and lines, below.
     shapes: String,
+    /// Rectangles of one colour that follow one another, which become one shape: the colour, and their outlines.
+    open: (String, String),
     /// Texts, above: those that stand around their point, and the others.
     centred: String,
     texts: String,
@@ -57,6 +59,7 @@ impl Svg {
             height,
             title: escaped(title),
             shapes: String::new(),
+            open: Default::default(),
             centred: String::new(),
             texts: String::new(),
             right: 0.0,
@@ -68,7 +71,19 @@ impl Svg {
     /// A rectangle with an edge.
     pub(super) fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), fill: &str) {
         let (x, y, w, h) = (short(x), short(y), short(w.max(0.0)), short(h.max(0.0)));
-        let _ = writeln!(self.shapes, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" fill=\"{fill}\"/>");
+        if self.open.0 != fill {
+            self.close();
+            fill.clone_into(&mut self.open.0);
+        }
+        let _ = write!(self.open.1, "M{x} {y}h{w}v{h}h-{w}z");
+    }
+
+    /// Ends a run of rectangles of one colour.
+    fn close(&mut self) {
+        let (fill, outlines) = std::mem::take(&mut self.open);
+        if !outlines.is_empty() {
+            let _ = writeln!(self.shapes, "<path fill=\"{fill}\" d=\"{outlines}\"/>");
+        }
     }
 
     /// A text.
@@ -99,6 +114,7 @@ impl Svg {
     /// A line; dashed: what is expected, not there.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, dashed: bool) {
         let dash = if dashed { " stroke-dasharray=\"4 3\"" } else { "" };
+        self.close();
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(short);
         let _ =
             writeln!(self.shapes, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{color}\"{dash}/>");
@@ -106,6 +122,7 @@ impl Svg {
 
     /// A line through points.
     pub(super) fn path(&mut self, points: &[(f64, f64)], color: &str) {
+        self.close();
         let points: Vec<String> = points.iter().map(|&(x, y)| format!("{},{}", short(x), short(y))).collect();
         let _ = writeln!(
             self.shapes,
@@ -116,11 +133,13 @@ impl Svg {
 
     /// A mark at a point.
     pub(super) fn mark(&mut self, (x, y): (f64, f64), color: &str) {
+        self.close();
         let _ = writeln!(self.shapes, "<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{color}\"/>", short(x), short(y));
     }
 
     /// The picture.
-    pub(super) fn done(self) -> String {
+    pub(super) fn done(mut self) -> String {
+        self.close();
         let (w, h) = (short(self.width.max(self.right.ceil())), short(self.height));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \

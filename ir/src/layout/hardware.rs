@@ -258,6 +258,17 @@ impl Descriptor {
         let field = |bytes: u64| bytes >> 4 & 0x3fff;
         field(self.leading) << 16 | field(self.stride) << 32 | self.exchange.descriptor_code() << 62
     }
+
+    /// The bytes that the unit adds to the descriptor's address for an element of an instruction, before pieces are exchanged: of line `line` (a row of A,
+    /// a column of B), `depth` along the reduction. They are those of whole bytes.
+    pub fn plain(&self, elem: Bits, line: u64, depth: u64) -> u64 {
+        let row = self.exchange.row_bytes();
+        if self.transposed {
+            let at = elem.bytes_of(line);
+            return at / row * self.leading + at % row + depth / PERIOD * self.stride + depth % PERIOD * row;
+        }
+        line / PERIOD * self.stride + line % PERIOD * row + elem.bytes_of(depth)
+    }
 }
 
 /// The descriptor of an operand of `2^outer_bits` rows (columns) along dimension `outer` and `2^k_bits` elements along dimension

@@ -147,7 +147,7 @@ impl Lower<'_> {
     pub(super) fn product(&mut self, s: Stmt, acc: Value, src: Expr, mma: &Mma) -> Result<(), Reported> {
         if let (Some(atom), Some(c)) = (mma.atom.filter(|a| a.row().asynchronous()), self.tiles[acc].clone()) {
             let empty = self.empty.take() == Some(acc);
-            let count = self.warpgroup_product(src, atom, mma, &c, empty)?;
+            let count = self.warpgroup_product(s, src, atom, mma, &c, empty)?;
             self.report.mma.push(MmaReport {
                 span: self.k.stmt_spans[s],
                 atom: atom.row().name.to_owned(),

@@ -10,6 +10,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::launch::TensorMap;
 use crate::module::ParamTy;
 use crate::ops::Op as P;
+use crate::report::BoxReport;
 use tilec_ir::cluster::Uniform;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
@@ -340,7 +341,27 @@ impl Lower<'_> {
             let map = self.map_of(s, &from, &to)?;
             Some((from, to, map))
         });
-        found.ok_or_else(|| self.unsupported(src, "this TMA copy"))
+        let found = found.ok_or_else(|| self.unsupported(src, "this TMA copy"))?;
+        self.report_boxes(s, &found);
+        Ok(found)
+    }
+
+    fn report_boxes(&mut self, s: Stmt, (window, tile, map): &(ResolvedView, ResolvedView, Map)) {
+        if !self.report_accesses {
+            return;
+        }
+        let named = |v: &ResolvedView| self.k.values[v.base].name.clone();
+        self.report.boxes.push(BoxReport {
+            span: self.k.stmt_spans[s],
+            tensor: named(window),
+            buffer: named(tile),
+            store: tensor_store(self.k, s).is_some(),
+            elem: self.elem(tile.base).expect("specialised").size(),
+            extents: map.extents[..map.boxes.dims.len()].to_vec(),
+            exchange: map.boxes.exchange,
+            places: map.boxes.places.clone(),
+            blocks: self.multicasts(s).map_or(1, |apart| self.sharing(apart)),
+        });
     }
 
     /// Asks for the boxes of a tile.

@@ -10,17 +10,18 @@ use super::state::Lower;
 use super::tile::Tile;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
+use crate::report::OperandReport;
 use Elem::{BF16, E4M3, E5M2, F16, F32, I8, I32, TF32, U8};
 use std::collections::BTreeMap;
-use tilec_ir::atoms::{Atom, Inputs};
+use tilec_ir::atoms::{Atom, AtomRow, Inputs};
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Mma, ValueDef};
 use tilec_ir::layout::extent_bits;
 use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
 use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Atom, inputs, sums; the instruction on shared memory and with A in registers.
 const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
@@ -86,12 +87,15 @@ struct Side {
     /// Bytes of each step along the reduction, and of each repetition along the other dimension.
     steps: Vec<u64>,
     repeats: Vec<u64>,
+    /// Bytes of each bit of the warpgroup's number.
+    groups: Vec<u64>,
 }
 
 impl Lower<'_> {
     /// `empty`: the accumulator holds nothing yet, and the first products are its value.
     pub(super) fn warpgroup_product(
         &mut self,
+        s: Stmt,
         src: Expr,
         atom: Atom,
         mma: &Mma,
@@ -123,6 +127,7 @@ impl Lower<'_> {
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
         let b =
             self.side(src, &vb, kb, (extent_bits(u64::from(cols)), depth), (&cols_of(&groups), &cols_of(&repeats)))?;
+        self.report_operand(s, row, &vb, &b, Some(cols.into()));
         let a = match &fragment {
             Some(tile) => {
                 let Some(regs) = registers(tile, ka, depth, &rows_of(&repeats)) else {
@@ -130,7 +135,11 @@ impl Lower<'_> {
                 };
                 Left::Registers(regs)
             }
-            None => Left::Shared(self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?),
+            None => {
+                let side = self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?;
+                self.report_operand(s, row, &va, &side, None);
+                Left::Shared(side)
+            }
         };
         if a.steps() != b.steps.len() {
             return Err(self.unfit(src, "operands of different depth"));
@@ -164,6 +173,26 @@ impl Lower<'_> {
         Ok(count)
     }
 
+    /// `columns`: of B; none: it is A.
+    fn report_operand(&mut self, s: Stmt, atom: &AtomRow, view: &ResolvedView, side: &Side, columns: Option<u64>) {
+        if !self.report_accesses {
+            return;
+        }
+        let (rows, _, depth) = atom.log2_shape;
+        self.report.operands.push(OperandReport {
+            span: self.k.stmt_spans[s],
+            second: columns.is_some(),
+            buffer: self.k.values[view.base].name.clone(),
+            atom: atom.name.to_owned(),
+            elem: self.elem(view.base).expect("specialised").size(),
+            descriptor: side.descriptor,
+            extents: (columns.unwrap_or(1 << rows), 1 << depth),
+            steps: side.steps.clone(),
+            repeats: side.repeats.clone(),
+            groups: side.groups.clone(),
+        });
+    }
+
     fn stepped(&mut self, side: &Side, step: usize, repeat: usize) -> Reg {
         match side.steps[step] + side.repeats[repeat] {
             0 => side.base,
@@ -177,7 +206,7 @@ impl Lower<'_> {
     fn side(
         &mut self,
         src: Expr,
-        view: &tilec_ir::typing::ResolvedView,
+        view: &ResolvedView,
         along: usize,
         bits: (u32, u32),
         (groups, repeats): (&[u64], &[u64]),
@@ -222,7 +251,7 @@ impl Lower<'_> {
             }
             None => base,
         };
-        Ok(Side { descriptor: d, base, steps, repeats: all })
+        Ok(Side { descriptor: d, base, steps, repeats: all, groups: group_bytes })
     }
 
     /// The descriptor of the first slot, for the thread's warpgroup.

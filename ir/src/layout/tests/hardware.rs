@@ -171,6 +171,9 @@ fn assert_descriptor(shape: [u64; 2], k: usize, elem: Bits, k_bits: u32) {
             };
             let found = moved(d.exchange, 8 * (start + rows) + columns * bits);
             assert_eq!(layout.offset(&at(o, step + i)) * bits, found, "{shape:?} {o} {i}");
+            if elem.makes_up(i, 1) {
+                assert_eq!(8 * d.exchange.apply(start + d.plain(elem, o, i)), found, "{shape:?} {o} {i}");
+            }
         }
     }
 }

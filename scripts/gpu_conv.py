@@ -151,7 +151,7 @@ def defines(way: str, case: Case) -> str:
     c, o = case["C"], case["O"]
     aligned = {name: math.gcd(n, 8) for name, n in (("c", c), ("o", o))}
     if way == "depthwise":
-        return f"STRIDE={case['S']},PAD={case['P']},ALIGN={aligned['c']}"
+        return f"S={case['R']},STRIDE={case['S']},PAD={case['P']},ALIGN={aligned['c']}"
     inner = o if way == "data" else c
     one_pixel = next((n for n in (64, 32) if inner % n == 0), aligned["c"])
     pad = f"PH={case['P']},PW={case['P']}"
@@ -175,9 +175,9 @@ def file_of(options: argparse.Namespace, case: Case) -> str:
 
 def sizes_of(way: str, case: Case) -> dict[str, int]:
     """The sizes of the program."""
-    sizes = {"R": case["R"], "S": case["R"], "P": case["outs"][-1], "Q": case["outs"][-1], "B": case["B"], "H": case["H"], "W": case["H"], "C": case["C"]}
+    sizes = {"R": case["R"], "P": case["outs"][-1], "Q": case["outs"][-1], "B": case["B"], "H": case["H"], "W": case["H"], "C": case["C"]}
     if way != "depthwise":
-        sizes["O"] = case["O"]
+        sizes |= {"S": case["R"], "O": case["O"]}
     if way == "forward3d":
         sizes |= {"D": case["D"], "Z": case["outs"][0], "U": case["R"]}
     return sizes

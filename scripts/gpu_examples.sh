@@ -71,8 +71,8 @@ for more in "" "-D SH=2,SW=2,ALIGN=1" "-D DH=2,DW=2,PH=2,PW=2,ALIGN=1" "-D T=bf1
     check conv2d $more --target sm_90a B=1 H=7 W=7 C=8 O=8 R=1 S=3 P=3 Q=3 xb=392 xh=56 xw=8
 done
 for more in "" "-D STRIDE=2" "-D DILATION=2,PAD=2" "-D T=f16,ALIGN=8" "-D T=bf16,PAD=0"; do
-    check depthwise $more B=3 H=15 W=37 C=72 R=3 S=3 P=7 Q=17
-    check depthwise $more --target sm_90a B=1 H=7 W=7 C=8 R=1 S=3 P=3 Q=3
+    check depthwise $more B=3 H=15 W=37 C=72 R=3 P=7 Q=17
+    check depthwise $more --target sm_90a B=1 H=7 W=7 C=8 -D S=3 R=1 P=3 Q=3
 done
 for T in f16 bf16 f32; do
     check max_pool -D T=$T B=3 H=15 W=37 C=72 P=8 Q=19

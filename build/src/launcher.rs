@@ -7,6 +7,9 @@ use std::path::Path;
 use tilec_launch::Elem;
 use tilec_launch::bundle::Bundle;
 
+/// In front of an `impl`: a crate need not use all that a launcher has, also where its module is private.
+const UNUSED: &str = "#[allow(dead_code, reason = \"not every crate uses all of a launcher\")]\n";
+
 /// The module of a file: the bundle, and a launcher for each kernel.
 pub(crate) fn module(stem: &str, source: &str, bundle_file: &Path, bundle: &Bundle, all: &[Interface]) -> String {
     let targets = bundle.targets().join(", ");
@@ -63,7 +66,7 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
     let _ = write!(
         out,
         "/// The kernel `{kernel}` of `{source}`.\n///\n{docs}pub struct {name} {{\n    kernel: ::tilec_launch::Kernel,\n}}\n\n\
-         impl {name} {{\n    \
+         {UNUSED}impl {name} {{\n    \
          /// Loads the kernel for a device.\n    ///\n    /// # Errors\n    /// As those of [`{module}`], which loads all kernels of the file at once.\n    \
          pub fn load(device: &::tilec_launch::Device) -> Result<{name}, ::tilec_launch::LaunchError> {{\n        \
          {name}::of(&{module}(device)?)\n    }}\n\n    \
@@ -93,7 +96,7 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
          /// A launch of [`{name}`].\n#[must_use = \"nothing is launched before `launch`\"]\n\
          pub struct {launch}<'a> {{\n    kernel: &'a ::tilec_launch::Kernel,\n    \
          tensors: [::tilec_launch::Argument<'a>; {n}],\n    values: [Option<::tilec_launch::Number>; {n_values}],\n}}\n\n\
-         impl {launch}<'_> {{\n",
+         {UNUSED}impl {launch}<'_> {{\n",
         arguments = arguments.join(", "),
         moved = moved.join(", "),
         given = given.join(", "),

@@ -20,7 +20,7 @@ EPILOGUES = {
     ("plain", "Out=f16"): "none", ("epilogue", "ACT=0"): "bias", ("epilogue", "ACT=1"): "bias, gelu with `tanh`", ("epilogue", "ACT=2"): "bias, gelu with `fast_tanh`",
     ("fused", "ACT=7"): "`gemm_fused.tile`, gelu with `fast_tanh` (`ACT=7`)", ("fused", "ACT=2"): "the same, gelu with `tanh` (`ACT=2`)", ("fused", "ACT=3"): "the same, gelu with `erf` (`ACT=3`)",
 }  # fmt: skip
-NETWORKS = {"resnet50": ("h200", "ResNet-50, 32 images"), "unet": ("h200", "U-Net of 256x256, 8 images"), "convnext": ("h100", "ConvNeXt-T, 32 images")}
+NETWORKS = {"resnet50": ("h200", "ResNet-50, 32 images"), "unet": ("h100", "U-Net of 256x256, 8 images"), "convnext": ("h100", "ConvNeXt-T, 32 images")}
 
 
 # Attention and fused products.
@@ -294,7 +294,8 @@ def convolutions(name: str, title: str = "") -> Callable[[Results], str]:
         lines = []
         for row in rows:
             case = case_of(row)
-            layer = f"{case['H']}², {case['C']}, {case['O']}, {case['R']} x {case['R']}, {case['S']}"
+            power, filters = ("³", f"{case['R']}³") if "D" in case else ("²", f"{case['R']} x {case['R']}")
+            layer = f"{case['H']}{power}, {case['C']}, {case['O']}, {filters}, {case['S']}"
             lines.append([case["B"], layer, micro(row["ours_us"]), micro(row["cudnn_us"]), number(row["tflops"]), ratio(row["ratio"], digits=3), between(row, "ratio")])
         found = values(rows, "ratio")
         head = ["images", "image, channels, filters, filter, step", "us", "cuDNN us", "TFLOP/s", "ratio", "least, most"]
@@ -386,9 +387,12 @@ def headline(results: Results) -> list[list[str]]:
     add("`swiglu.tile`", "6 sizes", "PyTorch's separate steps", values(results.rows("h200/swiglu.csv"), "over_separate"), h200, "`gpu_fused.py`")
     layers = [row for name, (card, _) in NETWORKS.items() for row in results.rows(f"{card}/conv2d_{name}.csv")]
     add("`conv2d.tile`", f"{len(layers)} layers of ResNet-50, U-Net and ConvNeXt-T", "cuDNN", values(layers, "ratio"), "H200, H100", "`gpu_conv.py`")
-    for program in ("conv2d_weight_grad", "conv2d_data_grad"):
-        layers = results.rows(f"h200/{program}.csv")
-        add(f"`{program}.tile`", f"{len(layers)} layers of ResNet-50", "cuDNN", values(layers, "ratio"), h200, "`gpu_conv.py`")
+    for program, card, result, network in (
+        ("conv2d_weight_grad", h100, "h100/conv2d_weight_grad", "ResNet-50"), ("conv2d_data_grad", h200, "h200/conv2d_data_grad", "ResNet-50"),
+        ("conv3d", h100, "h100/conv3d_unet", "a 3D U-Net"), ("depthwise", h200, "h200/depthwise_convnext", "ConvNeXt-T"), ("depthwise", h200, "h200/depthwise_mobilenet", "MobileNet"),
+    ):  # fmt: skip
+        layers = results.rows(f"{result}.csv")
+        add(f"`{program}.tile`", f"{len(layers)} layers of {network}", "cuDNN", values(layers, "ratio"), card, "`gpu_conv.py`")
     four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv").values()
     for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("1024 and 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
         add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h100, "`gpu_quantized.py`")
@@ -455,7 +459,10 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "convolutions 256": convolutions("h100/conv2d_256.csv"),
     "convolutions few channels": convolutions("h100/conv2d_few_channels.csv", "Forward"),
     "convolutions few channels weight": convolutions("h100/conv2d_few_channels_weight.csv", "Gradients of filters"),
-    "convolutions weight gradient": convolutions("h200/conv2d_weight_grad.csv"),
+    "convolutions weight gradient": convolutions("h100/conv2d_weight_grad.csv"),
+    "convolutions 3d": convolutions("h100/conv3d_unet.csv"),
+    "convolutions depthwise": convolutions("h200/depthwise_convnext.csv", "ConvNeXt-T"),
+    "convolutions mobilenet": convolutions("h200/depthwise_mobilenet.csv", "MobileNet V1"),
     "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),
     "experts": experts,
     "pages": pages("h200/paged_decode.csv"),

@@ -103,8 +103,7 @@ impl Images {
             return Ok(());
         }
         let f = &before[find("F")?];
-        let [h, w, r, s] = ["H", "W", "R", "S"].map(|name| run.integer(name));
-        let (h, w, r, s) = (h?, w?, r?, s?);
+        let (h, w, r, s) = (run.integer("H")?, run.integer("W")?, f.shape[0], f.shape[1]);
         for (index, at) in elements(&after[y]) {
             let (place, channel) = ([index[0], index[1], index[2]], index[3]);
             let mut sum = 0.0;

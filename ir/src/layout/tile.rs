@@ -94,21 +94,29 @@ impl RegLayout {
         self.repeated(dim_bits, &own)
     }
 
-    /// The layout of the window of extents `2^bits[i]` that starts at `start[i]`, a multiple of it, of this tile of extents
-    /// `2^dim_bits[i]`: with it the registers, value indices here, of those there. `None` if the window divides what threads share
-    /// out, or does not fit.
+    /// The layout of the window of extents `2^bits[i]` that starts at `start[i]` of this tile of extents `2^dim_bits[i]`: with it the registers, value indices here, of those
+    /// there. `None` if the window divides what threads share out, or does not fit. Where it does not start at a multiple of its extent, a thread must have all elements along
+    /// that dimension.
     pub fn window(&self, dim_bits: &[u32], start: &[u64], bits: &[u32]) -> Option<(RegLayout, Vec<usize>)> {
         if start.len() != dim_bits.len() || bits.len() != dim_bits.len() {
             return None;
         }
         let (mut inside, mut first, mut base) = (0u64, 0u64, 0);
+        // Dimensions along which elements of the window differ in other bits than those of their places in it: where these begin, and where the window does.
+        let mut shifted: Vec<(u32, u32, u64)> = Vec::new();
         for ((&all, &at), &part) in dim_bits.iter().zip(start).zip(bits) {
-            let aligned = at & mask(part) == 0 && part <= all && at >> all == 0;
-            if !aligned {
+            let fits = part <= all && at.checked_add(1 << part).is_some_and(|end| end <= 1 << all);
+            if !fits {
+                return None;
+            }
+            if at & mask(part) == 0 {
+                first |= at << base;
+            } else if self.owns(base, all) {
+                shifted.push((base, all, at));
+            } else {
                 return None;
             }
             inside |= mask(part) << base;
-            first |= at << base;
             base += all;
         }
         // Columns of the window, without the bits that others have in between.
@@ -131,10 +139,29 @@ impl RegLayout {
         }
         let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | (x >> i & 1) << b);
         let fixed = (0..1usize << chosen.len()).map(|x| spread(x, &chosen)).find(|&v| self.at(0, v as u64) == first)?;
-        let registers = (0..1usize << kept.len()).map(|x| fixed | spread(x, &kept)).collect();
+        let moved = |register: usize| {
+            let element = self.at(0, register as u64);
+            let apart = shifted.iter().fold(element, |e, &(base, all, at)| {
+                let own = e >> base & mask(all);
+                e & !(mask(all) << base) | (own + at) << base
+            });
+            // Bits along these dimensions are columns of their own.
+            (0..self.value_bits())
+                .filter(|&i| (apart ^ element) & self.value_col(i) != 0)
+                .fold(register, |r, i| r ^ 1 << i)
+        };
+        let registers = (0..1usize << kept.len()).map(|x| moved(fixed | spread(x, &kept))).collect();
         let value = kept.iter().map(|&i| narrowed(self.value_col(i))).collect();
         let thread = self.thread.cols().iter().map(|&c| narrowed(c)).collect();
         Some((RegLayout::new(value, thread, bits.iter().sum())?, registers))
+    }
+
+    /// Whether a thread has all elements along a dimension whose bits are these of an element, each bit in a column of its own.
+    pub fn owns(&self, first: u32, bits: u32) -> bool {
+        let along = mask(bits) << first;
+        let apart = self.value.cols().iter().all(|&c| c & along == 0 || c.is_power_of_two());
+        let found = self.value.cols().iter().fold(0, |all, &c| all | c & along);
+        apart && found == along && self.thread.cols().iter().all(|&c| c & along == 0)
     }
 
     /// The layout of a tile of extents `2^dim_bits[i]` of which this layout, of extents `2^bits[i]`, is that of every

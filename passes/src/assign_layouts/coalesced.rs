@@ -64,6 +64,37 @@ pub(crate) fn coalesced_within(
     RegLayout::new(value, thread, total)
 }
 
+/// The same as [`coalesced`], with all elements along the dimensions `own` in each thread.
+pub(crate) fn coalesced_owning(
+    dim_bits: &[u32],
+    contiguous: usize,
+    chunk: u32,
+    threads: u32,
+    own: &[usize],
+) -> Option<RegLayout> {
+    let shared: Vec<u32> =
+        dim_bits.iter().enumerate().map(|(d, &bits)| if own.contains(&d) { 0 } else { bits }).collect();
+    let layout = coalesced(&shared, contiguous, chunk, threads)?;
+    let lift = |column: &u64| {
+        let (mut out, mut from, mut to) = (0, 0, 0);
+        for (&part, &all) in shared.iter().zip(dim_bits) {
+            out |= (column >> from & ((1 << part) - 1)) << to;
+            from += part;
+            to += all;
+        }
+        out
+    };
+    let mut value: Vec<u64> = layout.value().cols().iter().map(lift).collect();
+    let mut base = 0;
+    for (d, &bits) in dim_bits.iter().enumerate() {
+        if own.contains(&d) {
+            value.extend((base..base + bits).map(|bit| 1u64 << bit));
+        }
+        base += bits;
+    }
+    RegLayout::new(value, layout.thread().cols().iter().map(lift).collect(), dim_bits.iter().sum())
+}
+
 /// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
 /// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
 /// Blocks narrower than 16 bytes are put together along `second` by every eighth thread: readers of 16 bytes keep such pieces

@@ -8,6 +8,7 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
 
+use super::windows::places;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_window};
@@ -107,8 +108,9 @@ pub(super) enum Relation {
     Transposed,
     /// The same, in another shape.
     Reshaped,
-    /// `b` is a window of the tile `a`, which it is copied to or from, with the dimensions of `a` in this mask.
-    Window(u32),
+    /// `b` is a window of the tile `a`, which it is copied to or from, with the dimensions of `a` in the mask `kept`. Along those in `shifted` it begins at other places, too,
+    /// than multiples of its extent.
+    Window { kept: u32, shifted: u32 },
     /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
     Rows(usize),
     /// `b` has what stretches of the rows of `a` come to, which are scanned.
@@ -173,7 +175,7 @@ impl Graph {
             | Relation::Copy
             | Relation::Transposed
             | Relation::Reshaped
-            | Relation::Window(_)
+            | Relation::Window { .. }
             | Relation::Rows(_)
             | Relation::Totals => false,
         })
@@ -366,7 +368,12 @@ impl Builder<'_> {
     fn window(&mut self, s: Stmt, view: &ResolvedView, part: NodeId) {
         let Some(whole) = self.of_tile(view.base) else { return };
         let kept = view.kept().into_iter().fold(0, |mask, d| mask | 1u32 << d);
-        let (relation, weight) = (Relation::Window(kept), self.weight());
+        let extents = view.extents_of_base(&self.graph.nodes[part].shape).unwrap_or_default();
+        let bits = shape_bits(&extents);
+        let places = places(self.k, s, view).unwrap_or_default();
+        let apart = |d: usize| places.iter().any(|at| at[d] & ((1 << bits[d]) - 1) != 0);
+        let shifted = (0..bits.len()).filter(|&d| apart(d)).fold(0, |mask, d| mask | 1u32 << d);
+        let (relation, weight) = (Relation::Window { kept, shifted }, self.weight());
         self.graph.edges.push(Edge { a: whole, b: part, relation, weight, at: s, leaf: None });
     }
 

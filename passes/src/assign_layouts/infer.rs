@@ -15,7 +15,7 @@ use super::cost;
 use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
 use super::log2_shape;
 use super::threads::Threads;
-use crate::assign_layouts::coalesced::coalesced_within;
+use crate::assign_layouts::coalesced::{coalesced_owning, coalesced_within};
 use std::collections::BTreeMap;
 use tilec_ir::combine::How;
 use tilec_ir::kernel::{Kernel, ValueDef};
@@ -66,8 +66,9 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
         Relation::Result | Relation::Copy => Some(of_a.clone()),
         Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
         Relation::Reshaped => of_a.reshaped(&log2_shape(&a.shape), &log2_shape(&b.shape)),
-        Relation::Window(kept) => {
-            let (bits, first) = (extents_in(kept, a, b)?, vec![0; a.shape.len()]);
+        Relation::Window { kept, shifted } => {
+            let bits = extents_in(kept, a, b)?;
+            let first: Vec<u64> = (0..a.shape.len()).map(|d| u64::from(shifted >> d & 1)).collect();
             of_a.window(&log2_shape(&a.shape), &first, &bits).map(|(layout, _)| layout)
         }
         Relation::Rows(dim) => of_a.alone(&log2_shape(&a.shape), dim),
@@ -239,6 +240,7 @@ impl<'a> Search<'a> {
                         self.begin(n, layout);
                         self.unrepeated(n, access);
                     }
+                    self.owned_by_threads(n, access);
                 }
             }
         }
@@ -281,6 +283,27 @@ impl<'a> Search<'a> {
         coalesced_for(&node.shape, contiguous, chunk, &self.reduced_along(n), self.threads)
     }
 
+    /// Where windows begin at any place along some dimensions, a candidate in which each thread has all elements along these.
+    fn owned_by_threads(&mut self, n: NodeId, access: &Access) {
+        let graph = self.graph;
+        let windows = self.alike(n).into_iter().flat_map(|a| self.edges[a].iter().map(move |&i| (a, &graph.edges[i])));
+        let shifted = windows.fold(0, |mask, (a, edge)| match edge.relation {
+            Relation::Window { shifted, .. } if edge.a == a => mask | shifted,
+            _ => mask,
+        });
+        let shape = &graph.nodes[n].shape;
+        let own: Vec<usize> = (0..shape.len()).filter(|d| shifted >> d & 1 == 1).collect();
+        if own.is_empty() {
+            return;
+        }
+        let contiguous = access.dim.unwrap_or(shape.len().saturating_sub(1));
+        let chunk = self.chunk(access);
+        let make = |part: &[u64], threads: u32| coalesced_owning(&log2_shape(part), contiguous, chunk, threads, &own);
+        if let Some(layout) = self.threads.share_out_within(shape, &own, &make) {
+            self.begin(n, layout);
+        }
+    }
+
     /// Where a reduction would have warps repeat what others have, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
     /// order, another one in which each warp has a stretch.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
@@ -307,10 +330,18 @@ impl<'a> Search<'a> {
 
     /// The same of the nodes that `which` names.
     fn along(&self, n: NodeId, which: impl Fn(&Node) -> bool) -> Vec<usize> {
+        let nodes = self.alike(n).into_iter().map(|n| &self.graph.nodes[n]);
+        let mut axes: Vec<usize> = nodes.filter(|node| which(node)).filter_map(|node| node.axis).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
+    /// A node, and those that have its extents and share its layout.
+    fn alike(&self, n: NodeId) -> Vec<NodeId> {
         let shape = &self.graph.nodes[n].shape;
-        let (mut seen, mut next, mut axes) = (vec![n], vec![n], Vec::new());
+        let (mut seen, mut next) = (vec![n], vec![n]);
         while let Some(n) = next.pop() {
-            axes.extend(Some(&self.graph.nodes[n]).filter(|node| which(node)).and_then(|node| node.axis));
             for &i in &self.edges[n] {
                 let edge = &self.graph.edges[i];
                 let other = if edge.a == n { edge.b } else { edge.a };
@@ -323,9 +354,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        axes.sort_unstable();
-        axes.dedup();
-        axes
+        seen
     }
 
     /// Spreads a candidate to all that it can reach; nodes without a choice take it.
@@ -372,7 +401,9 @@ impl<'a> Search<'a> {
             (Relation::Reduction, true) => (b.scanned && a.shape == b.shape).then(|| layout.clone()),
             (_, true) => wanted(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
-            (Relation::Window(kept), false) => layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape)),
+            (Relation::Window { kept, .. }, false) => {
+                layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape))
+            }
             (Relation::Reshaped, false) => layout.reshaped(&log2_shape(&b.shape), &log2_shape(&a.shape)),
             (Relation::Totals, false) => None,
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
@@ -409,13 +440,17 @@ impl<'a> Search<'a> {
             Some((wanted, given)) => {
                 let forth = matches!(
                     edge.relation,
-                    Relation::Result | Relation::Copy | Relation::Transposed | Relation::Reshaped | Relation::Window(_)
+                    Relation::Result
+                        | Relation::Copy
+                        | Relation::Transposed
+                        | Relation::Reshaped
+                        | Relation::Window { .. }
                 );
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
                 1 + across + edge.weight * cost::exchange(from, to, b.elem)
             }
             // The tile goes through memory.
-            None if matches!(edge.relation, Relation::Window(_)) => {
+            None if matches!(edge.relation, Relation::Window { .. }) => {
                 1 + edge.weight * cost::by_memory(&self.labels[edge.a][x], a.elem)
             }
             None => NEVER,

@@ -228,6 +228,26 @@ fn windows_are_some_of_the_registers() {
 }
 
 #[test]
+fn windows_begin_anywhere_along_what_a_thread_owns() {
+    // 16 rows in registers, of which lanes have two neighbours each.
+    let layout = RegLayout::new(vec![16, 1, 2, 4, 8], vec![32, 64, 128, 256, 512], 10).expect("columns fit");
+    for start in 0..=8 {
+        let (part, registers) = layout.window(&[4, 6], &[start, 0], &[3, 6]).expect("it is a window");
+        for (thread, value) in (0..32).flat_map(|t| (0..16).map(move |v| (t, v))) {
+            let whole = layout.coords(thread, registers[value as usize] as u64, &[4, 6]);
+            let own = part.coords(thread, value, &[3, 6]);
+            assert_eq!(whole, [own[0] + start, own[1]], "start {start}, thread {thread}, value {value}");
+        }
+    }
+    assert_eq!(layout.window(&[4, 6], &[9, 0], &[3, 6]), None, "it goes on behind the tile");
+    assert_eq!(layout.window(&[4, 6], &[0, 3], &[4, 5]), None, "lanes share out the columns");
+    // A thread has all rows, but the last bit of one is in the bits of another.
+    let mixed = RegLayout::new(vec![16, 3, 2, 4, 8], vec![32, 64, 128, 256, 512], 10).expect("columns fit");
+    assert_eq!(mixed.window(&[4, 6], &[1, 0], &[3, 6]), None);
+    assert!(mixed.window(&[4, 6], &[8, 0], &[3, 6]).is_some());
+}
+
+#[test]
 fn windows_of_a_layout_of_windows_have_that_layout() {
     // A of m16n8k16, 16 x 16, and a tile of 32 x 64 of which it is every window.
     let fragment = RegLayout::new(vec![1 << 4, 8, 1 << 7], vec![1 << 5, 1 << 6, 1, 2, 4], 8).expect("a layout");

@@ -30,6 +30,7 @@ create-missing = false
 default-theme = "light"
 preferred-dark-theme = "ayu"
 no-section-label = true
+additional-css = ["wide.css"]
 smart-punctuation = false
 
 # Snippets are of the tile language; nothing is to be run as Rust.
@@ -39,6 +40,8 @@ runnable = false
 [output.html.print]
 enable = false
 """
+# Programs have lines of up to 120 characters.
+STYLE = ":root { --content-max-width: 1050px; }\n"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 
@@ -83,11 +86,14 @@ def stage(folder: pathlib.Path) -> None:
     folder.mkdir(parents=True)
     docs = ROOT / "docs"
     (folder / "book.toml").write_text(SETTINGS, encoding="utf-8")
+    (folder / "wide.css").write_text(STYLE, encoding="utf-8")
     summary = (docs / "SUMMARY.md").read_text(encoding="utf-8")
     head, _, rest = summary.partition("\n")
     last = "".join(f"- [{title}]({place})\n" for title, place in [("Examples", "examples.md"), ("Contributing", "contributing.md"), ("Changelog", "changelog.md")])
+    # The first page of a folder is its index.html.
+    rest = rest.replace("README.md", "index.md")
     (folder / "SUMMARY.md").write_text(f"{head}\n\n[tilec](index.md)\n{rest}{last}", encoding="utf-8")
-    found = pages()
+    found = {place.replace("README.md", "index.md"): path for place, path in pages().items()}
     places = {path.resolve(): place for place, path in found.items()}
     for place, path in found.items():
         to = folder / place

@@ -170,7 +170,7 @@ codes! {
     BAD_GRID "E0237" "an invalid grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an invalid schedule item"
-        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k`, `queue` and `overlap` are 0 or 1. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has; `k_warps` is a power of two.";
+        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `queue` are 0 or 1, `overlap` is 0 to 64. What is asked for and cannot be had is an error. A block has 32 to 1024 threads in whole warps; a cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has; `k_warps` is a power of two.";
     BAD_LOOP "E0239" "an invalid loop"
         "Loops count upward by at least 1. `unroll` lays the body out once for every value of the loop variable, so that the bounds must be known at compile time, and nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an invalid condition"

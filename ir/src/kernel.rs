@@ -291,7 +291,8 @@ pub struct Schedule {
     pub stream_k: Option<Expr>,
     /// Whether blocks that stay draw their tiles from a counter, as each comes to its next; 0 or 1: `queue 1`.
     pub queue: Option<Expr>,
-    /// Whether a launch may begin while the one in front of it ends; 0 or 1: `overlap 1`. Its accesses to global memory wait.
+    /// Whether a launch may begin while the one in front of it ends: `overlap 1`. Its accesses to global memory wait. With `overlap 2` the
+    /// producer waits in front of its first load; with `overlap 2 + n` it asks the second-level cache before for what the first n steps of a short loop load.
     pub overlap: Option<Expr>,
     /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.
     pub cluster: Vec<Expr>,

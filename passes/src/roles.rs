@@ -72,6 +72,16 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
         12.. => SOME,
         _ => USUAL,
     };
+    dealt(k, warps, few)
+}
+
+/// The same where a block leaves room for another one: the producer has what it has beside three warpgroups.
+pub(crate) fn registers_beside(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
+    dealt(k, warps, SOME)
+}
+
+/// What the consumer has where the producer has `few`.
+fn dealt(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
     let warps = warps * replicas(k);
     if share >= 232 {
@@ -128,6 +138,11 @@ pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
 /// Bytes of shared memory that a block may have for slots and buffers, beside its barriers.
 pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
+    slots_of(target, blocks)
+}
+
+/// The same where so many blocks share a multiprocessor.
+pub(crate) fn slots_of(target: Target, blocks: u64) -> u64 {
     let all = target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(target.smem_reserved()));
     all.saturating_sub(BARRIER_BYTES)
 }

@@ -286,6 +286,9 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     }
 }
 
+/// Steps of which the second-level cache is asked for the operands ahead of the launch, at most.
+const MAX_AHEAD: i64 = 64;
+
 /// Rule 8.
 fn schedule(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
@@ -295,11 +298,11 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`min_ctas`" | "`k_warps`" => 32,
             "`cluster`" => MAX_BLOCKS,
             "`ctas`" => MAX_BLOCKS_ASKED,
-            "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`queue`"
-            | "`overlap`" => 1,
+            "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`queue`" => 1,
+            "`overlap`" => MAX_AHEAD,
             _ => 1 << 20,
         };
-        let min = i64::from(max > 1 && what != "`promote`");
+        let min = i64::from(max > 1 && !["`promote`", "`overlap`"].contains(&what));
         cx.bounded(codes::BAD_SCHEDULE, what, e, min, max);
     }
     if let Some(e) = k.schedule.threads

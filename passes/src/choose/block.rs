@@ -6,7 +6,7 @@ use super::product::{Shape, wgmma};
 use super::setting::Setting;
 use super::work::{Env, Move, Product};
 use crate::analysis::width::MAX_ACCESS_BYTES;
-use crate::roles::slots_limit;
+use crate::roles::{slots_limit, slots_of};
 use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
@@ -21,6 +21,9 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
+
+/// Slots at least of a block that leaves room for one of the next launch: fewer were not measured.
+const LEAST_BESIDE: u64 = 4;
 
 impl Setting<'_> {
     /// The cost of a block with the values of `env`.
@@ -71,6 +74,7 @@ impl Setting<'_> {
             stream_k: if ping_pong { Some(false) } else { self.stream_k },
             ping_pong,
             fed,
+            beside: false,
             cluster,
             resident: 1,
             parts,
@@ -218,6 +222,7 @@ impl Setting<'_> {
         if cost.offloaded {
             cost.block.shared = with_result;
         }
+        cost.beside = cost.fed && stages >= LEAST_BESIDE && cost.block.shared <= slots_of(self.target, 2);
         cost.resident = if self.warpgroups.is_some() { 1 } else { self.resident(cost) };
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {

@@ -74,6 +74,8 @@ pub(super) struct Cost {
     pub(super) ping_pong: bool,
     /// Producer warps bring what warps multiply.
     pub(super) fed: bool,
+    /// And leave shared memory for a block of the next launch.
+    pub(super) beside: bool,
     /// Blocks of a cluster along rows and columns of tiles.
     pub(super) cluster: [i64; 2],
     /// Blocks that are resident on a multiprocessor.
@@ -118,6 +120,7 @@ impl Cost {
             stream_k: Some(false),
             ping_pong: false,
             fed: false,
+            beside: false,
             cluster: [1, 1],
             resident,
             parts,

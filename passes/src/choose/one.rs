@@ -100,6 +100,10 @@ impl<'a> One<'a> {
                         continue;
                     }
                 } else if seconds >= last {
+                    // Fewer slots may leave room for a block of the next launch.
+                    if cost.fed && !cost.beside {
+                        continue;
+                    }
                     break;
                 }
                 last = seconds;

@@ -4,6 +4,7 @@ use super::cost::Part;
 use super::product::{Shape, slice};
 use super::setting::Setting;
 use super::work::{Env, Product, Region};
+use crate::schedule_loops::lag::IN_TURNS;
 use crate::select_mma::warpgroup;
 use crate::walk::cluster::{LINE, Sums, choose as choose_cluster};
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
@@ -31,9 +32,14 @@ const LOADED: f64 = 30.0;
 /// Clocks that a warpgroup takes to compute an operand in registers, beside [`CONVERTED`]. Products of the others do not hide them (H200, `examples/gemm_w4a16.tile`: a step
 /// of two warpgroups takes 450 to 590 clocks more than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
+/// Elements of a warpgroup's operand that it computes behind its products of the step before, where these are pending (`pending 1`; W8A16 of 4096x4096x4096 on an H100: 190 us in steps of
+/// 64 and 214 in steps of 128 of 256 rows; of 128 rows in steps of 128 as long as if nothing were pending).
+const BEHIND_PRODUCTS: f64 = 4096.0;
+/// What is left of [`COMPUTED`] then.
+const BEHIND: f64 = 40.0;
 /// Instructions of an element that a warp converts in pairs for its product (W4A16 in bf16: three of the pair take it out of its word and one scales it, and a group's
-/// numbers take one).
-const FED: f64 = 2.6;
+/// numbers take half of one).
+const FED: f64 = 2.3;
 /// Instructions that compute an element of a plain product's result, `alpha * acc`: the constants of warpgroups have them.
 const SCALED: f64 = 1.0;
 /// Clocks in which a warp gets the result of a special function (16 results a clock and multiprocessor).
@@ -155,8 +161,13 @@ impl Setting<'_> {
                     part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
                 }
                 if product.operands.iter().any(|operand| operand.computed) {
-                    part.between += COMPUTED;
-                    part.added += COMPUTED;
+                    // Where the products of the step before are pending, they hide it.
+                    let own = clocks * f64::from(WARPGROUP) / warps;
+                    let few = rows * depth <= BEHIND_PRODUCTS;
+                    let waits =
+                        if few && self.pending(product, shape) { (COMPUTED - own).max(BEHIND) } else { COMPUTED };
+                    part.between += waits;
+                    part.added += waits;
                 }
             }
             return;
@@ -186,6 +197,13 @@ impl Setting<'_> {
             part.shared += warps * depth * runs * 2.0 * 128.0;
             part.chain += depth / f64::from(row.k) * CHAIN_SCALAR;
         }
+    }
+
+    /// Whether a thread has room for the sums and two tiles of an operand that it computes, so that the products of a step are pending while it computes the next.
+    fn pending(&self, product: &Product, shape: &Shape) -> bool {
+        let sums = (product.acc, shape.sums);
+        let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.way, sums);
+        2 * of(shape.depth) - of(0) <= IN_TURNS
     }
 
     /// Blocks of a cluster, as the walk over tiles takes them.

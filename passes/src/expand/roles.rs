@@ -12,13 +12,18 @@ use super::names::plain_names;
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::wgmma;
+use crate::registers::held::most;
+use crate::registers::thread::{Context, contexts};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{consumer_warps, ping_pong, registers, replicas, role};
+use crate::roles::{consumer_warps, ping_pong, registers, registers_beside, replicas, role, slots_of};
 use crate::walk::{Walk, depends, multicast, queue, turns};
+use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::placement::{slots, tile_bytes};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
@@ -147,12 +152,51 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     if let StmtData::Role { body, .. } = k.stmts[producer] {
         multicast(k, cx, body);
     }
+    let (few, many) = leave_room(k, cx, [producer, consumer], warps).unwrap_or((few, many));
     let budget = match few.zip(many) {
         Some((few, many)) => format!("{few} and {many} registers a thread"),
         None => "registers as they come".to_owned(),
     };
     cx.remark(span, format!("{PRODUCER_WARPS} producer warps and {warps} consumer warps; {budget}"));
     Ok(())
+}
+
+/// Leaves room on a multiprocessor for a block of the next launch, which begins beside this one (`overlap-launches`), if shared memory and registers suffice for two.
+/// Then the registers of both roles are dealt out anew. Of wgmma's warps the sums take more than half.
+fn leave_room(k: &mut Kernel, cx: &Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
+    let asked = k.schedule.min_ctas.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1);
+    if asked || wgmma::multiplies(k) || copies_asynchronously(k, &k.blocks[k.body]) {
+        return None;
+    }
+    let (blocks, before) = (k.schedule.min_ctas, roles.map(|s| registers_of(k, s)));
+    k.schedule.min_ctas = Some(k.int(2, k.name_span));
+    let shared = |&v: &Value| tile_bytes(k, v).zip(slots(k, v)).map_or(0, |(bytes, slots)| bytes * slots);
+    let bytes: u64 = k.values.keys().map(|v| shared(&v)).sum();
+    let (few, many) = registers_beside(k, warps);
+    let limit = slots_of(cx.options.target, 2);
+    for (s, n) in roles.into_iter().zip([few, many]) {
+        let n = n.map(|n| k.int(n, k.name_span));
+        set_registers(k, s, n);
+    }
+    let deferred = Deferred::of(k);
+    let most = |c: &Context| most(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.beside <= c.has);
+    if bytes <= limit && contexts(k).iter().all(most) {
+        return Some((few, many));
+    }
+    k.schedule.min_ctas = blocks;
+    roles.into_iter().zip(before).for_each(|(s, n)| set_registers(k, s, n));
+    None
+}
+
+/// What a role says of the registers of its threads.
+fn registers_of(k: &Kernel, s: Stmt) -> Option<Expr> {
+    let StmtData::Role { registers, .. } = k.stmts[s] else { unreachable!("a role") };
+    registers
+}
+
+fn set_registers(k: &mut Kernel, s: Stmt, n: Option<Expr>) {
+    let StmtData::Role { registers, .. } = &mut k.stmts[s] else { unreachable!("a role") };
+    *registers = n;
 }
 
 /// Whether the length of the producer's loops depends on the tile of the grid.

@@ -19,7 +19,7 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::target::WARP;
 
 /// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
-const IN_TURNS: u64 = 160;
+pub(crate) const IN_TURNS: u64 = 160;
 
 /// Whether products are to be pending: as the schedule says, else where additions or what computes an operand would wait for them, or another warpgroup waits for the
 /// tensor cores.

@@ -13,12 +13,22 @@ impl Lower<'_> {
         }
     }
 
-    /// Has a role wait in front of its first statement that is more than a name for an index made of sizes: dealing out the work hides behind the grid in front.
-    pub(super) fn wait_in_front_of(&mut self, s: Stmt) {
-        let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.reads_no_memory(init));
-        if !of_sizes {
-            self.wait_in_role();
+    /// Whether a role waits in front of a statement: the first that is more than a name for an index made of sizes, for dealing out the work hides behind the grid in
+    /// front. Who asks for its first operands before it waits does both inside the loops over tiles: what stands in front of them there is computed of sizes, too.
+    pub(super) fn waits_in_front_of(&self, s: Stmt) -> bool {
+        if !self.follows || self.ahead.is_some() {
+            return false;
         }
+        let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.reads_no_memory(init));
+        !of_sizes && !(self.asked.is_some() && self.walks(s))
+    }
+
+    /// Whether a statement is a loop around others, whose trips are made of sizes.
+    fn walks(&self, s: Stmt) -> bool {
+        let StmtData::For { start, end, cond: None, next: None, body, .. } = self.k.stmts[s] else { return false };
+        let mut inner = false;
+        self.k.walk(body, &mut |k, _, s| inner |= matches!(k.stmts[s], StmtData::For { .. }));
+        inner && [start, end].into_iter().all(|e| self.reads_no_memory(e))
     }
 
     /// Waits, if a role has begun and not waited yet.
@@ -29,7 +39,7 @@ impl Lower<'_> {
     }
 
     /// Whether an expression reads no memory.
-    fn reads_no_memory(&self, e: Expr) -> bool {
+    pub(super) fn reads_no_memory(&self, e: Expr) -> bool {
         let read = matches!(self.k.exprs[e], ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. });
         !read && self.k.children(e).into_iter().all(|child| self.reads_no_memory(child))
     }

@@ -9,6 +9,7 @@
 //! f16 has whole numbers up to 2^11, bf16 up to 2^8. A product of two bf16 may have an exponent that f32 does not have.
 
 use super::operands::{Operands, repeated_elements};
+use super::packing::Nibble;
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::Tile;
@@ -107,6 +108,8 @@ struct Pairs<'a> {
     converted: BTreeMap<Value, Tile>,
     /// Numbers that are subtracted from elements of four bits, and what is added to the bits of these.
     less: BTreeMap<Reg, Reg>,
+    /// The same of one element of four bits, by the element, and whether of those that it is subtracted from two are in a register.
+    nibbles: BTreeMap<(Reg, usize, bool), Reg>,
     /// Registers of elements of four bits, as their halves of bytes are taken out of them.
     words: BTreeMap<Reg, Word>,
     /// What is the same for several pairs, by the elements of its tile.
@@ -131,6 +134,7 @@ impl Lower<'_> {
             operands: &operands,
             converted: BTreeMap::new(),
             less: BTreeMap::new(),
+            nibbles: BTreeMap::new(),
             words: BTreeMap::new(),
             repeated: BTreeMap::new(),
         };
@@ -153,12 +157,7 @@ impl Lower<'_> {
                     && let Some(Exact::Whole(least, most)) = exact(self.k, args[1], pairs.elem)
                     && [least, most].iter().all(|z| (z + more(tile.elem, pairs.elem)).abs() <= limit(pairs.elem)) =>
             {
-                let numbers = self.two_of(args[1], at, pairs)?;
-                let less = match pairs.less.get(&numbers) {
-                    Some(&less) => less,
-                    None => self.less(&tile, numbers, pairs.elem),
-                };
-                pairs.less.insert(numbers, less);
+                let less = self.less_of(args[1], at, &tile, pairs)?;
                 if tile.per_register == 2 {
                     return Ok(self.byte_less(&tile, at[0] / 2, (pairs.elem, less)));
                 }
@@ -176,6 +175,38 @@ impl Lower<'_> {
             }
             ExprData::Ref(v) => self.two_of_tile(e, v, at, pairs),
             _ => self.two_numbers(e, at, pairs),
+        }
+    }
+
+    /// What is added to the bits of two numbers of four bits, to have them less those of an expression.
+    fn less_of(&mut self, e: Expr, at: [usize; 2], of: &Tile, pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
+        if let Some((nibble, place)) = self.same_nibble(e, at, of, pairs) {
+            let key = (nibble, place, of.per_register == 2);
+            if let Some(&less) = pairs.nibbles.get(&key) {
+                return Ok(less);
+            }
+            let less = self.less_nibble(of, (nibble, place), pairs.elem);
+            pairs.nibbles.insert(key, less);
+            return Ok(less);
+        }
+        let numbers = self.two_of(e, at, pairs)?;
+        let less = match pairs.less.get(&numbers) {
+            Some(&less) => less,
+            None => self.less(of, numbers, pairs.elem),
+        };
+        pairs.less.insert(numbers, less);
+        Ok(less)
+    }
+
+    /// The element of a tile that two elements of an expression are, if it has the type of `of`: its register, and which of the register's.
+    fn same_nibble(&self, e: Expr, at: [usize; 2], of: &Tile, pairs: &Pairs<'_>) -> Option<Nibble> {
+        match self.k.exprs[e] {
+            ExprData::Cast { arg, .. } => self.same_nibble(arg, at, of, pairs),
+            _ => {
+                let tile = self.tile_of(e).filter(|tile| tile.elem == of.elem && tile.packed())?;
+                let same = repeated_elements((&tile.layout, &tile.dim_bits), &pairs.operands.scope, &at)?;
+                (same[0] == same[1]).then(|| tile.nibble_of(same[0]))
+            }
         }
     }
 
@@ -219,7 +250,12 @@ impl Lower<'_> {
         if let Some(&pair) = pairs.repeated.get(&(v, [low, high])) {
             return Ok(pair);
         }
-        let pair = self.two_numbers(e, at, pairs)?;
+        let pair = if tile.elem == pairs.elem && low == high {
+            let half = self.raw(&tile, low);
+            self.emit.def(Class::B32, P::PackB32B16, [Operand::Vec(vec![half; 2])])
+        } else {
+            self.two_numbers(e, at, pairs)?
+        };
         pairs.repeated.insert((v, [low, high]), pair);
         Ok(pair)
     }

@@ -184,6 +184,7 @@ impl Lower<'_> {
             self.asks = Some(Guard { reg, negated: false });
         }
         self.follows = self.waits_in_roles();
+        self.asks_first(role);
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
             if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {

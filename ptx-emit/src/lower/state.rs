@@ -77,6 +77,10 @@ pub(crate) struct Lower<'a> {
     pub(super) asks: Option<crate::inst::Guard>,
     /// A role has begun and not waited for the grids in front of it yet.
     pub(super) follows: bool,
+    /// A role that asks for its first operands before it waits: what tells whether it has done so, once the role has begun.
+    pub(super) asked: Option<Reg>,
+    /// The present statements are not executed: the second-level cache is asked for what so many steps of them load.
+    pub(super) ahead: Option<i64>,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
     /// Loops around this that draw their numbers.
@@ -150,6 +154,8 @@ impl<'a> Lower<'a> {
             part: None,
             asks: None,
             follows: false,
+            asked: None,
+            ahead: None,
             maps: Vec::new(),
             draws: Vec::new(),
             turns: BTreeMap::new(),
@@ -321,7 +327,12 @@ impl Lower<'_> {
 
     /// Whether a launch may begin while the one in front of it ends.
     pub(super) fn overlaps(&self) -> bool {
-        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)) == Some(1)
+        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).is_some_and(|n| n > 0)
+    }
+
+    /// Whether the producer waits for the grids in front as late as it can, and of how many steps it asks for the operands before.
+    pub(super) fn steps_ahead(&self) -> Option<i64> {
+        self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).filter(|&n| n > 1).map(|n| n - 2)
     }
 
     /// Whether each role waits for the grids in front by itself: what roles compute beforehand, out of sizes, need not.

@@ -29,7 +29,10 @@ impl Lower<'_> {
         let around = self.emit.origin;
         for (i, &s) in stmts.iter().enumerate() {
             self.emit.origin = s.into();
-            self.wait_in_front_of(s);
+            if self.waits_in_front_of(s) {
+                self.ask_ahead(&stmts[i..])?;
+                self.wait_in_role();
+            }
             self.settle_for(s);
             match self.k.stmts[s] {
                 // The product is told not to add.
@@ -53,9 +56,20 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Asks for what the first steps of some statements load, once in a role.
+    fn ask_ahead(&mut self, stmts: &[Stmt]) -> Result<(), Reported> {
+        let Some(asking) = self.begin_asking() else { return Ok(()) };
+        let result = stmts.iter().try_for_each(|&s| self.stmt(s));
+        self.end_asking(asking);
+        result
+    }
+
     fn stmt(&mut self, s: Stmt) -> Result<(), Reported> {
         if self.emit.func.regs.len() > 4 * MAX_INSTRUCTIONS {
             return Err(self.too_long(s));
+        }
+        if self.ahead.is_some() && !self.is_asked_ahead(s)? {
+            return Ok(());
         }
         self.mark(s);
         self.meet_ctas(s);
@@ -273,6 +287,7 @@ impl Lower<'_> {
             return Err(self.unsupported(step, "a loop whose step is not a positive literal"));
         };
         let span = self.k.stmt_spans[s];
+        let end = self.end_ahead((start, end), step);
         let Some((start, step)) = self.own_iterations(s, start, step) else {
             return Err(self.too_far(span, step));
         };
@@ -313,7 +328,10 @@ impl Lower<'_> {
         if let Some(next) = next {
             self.begin_draws(next, end);
         }
+        let follows = self.follows;
         let result = self.block(body);
+        // A loop may have no trip.
+        self.follows = follows;
         let drawn = next.filter(|_| result.is_ok()).map(|next| self.end_draws(next));
         for (ring, before) in self.rings.iter_mut().zip(before) {
             ring.read |= before;

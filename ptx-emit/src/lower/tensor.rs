@@ -128,7 +128,7 @@ impl Lower<'_> {
     }
 
     /// Of a copy that several blocks of the cluster share: the bits of a block's number that tell windows apart.
-    fn multicasts(&self, s: Stmt) -> Option<u32> {
+    pub(super) fn multicasts(&self, s: Stmt) -> Option<u32> {
         let StmtData::Copy { src, ref attrs, .. } = self.k.stmts[s] else { return None };
         let view = resolve_view(self.k, src).filter(|_| attrs.is_multicast() && self.cluster_blocks() > 1)?;
         Some(Uniform::new(self.k).window(&view))
@@ -217,7 +217,7 @@ impl Lower<'_> {
     }
 
     /// Where a window that ends in front of its tensor does, along the dimension that its map has twice.
-    fn own_end_of(&mut self, map: &Map, window: &ResolvedView) -> Result<Option<Int>, Reported> {
+    pub(super) fn own_end_of(&mut self, map: &Map, window: &ResolvedView) -> Result<Option<Int>, Reported> {
         let Some(d) = map.ended else { return Ok(None) };
         let ViewDim::From { end: Some(end), .. } = window.dims[d] else { unreachable!("bug: a window without an end") };
         let extent = self.k.tensor_ty(window.base).map(|t| t.shape[d]).expect("a tensor");

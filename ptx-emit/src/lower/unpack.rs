@@ -4,7 +4,7 @@
 //! subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al., "MARLIN", 2024). In f16 the upper half of a byte is taken where it
 //! is, as 1024 + 16 n, and divided by 16 in the same instruction. A number with a sign is one without, less 8, when its highest bit is turned over.
 
-use super::packing::selector;
+use super::packing::{Nibble, selector};
 use super::state::Lower;
 use super::tile::Tile;
 use crate::inst::{Class, Operand, Reg};
@@ -130,6 +130,31 @@ impl Lower<'_> {
         let back = if from.per_register == 2 { back(from.elem, to) } else { back_of_halves(from.elem, to) };
         let negative = self.emit.pure(Class::B32, P::MovB32, [back]);
         self.operation(Op::Sub, to, negative, numbers)
+    }
+
+    /// The same for one element of the tile's type that is subtracted from both: its bits below the exponent of the same power of two, with a sign.
+    pub(super) fn less_nibble(&mut self, from: &Tile, (word, place): Nibble, to: Elem) -> Reg {
+        let lowest = match place {
+            0 => word,
+            _ => self.emit.def(Class::B32, P::ShrU32, [word.into(), Operand::Imm(4 * place as i64)]),
+        };
+        let (spread, kept) = if to == Elem::F16 && from.per_register > 2 {
+            let alone = self.emit.def(Class::B32, P::AndB32, [lowest.into(), Operand::Imm(0xf)]);
+            // Sixteen times as much in the upper half, of which the numbers are divided by 16.
+            (self.emit.def(Class::B32, P::MulLoS32, [alone.into(), Operand::Imm(0x0010_0001)]), 0x00f0_000f)
+        } else {
+            let twice = [lowest.into(), lowest.into(), selector([0, 1, 0, 1])];
+            (self.emit.def(Class::B32, P::PrmtB32, twice), 0x000f_000f)
+        };
+        let above = match (to, from.per_register > 2) {
+            (Elem::F16, true) => 0xd400_e400,
+            (Elem::F16, false) => 0xe400_e400,
+            _ => 0xc300_c300,
+        };
+        // The highest bit of a number with a sign is turned over here, too.
+        let (above, how) = if from.elem == Elem::I4 { (above ^ kept & 0x0088_0088, AND_XOR) } else { (above, AND_OR) };
+        let operands = vec![spread.into(), Operand::Imm(kept), Operand::Imm(above), Operand::Imm(how)];
+        self.emit.def(Class::B32, P::Lop3B32, operands)
     }
 
     /// What pairs of numbers are taken out of.

@@ -299,6 +299,21 @@ macro_rules! memory_rows {
         "9.7.9.27" V8_0_SM90 Sync [] [shared(128), tensor(5), shared(8), vec(3, B16), B16I] "the same, to the blocks of the cluster that the last operand's bits name" {
             CpAsyncBulkTensor5dIm2colMulticast "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster",
         }
+        "9.7.9.27" V8_0_SM90 Read [] [tensor(1)] "asks the second-level cache for a box of a tensor" {
+            CpAsyncBulkPrefetchTensor1d "cp.async.bulk.prefetch.tensor.1d.L2.global.tile",
+        }
+        "9.7.9.27" V8_0_SM90 Read [] [tensor(2)] "asks the second-level cache for a box of a tensor" {
+            CpAsyncBulkPrefetchTensor2d "cp.async.bulk.prefetch.tensor.2d.L2.global.tile",
+        }
+        "9.7.9.27" V8_0_SM90 Read [] [tensor(3)] "asks the second-level cache for a box of a tensor" {
+            CpAsyncBulkPrefetchTensor3d "cp.async.bulk.prefetch.tensor.3d.L2.global.tile",
+        }
+        "9.7.9.27" V8_0_SM90 Read [] [tensor(4)] "asks the second-level cache for a box of a tensor" {
+            CpAsyncBulkPrefetchTensor4d "cp.async.bulk.prefetch.tensor.4d.L2.global.tile",
+        }
+        "9.7.9.27" V8_0_SM90 Read [] [tensor(5)] "asks the second-level cache for a box of a tensor" {
+            CpAsyncBulkPrefetchTensor5d "cp.async.bulk.prefetch.tensor.5d.L2.global.tile",
+        }
         "9.7.9.27" V8_0_SM90 Sync [] [tensor(1), shared(128)] "asynchronous copy to a box of a tensor, of a group of the thread" {
             CpAsyncBulkTensorStore1d "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group",
         }

@@ -3,7 +3,8 @@
 //! A step takes as long as the instructions of its warps, its accesses to shared memory or its tiles' way from the second-level cache; all of it at least as
 //! long as memory needs for the operands. A tile is cut along the reduction for as many blocks as there are multiprocessors for.
 //!
-//! The constants are rounded from W4A16 in bf16 of 8192x8192 and 16384x8192 with 16 rows on an H100: a step takes 1670 clocks with tiles of 16x256 and 901 of 16x128.
+//! The constants are rounded from W4A16 in bf16 of 8192x8192, 16384x8192 and 4096x4096 with 16 rows on an H100: 18.1, 31.1 and 8.8 us in tiles of 16x256x128, in tiles of 16x128x128 of the last
+//! 7.6.
 
 use super::launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time};
 use super::sharing::{LEAST, of_warps};
@@ -11,16 +12,18 @@ use crate::choose::cards::Card;
 use crate::choose::cost::Cost;
 
 /// Share of their slots in which schedulers issue instructions of two warps each.
-const ISSUED: f64 = 0.5;
+const ISSUED: f64 = 0.6;
 /// Clocks from one step to the next: waiting for the slot, giving it back.
 const STEP: f64 = 150.0;
 /// Clocks from asking for a tile to its landing.
 const LANDING: f64 = 1000.0;
 /// Share of the memory's bandwidth that is reached.
 const READ: f64 = 0.9;
-/// Seconds of a launch beside its steps, and of handing on sums.
+/// Seconds that a launch saves whose blocks begin beside those of the one in front.
+const BESIDE: f64 = 0.8e-6;
+/// Seconds of a launch beside its steps, and of handing on sums for each block that shares a tile with another.
 const LAUNCH: f64 = 3.0e-6;
-const HANDED: f64 = 1.5e-6;
+const HANDED: f64 = 0.35e-6;
 
 pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;
@@ -46,8 +49,9 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
     }
     let rounds = (tiles * each / places).ceil();
     let memory = launch.bytes / (READ * card.dram * 1e9);
-    let handed = if each > 1.0 { HANDED } else { 0.0 };
-    let seconds = LAUNCH + handed + (rounds * loops / clock).max(memory) + rounds * ends / clock;
+    let handed = HANDED * (each - 1.0).max(0.0);
+    let launched = if cost.beside { LAUNCH - BESIDE } else { LAUNCH };
+    let seconds = launched + handed + (rounds * loops / clock).max(memory) + rounds * ends / clock;
     let terms = Terms {
         products: rounds * products / clock,
         shared: rounds * shared / clock,

@@ -1,0 +1,137 @@
+//! What a producer loads first, asked for while the grids in front of this one still run.
+//!
+//! Nothing may be read of memory that those write. But the second-level cache may be asked for it (`cp.async.bulk.prefetch.tensor`): what is written
+//! afterwards is written there. So a role whose one lane asks for TMA loads goes through the statements of its first tile twice: in front of the wait it asks for what
+//! the first steps of each loop load, and behind it executes them.
+//!
+//! ```text
+//! if the first tile { for k in begin..min(end, begin + 8 * 64) step 64 { copy W[k.., n..] -> the second-level cache } }
+//! griddepcontrol.wait
+//! for k in begin..end step 64 { copy W[k.., n..] -> fill.w }
+//! ```
+//!
+//! Loops of many steps are left alone: the accelerator would take as long for what it asks for there as it saves. What depends on memory is not asked for, and neither are boxes that the blocks of a cluster share, nor pixels of images.
+
+use super::ints::Int;
+use super::rings::Ring;
+use super::state::Lower;
+use crate::inst::{Class, Guard, Label, Operand, Reg};
+use crate::module::Item;
+use crate::ops::Op as P;
+use tilec_ir::diag::Reported;
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::StmtData;
+use tilec_ir::ops::Op;
+use tilec_ir::padded::im2col;
+
+/// A short loop has so many times the steps at most of which the operands are asked for.
+const SHORT: i64 = 4;
+
+/// A role asks for its first operands.
+pub(super) struct Asking {
+    /// Whether it has done so.
+    again: Reg,
+    /// The label behind it.
+    done: Label,
+    /// The rings as they were.
+    rings: Vec<Ring>,
+}
+
+impl Lower<'_> {
+    /// Has a role ask for its first operands before it waits, if the schedule says so and one lane runs it.
+    pub(super) fn asks_first(&mut self, role: Stmt) {
+        self.asked = None;
+        if self.follows && self.steps_ahead().is_some() && self.is_elected(role) {
+            let asked = self.emit.mutable(Class::B32);
+            self.emit.push(P::MovB32, [asked.into(), Operand::Imm(0)]);
+            self.asked = Some(asked);
+        }
+    }
+
+    /// Begins what is done once in a role. The statements that are lowered from here on are not executed.
+    pub(super) fn begin_asking(&mut self) -> Option<Asking> {
+        let (asked, steps) = (self.asked?, self.steps_ahead().filter(|&steps| steps > 0)?);
+        self.emit.comment("the second-level cache is asked for what is loaded first");
+        let again = self.emit.def(Class::Pred, P::SetpNeS32, [asked.into(), Operand::Imm(0)]);
+        let done = self.emit.label("asked");
+        self.emit.push_frame();
+        self.emit.push(P::MovB32, [asked.into(), Operand::Imm(1)]);
+        self.ahead = Some(steps);
+        Some(Asking { again, done, rings: self.rings.clone() })
+    }
+
+    /// Ends it.
+    pub(super) fn end_asking(&mut self, Asking { again, done, rings }: Asking) {
+        self.ahead = None;
+        self.rings = rings;
+        let items = self.emit.pop_frame();
+        self.emit.push_if(Some(Guard { reg: again, negated: false }), P::Bra, [done.into()]);
+        self.emit.items(items);
+        self.emit.item(Item::Label(done));
+    }
+
+    /// What becomes of a statement that is not executed: whether its inner ones are looked at, or the names that it makes are needed.
+    pub(super) fn is_asked_ahead(&mut self, s: Stmt) -> Result<bool, Reported> {
+        match self.k.stmts[s] {
+            StmtData::Let { init, .. } => Ok(self.reads_no_memory(init)),
+            StmtData::For { start, end, cond: None, next: None, .. } => {
+                Ok(self.reads_no_memory(start) && self.reads_no_memory(end))
+            }
+            StmtData::If { cond, .. } => Ok(self.reads_no_memory(cond)),
+            StmtData::Copy { src, ref attrs, .. } if attrs.is_tensor() && self.reads_no_memory_in(src) => {
+                self.prefetch_boxes(s, src)?;
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The end of a loop, of which only so many steps are looked at; of one that has more than [`SHORT`] times as many, none: the accelerator takes as long for what it is asked
+    /// for in vain.
+    pub(super) fn end_ahead(&mut self, (start, end): (Int, Int), step: i64) -> Int {
+        let Some(steps) = self.ahead else { return end };
+        self.first_steps((start, end), step, steps).unwrap_or(start)
+    }
+
+    /// `min(end, start + some, start + min(max(start + 4 * some + step - end, 0), step) * steps)`; `None`: its numbers are too large.
+    fn first_steps(&mut self, (start, end): (Int, Int), step: i64, steps: i64) -> Option<Int> {
+        let some = step.checked_mul(steps)?;
+        let longest = some.checked_mul(SHORT)?.checked_add(step)?;
+        let first = self.int_op(Op::Add, start, Int::constant(some))?;
+        let short = self.int_op(Op::Add, start, Int::constant(longest))?;
+        let short = self.int_op(Op::Sub, short, end)?;
+        let short = self.int_op(Op::Max, short, Int::constant(0))?;
+        let short = self.int_op(Op::Min, short, Int::constant(step))?;
+        let short = self.int_op(Op::Mul, short, Int::constant(steps))?;
+        let none = self.int_op(Op::Add, start, short)?;
+        let end = self.int_op(Op::Min, end, first)?;
+        self.int_op(Op::Min, end, none)
+    }
+
+    /// Whether the starts of a window read no memory.
+    fn reads_no_memory_in(&self, window: Expr) -> bool {
+        self.k.children(window).into_iter().all(|e| self.reads_no_memory(e))
+    }
+
+    /// Asks for the boxes of a copy, which are each asked for by one block alone.
+    fn prefetch_boxes(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
+        let (from, _, map) = self.mapped_sides(s, src)?;
+        if self.multicasts(s).is_some() || im2col(self.k, from.base).is_ok() {
+            return Ok(());
+        }
+        let op = [
+            P::CpAsyncBulkPrefetchTensor1d,
+            P::CpAsyncBulkPrefetchTensor2d,
+            P::CpAsyncBulkPrefetchTensor3d,
+            P::CpAsyncBulkPrefetchTensor4d,
+            P::CpAsyncBulkPrefetchTensor5d,
+        ][map.rank() - 1];
+        let starts = self.tensor_starts(&from)?;
+        let end = self.own_end_of(&map, &from)?;
+        for (start, _) in &map.boxes.places {
+            let tensor = self.tensor_box(&map, &from, (&starts, end), start);
+            self.emit.push(op, [tensor]);
+        }
+        Ok(())
+    }
+}

@@ -210,8 +210,7 @@ def scaled(results: Results) -> str:
 
 def weights(results: Results) -> str:
     """Weights of four and eight bits against cuBLAS on 16-bit weights."""
-    four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv")
-    eight = newest(results, "h100/w8a16_first_operand.csv", "h100/w8a16.csv")
+    four, eight = ({row["case"]: row for row in results.rows(f"h100/{name}_beside.csv")} for name in ("w4a16", "w8a16"))
     order = sorted(four, key=lambda case: [int(case_of(four[case])[name]) for name in "MKN"])
     lines = []
     for case in order:
@@ -219,8 +218,7 @@ def weights(results: Results) -> str:
         for row in (four[case], eight.get(case)):
             cells += [micro(row["tilec_us"]), f"{ratio(row['over_cublas'])} ({between(row, 'over_cublas')})"] if row else ["-", "-"]
         lines.append(cells)
-    names = [f"h100/{name}.csv" for name in ("w4a16_first_operand", "w4a16", "w8a16_first_operand", "w8a16")]
-    return results.origin(*names) + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
+    return results.origin("h100/w4a16_beside.csv", "h100/w8a16_beside.csv") + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
 
 
 # Rows.
@@ -393,8 +391,8 @@ def headline(results: Results) -> list[list[str]]:
     ):  # fmt: skip
         layers = results.rows(f"{result}.csv")
         add(f"`{program}.tile`", f"{len(layers)} layers of {network}", "cuDNN", values(layers, "ratio"), card, "`gpu_conv.py`")
-    four = newest(results, "h100/w4a16_first_operand.csv", "h100/w4a16.csv").values()
-    for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("1024 and 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
+    four = results.rows("h100/w4a16_beside.csv")
+    for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("256 to 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
         add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h100, "`gpu_quantized.py`")
     scales = newest(results, "h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv").values()
     add("`gemm_fp8_scaled.tile`", f"{len(scales)} sizes", "PyTorch's `_scaled_mm`, the same scales", values(scales, "over_blocks"), h100, "`gpu_scaled.py`")

@@ -22,6 +22,9 @@ use crate::typing::const_int;
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
 pub const PRODUCER_WARPS: u32 = WARPGROUP;
 
+/// The largest `overlap` of a schedule: a producer asks for the operands of two steps fewer before it waits for the launch in front.
+pub const MAX_OVERLAP: i64 = 64;
+
 /// How many replicas a role has; `None`: it is no role, or their number is not known.
 pub fn replicas(k: &Kernel, role: Stmt) -> Option<u32> {
     let StmtData::Role { replicas, .. } = k.stmts[role] else { return None };

@@ -23,6 +23,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::placement::slots;
+use tilec_ir::roles::MAX_OVERLAP;
 
 pub(crate) const NAME: &str = "overlap-launches";
 
@@ -57,5 +58,5 @@ fn steps_ahead(k: &Kernel) -> Option<i64> {
     }
     let slots =
         k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Channel { .. })).filter_map(|v| slots(k, v));
-    slots.min().and_then(|n| i64::try_from(n / 2).ok())
+    slots.min().and_then(|n| i64::try_from(n / 2).ok()).map(|steps| steps.min(MAX_OVERLAP - 2))
 }

@@ -15,7 +15,7 @@ use crate::Cx;
 use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
 use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
-use crate::analysis::uses::{all_stmts, mentions};
+use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::is_scheduled;
 use crate::analysis::width::kept_dims;
@@ -241,6 +241,12 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
         if fetches.iter().any(|&(fetch, _)| fetch == s) {
             continue;
         }
+        if let Some(tile) = stmt_exprs(k, s).into_iter().find_map(|e| read_to_an_end(k, e)) {
+            return Some(format!(
+                "its body reads a window of `{}` that ends, which is other elements of other tiles",
+                k.values[tile].name
+            ));
+        }
         match k.stmts[s] {
             StmtData::Copy { src, dst, .. } => {
                 let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else {
@@ -259,6 +265,13 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
         return Some("what it fetches is multiplied along another dimension".into());
     }
     unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
+}
+
+/// The tile of which an expression has a window with an end.
+fn read_to_an_end(k: &Kernel, e: Expr) -> Option<Value> {
+    let own = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_none());
+    let ends = own.filter(|view| view.dims.iter().any(|dim| matches!(dim, ViewDim::From { end: Some(_), .. })));
+    ends.map(|view| view.base).or_else(|| k.children(e).into_iter().find_map(|child| read_to_an_end(k, child)))
 }
 
 /// Whether something else than a channel slot gets what a fetch puts into a register tile.

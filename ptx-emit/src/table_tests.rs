@@ -86,7 +86,8 @@ fn rows_agree_with_their_mnemonics() {
         let places = signature.columns().map_or(0, |_| 1);
         assert_eq!((mnemonic.matches("nN").count(), n_sums), (places, places), "`{op:?}`");
         if matches!(op.effect(), Effect::Read | Effect::Write | Effect::ReadWrite) {
-            let elsewhere = mnemonic.starts_with("wgmma") || signature.kinds().any(|k| k == Kind::TensorMap);
+            let elsewhere = mnemonic.starts_with("wgmma")
+                || signature.kinds().any(|k| matches!(k, Kind::TensorMap | Kind::Tensor(_)));
             assert!(n_addrs > 0 || elsewhere, "`{op:?}` has an effect on no address");
         }
         if matches!(opcode, "ld" | "st") {

@@ -9,6 +9,7 @@ use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::numerics::cast::int_format;
 use crate::ops::Op;
 use crate::padded;
+use crate::roles::MAX_OVERLAP;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
@@ -286,9 +287,6 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     }
 }
 
-/// Steps of which the second-level cache is asked for the operands ahead of the launch, at most.
-const MAX_AHEAD: i64 = 64;
-
 /// Rule 8.
 fn schedule(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
@@ -299,7 +297,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
             "`cluster`" => MAX_BLOCKS,
             "`ctas`" => MAX_BLOCKS_ASKED,
             "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`queue`" => 1,
-            "`overlap`" => MAX_AHEAD,
+            "`overlap`" => MAX_OVERLAP,
             _ => 1 << 20,
         };
         let min = i64::from(max > 1 && !["`promote`", "`overlap`"].contains(&what));

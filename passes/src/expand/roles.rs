@@ -163,9 +163,10 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
 
 /// Leaves room on a multiprocessor for a block of the next launch, which begins beside this one (`overlap-launches`), if shared memory and registers suffice for two.
 /// Then the registers of both roles are dealt out anew. Of wgmma's warps the sums take more than half.
-fn leave_room(k: &mut Kernel, cx: &Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
+fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
     let asked = k.schedule.min_ctas.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1);
-    if asked || wgmma::multiplies(k) || copies_asynchronously(k, &k.blocks[k.body]) {
+    let alone = k.schedule.overlap.and_then(|e| k.as_int(e)) == Some(0);
+    if asked || alone || wgmma::multiplies(k) || copies_asynchronously(k, &k.blocks[k.body]) {
         return None;
     }
     let (blocks, before) = (k.schedule.min_ctas, roles.map(|s| registers_of(k, s)));
@@ -181,6 +182,12 @@ fn leave_room(k: &mut Kernel, cx: &Cx<'_>, roles: [Stmt; 2], warps: u32) -> Opti
     let deferred = Deferred::of(k);
     let most = |c: &Context| most(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.beside <= c.has);
     if bytes <= limit && contexts(k).iter().all(most) {
+        let message = "registers and shared memory leave room for a block of the next launch (`min_ctas 2`)";
+        cx.remark_note(
+            k.name_span,
+            message.to_owned(),
+            "with `overlap 0` launches follow one another, and blocks take what there is",
+        );
         return Some((few, many));
     }
     k.schedule.min_ctas = blocks;

@@ -1,13 +1,13 @@
-//! Tiles that begin as zero: those that a product sums, whose extents become larger, and that copies fill in parts.
+//! Tiles that begin as zero: those whose extents become larger, and that copies fill in parts.
 
-use crate::analysis::uses::{all_stmts, place_of, stmt_exprs};
+use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::copy_shape;
-use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};
 
-/// Tiles of which a product sums one of these extents, and that copies fill in parts: nothing is written beyond.
-pub(super) fn summed_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
+/// Tiles with one of these extents that copies fill in parts: nothing is written beyond them, and what reads a whole tile counts on zeros there.
+pub(super) fn filled_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
     let mut found = Vec::new();
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
@@ -19,22 +19,7 @@ pub(super) fn summed_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
             found.push(view.base);
         }
     }
-    found.retain(|&v| {
-        let multiplies = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
-        all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).any(|e| is_operand(k, e, &multiplies))
-    });
     found
-}
-
-/// Whether an operand of a product in an expression is one of these, or made of them.
-fn is_operand(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
-    fn has(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
-        of(e) || k.children(e).into_iter().any(|child| has(k, child, of))
-    }
-    match k.exprs[e] {
-        ExprData::Mma(mma) if has(k, mma.a, of) || has(k, mma.b, of) => true,
-        _ => k.children(e).into_iter().any(|child| is_operand(k, child, of)),
-    }
 }
 
 /// Has a tile hold zeros where it is declared.

@@ -74,7 +74,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
         return Err(why);
     }
     odd.iter().for_each(|&n| cut_off(k, n));
-    for v in begun::summed_in_parts(k, &odd) {
+    for v in begun::filled_in_parts(k, &odd) {
         begun::as_zero(k, v);
     }
     let mut larger = Vec::new();

@@ -38,14 +38,33 @@ pub(super) struct Asking {
 }
 
 impl Lower<'_> {
-    /// Has a role ask for its first operands before it waits, if the schedule says so and one lane runs it.
+    /// Has a role ask for its first operands before it waits, if the schedule says so, one lane runs it, and places and bounds are made of sizes: what is read of memory
+    /// for them would be read in front of the wait.
     pub(super) fn asks_first(&mut self, role: Stmt) {
         self.asked = None;
-        if self.follows && self.steps_ahead().is_some() && self.is_elected(role) {
+        if self.follows && self.steps_ahead().is_some() && self.is_elected(role) && self.is_made_of_sizes(role) {
             let asked = self.emit.mutable(Class::B32);
             self.emit.push(P::MovB32, [asked.into(), Operand::Imm(0)]);
             self.asked = Some(asked);
         }
+    }
+
+    /// Whether all names, bounds, conditions and places of a role read no memory.
+    fn is_made_of_sizes(&self, role: Stmt) -> bool {
+        let StmtData::Role { body, .. } = self.k.stmts[role] else { unreachable!("a role asks") };
+        let mut all = true;
+        self.k.walk(body, &mut |k, _, s| {
+            all &= match k.stmts[s] {
+                StmtData::Let { init, .. } => self.reads_no_memory(init),
+                StmtData::For { start, end, step, cond, .. } => {
+                    [start, end, step].into_iter().chain(cond).all(|e| self.reads_no_memory(e))
+                }
+                StmtData::If { cond, .. } => self.reads_no_memory(cond),
+                StmtData::Copy { src, dst, .. } => self.reads_no_memory_in(src) && self.reads_no_memory_in(dst),
+                _ => true,
+            };
+        });
+        all
     }
 
     /// Begins what is done once in a role. The statements that are lowered from here on are not executed.

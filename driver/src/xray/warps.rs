@@ -35,7 +35,7 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
         let text = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let shown = (rows.div_ceil(BLOCK).min(MOST.0), columns.div_ceil(BLOCK).min(MOST.1));
         let first = |all: u64, shown: u64, word: &str| {
-            (shown * BLOCK < all).then(|| format!(", of the first {} {word}", shown * BLOCK)).unwrap_or_default()
+            if shown * BLOCK < all { format!(", of the first {} {word}", shown * BLOCK) } else { String::new() }
         };
         let part = first(rows, shown.0, "rows") + &first(columns, shown.1, "columns");
         let title = format!("{}[{text}], sums of {}: warp and registers of each 8x8 block{part}", own.name, row.name);

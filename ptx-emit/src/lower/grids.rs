@@ -20,7 +20,7 @@ impl Lower<'_> {
             return false;
         }
         let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.reads_no_memory(init));
-        !of_sizes && !(self.asked.is_some() && self.walks(s))
+        !(of_sizes || self.asked.is_some() && self.walks(s))
     }
 
     /// Whether a statement is a loop around others, whose trips are made of sizes.

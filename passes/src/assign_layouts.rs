@@ -31,6 +31,7 @@ mod held;
 mod in_windows;
 mod infer;
 mod own;
+mod places;
 mod scattered;
 mod sorts;
 mod spent;

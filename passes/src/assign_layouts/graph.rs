@@ -8,7 +8,7 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
 
-use super::windows::places;
+use super::places::places;
 use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_window};

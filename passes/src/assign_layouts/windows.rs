@@ -17,60 +17,18 @@ use super::exchange::{order, place, still_holds};
 use super::held::{in_memory, loaded, stored};
 use super::log2_shape;
 use super::own::tile;
+use super::places::places;
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, mentions, path_to, place_of};
+use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, goes_to_registers, plain_var, register_window as window};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::index::{OfKernel, int};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::types::ElemRef;
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, window_of_registers_at};
+use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view, window_of_registers_at};
 
-/// Places that a window in unrolled loops is looked at in; one with more of them goes through memory.
-const MOST_PLACES: usize = 1 << 12;
 /// Bits of a register.
 const WORD: u32 = 32;
-
-/// Where a window that stands in `s` can begin, in all iterations of the unrolled loops around it; `None`: that is not known.
-pub(super) fn places(k: &Kernel, s: Stmt, view: &ResolvedView) -> Option<Vec<Vec<u64>>> {
-    let starts: Vec<&[Expr]> = view
-        .dims
-        .iter()
-        .map(|dim| match dim {
-            ViewDim::Gather(_) | ViewDim::From { end: Some(_), .. } => None,
-            _ => Some(dim.starts()),
-        })
-        .collect::<Option<_>>()?;
-    let mut values: Vec<Vec<(Value, i64)>> = vec![Vec::new()];
-    for &(block, index) in &path_to(k, s) {
-        let StmtData::For { var, start, end, step, unroll: true, .. } = k.stmts[k.blocks[block][index]] else {
-            continue;
-        };
-        if !starts.iter().copied().flatten().any(|&e| mentions(k, e, var)) {
-            continue;
-        }
-        let literals = OfKernel::literals(k);
-        let (at, end, step) = (int(&literals, start)?, int(&literals, end)?, int(&literals, step)?);
-        let all: Vec<i64> = (at..end).step_by(usize::try_from(step).ok().filter(|&step| step > 0)?).collect();
-        if values.len().saturating_mul(all.len()) > MOST_PLACES {
-            return None;
-        }
-        values = values.iter().flat_map(|known| all.iter().map(|&x| [&known[..], &[(var, x)]].concat())).collect();
-    }
-    let one = |known: &Vec<(Value, i64)>| {
-        let leaf = |e: Expr| match k.exprs[e] {
-            ExprData::Ref(v) => known.iter().find(|&&(var, _)| var == v).map(|&(_, x)| x),
-            _ => None,
-        };
-        let known = OfKernel::new(k, leaf);
-        let sum = |parts: &[Expr]| {
-            parts.iter().try_fold(0u64, |sum, &e| sum.checked_add(u64::try_from(int(&known, e)?).ok()?))
-        };
-        starts.iter().map(|parts| sum(parts)).collect::<Option<Vec<u64>>>()
-    };
-    values.iter().map(one).collect()
-}
 
 /// Gives windows in expressions, and what goes to windows, tiles of their own; what is at a place that is not known is in buffers.
 pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {

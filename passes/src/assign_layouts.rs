@@ -267,9 +267,9 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         // A run of neighbours in both memories is moved in one piece. If the memories are contiguous along different
         // dimensions a thread owns a block, moves it in pieces that are wide on either side, and transposes it in registers.
         let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
-        let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(1);
         // Where elements share bytes, whole ones are stored.
         let least = memory_views(k, dst).iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1);
+        let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(least);
         let chunk = if cx.enabled { width.ilog2() } else { least.min(width).ilog2() };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let elem = shared.map_or(Elem::F32, |v| known_elem(k, v.base)).size();

@@ -19,10 +19,10 @@
 //! Needs: sm_90. Switched off, or `overlap 0`: launches follow one another.
 
 use crate::Cx;
+use crate::roles::least_slots;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::placement::slots;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::roles::MAX_OVERLAP;
 
 pub(crate) const NAME: &str = "overlap-launches";
@@ -56,7 +56,5 @@ fn steps_ahead(k: &Kernel) -> Option<i64> {
     if !roles || !k.expressions().into_iter().map(|e| &k.exprs[e]).any(of_warps) {
         return None;
     }
-    let slots =
-        k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Channel { .. })).filter_map(|v| slots(k, v));
-    slots.min().and_then(|n| i64::try_from(n / 2).ok()).map(|steps| steps.min(MAX_OVERLAP - 2))
+    least_slots(k).and_then(|n| i64::try_from(n / 2).ok()).map(|steps| steps.min(MAX_OVERLAP - 2))
 }

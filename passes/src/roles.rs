@@ -6,6 +6,7 @@ use crate::registers::beside::{ADDRESSES, EPILOGUE};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
+use tilec_ir::placement::slots;
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP, register_share};
 use tilec_ir::typing::resolve_view;
@@ -74,6 +75,15 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
     };
     dealt(k, warps, few)
 }
+
+/// The slots of the channel that has fewest; `None`: there is none.
+pub(crate) fn least_slots(k: &Kernel) -> Option<u64> {
+    let channels = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Channel { .. }));
+    channels.filter_map(|v| slots(k, v)).min()
+}
+
+/// Slots at least of a block that leaves room for one of the next launch: fewer were not measured.
+pub(crate) const LEAST_BESIDE: u64 = 4;
 
 /// The same where a block leaves room for another one: the producer has what it has beside three warpgroups.
 pub(crate) fn registers_beside(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {

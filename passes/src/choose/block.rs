@@ -6,7 +6,7 @@ use super::product::{Shape, wgmma};
 use super::setting::Setting;
 use super::work::{Env, Move, Product};
 use crate::analysis::width::MAX_ACCESS_BYTES;
-use crate::roles::{slots_limit, slots_of};
+use crate::roles::{LEAST_BESIDE, slots_limit, slots_of};
 use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
@@ -21,9 +21,6 @@ const BESIDE: u64 = 32;
 const BESIDE_STAGED: u64 = 40;
 /// The same where groups of warps share the reduction: 46 to 56.
 const BESIDE_SLICED: u64 = 50;
-
-/// Slots at least of a block that leaves room for one of the next launch: fewer were not measured.
-const LEAST_BESIDE: u64 = 4;
 
 impl Setting<'_> {
     /// The cost of a block with the values of `env`.

@@ -16,7 +16,9 @@ use crate::analysis::wgmma;
 use crate::registers::held::most;
 use crate::registers::thread::{Context, contexts};
 use crate::rewrite::{Map, clone_block};
-use crate::roles::{consumer_warps, ping_pong, registers, registers_beside, replicas, role, slots_of};
+use crate::roles::{
+    LEAST_BESIDE, consumer_warps, least_slots, ping_pong, registers, registers_beside, replicas, role, slots_of,
+};
 use crate::walk::{Walk, depends, multicast, queue, turns};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
@@ -166,7 +168,8 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
 fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
     let asked = k.schedule.min_ctas.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1);
     let alone = k.schedule.overlap.and_then(|e| k.as_int(e)) == Some(0);
-    if asked || alone || wgmma::multiplies(k) || copies_asynchronously(k, &k.blocks[k.body]) {
+    let few = least_slots(k).is_none_or(|n| n < LEAST_BESIDE);
+    if asked || alone || few || wgmma::multiplies(k) || copies_asynchronously(k, &k.blocks[k.body]) {
         return None;
     }
     let (blocks, before) = (k.schedule.min_ctas, roles.map(|s| registers_of(k, s)));

@@ -1,10 +1,9 @@
 //! Tiles that begin as zero: those whose extents become larger, and that copies fill in parts.
 
-use crate::analysis::uses::{all_stmts, place_of, stmt_exprs};
+use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::copy_shape;
-use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
-use tilec_ir::types::ElemRef;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};
 
 /// Tiles with one of these extents that copies fill in parts: nothing is written beyond them, and what reads a whole tile counts on zeros there.
@@ -20,24 +19,7 @@ pub(super) fn filled_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
             found.push(view.base);
         }
     }
-    // Elements that share bytes are stored by wholes of these, which zeros of any extents are not: of such tiles those alone that products sum.
-    let whole = |v: Value| matches!(k.tile_ty(v).map(|ty| ty.elem), Some(ElemRef::Known(elem)) if elem.bits() >= 8);
-    found.retain(|&v| {
-        let reads = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
-        whole(v) || all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).any(|e| is_operand(k, e, &reads))
-    });
     found
-}
-
-/// Whether an operand of a product in an expression is one of these, or made of them.
-fn is_operand(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
-    fn has(k: &Kernel, e: Expr, of: &dyn Fn(Expr) -> bool) -> bool {
-        of(e) || k.children(e).into_iter().any(|child| has(k, child, of))
-    }
-    match k.exprs[e] {
-        ExprData::Mma(mma) if has(k, mma.a, of) || has(k, mma.b, of) => true,
-        _ => k.children(e).into_iter().any(|child| is_operand(k, child, of)),
-    }
 }
 
 /// Has a tile hold zeros where it is declared.

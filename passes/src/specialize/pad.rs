@@ -2,7 +2,7 @@
 //!
 //! Threads share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile: windows of tensors end where the tile did
 //! (`X[i * 80..i * 80 + 80]`, unless it has all of a dimension of just that extent), so that what is beyond reads as zero, adds nothing to a product, and is not written; and what is reduced is,
-//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`). So do windows of buffers and register tiles. What a product sums of a tile that is written in parts begins as zero.
+//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`). So do windows of buffers and register tiles. A tile that copies fill in parts begins as zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. Where a tile means something else when it is larger, it stays, and the reason is part of the error.
 

@@ -234,8 +234,14 @@ unsafe fn error(frame: &CallFrame, failure: &Failure) -> *mut Error {
     let text = CString::new(text).unwrap_or_default();
     let head = Head { size: offset_of!(ErrorArgs, code) + size_of::<c_int>(), extension: null_mut() };
     let mut args = ErrorArgs { head, message: text.as_ptr(), code: failure.code };
-    // SAFETY: the table of the frame; XLA copies the text.
-    unsafe { frame.api.as_ref() }.and_then(|api| api.error_create).map_or(null_mut(), |make| unsafe { make(&mut args) })
+    // SAFETY: the table of the frame.
+    let Some(make) = unsafe { frame.api.as_ref() }.and_then(|api| api.error_create) else {
+        // No error would mean success, with results that nobody wrote.
+        eprintln!("tilec: {}", failure.text);
+        std::process::abort();
+    };
+    // SAFETY: XLA copies the text.
+    unsafe { make(&mut args) }
 }
 
 /// What a frame says; `None` at a stage at which there is nothing to do.

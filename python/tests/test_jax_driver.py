@@ -105,6 +105,13 @@ class Calls(unittest.TestCase):
                 self.assertIn(text, found)
         self.assertEqual(calls(), [])
 
+    def test_errors_that_xla_returns_are_ended(self) -> None:
+        x, y = {"X": (0x100000, 8)}, {"Y": (0x200000, 8)}
+        self.assertEqual(call(x, y, self.scale, a=1.0, stream=0), "13: XLA did not say the stream of a call: no such stream")
+        self.assertEqual(call(x, y, self.scale, a=1.0, device=-1), "13: XLA did not say the device of a call: no such device")
+        self.assertEqual(XLA.errors_alive(), 0)
+        self.assertEqual(calls(), [])
+
     def test_other_stages_do_nothing(self) -> None:
         for stage in range(EXECUTE):
             self.assertEqual(call({"X": (0x100000, 8)}, {"Y": (0x200000, 8)}, self.scale, a=1.0, stage=stage), "")

@@ -20,20 +20,45 @@ static XLA_FFI_Error *error_create(XLA_FFI_Error_Create_Args *args)
     return (XLA_FFI_Error *)said;
 }
 
+/* Errors that functions returned, and that nobody has ended. */
+static int alive;
+
+static XLA_FFI_Error *refuse(const char *why)
+{
+    alive++;
+    return (XLA_FFI_Error *)why;
+}
+
+static void error_message(XLA_FFI_Error_GetMessage_Args *args)
+{
+    args->message = (const char *)args->error;
+}
+
+static void error_destroy(XLA_FFI_Error_Destroy_Args *args)
+{
+    alive--;
+    args->error = NULL;
+}
+
 static XLA_FFI_Error *stream_get(XLA_FFI_Stream_Get_Args *args)
 {
-    if (args->struct_size < XLA_FFI_Stream_Get_Args_STRUCT_SIZE || args->ctx != (XLA_FFI_ExecutionContext *)&stream)
-        return (XLA_FFI_Error *)said;
+    if (args->struct_size < XLA_FFI_Stream_Get_Args_STRUCT_SIZE || args->ctx != (XLA_FFI_ExecutionContext *)&stream || stream == NULL)
+        return refuse("no such stream");
     args->stream = stream;
     return NULL;
 }
 
 static XLA_FFI_Error *ordinal_get(XLA_FFI_DeviceOrdinal_Get_Args *args)
 {
-    if (args->struct_size < XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE || args->ctx != (XLA_FFI_ExecutionContext *)&stream)
-        return (XLA_FFI_Error *)said;
+    if (args->struct_size < XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE || args->ctx != (XLA_FFI_ExecutionContext *)&stream || device < 0)
+        return refuse("no such device");
     args->device_ordinal = device;
     return NULL;
+}
+
+int errors_alive(void)
+{
+    return alive;
 }
 
 /* What a handler says of itself: version and traits. */
@@ -53,7 +78,7 @@ int describe(XLA_FFI_Handler *handler, int *major, int *minor)
 }
 
 /* Calls a handler at a stage with vectors of f32: operands first, then results. Attributes are texts, but for those without one, which are
-   numbers. Returns the error, or "". `api_size` is the size that the table of functions says it has; 0 is its own. */
+   numbers. No stream and negative devices are errors. Returns the error, or "". `api_size` is the size that the table of functions says it has; 0 is its own. */
 const char *call(XLA_FFI_Handler *handler, int stage, void *on, int at, int operands, int results, void **data, int64_t *lengths,
                  int attributes, const char **names, const char **texts, double *numbers, size_t api_size)
 {
@@ -70,6 +95,8 @@ const char *call(XLA_FFI_Handler *handler, int stage, void *on, int at, int oper
     api.api_version.major_version = XLA_FFI_API_MAJOR;
     api.api_version.minor_version = XLA_FFI_API_MINOR;
     api.XLA_FFI_Error_Create = error_create;
+    api.XLA_FFI_Error_GetMessage = error_message;
+    api.XLA_FFI_Error_Destroy = error_destroy;
     api.XLA_FFI_Stream_Get = stream_get;
     api.XLA_FFI_DeviceOrdinal_Get = ordinal_get;
     for (int i = 0; i < operands + results; i++) {

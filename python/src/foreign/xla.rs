@@ -6,7 +6,7 @@
 use crate::array::Dtype;
 use crate::xla::{self, Attribute, Buffer, Failure, Frame, Platform};
 use pyo3::prelude::*;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
@@ -71,6 +71,19 @@ struct ErrorArgs {
 }
 
 #[repr(C)]
+struct MessageArgs {
+    head: Head,
+    error: *mut Error,
+    message: *const c_char,
+}
+
+#[repr(C)]
+struct DestroyArgs {
+    head: Head,
+    error: *mut Error,
+}
+
+#[repr(C)]
 struct StreamArgs {
     head: Head,
     context: *mut c_void,
@@ -84,13 +97,15 @@ struct OrdinalArgs {
     ordinal: i32,
 }
 
-/// An error of XLA, which XLA makes and ends.
+/// An error of XLA: XLA makes it, and whoever gets it ends it.
 #[repr(C)]
 pub(super) struct Error {
     opaque: [u8; 0],
 }
 
 type Function<T> = Option<unsafe extern "C" fn(*mut T) -> *mut Error>;
+/// A function that does not fail.
+type Procedure<T> = Option<unsafe extern "C" fn(*mut T)>;
 
 #[repr(C)]
 struct Api {
@@ -98,8 +113,9 @@ struct Api {
     version: Version,
     internal: *const c_void,
     error_create: Function<ErrorArgs>,
-    /// `Error_GetMessage`, `Error_Destroy`, `Handler_Register`.
-    others: [*const c_void; 3],
+    error_message: Procedure<MessageArgs>,
+    error_destroy: Procedure<DestroyArgs>,
+    handler_register: *const c_void,
     stream_get: Function<StreamArgs>,
     /// From `TypeId_Register` to `RunId_Get`.
     more: [*const c_void; 12],
@@ -279,10 +295,34 @@ unsafe fn place(api: &Api, context: *mut c_void) -> Result<(u64, i32), Failure> 
     let size = offset_of!(OrdinalArgs, ordinal) + size_of::<i32>();
     let mut ordinal = OrdinalArgs { head: head(size), context, ordinal: 0 };
     // SAFETY: functions of XLA, with their structures.
-    if unsafe { !stream_get(&mut stream).is_null() || !ordinal_get(&mut ordinal).is_null() } {
-        return Err(Failure::internal("XLA did not say the stream or the device of a call"));
+    unsafe {
+        refused(api, stream_get(&mut stream), "stream")?;
+        refused(api, ordinal_get(&mut ordinal), "device")?;
     }
     Ok((stream.stream as u64, ordinal.ordinal))
+}
+
+/// An error that a function of XLA returned, read and ended; null is none.
+unsafe fn refused(api: &Api, error: *mut Error, what: &str) -> Result<(), Failure> {
+    if error.is_null() {
+        return Ok(());
+    }
+    let head = |size| Head { size, extension: null_mut() };
+    let mut message = MessageArgs { head: head(size_of::<MessageArgs>()), error, message: std::ptr::null() };
+    let mut text = String::new();
+    // SAFETY: functions of XLA, with their structures; the text lives as long as the error.
+    unsafe {
+        if let Some(get) = api.error_message {
+            get(&mut message);
+        }
+        if !message.message.is_null() {
+            text = CStr::from_ptr(message.message).to_string_lossy().into_owned();
+        }
+        if let Some(destroy) = api.error_destroy {
+            destroy(&mut DestroyArgs { head: head(size_of::<DestroyArgs>()), error });
+        }
+    }
+    Err(Failure::internal(&format!("XLA did not say the {what} of a call: {text}")))
 }
 
 /// The entries of an array of XLA.

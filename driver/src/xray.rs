@@ -24,7 +24,7 @@ mod warps;
 
 pub use beside::Beside;
 pub use budget::Measured;
-pub(crate) use budget::registers_of;
+pub(crate) use budget::{registers_of, registers_of_roles};
 pub use columns::{Columns, Remark, Stage};
 pub use machine::Machine;
 pub use picture::{Picture, Room};
@@ -175,8 +175,10 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
 impl Xray {
     /// Values of parameters and figures, by kernel.
     fn kernels_in_words(&self) -> Vec<(String, String)> {
+        let several = self.kernels.len() > 1;
         let of = |k: &Named| -> Vec<(String, String)> {
-            let parameters = k.parameters.iter().map(|(name, value)| (name.clone(), value.clone()));
+            let named = |name: &String| if several { format!("{}: {name}", k.entry) } else { name.clone() };
+            let parameters = k.parameters.iter().map(|(name, value)| (named(name), value.clone()));
             let figures = k.figures.iter().map(|(name, value)| (format!("{}: {name}", k.entry), value.clone()));
             parameters.chain(figures).collect()
         };

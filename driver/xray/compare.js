@@ -29,6 +29,9 @@ export function draw(data, root) {
     add(list, "h2", `${title}: ${changed} lines differ`);
     const table = add(list, "table");
     table.className = "code";
+    // Widths of the whole table: its first row may be one cell.
+    const widths = add(table, "colgroup");
+    for (const kind of ["number", "text", "number", "text"]) add(widths, "col").className = kind;
     for (const { left, right, same } of rows) {
       const row = add(table, "tr");
       if (!left && !right) {

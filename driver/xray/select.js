@@ -38,3 +38,12 @@ function settle(next) {
 }
 
 addEventListener("hashchange", () => settle(parse(location.hash)));
+
+// Links are followed here: in the side view of an editor the address of the frame is the editor's, and stays.
+addEventListener("click", (e) => {
+  const link = e.target.closest?.('a[href^="#"]');
+  if (!link || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+  e.preventDefault();
+  const { name, line } = parse(link.getAttribute("href"));
+  choose(name, line);
+});

@@ -204,10 +204,12 @@ fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
             format!("{:.0} bytes pass, {x:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
         }),
         _ => {
-            let t = &p.terms;
-            let busiest = [t.products, t.memory, t.l2, t.shared].into_iter().fold(0.0, f64::max);
-            compared(what, busiest / p.seconds, |x| {
-                format!("{:.1} us are predicted, {x:.2} of the roofline; most of it {}", p.seconds * 1e6, t.limit())
+            let (unit, share) = p.busiest();
+            compared(what, share, |x| {
+                let (us, most) = (p.seconds * 1e6, p.terms.limit());
+                format!(
+                    "{us:.1} us are predicted, {x:.2} of the roofline (the busiest unit: {unit}); most of it {most}"
+                )
             })
         }
     }?;

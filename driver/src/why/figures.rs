@@ -3,7 +3,7 @@
 use super::answer::{Known, Part};
 use super::{chain, not};
 use crate::compile::CompiledKernel;
-use crate::xray::{path, registers_of};
+use crate::xray::{path, registers_of, registers_of_roles};
 use std::cmp::Reverse;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, counted};
@@ -93,13 +93,8 @@ fn tiles(kernel: &CompiledKernel) -> Part {
 
 /// Registers that roles are given.
 fn roles(k: &Kernel) -> Option<Part> {
-    let mut facts = Vec::new();
-    k.walk(k.body, &mut |k, _, s| {
-        if let StmtData::Role { name, registers: Some(e), .. } = &k.stmts[s] {
-            let n = k.as_int(*e).map_or(String::new(), |n| n.to_string());
-            facts.push(format!("threads of role `{name}` have {n} from `setmaxnreg` on"));
-        }
-    });
+    let fact = |(name, n)| format!("threads of role `{name}` have {n} from `setmaxnreg` on");
+    let facts: Vec<String> = registers_of_roles(k).into_iter().map(fact).collect();
     (!facts.is_empty()).then(|| Part { title: "Registers of roles".to_owned(), facts, decisions: Vec::new() })
 }
 

@@ -48,7 +48,7 @@ pub(super) fn pictures(
     };
     add("occupancy", Some(occupancy(program, kernel, machine)));
     add("shared-memory", shared(&kernel.tile.kernel, kernel));
-    add("registers", machine.and_then(|m| registers(m, &kernel.contract.entry)));
+    add("registers", machine.and_then(|m| registers(m, &kernel.contract.entry, &kernel.tile.kernel)));
     if let Some(p) = &kernel.tile.prediction {
         add("time", Some(terms(p, measured)));
         add("roofline", Card::from_name(p.card).and_then(|card| roofline(p, card, kernel, measured)));
@@ -85,7 +85,10 @@ fn occupancy(program: &Compiled, kernel: &CompiledKernel, machine: Option<&Machi
         let width = WIDTH * n.min(most) as f64 / most as f64;
         svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit { TINTS[1] } else { TINTS[0] });
         let sign = if limit { ", the limit" } else { "" };
-        svg.text(LEFT + 6.0, y + 15.0, Anchor::Start, &format!("room for {n} blocks{sign}"));
+        let text = format!("room for {}{sign}", counted(usize::try_from(n).unwrap_or(usize::MAX), "block"));
+        // Inside of its bar, or behind one that is too short.
+        let inside = width > Svg::wide(&text) + 12.0;
+        svg.text(LEFT + if inside { 6.0 } else { width + 6.0 }, y + 15.0, Anchor::Start, &text);
     }
     let text = format!(
         "a thread has {registers} registers ({from}), a block {} bytes of shared memory",
@@ -142,6 +145,7 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
     let mut svg = Svg::new(LEFT + WIDTH + 40.0, HEIGHT + 80.0, &title);
     let y = |byte: u64| 34.0 + byte as f64 / all as f64 * HEIGHT;
     svg.rect((LEFT, y(0)), (WIDTH, HEIGHT), "#ffffff");
+    let mut labelled = f64::NEG_INFINITY;
     for (i, tile) in kernel.report.tiles.iter().enumerate() {
         let value = k
             .values
@@ -154,12 +158,26 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
             let top = y(tile.offset + slot * tile.stride);
             let height = tile.bytes as f64 / all as f64 * HEIGHT;
             svg.rect((x(from), top), (x(to) - x(from), height), TINTS[i % TINTS.len()]);
-            if height > 12.0 {
-                let of = if tile.slots > 1 { format!(" slot {slot}") } else { String::new() };
-                let text = format!("{}{of}: {} bytes at {}", tile.name, tile.bytes, tile.offset + slot * tile.stride);
-                svg.text(x(from) + 6.0, top + (height / 2.0).min(18.0) + 4.0, Anchor::Start, &text);
+            let of = if tile.slots > 1 { format!(" slot {slot}") } else { String::new() };
+            let text = format!("{}{of}: {} bytes at {}", tile.name, tile.bytes, tile.offset + slot * tile.stride);
+            let (wide, middle) = (Svg::wide(&text) + 12.0, top + (height / 2.0).min(18.0) + 4.0);
+            if height > 12.0 && x(to) - x(from) > wide {
+                svg.text(x(from) + 6.0, middle, Anchor::Start, &text);
+            } else if middle - labelled >= 12.0 {
+                // Beside what is too small for it; of many in one place the first.
+                labelled = middle;
+                match x(to) + wide < LEFT + WIDTH {
+                    true => svg.text(x(to) + 6.0, middle, Anchor::Start, &text),
+                    false => svg.text(x(from) - 6.0, middle, Anchor::End, &text),
+                }
             }
         }
+    }
+    let end = kernel.report.tiles.iter().map(|t| t.offset + (t.slots.max(1) - 1) * t.stride + t.bytes).max();
+    let rest = all.saturating_sub(end.unwrap_or(0));
+    if rest > 0 && k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
+        let text = format!("the last {rest} bytes: mbarriers of the channels and of turns, and padding");
+        svg.colored(LEFT, 34.0 + HEIGHT + 34.0, Anchor::Start, "#555555", &text);
     }
     svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, "#555555", "first statement");
     svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, "#555555", "last statement");
@@ -169,7 +187,7 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
 }
 
 /// Registers in use, instruction by instruction.
-fn registers(machine: &Machine, entry: &str) -> Option<(String, String)> {
+fn registers(machine: &Machine, entry: &str, k: &Kernel) -> Option<(String, String)> {
     const HEIGHT: f64 = 200.0;
     let live: Vec<(usize, u32)> = machine.lines_of(entry)?.filter_map(|i| Some((i, machine.live[i]?))).collect();
     let (at, most) = machine.most_live(entry)?;
@@ -192,7 +210,25 @@ fn registers(machine: &Machine, entry: &str) -> Option<(String, String)> {
         let text = format!("the assembler gives a thread {} registers and spills {} bytes", e.registers, e.spilled);
         svg.text(LEFT, 34.0 + HEIGHT + 24.0, Anchor::Start, &text);
     }
+    let roles: Vec<String> = registers_of_roles(k).into_iter().map(|(name, n)| format!("role `{name}` {n}")).collect();
+    if !roles.is_empty() {
+        let text = format!("at the launch; `setmaxnreg` gives threads of {}", roles.join(", of "));
+        svg.text(LEFT, 34.0 + HEIGHT + 40.0, Anchor::Start, &text);
+    }
     Some((title, svg.done()))
+}
+
+/// Registers that threads of roles are given beside those of the launch.
+pub(crate) fn registers_of_roles(k: &Kernel) -> Vec<(String, i64)> {
+    let mut all = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::Role { name, registers: Some(e), .. } = &k.stmts[s]
+            && let Some(n) = k.as_int(*e)
+        {
+            all.push((name.clone(), n));
+        }
+    });
+    all
 }
 
 fn given(p: &Prediction) -> String {
@@ -204,7 +240,7 @@ fn given(p: &Prediction) -> String {
 fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
     let title = format!("predicted: {:.1} us on {}, most of it {}", p.seconds * 1e6, given(p), p.terms.limit());
     let list = p.terms.list();
-    let mut svg = Svg::new(LEFT + WIDTH + 120.0, 40.0 + (list.len() + 4) as f64 * ROW, &title);
+    let mut svg = Svg::new(LEFT + WIDTH + 120.0, 40.0 + (list.len() + 5) as f64 * ROW, &title);
     let most =
         list.iter().map(|(_, s)| *s).fold(p.seconds, f64::max).max(measured.map_or(0.0, |m| m.us / 1e6)).max(1e-12);
     let mut y = 30.0;
@@ -228,6 +264,8 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
             "no measurement: `--measured FILE` with what `tilec bench --format json` wrote",
         );
     }
+    let overlap = "terms overlap: the prediction is the longest, what of the others does not overlap with it, and 1 to 2 us for the launch itself";
+    svg.colored(12.0, y + 18.0 + ROW, Anchor::Start, "#555555", overlap);
     (title, svg.done())
 }
 
@@ -271,11 +309,11 @@ fn roofline(
         100.0 * p.flops / p.seconds / peak,
         peak / 1e12
     );
-    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 90.0, &title);
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 106.0, &title);
     // Decades.
     let (x0, x1) = (-1.0, 5.0f64.max(intensity.log10().ceil()));
-    let y1 = (peak / 1e9).log10().ceil() + 0.2;
-    let y0 = y1 - 5.0;
+    let y1 = (peak / 1e9).log10().ceil() + 0.5;
+    let y0 = y1 - 5.5;
     let x = |i: f64| LEFT + (i.log10() - x0) / (x1 - x0) * WIDTH;
     let y = |f: f64| 34.0 + HEIGHT - ((f / 1e9).log10() - y0).max(0.0) / (y1 - y0) * HEIGHT;
     svg.rect((LEFT, 34.0), (WIDTH, HEIGHT), "#ffffff");
@@ -287,6 +325,18 @@ fn roofline(
         svg.colored(x(i), 34.0 + HEIGHT + 16.0, Anchor::Middle, "#555555", &format!("{i}"));
     }
     svg.colored(LEFT + WIDTH / 2.0, 34.0 + HEIGHT + 34.0, Anchor::Middle, "#555555", "operations a byte of memory");
+    for d in y0.ceil() as i32..=y1 as i32 {
+        let each = 10f64.powi(d);
+        let text = if d < 3 { format!("{each} GFLOP/s") } else { format!("{} TFLOP/s", each / 1e3) };
+        svg.colored(LEFT - 8.0, y(each * 1e9) + 4.0, Anchor::End, "#555555", &text);
+    }
+    let (unit, share) = p.busiest();
+    let percent = (100.0 * share).floor();
+    let busiest = format!(
+        "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",
+        percent / 100.0
+    );
+    svg.colored(12.0, 34.0 + HEIGHT + 56.0, Anchor::Start, "#555555", &busiest);
     svg.text(LEFT + WIDTH - 6.0, y(peak) - 6.0, Anchor::End, &format!("{:.0} TFLOP/s", peak / 1e12));
     svg.text(x(low) + 70.0, y(low * bandwidth) - 20.0, Anchor::Start, &format!("{:.0} GB/s", card.dram));
     svg.mark((x(intensity), y(p.flops / p.seconds)), STRONG);

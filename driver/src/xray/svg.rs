@@ -68,6 +68,11 @@ impl Svg {
         svg
     }
 
+    /// The width of a text.
+    pub(super) fn wide(text: &str) -> f64 {
+        text.chars().count() as f64 * CHARACTER
+    }
+
     /// A rectangle with an edge.
     pub(super) fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), fill: &str) {
         let (x, y, w, h) = (short(x), short(y), short(w.max(0.0)), short(h.max(0.0)));
@@ -93,7 +98,7 @@ impl Svg {
 
     /// A text in a colour.
     pub(super) fn colored(&mut self, x: f64, y: f64, anchor: Anchor, color: &str, text: &str) {
-        let wide = text.chars().count() as f64 * CHARACTER;
+        let wide = Svg::wide(text);
         let end = match anchor {
             Anchor::Start => x + wide,
             Anchor::Middle => x + wide / 2.0,

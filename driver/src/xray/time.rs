@@ -4,6 +4,7 @@
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, STRONG, Svg, TINTS};
 use crate::compile::CompiledKernel;
+use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::pace::Pace;
@@ -89,9 +90,14 @@ impl<'a> Timed<'a> {
         LEFT + clock as f64 / self.length as f64 * WIDTH
     }
 
-    /// How far a producer runs ahead: of a role of its own, as far as there are slots.
-    fn ahead(&self, slots: u64) -> u64 {
-        if self.events.iter().any(|e| e.producer) { slots.saturating_sub(1) } else { 0 }
+    /// Whether a role of its own loads: it fills slots as soon as they are free, and others begin when the first is full.
+    fn has_producer(&self) -> bool {
+        self.events.iter().any(|e| e.producer)
+    }
+
+    /// How long the filling of a slot takes: what a load takes is no part of a schedule.
+    fn filling(&self, acquire: u64, publish: u64) -> u64 {
+        publish.saturating_sub(acquire) + self.length / 2
     }
 }
 
@@ -125,9 +131,9 @@ fn loop_of(k: &Kernel, body: Block) -> Option<Stmt> {
 
 /// Roles and units as rows, iterations as colours.
 fn pipeline(t: &Timed<'_>) -> (String, String) {
-    let unit = if t.pace.in_clocks { "clocks" } else { "clocks, statements in their order" };
-    let title = format!("the pipeline: {ITERATIONS} iterations of {} {unit}, as scheduled", t.pace.clocks);
-    let roles: &[(bool, &str)] = match t.events.iter().any(|e| e.producer) {
+    let places = if t.pace.in_clocks { "" } else { "; statements stand in their order, not at their clocks" };
+    let title = format!("the pipeline: {ITERATIONS} iterations of {} clocks, as scheduled{places}", t.pace.clocks);
+    let roles: &[(bool, &str)] = match t.has_producer() {
         true => &[(true, "producer warps"), (false, "consumer warps")],
         false => &[(false, "all warps")],
     };
@@ -139,8 +145,7 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         .flat_map(|&(p, name)| (0..stages).map(move |stage| (p, name, stage)))
         .filter(|&(p, _, stage)| t.events.iter().any(|e| e.producer == p && e.begin / t.length == stage))
         .collect();
-    let list = t.events.iter().filter(|e| !matches!(t.k.stmts[e.stmt], StmtData::Let { .. })).count();
-    let height = 70.0 + (lines.len() + t.pace.units.len() + 1) as f64 * ROW + list as f64 * 15.0 + 30.0;
+    let height = 70.0 + (lines.len() + t.pace.units.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 30.0;
     let mut svg = Svg::new((t.x(ends) + 20.0).max(900.0), height, &title);
     let top = 44.0;
     for i in 0..=ITERATIONS + stages - 1 {
@@ -155,13 +160,11 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         let label = if stages > 1 { format!("{name}, stage {stage}") } else { name.to_owned() };
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &label);
         for i in 0..ITERATIONS {
-            let own =
-                t.events.iter().enumerate().filter(|(_, e)| e.producer == producer && e.begin / t.length == stage);
-            for (n, e) in own.filter(|(_, e)| !matches!(t.k.stmts[e.stmt], StmtData::Let { .. })) {
-                let (from, to) = (t.x(e.begin + i * t.length), t.x(e.end + i * t.length));
+            for (begin, end, numbers) in together(t, producer, stage) {
+                let (from, to) = (t.x(begin + i * t.length), t.x(end + i * t.length));
                 svg.rect((from, y + 2.0), ((to - from).max(3.0), ROW - 4.0), TINTS[i as usize % TINTS.len()]);
-                if to - from > 15.0 {
-                    svg.text((from + to) / 2.0, y + 15.0, Anchor::Middle, &(n + 1).to_string());
+                if to - from > Svg::wide(&numbers) + 2.0 {
+                    svg.text((from + to) / 2.0, y + 15.0, Anchor::Middle, &numbers);
                 }
             }
         }
@@ -169,28 +172,49 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
     let mut y = top + lines.len() as f64 * ROW;
     for (name, clocks) in &t.pace.units {
         let share = *clocks as f64 / t.pace.clocks.max(1) as f64;
-        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
+        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{name}: {clocks}"));
         for i in 0..ITERATIONS {
             let x = t.x((i + stages - 1) * t.length);
-            svg.rect((x, y + 4.0), (WIDTH * share.min(1.0), ROW - 8.0), "#e6e6e6");
-            svg.text(
-                x + 4.0,
-                y + 15.0,
-                Anchor::Start,
-                &format!("{clocks} of {} ({:.0} %)", t.pace.clocks, 100.0 * share),
-            );
+            let (width, text) = (WIDTH * share.min(1.0), format!("{:.0} %", 100.0 * share));
+            svg.rect((x, y + 4.0), (width, ROW - 8.0), "#e6e6e6");
+            let inside = width > Svg::wide(&text) + 12.0;
+            svg.text(x + if inside { 4.0 } else { width + 4.0 }, y + 15.0, Anchor::Start, &text);
         }
         y += ROW;
     }
     y += 20.0;
-    for (n, e) in t.events.iter().enumerate().filter(|(_, e)| !matches!(t.k.stmts[e.stmt], StmtData::Let { .. })) {
-        let waits = waits_for(t, e).map_or(String::new(), |text| format!("   waits for {text}"));
+    for (n, e) in t.events.iter().enumerate() {
+        let waits = waits_for(t, e).map_or(String::new(), |text| format!("; waits for {text}"));
         svg.text(12.0, y, Anchor::Start, &format!("{:>2}  {}{waits}", n + 1, print_head(t.k, e.stmt)));
         y += 15.0;
     }
-    let clock = "the simulator has no clock yet: this is the schedule and the model's rates, not a measurement";
-    svg.colored(12.0, y + 6.0, Anchor::Start, "#555555", clock);
+    let ahead = if t.has_producer() { "; a producer runs ahead, as far as there are slots" } else { "" };
+    let clock = format!("the schedule and the model's rates, not a measurement: the simulator has no clock{ahead}");
+    svg.colored(12.0, y + 6.0, Anchor::Start, "#555555", &clock);
     (title, svg.done())
+}
+
+/// What a role does in a stage of iteration 0: from when to when, and the numbers of the statements, of those that begin at once together.
+fn together(t: &Timed<'_>, producer: bool, stage: u64) -> Vec<(u64, u64, String)> {
+    let own = t.events.iter().enumerate().filter(|(_, e)| e.producer == producer && e.begin / t.length == stage);
+    let mut all: BTreeMap<u64, (u64, Vec<usize>)> = BTreeMap::new();
+    for (n, e) in own {
+        let at = all.entry(e.begin).or_default();
+        at.0 = at.0.max(e.end);
+        at.1.push(n + 1);
+    }
+    let all = all.into_iter().map(|(begin, (end, numbers))| (begin, end, ranges(&numbers)));
+    all.collect()
+}
+
+/// Ascending numbers, neighbours as a range: `1, 3-5`.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let text = runs.map(|run| match run {
+        [one] => one.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    text.collect::<Vec<_>>().join(", ")
 }
 
 /// What a wait waits for.
@@ -239,24 +263,32 @@ fn channels(t: &Timed<'_>) -> Option<(String, String)> {
     }
     let title =
         "slots of the channels over time: f being filled, = full, r being read; the numbers are iterations".to_owned();
-    let last =
-        known.iter().map(|(_, n, [.., r])| (r + (ITERATIONS + t.ahead(*n)) * t.length).max(1)).max().unwrap_or(1);
+    let last = known
+        .iter()
+        .map(|(.., [.., r])| r + (ITERATIONS + u64::from(t.has_producer())) * t.length)
+        .max()
+        .unwrap_or(1)
+        .max(1);
     let mut svg = Svg::new(t.x(last) + 30.0, 46.0 + rows as f64 * ROW + 36.0, &title);
     let mut y = 30.0;
+    let first_full = known.iter().map(|(_, _, [a, p, ..])| a + t.filling(*a, *p)).min().unwrap_or(0);
+    let first_read = known.iter().map(|(.., [_, _, w, _])| *w).min().unwrap_or(0);
     for (v, n, [acquire, publish, wait, release]) in &known {
-        let ahead = t.ahead(*n) * t.length;
+        let filling = t.filling(*acquire, *publish);
+        // Of a role of its own the first waits until it has loaded.
+        let late = if t.has_producer() { first_full.saturating_sub(first_read) } else { 0 };
         for slot in 0..*n {
             svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{} slot {slot}", t.k.values[*v].name));
             for i in (0..ITERATIONS + n).filter(|i| i % n == slot) {
                 let at = i * t.length;
+                let (read, free) = (wait + late + at, release + late + at);
                 // A producer of its own fills a slot as soon as it is free: the first ones at the begin, the others when they are released.
-                let begin = match (ahead > 0, i.checked_sub(*n)) {
+                let begin = match (t.has_producer(), i.checked_sub(*n)) {
                     (false, _) => acquire + at,
-                    (true, None) => acquire + at.min(i * t.length / (2 * n)),
-                    (true, Some(before)) => release + ahead + before * t.length,
+                    (true, None) => (acquire + i * t.length / (2 * n)).min(read.saturating_sub(filling)),
+                    (true, Some(before)) => release + late + before * t.length,
                 };
-                let (read, free) = (wait + ahead + at, release + ahead + at);
-                let full = (begin + publish.saturating_sub(*acquire) + t.length / 2).min(read).max(begin);
+                let full = (begin + filling).min(read).max(begin);
                 for (from, to, text, fill) in
                     [(begin, full, "f", TINTS[1]), (full, read, "=", TINTS[2]), (read, free, "r", TINTS[0])]
                 {

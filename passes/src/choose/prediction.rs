@@ -38,6 +38,16 @@ pub struct Prediction {
     pub atom: Option<&'static str>,
 }
 
+impl Prediction {
+    /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.
+    pub fn busiest(&self) -> (&'static str, f64) {
+        let list = self.terms.list();
+        let units = &list[..4];
+        let (name, seconds) = units.iter().max_by(|a, b| a.1.total_cmp(&b.1)).copied().unwrap_or_default();
+        (name, seconds / self.seconds)
+    }
+}
+
 /// A choice and the reason for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Choice {

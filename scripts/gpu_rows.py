@@ -34,6 +34,8 @@ PIECE = 1 << 28
 CONTESTANTS = ["tilec", "copy", "eager", "compiled", "triton"]
 # Elements of a half of a head, which rotary turns.
 HALF = 64
+# Bytes of a row of which a block takes two at a time.
+PAIRED = 8192
 # Elements that a top-k gives of each row.
 TOP = 8
 
@@ -161,10 +163,10 @@ KINDS = {
     "layer_norm": Kind(("matrix", "matrix", "vector", "vector"), ("matrix", "matrix"), layer_norm),
     "cross_entropy": Kind(("matrix", "labels"), ("column", "matrix"), cross_entropy, (terms_of_loss, None)),
     "cumsum": Kind(("matrix",), ("matrix",), lambda torch, x: (torch.cumsum(x, 1),), (lambda x: x.abs().sum(1),)),
-    "rms_norm_backward": Kind(("matrix", "matrix", "vector"), ("matrix", "vector"), rms_norm_backward, (None, sums_of_products), "T={T},BN={BN},ALIGN={ALIGN}"),
+    "rms_norm_backward": Kind(("matrix", "matrix", "vector"), ("matrix", "vector"), rms_norm_backward, (None, sums_of_products), "T={T},BM={PAIR},BN={BN},ALIGN={ALIGN}"),
     "layer_norm_backward": Kind(
         ("matrix", "matrix", "vector", "mean", "scale"), ("matrix", "vector", "vector"), layer_norm_backward, (None, sums_of_products, sums_of_products),
-        "T={T},BN={BN},ALIGN={ALIGN}", native_layer_norm_backward,
+        "T={T},BM={PAIR},BN={BN},ALIGN={ALIGN}", native_layer_norm_backward,
     ),
     "sort": Kind(("matrix",), ("matrix", "places"), sort, (exact, exact), eager=lambda torch, x: torch.sort(x, dim=1, descending=True)),
     "topk": Kind(
@@ -183,7 +185,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--tilec", default=os.environ.get("TILEC", str(ROOT / "target/release/tilec")), help="the compiler's binary")
     add("--target", default="sm_90a")
     add("--type", default="f32", choices=sorted(TORCH_TYPES))
-    add("--define", default="", help="compile-time parameters, instead of the kind's, as T={T},BM={BM},BN={BN},ALIGN={ALIGN}; BN is N, or the next power of two")
+    add("--define", default="", help="compile-time parameters, instead of the kind's, as T={T},BM={BM},BN={BN},ALIGN={ALIGN}; BN is N, or the next power of two, PAIR 2 for short rows and 1 for long ones")
     add("--slices", type=int, default=1, help="slices of the rows of which gradients of vectors are summed, in times the blocks that run at once, %(default)s")
     add("--case", action="append", default=[], metavar="M=..,N=..")
     add("--against", default=",".join(CONTESTANTS[1:]), help="what is timed beside the program, %(default)s")
@@ -209,7 +211,9 @@ def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFi
     columns = 1 << (case["N"] - 1).bit_length()
     bits = host.BITS[options.type]
     align = next(a for a in (128 // bits, 4, 2, 1) if case["N"] % a == 0)
-    places = {"T": options.type, "BN": columns, "BM": max(1, 2048 // columns), "ALIGN": align}
+    # Gradients take two rows at a time while a block has registers for them.
+    pair = 2 if columns * bits <= 8 * PAIRED else 1
+    places = {"T": options.type, "BN": columns, "BM": max(1, 2048 // columns), "PAIR": pair, "ALIGN": align}
     words = ["--target", options.target, "-D", (options.define or KINDS[options.kind].define).format(**places)]
     return host.compile_file(options.tilec, options.file, words), " ".join(words)
 

@@ -75,6 +75,12 @@ impl Reduced {
         self.0.iter().map(|(shape, ..)| shape.iter().product::<u64>()).max()
     }
 
+    /// Elements of the longest row, or what else is reduced by itself, of the tiles with so many elements.
+    pub(crate) fn longest_of(&self, elements: u64) -> Option<u64> {
+        let as_large = self.0.iter().filter(|(shape, ..)| shape.iter().product::<u64>() == elements);
+        as_large.filter_map(|(shape, axis, _)| shape.get(*axis).copied()).max()
+    }
+
     /// Those of tiles of these extents.
     pub(crate) fn along(&self, shape: &[u64]) -> Vec<usize> {
         self.0.iter().filter(|(s, ..)| s == shape).map(|&(_, axis, _)| axis).collect()

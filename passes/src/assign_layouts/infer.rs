@@ -23,6 +23,8 @@ use tilec_ir::layout::{NoReduction, RegLayout};
 
 /// Of what cannot be: ends of an edge that have nothing to compare.
 const NEVER: u64 = 1 << 40;
+/// How many times as much as a coalesced access one costs that is not: lanes touch sectors of which they want a part.
+const APART: u64 = 2;
 /// Rounds of the search, each of which makes the choice cheaper.
 const ROUNDS: usize = 16;
 
@@ -304,17 +306,21 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a reduction would have warps repeat what others have, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
+    /// Where a reduction would have warps repeat what others have, or load what lies apart, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
     /// order, another one in which each warp has a stretch.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
         let node = &self.graph.nodes[n];
-        let repeats = |l: &RegLayout| l.thread().cols().contains(&0);
-        if !self.labels[n].last().is_some_and(repeats) {
-            return;
-        }
         let chunk = self.chunk(access);
         let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
         let Some(layout) = coalesced_for(&node.shape, contiguous, chunk, &[], self.threads) else { return };
+        let repeats = |l: &RegLayout| l.thread().cols().contains(&0);
+        let slower = |l: &RegLayout| {
+            let of = |l: &RegLayout| cost::access(access, l, &node.shape);
+            access.load && of(l) > APART * of(&layout)
+        };
+        if !self.labels[n].last().is_some_and(|l| repeats(l) || slower(l)) {
+            return;
+        }
         let ordered = self.along(n, |node| node.ordered || node.scanned);
         let stretches = ordered.into_iter().find_map(|axis| layout.in_stretches(&node.shape, axis));
         self.begin(n, layout);

@@ -59,8 +59,11 @@ async function page(context) {
     await editor.document.save();
     const file = editor.document.uri.fsPath;
     const command = vscode.workspace.getConfiguration("tilec").get("path");
+    // Settings are for all programs: those that fit this one.
+    const uri = client.code2ProtocolConverter.asUri(editor.document.uri);
+    const fitting = await client.sendRequest("tilec/settings", { textDocument: { uri } });
     const most = 64 * 1024 * 1024;
-    execFile(command, xrayArguments(file, settings()), { maxBuffer: most }, (error, html, said) => {
+    execFile(command, xrayArguments(file, fitting), { maxBuffer: most }, (error, html, said) => {
         if (error) {
             vscode.window.showErrorMessage(said || error.message);
             return;

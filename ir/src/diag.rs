@@ -195,6 +195,14 @@ impl Diagnostic {
         self
     }
 
+    /// With the change that mends it by leaving a part of the source out; none where that is in no source.
+    pub fn with_left_out(self, part: Option<Span>) -> Diagnostic {
+        match part {
+            Some(span) => self.with_fix(span, ""),
+            None => self,
+        }
+    }
+
     /// With the change that mends it by what stands around a part of the source; none where the part is in no source.
     pub fn with_fix_around(mut self, span: Span, front: impl Into<String>, behind: impl Into<String>) -> Diagnostic {
         if !span.is_none() {

@@ -99,6 +99,8 @@ pub struct Kernel {
     pub grid: Vec<GridAxis>,
     /// The schedule.
     pub schedule: Schedule,
+    /// Words of the source that may be left out, each with what belongs to it and the blanks in front: items of the schedule, words behind copies, `unroll`.
+    pub clauses: Vec<(String, Span)>,
     /// The body.
     pub body: Block,
     /// The statement that declares each `let`.

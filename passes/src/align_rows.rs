@@ -99,7 +99,8 @@ fn refuse_where_wanted(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported>
 fn cannot(k: &Kernel, why: &str, cx: &mut Cx<'_>) -> Reported {
     let span = k.schedule.align_rows.map_or(k.name_span, |e| k.expr_spans[e]);
     let d = Diagnostic::error(codes::BAD_SCHEDULE, span, format!("rows cannot be aligned: {why}"));
-    cx.report(d.with_note("leave `align_rows` out, or write `align_rows 0`"))
+    let d = d.with_note("leave `align_rows` out, or write `align_rows 0`");
+    cx.report(d.with_left_out(k.schedule_item("align_rows")))
 }
 
 /// What the schedule says.

@@ -33,7 +33,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if k.as_int(e).is_some_and(|n| n > 0) && !target.has_dependent_launches() {
             let message = format!("{} cannot begin a launch before the one in front of it has ended", target.name());
             let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-            return Err(cx.report(d.with_note("sm_90 and later can; leave `overlap` out, or write `overlap 0`")));
+            let d = d.with_note("sm_90 and later can; leave `overlap` out, or write `overlap 0`");
+            return Err(cx.report(d.with_left_out(k.schedule_item("overlap"))));
         }
         return Ok(());
     }

@@ -363,7 +363,8 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     cx.options.target.name()
                 ),
             )
-            .with_note(format!("compile with `--target {}`, or remove `target` from the schedule", t.name())),
+            .with_note(format!("compile with `--target {}`, or remove `target` from the schedule", t.name()))
+            .with_left_out(k.schedule_item("target")),
         )),
         _ => {
             k.schedule.target = Some(cx.options.target);

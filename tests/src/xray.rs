@@ -121,7 +121,7 @@ fn programs_that_passes_over_files_change_have_a_page() {
 }
 
 /// The machine code leads back to instructions of the PTX, and its scheduling fits together: many of those that may take any time
-/// set a barrier, who takes a fixed time sets none, and every barrier that is waited for is set by someone.
+/// set a barrier, who takes a fixed time sets none, and every barrier that is waited for is set by someone. What nvdisasm prints of the fields agrees.
 #[test]
 fn machine_code_leads_back_to_the_ptx() {
     for (name, target) in [
@@ -143,6 +143,7 @@ fn machine_code_leads_back_to_the_ptx() {
         let machine = xray.columns.machine.as_ref().expect("there is machine code");
         let (mut led, mut set, mut waited) = (0, 0u8, 0u8);
         let (mut slow, mut slow_set) = (0, 0);
+        let (mut reused, mut waits, mut early) = (0, 0, 0);
         for ((text, &line), control) in machine.text.iter().zip(&machine.ptx).zip(&machine.control) {
             let Some(control) = control else { continue };
             if line > 0 {
@@ -160,11 +161,28 @@ fn machine_code_leads_back_to_the_ptx() {
             if ["IADD3", "FADD", "FMUL", "FFMA", "LOP3", "ISETP"].contains(&opcode) {
                 assert_eq!((control.write, control.read), (None, None), "{what}: `{text}` sets a barrier");
             }
+            // What the disassembler prints of the fields: operands that are kept, in these with their places.
+            let kept = text.matches(".reuse").count();
+            assert_eq!(control.reuse.count_ones() as usize, kept, "{what}: `{text}`");
+            if ["FFMA", "FMUL", "IMAD", "HMMA"].contains(&opcode) {
+                let operands = text.split(',').skip(1).enumerate();
+                let places = operands.filter(|(_, o)| o.contains(".reuse")).map(|(i, _)| 1u8 << i);
+                assert_eq!(control.reuse, places.sum::<u8>(), "{what}: `{text}`");
+            }
+            reused += kept;
+            waits += control.wait.count_ones();
+            early += (control.wait & !set).count_ones();
             set |= control.write.map_or(0, |n| 1 << n) | control.read.map_or(0, |n| 1 << n);
             waited |= control.wait;
         }
         assert!(led * 10 > machine.control.iter().flatten().count() * 8, "{what}: {led} instructions lead to PTX");
         assert_eq!(waited & !set, 0, "{what}: a barrier is waited for that nobody sets");
+        // Those that are set further down are set in the iteration before.
+        assert!(
+            waits > 50 && early * 50 <= waits,
+            "{what}: {early} of {waits} waits are in front of who sets the barrier"
+        );
+        assert!(reused > 10, "{what}: {reused} operands are kept");
         assert!(slow_set * 4 > slow, "{what}: {slow_set} of {slow} that take any time set a barrier");
         let most = machine.live.iter().flatten().max().copied().unwrap_or(0);
         let registers = machine.entries.iter().map(|e| e.registers).max().unwrap_or(0);

@@ -17,16 +17,26 @@ pub struct Decisions {
     pub kernels: Vec<OptimizedKernel>,
 }
 
-/// The target that a text says its decisions were made for.
-pub fn written_target(source: &str) -> Option<Target> {
-    let module = tilec_ir::parser::parse(source, &mut Sink::new()).ok()?;
-    module.kernels.iter().find_map(|k| k.schedule.target)
+/// The options for a text: its own target, if it names one; of the parameters and sizes those that some kernel of it has. Settings of an editor are for all
+/// texts, so that those for others are no mistake of this one.
+pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
+    let mut options = options.clone();
+    let Ok(module) = tilec_ir::parser::parse(source, &mut Sink::new()) else { return options };
+    let has = |name: &str, all: fn(&Kernel) -> &[Value]| {
+        module.kernels.iter().any(|k| all(k).iter().any(|&v| k.values[v].name == name))
+    };
+    options.target = module.kernels.iter().find_map(|k| k.schedule.target).unwrap_or(options.target);
+    options.defines.retain(|(name, _)| has(name, |k| &k.const_params));
+    for sizes in &mut options.sizes {
+        sizes.retain(|(name, _)| has(name, |k| &k.sizes));
+    }
+    options.sizes.retain(|sizes| !sizes.is_empty());
+    options
 }
 
-/// Compiles a program, for the target that it names or else that of `options`.
+/// Compiles a program with those of the options that fit it.
 pub fn decide(source: &str, options: &CompileOptions) -> Decisions {
-    let mut options = options.clone();
-    options.target = written_target(source).unwrap_or(options.target);
+    let options = fitting(source, options);
     let (diagnostics, kernels) = match compile(source, &options) {
         Ok(compiled) => (compiled.diagnostics, compiled.kernels.into_iter().map(|k| k.tile).collect()),
         Err(refused) => (refused.list, Vec::new()),

@@ -93,6 +93,50 @@ fn mistakes_of_types_are_mended() {
     }
 }
 
+/// What a message says to leave out is left out by its fix.
+#[test]
+fn what_is_too_much_is_left_out() {
+    let mut client = Client::new(json!({ "target": "sm_80" }));
+    let text = |schedule: &str, line: &str| {
+        let head = "kernel k(A: gmem f16[M, K] multiple 8, C: gmem f16[M, K] multiple 8) grid (i: ceildiv(M, 64))";
+        format!(
+            "{head} schedule {{{schedule}}} {{\n    let a = smem f16[64, 64]\n    {line}\n    copy a -> C[i * 64.., 0..]\n}}\n"
+        )
+    };
+    let plain = "copy A[i * 64.., 0..] -> a";
+    for (wrong, right, title) in [
+        (text(" threads 128 threads 128 ", plain), text(" threads 128 ", plain), "remove `threads 128`"),
+        (
+            text(" threads 128", "copy A[i * 64.., 0..] -> a vec 8 vec 8"),
+            text(" threads 128", "copy A[i * 64.., 0..] -> a vec 8"),
+            "remove `vec 8`",
+        ),
+        (text(" threads 128 overlap 1 ", plain), text(" threads 128 ", plain), "remove `overlap 1`"),
+        (text(" align_rows 1 threads 128 ", plain), text(" threads 128 ", plain), "remove `align_rows 1`"),
+        (
+            text(" threads 128 ", "for k in 0..K step 64 unroll { copy A[i * 64.., k..] -> a }"),
+            text(" threads 128 ", "for k in 0..K step 64 { copy A[i * 64.., k..] -> a }"),
+            "remove `unroll`",
+        ),
+        (text(" ctas 2 raster 8 ", plain), text(" ctas 2 ", plain), "remove `raster 8`"),
+        (text(" target sm_81 ", plain), text(" target sm_80 ", plain), "replace `sm_81` with `sm_80`"),
+    ] {
+        client.open(URI, &wrong);
+        let everything = json!({ "start": place(&wrong, 0), "end": place(&wrong, wrong.len()) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
+        // What the passes find comes later.
+        let mut actions = client.request("textDocument/codeAction", ask.clone());
+        if actions == json!([]) {
+            client.notification("tilec/compiled");
+            actions = client.request("textDocument/codeAction", ask);
+        }
+        let actions = actions.as_array().expect("a list");
+        let action = actions.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title}: {actions:#?}"));
+        let edits = action["edit"]["changes"][URI].as_array().expect("edits");
+        assert_eq!(edited(&wrong, edits), right, "{title}");
+    }
+}
+
 /// A message that asks `did you mean` has the change with it: over every text of the tests of diagnostics.
 #[test]
 fn suggestions_are_fixes() {

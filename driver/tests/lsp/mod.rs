@@ -294,6 +294,21 @@ fn every_example_is_understood() {
     assert_eq!(client.leave(), Some(0));
 }
 
+/// Settings are for all texts of an editor: those that a program has no use for are no mistake of it.
+#[test]
+fn settings_for_other_programs_do_no_harm() {
+    let options = json!({ "target": "sm_80", "defines": { "BN": 64, "STAGES": 3 }, "sizes": { "M": 512, "K": 64 } });
+    let mut client = Client::new(options);
+    let program =
+        "kernel scale<BN = 32>(A: gmem f32[M, BN]) grid (i: M) {\n    copy A[i, 0..+BN] * 2.0 -> A[i, 0..+BN]\n}\n";
+    assert_eq!(client.open(URI, program), Vec::<Value>::new());
+    let said = client.published(URI);
+    assert!(said.iter().all(|d| d["severity"] != 1), "{said:?}");
+    client.notification("tilec/compiled");
+    let fitting = client.request("tilec/settings", document(URI));
+    assert_eq!(fitting, json!({ "target": "sm_80", "defines": { "BN": "64" }, "sizes": { "M": 512 } }));
+}
+
 #[test]
 fn a_file_is_laid_out() {
     let mut client = Client::new(Value::Null);

@@ -35,9 +35,21 @@ impl Kernel {
             demands: Vec::new(),
             grid: Vec::new(),
             schedule: Schedule::default(),
+            clauses: Vec::new(),
             body,
             lets: SecondaryMap::new(),
         }
+    }
+
+    /// The place of a word that may be left out, the first in a part of the source.
+    pub fn clause(&self, within: Span, word: &str) -> Option<Span> {
+        let inside = |span: Span| within.start <= span.start && span.end <= within.end;
+        self.clauses.iter().find(|(w, span)| w == word && inside(*span)).map(|(_, span)| *span)
+    }
+
+    /// The place of an item of the schedule.
+    pub fn schedule_item(&self, word: &str) -> Option<Span> {
+        self.clause(self.schedule.span, word)
     }
 
     /// Adds an expression node.

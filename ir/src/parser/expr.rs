@@ -393,10 +393,9 @@ impl Parser<'_, '_> {
         };
         Atom::from_name(name).ok_or_else(|| {
             let all: Vec<&str> = Atom::all().map(|a| a.row().name).collect();
-            self.error(
-                Diagnostic::error(codes::UNKNOWN_ATOM, span, format!("no atom is called `{}`", clip(name)))
-                    .with_note(format!("the atoms are `{}`", all.join("`, `"))),
-            )
+            let message = format!("no atom is called `{}`", clip(name));
+            let d = self.near(Diagnostic::error(codes::UNKNOWN_ATOM, span, message), name, &all);
+            self.error(d.with_note(format!("the atoms are `{}`", all.join("`, `"))))
         })
     }
 

@@ -343,8 +343,8 @@ impl<'s> Parser<'s, '_> {
                 }
                 return Ok(());
             };
+            let blanks = self.blanks();
             let span = self.bump().span;
-            self.once(&mut seen, word, span);
             match word {
                 "where" => {
                     let requires = self.comma_list(|p| p.expr())?;
@@ -358,17 +358,32 @@ impl<'s> Parser<'s, '_> {
                     self.kernel.schedule = schedule;
                 }
             }
+            self.once(&mut seen, word, (blanks, span));
         }
     }
 
-    /// Reports `word` if it was seen before.
-    pub(super) fn once<'w>(&mut self, seen: &mut Vec<(&'w str, Span)>, word: &'w str, span: Span) {
+    /// The place of a clause that has been read, with the blanks in front of it.
+    fn clause(&self, blanks: u32) -> Span {
+        Span { start: blanks, end: self.last_span().end }
+    }
+
+    /// Where the blanks begin that stand in front of the next token, in its line.
+    pub(super) fn blanks(&self) -> u32 {
+        let front = &self.source[..self.span().start as usize];
+        front.trim_end_matches([' ', '\t']).len() as u32
+    }
+
+    /// Notes a word that was read with what belongs to it; reports it if it was seen before.
+    pub(super) fn once<'w>(&mut self, seen: &mut Vec<(&'w str, Span)>, word: &'w str, (blanks, span): (u32, Span)) {
+        let clause = self.clause(blanks);
+        self.kernel.clauses.push((word.to_owned(), clause));
         match seen.iter().find(|(w, _)| *w == word) {
             Some(&(_, first)) => {
                 self.error(
                     Diagnostic::error(codes::REPEATED, span, format!("`{word}` is written twice"))
                         .with_place(first, "first written here")
-                        .with_note("keep one of them"),
+                        .with_note("keep one of them")
+                        .with_left_out(Some(clause)),
                 );
             }
             None => seen.push((word, span)),
@@ -400,8 +415,8 @@ impl<'s> Parser<'s, '_> {
             let Tok::Word(word) = self.peek() else {
                 return Err(self.expected("a schedule item or `}`"));
             };
+            let blanks = self.blanks();
             let span = self.bump().span;
-            self.once(&mut seen, word, span);
             match word {
                 "target" => s.target = Some(self.target()?),
                 "k_warps" => s.k_warps = Some(self.expr()?),
@@ -435,6 +450,7 @@ impl<'s> Parser<'s, '_> {
                     return Err(self.error(d.with_note(format!("the items are `{}`", SCHEDULE_ITEMS.join("`, `")))));
                 }
             }
+            self.once(&mut seen, word, (blanks, span));
         }
         Ok(s)
     }
@@ -452,10 +468,9 @@ impl<'s> Parser<'s, '_> {
         let (name, span) = self.name("a target")?;
         Target::from_name(name).ok_or_else(|| {
             let all: Vec<&str> = Target::ALL.iter().map(|t| t.name()).collect();
-            self.error(
-                Diagnostic::error(codes::UNKNOWN_TARGET, span, format!("no target is called `{}`", clip(name)))
-                    .with_note(format!("the targets are `{}`", all.join("`, `"))),
-            )
+            let message = format!("no target is called `{}`", clip(name));
+            let d = self.near(Diagnostic::error(codes::UNKNOWN_TARGET, span, message), name, &all);
+            self.error(d.with_note(format!("the targets are `{}`", all.join("`, `"))))
         })
     }
 }

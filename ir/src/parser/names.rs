@@ -127,6 +127,14 @@ impl Parser<'_, '_> {
         spelling::nearest(word, words.iter().copied(), |w| w)
     }
 
+    /// With the word that is like one that is not known.
+    pub(super) fn near(&mut self, d: Diagnostic, word: &str, words: &[&str]) -> Diagnostic {
+        match self.near_word(word, words) {
+            Some(near) => d.with_spelling(near),
+            None => d,
+        }
+    }
+
     fn suggest(&mut self, name: &str) -> Option<(String, Span)> {
         if !self.may_suggest() {
             return None;

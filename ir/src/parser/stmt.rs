@@ -493,8 +493,8 @@ impl Parser<'_, '_> {
                 || (matches!(word, "old" | "exchange") && self.peek_at(1) != Tok::Sign("="))
                 || (word != "exchange" && Combining::from_word(word).is_some()))
         {
+            let blanks = self.blanks();
             let span = self.bump().span;
-            self.once(&mut seen, word, span);
             match word {
                 "vec" => attrs.vec = Some(self.small_int("elements per access")?),
                 "threads" => attrs.threads = Some(self.reg_layout()?),
@@ -509,7 +509,8 @@ impl Parser<'_, '_> {
                 "multicast" if attrs.is_tensor() => attrs.mechanism = Mechanism::Tensor { multicast: true },
                 "multicast" => {
                     let d = Diagnostic::error(codes::BAD_COPY, span, "`multicast` is for TMA copies");
-                    return Err(self.error(d.with_note("write `tma multicast`")));
+                    let front = Span { end: span.start, ..span };
+                    return Err(self.error(d.with_note("write `tma multicast`").with_fix(front, "tma ")));
                 }
                 "when" => attrs.when = Some(self.expr()?),
                 "old" => attrs.old = Some(self.expr()?),
@@ -518,6 +519,7 @@ impl Parser<'_, '_> {
                     None => attrs.reduce = Combining::from_word(word),
                 },
             }
+            self.once(&mut seen, word, (blanks, span));
         }
         Ok(attrs)
     }
@@ -607,7 +609,11 @@ impl Parser<'_, '_> {
         };
         let cond = if self.eat_word("while") { Some(self.expr()?) } else { None };
         let next = if self.eat_word("next") { Some(self.drawn()?) } else { None };
+        let blanks = self.blanks();
         let unroll = self.eat_word("unroll");
+        if unroll {
+            self.once(&mut Vec::new(), "unroll", (blanks, self.last_span()));
+        }
         let recomputed = self.eat_word("recompute");
         let lanes = self.lanes();
         if !self.at_sign("{") {

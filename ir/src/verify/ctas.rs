@@ -29,18 +29,21 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
     if let Some(&e) = k.schedule.cluster.first() {
         let note = "the blocks of `ctas` are the cluster: leave `cluster` out";
-        cx.error_at(codes::BAD_SCHEDULE, e, "`cluster` beside `ctas`".to_owned(), note);
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`cluster` beside `ctas`").with_note(note);
+        cx.report(d.with_left_out(k.schedule_item("cluster")));
     }
     if let Some(e) = k.schedule.raster.filter(|&e| const_int(k, e) != Some(1)) {
         let note = "neighbouring blocks share a tile: leave `raster` out";
-        cx.error_at(codes::BAD_SCHEDULE, e, "`raster` beside `ctas`".to_owned(), note);
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`raster` beside `ctas`").with_note(note);
+        cx.report(d.with_left_out(k.schedule_item("raster")));
     }
     let mut refused: Vec<(Stmt, &str)> = Vec::new();
     k.walk(k.body, &mut |k, _, s| refused.extend(other_than_registers(k, s).map(|what| (s, what))));
     for (s, what) in refused {
         let message = format!("{what}, in a kernel whose tiles several blocks share out (`ctas`)");
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.stmt_spans[s], message);
-        cx.report(d.with_note("leave `ctas` out, or copy what is read from tensors to register tiles"));
+        let d = d.with_note("leave `ctas` out, or copy what is read from tensors to register tiles");
+        cx.report(d.with_left_out(k.schedule_item("ctas")));
     }
 }
 

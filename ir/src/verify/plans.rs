@@ -85,7 +85,8 @@ fn stages(cx: &mut Cx<'_, '_>, body: Block) {
                 let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
                 cx.report(
                     d.with_place(k.stmt_spans[with], "this one has")
-                        .with_note("write `@(stage 0, cycle 0)` in front of it"),
+                        .with_note("write `@(stage 0, cycle 0)` in front of it")
+                        .with_fix_around(k.stmt_spans[s], "@(stage 0, cycle 0) ", ""),
                 );
             }
             Some(n) if n > MAX_STAGE => {

@@ -300,7 +300,8 @@ fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64
             if let Some((at, v)) = known_late {
                 let message =
                     format!("an unrolled loop needs compile-time bounds, and `{}` is known at run time", cx.name(v));
-                cx.error_at(codes::BAD_LOOP, at, message, "remove `unroll`");
+                let d = Diagnostic::error(codes::BAD_LOOP, k.expr_spans[at], message).with_note("remove `unroll`");
+                cx.report(d.with_left_out(k.clause(k.stmt_spans[s], "unroll")));
             }
         }
         return copies;
@@ -312,7 +313,8 @@ fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64
         let message = format!("unrolling lays out {total} copies of the body, expected at most {MAX_UNROLL}");
         cx.report(
             Diagnostic::error(codes::BAD_LOOP, k.stmt_spans[s], message)
-                .with_note("remove `unroll`, or split the loop and unroll the inner one only"),
+                .with_note("remove `unroll`, or split the loop and unroll the inner one only")
+                .with_left_out(k.clause(k.stmt_spans[s], "unroll")),
         );
         return 1;
     }

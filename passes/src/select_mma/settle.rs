@@ -40,7 +40,8 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
     if let Some(e) = k.schedule.k_warps.filter(|&e| k.as_int(e) != Some(1)) {
         let message = "`k_warps` in a kernel whose roles multiply by warpgroups: each has the whole reduction";
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-        return Err(cx.report(d.with_note("leave `k_warps` out, or deal the reduction out to roles by hand")));
+        let d = d.with_note("leave `k_warps` out, or deal the reduction out to roles by hand");
+        return Err(cx.report(d.with_left_out(k.schedule_item("k_warps"))));
     }
     if k.schedule.warp_tile.is_none() {
         let largest = |of: fn(&Decided) -> u64| found.iter().map(of).max().unwrap_or(1);

@@ -59,7 +59,8 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>
         let message = "`k_warps` in a kernel whose loops have stages: what adds up the slices has none";
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
         let d = d.with_place(k.stmt_spans[s], "this statement has a stage");
-        return Err(cx.report(d.with_note("leave `k_warps` out, or leave the stages to the compiler")));
+        let d = d.with_note("leave `k_warps` out, or leave the stages to the compiler");
+        return Err(cx.report(d.with_left_out(k.schedule_item("k_warps"))));
     }
     for s in all_stmts(k, k.body) {
         let Some((acc, _)) = product(k, s) else { continue };

@@ -303,7 +303,8 @@ fn kept(
         for p in products {
             d = d.with_place(p.span, why(p));
         }
-        return Err(cx.report(d.with_note("leave `warp_tile` out to have one chosen for each product")));
+        let d = d.with_note("leave `warp_tile` out to have one chosen for each product");
+        return Err(cx.report(d.with_left_out(k.schedule_item("warp_tile"))));
     }
     for (p, (_, share)) in products.iter().zip(shares).filter(|(_, (_, share))| !share.scheduled) {
         let (m, n) = share.tile;

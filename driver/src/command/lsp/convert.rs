@@ -83,7 +83,7 @@ pub(crate) fn fix_title(text: Text<'_>, fix: &diag::Edit) -> String {
     let old = text.text.get(fix.span.start as usize..fix.span.end as usize).unwrap_or("");
     match (old, fix.new_text(text.text).trim()) {
         ("", new) => format!("insert `{new}`"),
-        (old, "") => format!("remove `{old}`"),
+        (old, "") => format!("remove `{}`", old.trim()),
         (old, new) => format!("replace `{old}` with `{new}`"),
     }
 }

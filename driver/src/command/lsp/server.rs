@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tilec::editor::analysis::Analysis;
+use tilec::editor::decisions::fitting;
 use tilec::editor::tokens::TokenKind;
 use tilec::{CompileOptions, Target};
 
@@ -53,6 +54,18 @@ impl Settings {
             None => return false,
         }
         true
+    }
+}
+
+impl Settings {
+    /// Those that fit a text, as the client writes them.
+    fn of(&self, text: &str) -> Value {
+        let options = fitting(text, &self.options);
+        let defines: serde_json::Map<String, Value> =
+            options.defines.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let sizes: serde_json::Map<String, Value> =
+            options.sizes.into_iter().flatten().map(|(name, n)| (name, n.into())).collect();
+        json!({ "target": options.target.name(), "defines": defines, "sizes": sizes })
     }
 }
 
@@ -101,6 +114,13 @@ impl Server {
         if method == "shutdown" {
             self.shut_down = true;
             return Response::new_ok(id, Value::Null);
+        }
+        if method == "tilec/settings" {
+            let open = params.pointer("/textDocument/uri").and_then(Value::as_str).and_then(|uri| self.files.get(uri));
+            return match open {
+                Some(open) => Response::new_ok(id, self.settings.of(&open.analysis.text)),
+                None => Response::new_err(id, ErrorCode::InvalidParams as i32, "the file is not open".to_owned()),
+            };
         }
         let files = &self.files;
         let worker = &self.worker;

@@ -3,7 +3,7 @@
 use crate::Kernels;
 use crate::binary::first;
 use crate::kernels::packed;
-use crate::memory::{Input, Memory, Operation, failed};
+use crate::memory::{Inputs, Made, Memory, Operation, failed};
 use candle_core::op::BackpropOp;
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
 use half::bf16;
@@ -42,12 +42,7 @@ impl Attention {
 }
 
 impl Operation for Attention {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [q, k, v] = inputs else { bail!("attention has queries, keys and values") };
         let (z, h, l, d) = q.1.shape().dims4()?;
         let (mut o, mut logarithms) = (memory.empty::<bf16>(z * h * l * d)?, memory.empty::<f32>(z * h * l)?);
@@ -61,12 +56,7 @@ impl Operation for Attention {
 }
 
 impl Operation for Gradients {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [q, k, v, o, grad, logarithms] = inputs else { bail!("attention, its result, gradient and logarithms") };
         let (z, h, l, d) = q.1.shape().dims4()?;
         let empty = || memory.empty::<bf16>(z * h * l * d);

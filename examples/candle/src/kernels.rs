@@ -179,5 +179,5 @@ pub(crate) fn packed(x: &Tensor) -> Result<Tensor> {
     let layout = x.layout();
     let steps =
         layout.stride().split_last().is_none_or(|(last, rest)| *last == 1 && rest.iter().all(|s| s % 8 == 0 && *s > 0));
-    if steps && layout.start_offset() % 8 == 0 { Ok(x.clone()) } else { x.force_contiguous() }
+    if steps && layout.start_offset().is_multiple_of(8) { Ok(x.clone()) } else { x.force_contiguous() }
 }

@@ -2,8 +2,8 @@
 
 use crate::Kernels;
 use crate::binary::{Binary, first, two};
-use crate::memory::{Input, Memory, Operation, failed};
-use candle_core::{Result, Shape, Tensor, bail};
+use crate::memory::{Inputs, Made, Memory, Operation, failed};
+use candle_core::{Result, Tensor, bail};
 use half::bf16;
 
 /// The forward pass.
@@ -18,12 +18,7 @@ enum Gradient {
 }
 
 impl Operation for Linear {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [x, w] = inputs else { bail!("a product has two operands") };
         let ([m, _], [n, _]) = (two(x.1)?, two(w.1)?);
         let mut y = memory.empty::<bf16>(m * n)?;
@@ -35,12 +30,7 @@ impl Operation for Linear {
 }
 
 impl Operation for Gradient {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [dy, other] = inputs else { bail!("a product has two operands") };
         let ([m, n], [_, k]) = (two(dy.1)?, two(other.1)?);
         let (g, o) = (memory.read::<bf16>(*dy)?, memory.read::<bf16>(*other)?);

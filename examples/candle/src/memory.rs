@@ -7,15 +7,15 @@ use tilec_launch::{Holds, StreamRef, Tensor, TensorMut};
 /// A storage of candle, and where in it the elements of a tensor are.
 pub(crate) type Input<'a, S> = (&'a S, &'a Layout);
 
+/// What an operation takes, in a kind of memory.
+pub(crate) type Inputs<'a, M> = [Input<'a, <M as Memory>::Storage>];
+/// What it computes.
+pub(crate) type Made<M> = Result<Vec<(<M as Memory>::Storage, Shape)>>;
+
 /// What kernels compute, wherever the tensors lie.
 pub(crate) trait Operation {
     /// Launches, and gives what was computed.
-    fn run<M: Memory>(
-        &self,
-        kernels: &crate::Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>>;
+    fn run<M: Memory>(&self, kernels: &crate::Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M>;
 }
 
 /// Types of elements that candle and kernels have.

@@ -2,8 +2,8 @@
 
 use crate::Kernels;
 use crate::binary::{Binary, two};
-use crate::memory::{Input, Memory, Operation, failed};
-use candle_core::{Result, Shape, Tensor, bail};
+use crate::memory::{Inputs, Made, Memory, Operation, failed};
+use candle_core::{Result, Tensor, bail};
 use half::bf16;
 
 /// Slices of rows whose parts of the gradient of the weights are summed at last: a few times the multiprocessors of a large GPU.
@@ -19,12 +19,7 @@ pub(crate) struct RmsNorm {
 struct Gradients(f32);
 
 impl Operation for RmsNorm {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [x, w] = inputs else { bail!("a norm has rows and weights") };
         let [m, n] = two(x.1)?;
         let mut y = memory.empty::<bf16>(m * n)?;
@@ -37,12 +32,7 @@ impl Operation for RmsNorm {
 }
 
 impl Operation for Gradients {
-    fn run<M: Memory>(
-        &self,
-        kernels: &Kernels,
-        memory: &M,
-        inputs: &[Input<'_, M::Storage>],
-    ) -> Result<Vec<(M::Storage, Shape)>> {
+    fn run<M: Memory>(&self, kernels: &Kernels, memory: &M, inputs: &Inputs<'_, M>) -> Made<M> {
         let [x, dy, w] = inputs else { bail!("rows, their gradient and weights") };
         let [m, n] = two(x.1)?;
         let slices = u32::try_from(m).map_or(SLICES, |m| SLICES.min(m));

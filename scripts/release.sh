@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the files of a release in two folders, and writes them only if both builds have the same bytes.
 #
-#   scripts/release.sh [--out DIR] [--profile NAME] [--once] [--advisories]
+#   scripts/release.sh [--out DIR] [--profile NAME] [--once] [--advisories] [--only STEP ...]
 #
 #   tilec-VERSION-x86_64-linux.tar.xz          the command; it opens libcuda at run time where there is one
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
@@ -13,7 +13,12 @@
 # --profile     `dist` without it; `release` for a rehearsal, which builds in a third of the time.
 # --once        skips the second build.
 # --advisories  also asks the RustSec database, which needs github.com.
-# `cargo deny` and `cargo cyclonedx` are installed in the cache of tools if they are missing (some minutes).
+# --only        a rehearsal of one step, or of several:
+#                 licences  `cargo deny` over licences, sources and duplicates of dependencies
+#                 crates    packs the crates for a registry, builds each from its package, and uploads nothing
+#                 bill      the bill of materials
+#                 binaries  the command, built twice, packed, started
+# `cargo deny` and `cargo cyclonedx` are installed in the cache of tools if their step finds none (some minutes).
 # docs/stability.md, "Releases", has the steps before and after.
 set -euo pipefail
 # The text above, for a wrong argument; read before the folder changes.
@@ -28,6 +33,7 @@ out=target/release-$version
 profile=dist
 twice=1
 advisories=()
+only=()
 while [ $# -gt 0 ]; do
     case $1 in
         --out)
@@ -37,6 +43,9 @@ while [ $# -gt 0 ]; do
         --profile) profile=${2:?--profile NAME}; shift ;;
         --once) twice= ;;
         --advisories) advisories=(advisories) ;;
+        --only)
+            case ${2-} in licences | crates | bill | binaries) only+=("$2") ;; *) echo "$usage" >&2; exit 2 ;; esac
+            shift ;;
         *) echo "$usage" >&2; exit 2 ;;
     esac
     shift
@@ -46,11 +55,18 @@ fail() {
     echo "release: $1" >&2
     exit 1
 }
+# step NAME: whether it is asked for.
+step() {
+    local name
+    [ ${#only[@]} -eq 0 ] && return
+    for name in "${only[@]}"; do [ "$name" != "$1" ] || return 0; done
+    return 1
+}
 [ -z "$(git status --porcelain)" ] || fail "the tree has changes that are not committed"
 # Nothing of a user is deleted, and nothing of an earlier release is shipped again.
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then fail "$out is not empty: name another folder by --out, or remove it"; fi
 # A rehearsal needs no heading.
-if [ "$profile" = dist ] && ! grep -q "^## $version" CHANGELOG.md; then fail "CHANGELOG.md has no heading \`## $version\`"; fi
+if [ "$profile" = dist ] && [ ${#only[@]} -eq 0 ] && ! grep -q "^## $version" CHANGELOG.md; then fail "CHANGELOG.md has no heading \`## $version\`"; fi
 # Archives have the time of the commit, so their bytes do not depend on when they are made.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
@@ -64,9 +80,6 @@ tool() {
         cargo install --quiet --locked --root "$tools" "cargo-$1@$2"
     fi
 }
-tool deny $deny
-tool cyclonedx $cyclonedx
-"$tools/bin/cargo-deny" check licenses bans sources ${advisories[@]+"${advisories[@]}"}
 
 # build DIR: the binaries, in DIR/bin. Paths of this machine are not part of them.
 build() {
@@ -106,29 +119,42 @@ pack() {
     done
 }
 
-build target/release-1
-pack target/release-1
-if [ -n "$twice" ]; then
-    rm -rf -- target/release-2
-    build target/release-2
-    pack target/release-2
-    diff -r target/release-1/pack target/release-2/pack || fail "two builds differ"
-    echo "two builds have the same bytes"
-fi
+# The command in both builds, and what is shipped of it.
+binaries() {
+    build target/release-1
+    pack target/release-1
+    if [ -n "$twice" ]; then
+        rm -rf -- target/release-2
+        build target/release-2
+        pack target/release-2
+        diff -r target/release-1/pack target/release-2/pack || fail "two builds differ"
+        echo "two builds have the same bytes"
+    fi
+    # What is shipped starts and compiles, from the archive.
+    local file stage
+    for file in target/release-1/pack/*-x86_64-linux*.tar.xz; do
+        stage=$(mktemp -d -p "$scratch")
+        tar -xJf "$file" -C "$stage"
+        "$stage"/*/tilec --version | grep -qF "$version" || fail "$(basename "$file"): \`tilec --version\` does not say $version"
+        "$stage"/*/tilec "$stage"/*/examples/gemm.tile -o "$stage/gemm.ptx"
+    done
+    cp target/release-1/pack/*.tar.xz "$out/"
+}
 
-# What is shipped starts and compiles, from the archive.
-for file in target/release-1/pack/*-x86_64-linux*.tar.xz; do
-    stage=$(mktemp -d -p "$scratch")
-    tar -xJf "$file" -C "$stage"
-    "$stage"/*/tilec --version | grep -qF "$version" || fail "$(basename "$file"): \`tilec --version\` does not say $version"
-    "$stage"/*/tilec "$stage"/*/examples/gemm.tile -o "$stage/gemm.ptx"
-done
-bill=tilec-$version.cdx
-"$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path driver/Cargo.toml --format json --override-filename "$bill"
+# The bill of materials: of the command, and of no other crate.
+bill() {
+    local name=tilec-$version.cdx manifest
+    "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path driver/Cargo.toml --format json --override-filename "$name"
+    mv "driver/$name.json" "$out/"
+    # It writes one for each crate that the command needs.
+    for manifest in */Cargo.toml; do rm -f -- "$(dirname "$manifest")/$name.json"; done
+}
 
 mkdir -p "$out"
-cp target/release-1/pack/*.tar.xz "$out/"
-mv "driver/$bill.json" "$out/"
-# It writes one for each crate that the command needs.
-for manifest in */Cargo.toml; do rm -f -- "$(dirname "$manifest")/$bill.json"; done
-(cd "$out" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)
+if step licences; then tool deny $deny; fi
+if step bill; then tool cyclonedx $cyclonedx; fi
+if step licences; then "$tools/bin/cargo-deny" check licenses bans sources ${advisories[@]+"${advisories[@]}"}; fi
+if step crates; then cargo publish --quiet --locked --dry-run --workspace; fi
+if step binaries; then binaries; fi
+if step bill; then bill; fi
+[ -z "$(ls -A "$out")" ] || (cd "$out" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)

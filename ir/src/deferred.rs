@@ -10,7 +10,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::tensor_store::is_stored;
 
-use crate::typing::{Type, resolve_view, type_of};
+use crate::typing::{Type, fixed_shape, resolve_view, type_of};
 use cranelift_entity::SecondaryMap;
 
 /// The deferred `let`s of a kernel, with their initialisers.
@@ -36,6 +36,10 @@ impl Deferred {
                 continue;
             }
             let Some(at) = final_copies(k, &stmts, &found, &copies, value) else { continue };
+            // A window beside a row has the extents of the row, where the `let` stands: not those of what is stored.
+            if reads_windows(k, init) && at.iter().any(|&s| is_larger(k, s, init)) {
+                continue;
+            }
             copies[value] = at;
             found.inits[value] = Some(init);
         }
@@ -154,6 +158,26 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
     let mut tile = false;
     let is_tile = matches!(type_of(k, init), Ok(Type::Tile(t)) if t.space.in_registers() && !t.shape.is_empty());
     is_tile && resolve_view(k, init).is_none() && elementwise(k, init, &mut tile) && tile
+}
+
+/// Whether elements of memory are read where the elements of `e` are computed: what is reduced or scanned was computed in front.
+pub fn reads_windows(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => false,
+        _ => {
+            resolve_view(k, e).is_some_and(|view| view.space(k).is_memory())
+                || k.children(e).into_iter().any(|c| reads_windows(k, c))
+        }
+    }
+}
+
+/// Whether what a copy stores is known to have other extents than `e`.
+fn is_larger(k: &Kernel, copy: Stmt, e: Expr) -> bool {
+    let StmtData::Copy { src, .. } = k.stmts[copy] else { unreachable!("final copies are copies") };
+    match (fixed_shape(k, src), fixed_shape(k, e)) {
+        (Some(stored), Some(own)) => stored != own,
+        _ => false,
+    }
 }
 
 /// The copies to global memory that all uses of `v` end in; `None` if one does not.

@@ -24,6 +24,7 @@ mod types;
 mod view;
 
 pub use candidates::{candidate_elems, may_count};
+pub(crate) use elementwise::join_extent;
 pub use register_tile::register_tile;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,

@@ -46,6 +46,7 @@ use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, wind
 use crate::rewrite::inherit_stages;
 use crate::{Cx, feeds, thread_fills};
 pub(crate) use beside::{Reduced, reduced_axes};
+use broadcast::By;
 pub(crate) use coalesced::coalesced;
 use coalesced::{blocked, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
@@ -79,9 +80,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if cx.enabled {
         epilogue::relayout(k, cx, &open);
         broadcast::infer_again(k, threads, &open);
-        broadcast::load_once(k, cx);
+        broadcast::load_once(k, cx, By::Stores);
     }
     exchange::insert(k, cx, threads)?;
+    if cx.enabled {
+        broadcast::load_once(k, cx, By::Tiles);
+    }
     windows::settle(k, cx);
     inherit_stages(k);
     everything_has_a_layout(k, cx)?;

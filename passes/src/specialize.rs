@@ -12,6 +12,7 @@ mod coalesce;
 mod counted;
 mod ends;
 mod loops;
+mod moves;
 pub(crate) mod pad;
 mod promises;
 mod repeats;
@@ -82,6 +83,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     drop_idle(k);
     drop_zero_fills(k);
     repeats::check(k, cx);
+    moves::settle(k);
     transposed::settle(k);
     truths::settle(k);
     // Rules over extents and layouts hold or not only now that the parameters have values.

@@ -333,8 +333,8 @@ impl Machine<'_> {
             return Err(fail(codes::ILL_FORMED, span, "wrong number of operands"));
         }
         let known = self.known_join(args, span)?;
-        // Views take the extents of the operands beside them, else those that this operation is wanted with.
-        let inner = known.as_deref().filter(|shape| !shape.is_empty()).or(want);
+        let around = around(known.as_deref(), want);
+        let inner = around.as_deref();
         let scalar = known.as_ref().is_some_and(|shape| shape.is_empty());
         // On scalars, what the result does not depend on is not evaluated: it could fail.
         match (op, args) {
@@ -438,7 +438,8 @@ impl Machine<'_> {
         let elem = self.elem(elem, span)?;
         let format = float_format(elem).ok_or_else(|| fail(codes::ILL_FORMED, span, "not a type of floats"))?;
         let known = self.known_join(&args, span)?;
-        let inner = known.as_deref().filter(|shape| !shape.is_empty()).or(want);
+        let around = around(known.as_deref(), want);
+        let inner = around.as_deref();
         let mut x = Tile::clone(&self.eval(args[0], inner)?.into_tile());
         let mut words = Tile::clone(&self.eval(args[1], inner)?.into_tile());
         let shape = self.join(&x.shape, &words.shape, span)?;
@@ -528,4 +529,12 @@ impl Machine<'_> {
 /// The transposed `m x n` matrix.
 fn flip<T: Copy>(data: &[T], m: usize, n: usize) -> Vec<T> {
     (0..n).flat_map(|j| (0..m).map(move |i| data[i * n + j])).collect()
+}
+
+/// The extents that views in an operation take: those of the operands beside them, of which 1 stretches to what the operation is wanted with.
+fn around(known: Option<&[usize]>, want: Option<&[usize]>) -> Option<Vec<usize>> {
+    match (known.filter(|shape| !shape.is_empty()), want) {
+        (Some(own), Some(want)) => Some(join_shapes(own, want).unwrap_or_else(|| own.to_vec())),
+        (own, want) => own.or(want).map(<[usize]>::to_vec),
+    }
 }

@@ -11,7 +11,7 @@ use crate::diag::{Diagnostic, Span, counted};
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use crate::types::{ElemRef, TileTy};
-use crate::typing::{Extent, Type, shape_text, type_of};
+use crate::typing::{Extent, Type, join_extent, shape_text, type_of};
 use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what is wrong with what windows say.
@@ -90,10 +90,16 @@ impl Writer<'_> {
         for e in found {
             if let Some(window) = window(k, self.notes, e) {
                 parts.windows.push((e, window));
-            } else if let Ok(Type::Tile(t)) = type_of(k, e)
-                && parts.tile.as_ref().is_none_or(|tile| tile.len() < t.shape.len())
-            {
-                parts.tile = Some(t.shape);
+            } else if let Ok(Type::Tile(t)) = type_of(k, e) {
+                parts.tile = match parts.tile.take() {
+                    Some(tile) if tile.len() > t.shape.len() => Some(tile),
+                    // A row repeats beside a matrix. Whether they go together the types say.
+                    Some(tile) if tile.len() == t.shape.len() => {
+                        let joined = tile.iter().zip(&t.shape).map(|(&a, &b)| join_extent(k, a, b).unwrap_or(a));
+                        Some(joined.collect())
+                    }
+                    _ => Some(t.shape),
+                };
             }
         }
         parts

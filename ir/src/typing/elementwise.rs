@@ -124,7 +124,7 @@ fn join_num(k: &Kernel, a: Num, b: Num) -> Option<Num> {
     }
 }
 
-pub(super) fn join_extent(k: &Kernel, a: Extent, b: Extent) -> Option<Extent> {
+pub(crate) fn join_extent(k: &Kernel, a: Extent, b: Extent) -> Option<Extent> {
     match (a, b) {
         (Extent::Known(1), x) | (x, Extent::Known(1)) => Some(x),
         _ => match a.same(k, b) {

@@ -63,7 +63,8 @@ fn positive(cx: &mut Cx<'_, '_>, code: crate::diag::Code, what: &str, e: Expr, m
 }
 
 fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
-    let rank = t.shape.len();
+    // Along what it lacks beside tiles of more dimensions it has no addresses.
+    let rank = t.shape.len() - t.repeats.len();
     if !(1..=MAX_RANK).contains(&rank) {
         let message = format!("tensor `{name}` has {rank} dimensions, expected 1 to {MAX_RANK}");
         cx.report(

@@ -6,7 +6,8 @@
 //! that were written this way (`reg f32[1, BN]`) get the same layout.
 //!
 //! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
-//! extent and start in the repeated dimensions: those rows are not stored. Dimensions that a vector lacks (`bias[_, j..]`) end nowhere.
+//! extent and start in the repeated dimensions: those rows are not stored. Dimensions that a vector lacks (`bias[_, j..]`) end nowhere,
+//! so these are loaded once for every statement that computes with them, whatever it fills.
 
 use super::threads::Threads;
 use super::{infer, log2_shape};
@@ -15,7 +16,7 @@ use crate::analysis::distribution::copy_layout;
 use crate::analysis::facts::repeats;
 use crate::analysis::live::{self, Tile};
 use crate::analysis::uses::{all_stmts, mentions, place_of};
-use crate::analysis::views::{copy_shape, for_each_tile};
+use crate::analysis::views::{copy_shape, for_each_tile, plain_var};
 use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
 use crate::roles;
@@ -25,39 +26,52 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, same_product};
 
 /// Registers of what repeats that are held in any case: predicates and addresses of what is read again take as many (ptxas 13, `scale` of `gemm_fused.tile`: two rows of
 /// a thread).
 const FEW: u64 = 8;
 
-/// A store of register tiles to global memory, or to the buffer that the accelerator stores there.
-struct Store {
+/// A statement that computes elements of registers, each in the thread that `layout` says.
+struct Reader {
     stmt: Stmt,
-    to: ResolvedView,
+    /// The window of a tensor that it stores to, by itself or by way of a buffer.
+    to: Option<ResolvedView>,
     layout: RegLayout,
     shape: Vec<u64>,
+    src: Expr,
     /// What its source is made of, with the `let` that it stands in.
     leaves: Vec<(Expr, Option<Value>)>,
 }
 
-fn stores(k: &Kernel) -> Vec<Store> {
+fn readers(k: &Kernel) -> Vec<Reader> {
     let deferred = Deferred::of(k);
     let mut found = Vec::new();
     for stmt in all_stmts(k, k.body) {
-        let StmtData::Copy { src, dst, attrs } = &k.stmts[stmt] else { continue };
-        let Some(to) = resolve_view(k, *dst).and_then(|v| destination(k, stmt, v)) else { continue };
-        if attrs.threads.is_some() || resolve_view(k, *src).is_some() {
-            continue;
-        }
-        let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
-            continue;
-        };
-        let mut store = Store { stmt, to, layout, shape, leaves: Vec::new() };
-        leaves(k, &deferred, *src, None, &mut store.leaves);
-        found.push(store);
+        let Some((src, to, layout, shape)) = computed(k, stmt) else { continue };
+        let mut reader = Reader { stmt, to, layout, shape, src, leaves: Vec::new() };
+        leaves(k, &deferred, src, None, &mut reader.leaves);
+        found.push(reader);
     }
     found
+}
+
+/// What a statement computes, where it stores that, and which thread computes which element of what extents.
+fn computed(k: &Kernel, stmt: Stmt) -> Option<(Expr, Option<ResolvedView>, RegLayout, Vec<u64>)> {
+    let (value, src) = match k.stmts[stmt] {
+        StmtData::Copy { src, dst, ref attrs } => {
+            if attrs.threads.is_some() || resolve_view(k, src).is_some() {
+                return None;
+            }
+            let to = resolve_view(k, dst).and_then(|v| destination(k, stmt, v));
+            return Some((src, to, copy_layout(k, src, dst, attrs)?, copy_shape(k, src, dst)?));
+        }
+        StmtData::Assign { dst, src } => (dst, src),
+        StmtData::Var { value, init } => (value, init?),
+        _ => return None,
+    };
+    let tile = k.tile_ty(value)?;
+    Some((src, None, tile.reg_layout.clone()?, k.const_shape(&tile.shape)?))
 }
 
 /// The window of a tensor that a copy stores to: by itself, or by way of the buffer that the next statement stores.
@@ -121,24 +135,33 @@ pub(super) fn only_loaded(k: &Kernel, v: Value) -> bool {
     })
 }
 
-/// Loads windows that repeat into register tiles, in front of the stores that use them.
-pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>) {
-    let stores = stores(k);
+/// The statements whose operands are loaded once.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum By {
+    /// Those that store to a tensor.
+    Stores,
+    /// All others, when it is settled which tiles they compute.
+    Tiles,
+}
+
+/// Loads windows that repeat into register tiles, in front of the statements that compute with them.
+pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
+    let readers = readers(k);
     let mut done: Vec<Expr> = Vec::new();
-    for (i, store) in stores.iter().enumerate() {
-        for &(e, at) in &store.leaves {
-            // A `let` stored in two layouts is read as a matrix.
-            let alike = stores[i + 1..]
+    for (i, reader) in readers.iter().enumerate().filter(|(_, reader)| reader.to.is_some() == (by == By::Stores)) {
+        for &(e, at) in &reader.leaves {
+            // A `let` read in two layouts is read as a matrix.
+            let alike = readers[i + 1..]
                 .iter()
-                .all(|other| other.layout == store.layout || other.leaves.iter().all(|&(leaf, _)| leaf != e));
+                .all(|other| other.layout == reader.layout || other.leaves.iter().all(|&(leaf, _)| leaf != e));
             if done.contains(&e) || !alike {
                 continue;
             }
-            let Some(small) = repeated_shape(k, store, e) else { continue };
+            let Some(small) = repeated_shape(k, reader, e) else { continue };
             done.push(e);
-            let readers = stores.iter().filter(|s| s.leaves.iter().any(|&(leaf, _)| leaf == e));
-            match readers.filter_map(|reader| crowded(k, reader, e, &small)).next() {
-                None => replace(k, cx, store, e, at, &small),
+            let all = readers.iter().filter(|r| r.leaves.iter().any(|&(leaf, _)| leaf == e));
+            match all.filter_map(|reader| crowded(k, reader, e, &small)).next() {
+                None => replace(k, cx, reader, e, at, &small),
                 Some(why) => cx.remark(k.expr_spans[e], why),
             }
         }
@@ -146,56 +169,63 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>) {
 }
 
 /// The extents of the part of a window that does not repeat; `None` if nothing does.
-fn repeated_shape(k: &Kernel, store: &Store, e: Expr) -> Option<Vec<u64>> {
+fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
     let view = resolve_view(k, e)?;
-    let (kept, to) = (view.kept(), store.to.kept());
-    let extent = |tensor: Value, dim: usize| k.tensor_ty(tensor).and_then(|t| t.shape.get(dim)).copied();
-    extent(view.base, 0)?;
-    if kept.len() != store.shape.len() || to.len() != kept.len() {
+    let kept = view.kept();
+    let tensor = k.tensor_ty(view.base)?;
+    // The tiles beside it say how many elements there are, not the windows.
+    let extents = fixed_shape(k, reader.src);
+    if kept.len() != reader.shape.len() || (reader.to.is_none() && extents.as_ref() != Some(&reader.shape)) {
         return None;
     }
-    let mut small = store.shape.clone();
-    for (w, (&d, &t)) in kept.iter().zip(&to).enumerate() {
-        if !repeats(k, view.base, d) || store.shape[w] == 1 {
+    let mut small = reader.shape.clone();
+    for (w, &d) in kept.iter().enumerate() {
+        if !repeats(k, view.base, d) || reader.shape[w] == 1 {
             continue;
         }
         // It ends nowhere.
-        if k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(&d)) {
-            small[w] = 1;
-            continue;
-        }
-        let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) =
-            (&view.dims[d], &store.to.dims[t])
-        else {
-            return None;
-        };
-        let same_start = a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b));
-        if !same_start || !same_product(k, extent(view.base, d)?, extent(store.to.base, t)?) {
+        if !tensor.repeats.contains(&d) && !ends_with(k, (&view, d), reader.to.as_ref(), w)? {
             return None;
         }
         small[w] = 1;
     }
-    (small != store.shape).then_some(small)
+    if small == reader.shape {
+        return None;
+    }
+    // Nothing is read twice where each element that a thread computes takes another of the window.
+    let again = || live::held(&small_layout(reader, &small), &small) < live::held(&reader.layout, &reader.shape);
+    (reader.to.is_some() || again()).then_some(small)
 }
 
-/// Why a thread has no registers for what does not repeat of a window, beside the tiles that the store reads.
-fn crowded(k: &Kernel, store: &Store, e: Expr, small: &[u64]) -> Option<String> {
-    let StmtData::Copy { src, .. } = k.stmts[store.stmt] else { unreachable!("a store is a copy") };
+/// Whether dimension `d` of a window begins and ends where dimension `w` of the destination does; `None`: nothing says so.
+fn ends_with(k: &Kernel, (view, d): (&ResolvedView, usize), to: Option<&ResolvedView>, w: usize) -> Option<bool> {
+    let to = to?;
+    let t = *to.kept().get(w)?;
+    let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) = (&view.dims[d], &to.dims[t]) else {
+        return None;
+    };
+    let same_start = a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same_expr(k, a, b));
+    let extent = |tensor: Value, dim: usize| k.tensor_ty(tensor).and_then(|t| t.shape.get(dim)).copied();
+    Some(same_start && same_product(k, extent(view.base, d)?, extent(to.base, t)?))
+}
+
+/// Why a thread has no registers for what does not repeat of a window, beside the tiles that the statement reads and fills.
+fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String> {
     let threads = Threads::of(k).count();
     let mut tiles = Vec::new();
-    for_each_tile(k, &Deferred::of(k), src, &mut |v| {
+    for_each_tile(k, &Deferred::of(k), reader.src, &mut |v| {
         if matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty()) && !tiles.contains(&v) {
             tiles.push(v);
         }
     });
+    tiles.extend(filled(k, reader.stmt).filter(|v| !tiles.contains(v)));
     let held = |&v: &Value| {
         let tile = Tile { shape: k.const_shape(&k.tile_ty(v)?.shape)?, elem: known_elem(k, v).size() };
         Some(live::registers(k, v, &tile, threads))
     };
     let sums: u64 = tiles.iter().filter_map(held).sum();
     let base = resolve_view(k, e).expect("what repeats is a window").base;
-    let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small))?;
-    let own = known_elem(k, base).words(live::held(&layout, small));
+    let own = known_elem(k, base).words(live::held(&small_layout(reader, small), small));
     let has = roles::epilogue_registers(k, threads);
     (own > FEW && sums + own > has).then(|| {
         format!(
@@ -205,10 +235,25 @@ fn crowded(k: &Kernel, store: &Store, e: Expr, small: &[u64]) -> Option<String> 
     })
 }
 
-fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<Value>, small: &[u64]) {
+/// The register tile that a statement fills.
+fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
+    match k.stmts[s] {
+        StmtData::Copy { dst, .. } => plain_var(k, dst),
+        StmtData::Assign { dst: value, .. } | StmtData::Var { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// Which thread takes which element of what does not repeat of a window.
+fn small_layout(reader: &Reader, small: &[u64]) -> RegLayout {
+    let layout = reader.layout.repeated(&log2_shape(&reader.shape), &log2_shape(small));
+    layout.expect("extents of 1 repeat in every layout")
+}
+
+fn replace(k: &mut Kernel, cx: &mut Cx<'_>, reader: &Reader, e: Expr, at: Option<Value>, small: &[u64]) {
     let span = k.expr_spans[e];
     let before = match at {
-        None => store.stmt,
+        None => reader.stmt,
         Some(v) => {
             let names = |&s: &Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v);
             all_stmts(k, k.body).into_iter().find(names).expect("a name stands in the program")
@@ -216,8 +261,7 @@ fn replace(k: &mut Kernel, cx: &mut Cx<'_>, store: &Store, e: Expr, at: Option<V
     };
     let (block, index) = place_of(k, before);
     let base = resolve_view(k, e).expect("what repeats is a window").base;
-    let layout = store.layout.repeated(&log2_shape(&store.shape), &log2_shape(small));
-    let layout = layout.expect("extents of 1 repeat in every layout");
+    let layout = small_layout(reader, small);
     let elem = known_elem(k, base);
     let shape = small.iter().map(|&n| k.int(n as i64, span)).collect();
     let name = k.values[base].name.clone();

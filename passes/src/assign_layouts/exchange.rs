@@ -143,10 +143,15 @@ impl Work<'_> {
 
     /// The statement in which an expression stands by now that stood in `at`.
     fn stands_in(&self, k: &Kernel, mut at: Stmt, e: Expr) -> Stmt {
-        while let Some(moved) = self.moved.iter().find(|m| m.from == at && within(k, m.e, e)) {
+        while let Some(moved) = self.moved.iter().find(|m| m.from == at && self.has_moved(k, m, e)) {
             at = moved.to;
         }
         at
+    }
+
+    /// Whether an expression has moved with another one, or with a part that has moved on from there.
+    fn has_moved(&self, k: &Kernel, with: &Moved, e: Expr) -> bool {
+        within(k, with.e, e) || self.moved.iter().any(|m| m.from == with.to && self.has_moved(k, m, e))
     }
 
     /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.

@@ -5,6 +5,7 @@
 use super::scope::Scope;
 use crate::inst::{Class, Reg};
 use std::collections::BTreeMap;
+use tilec_ir::deferred::reads_windows;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::layout::{drop_dims, shape_bits};
@@ -23,6 +24,10 @@ impl Repeated {
     pub(super) fn places(&mut self, k: &Kernel, e: Expr, scope: &Scope, group: &[usize]) -> Option<Vec<u64>> {
         let own = self.bits.entry(e).or_insert_with(|| {
             let shape = fixed_shape(k, e)?;
+            // A window of memory stretches with what the whole expression is computed for.
+            if reads_windows(k, e) {
+                return None;
+            }
             let bits = if shape.is_empty() { vec![0; scope.dim_bits.len()] } else { shape_bits(&shape) };
             (bits[..] != scope.dim_bits[..]).then_some(bits)
         });

@@ -62,8 +62,12 @@ impl Tile {
         let dim_bits = Dims::of(shape);
         let (layout, registers) = self.layout.window(&self.dim_bits, starts, &dim_bits)?;
         let per = self.per_register;
+        // All that a thread has of a small tile is less than a word.
+        let together = per.min(1 << self.layout.value_bits());
         let whole = registers.chunks(per).all(|word| {
-            word.len() == per && word[0].is_multiple_of(per) && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
+            word.len() == together
+                && word[0].is_multiple_of(per)
+                && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
         });
         let held = Held::of(&layout, dim_bits.extents())?;
         let regs = registers.chunks(per).map(|word| self.regs[word[0] / per]).collect();

@@ -55,6 +55,11 @@ pub(super) fn check(input: &Input, random: &mut Random) -> Result<&'static str, 
         Ok(done) => accepted(input, &done, random),
         Err(refusal) => {
             refused(&input.text, &refusal)?;
+            if input.meant
+                && let Some(gap) = refusal.list.iter().find(|d| d.code == codes::NOT_LOWERED)
+            {
+                return Err(failure(format!("a gap: {}", gap.message), refusal.to_string()));
+            }
             if input.meant { Ok(refusal_code(&refusal)) } else { Ok("refused") }
         }
     }

@@ -1,8 +1,8 @@
 //! Fuzzing the compiler as a whole.
 //!
-//! Three sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong; `alter` changes their
-//! statements, attributes and schedules, as somebody might who tries things out; `generate` writes plausible kernels, most of which are right. `check`
-//! says what must hold of a compilation, `tried` of altered programs that compile.
+//! Four sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong; `alter` changes their
+//! statements, attributes and schedules, as somebody might who tries things out; `generate` writes plausible kernels, most of which are right; `statements` has every
+//! form of statement with every form of operand. `check` says what must hold of a compilation, `tried` of altered programs that compile.
 //!
 //! Every run tries the same inputs in the same order: as many as `SMOKE` says in the tests, else as the time allows,
 //! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
@@ -16,6 +16,7 @@ mod generate;
 mod input;
 mod mutate;
 mod shrink;
+mod statements;
 pub mod targets;
 mod time;
 mod tried;
@@ -36,7 +37,7 @@ type Source = (&'static str, fn() -> Result<Programs, String>);
 type Programs = Box<dyn Fn(&mut Random) -> Input>;
 
 /// The sources, and how many inputs of each the tests try: not a time, so that a slow machine tries no others than a fast one.
-const SOURCES: [(Source, usize); 3] = [
+const SOURCES: [(Source, usize); 4] = [
     (
         ("mutated", || {
             mutate::Mutator::new(long().is_some()).map(|m| Box::new(move |r: &mut Random| m.input(r)) as Programs)
@@ -45,6 +46,7 @@ const SOURCES: [(Source, usize); 3] = [
     ),
     (("altered", || alter::Alterer::new().map(|a| Box::new(move |r: &mut Random| a.input(r)) as Programs)), 400),
     (("generated", || Ok(Box::new(generate::input))), 60),
+    (("statements", || Ok(Box::new(statements::input))), 150),
 ];
 /// No input takes this long; the process ends, naming the input.
 const HANG: Duration = Duration::from_secs(60);

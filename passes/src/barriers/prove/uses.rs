@@ -1,5 +1,6 @@
 //! Accesses of statements to shared memory, for the proof.
 
+use crate::analysis::distribution::copy_layout;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::{let_init, resolve_view};
@@ -26,7 +27,9 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         StmtData::Assign { src, .. } => reads(k, *src, false, &mut out),
         StmtData::If { cond, .. } => reads(k, *cond, false, &mut out),
         StmtData::Copy { src, dst, attrs } => {
-            reads(k, *src, true, &mut out);
+            // What several threads hold, one writes while another reads.
+            let once = !copy_layout(k, *src, *dst, attrs).is_some_and(|layout| layout.is_replicated());
+            reads(k, *src, once, &mut out);
             if attrs.combined_by_threads() {
                 reads(k, *dst, true, &mut out);
             }

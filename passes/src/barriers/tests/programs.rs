@@ -148,6 +148,15 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          copy a -> O",
     ),
     (
+        "and beside a tile of which a thread has each element once",
+        2,
+        "let a = smem f16[32, 32]
+         var x = reg f16[32, 32] layout (32,32):(1,32) = 1.0
+         copy A -> a
+         copy a * x -> a
+         copy a -> O",
+    ),
+    (
         "a condition that holds once holds again",
         1,
         "let a = channel f16[32, 32] slots 1
@@ -315,6 +324,16 @@ pub(super) const STORED: &[(&str, usize, &str)] = &[
 
 /// Programs that no barrier can repair: what is said, and (in part) on what path.
 pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
+    (
+        "a thread reads an element that another one, which holds it too, has written",
+        "`a` is overwritten while other threads may still be reading it",
+        "",
+        "let a = smem f16[8, 8]
+         var x = reg f16[8, 8] layout ((32,4),2):((1,0),32) = 1.0
+         copy A -> a
+         copy a * x -> a
+         copy a -> O",
+    ),
     (
         "used after its memory was taken over",
         "`a` is used after `x` took over its memory",

@@ -1,0 +1,85 @@
+//! Register tiles that are filled from memory.
+//!
+//! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` move what `copy X[i.., j..] -> x` does, so they become that copy: as wide, and as far ahead of its use.
+//! What a copy computes from a buffer that it fills, `copy s * sum(x, 1) -> s`, goes by way of a register tile: all is read before any is written, whichever threads
+//! hold an element.
+//! `let x = s` of a buffer names the values that it has then: a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
+
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::types::TileTy;
+use tilec_ir::typing::{Type, fixed_shape, register_tile, resolve_view, type_of};
+
+/// Writes windows of memory that tiles of registers are set to as copies.
+pub(super) fn settle(k: &mut Kernel) {
+    k.replace_statements(k.body, &mut statement);
+}
+
+fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
+    let span = k.stmt_spans[s];
+    match k.stmts[s] {
+        StmtData::Var { value, init: Some(e) } if moves(k, e, value) => {
+            k.stmts[s] = StmtData::Var { value, init: None };
+            let to = k.value_ref(value, span);
+            let copy = k.stmt(StmtData::Copy { src: e, dst: to, attrs: CopyAttrs::default() }, span);
+            out.extend([s, copy]);
+        }
+        StmtData::Let { value, init } if is_buffer(k, init) => {
+            let tile = register_tile(k, init).expect("a buffer has extents");
+            k.values[value].def = ValueDef::Var(tile);
+            k.stmts[s] = StmtData::Var { value, init: None };
+            let to = k.value_ref(value, span);
+            let copy = k.stmt(StmtData::Copy { src: init, dst: to, attrs: CopyAttrs::default() }, span);
+            out.extend([s, copy]);
+        }
+        StmtData::Assign { dst, src } if moves(k, src, dst) => {
+            let to = k.value_ref(dst, span);
+            k.stmts[s] = StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() };
+            out.push(s);
+        }
+        StmtData::Copy { src, dst, ref attrs } if attrs.is_by_threads() && rewrites(k, src, dst) => {
+            let attrs = attrs.clone();
+            let Some(tile) = between(k, src, dst) else { return out.push(s) };
+            let value = k.value("rewritten", span, ValueDef::Var(tile));
+            out.push(k.stmt(StmtData::Var { value, init: None }, span));
+            let to = k.value_ref(value, span);
+            out.push(k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span));
+            let from = k.value_ref(value, span);
+            k.stmts[s] = StmtData::Copy { src: from, dst, attrs };
+            out.push(s);
+        }
+        _ => out.push(s),
+    }
+}
+
+/// Whether a copy to a buffer reads it.
+fn rewrites(k: &Kernel, src: Expr, dst: Expr) -> bool {
+    fn reads(k: &Kernel, e: Expr, base: Value) -> bool {
+        match resolve_view(k, e) {
+            Some(view) => view.base == base,
+            None => k.children(e).into_iter().any(|child| reads(k, child, base)),
+        }
+    }
+    let buffer = resolve_view(k, dst).filter(|view| view.space(k).is_of_block());
+    buffer.is_some_and(|view| reads(k, src, view.base))
+}
+
+/// The register tile through which elements of a buffer go that is rewritten; `None`: nothing says how many there are.
+fn between(k: &mut Kernel, src: Expr, dst: Expr) -> Option<TileTy> {
+    let elem = k.tile_ty(resolve_view(k, dst)?.base)?.elem;
+    let tile = [src, dst].into_iter().find_map(|e| register_tile(k, e))?;
+    Some(TileTy { elem, ..tile })
+}
+
+/// Whether `e` is a window of memory with the extents of the tile `to`.
+fn moves(k: &Kernel, e: Expr, to: Value) -> bool {
+    let in_memory = resolve_view(k, e).is_some_and(|view| view.space(k).is_memory());
+    let extents = k.tile_ty(to).and_then(|tile| k.const_shape(&tile.shape));
+    in_memory && extents.is_some() && fixed_shape(k, e).is_none_or(|own| Some(own) == extents)
+}
+
+/// Whether `e` is a whole buffer of shared memory, as it is or transposed.
+fn is_buffer(k: &Kernel, e: Expr) -> bool {
+    let in_block = resolve_view(k, e).is_some_and(|view| view.space(k).is_of_block());
+    in_block && matches!(type_of(k, e), Ok(Type::Tile(_)))
+}

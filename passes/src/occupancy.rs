@@ -53,9 +53,10 @@ impl Occupancy {
         ]
     }
 
-    /// The resource that has room for the fewest.
-    pub fn limit(&self) -> &'static str {
-        let [first, rest @ ..] = self.list();
-        rest.into_iter().fold(first, |least, one| if one.1 < least.1 { one } else { least }).0
+    /// The resources that have room for the fewest: with more of one of them alone, no more blocks are resident.
+    pub fn limits(&self) -> Vec<&'static str> {
+        let list = self.list();
+        let least = list.iter().map(|(_, n)| *n).min();
+        list.into_iter().filter(|&(_, n)| Some(n) == least).map(|(name, _)| name).collect()
     }
 }

@@ -53,6 +53,8 @@ pub struct CopyReport {
     /// Of an access to global memory, lane by lane of a warp, for its first one: which of the rows it is in, counted as they come, and the byte of the
     /// row where it begins, with rows that begin at multiples of a sector.
     pub lanes: Vec<(u64, u64)>,
+    /// Elements that are neighbours in the window are gathered: each is taken to be in a sector of its own.
+    pub gathered: bool,
     /// What kept the access from being 16 bytes wide; empty if it is.
     pub why: String,
     /// In the innermost loop.

@@ -194,6 +194,13 @@ fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
     let Some(p) = code.tile.prediction else {
         return Some(Broken::new("nothing is predicted of this kernel, so nothing can be held against it"));
     };
+    let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
+    if let Some(first) = gathered.first().filter(|_| figure != Figure::Resident) {
+        let what =
+            format!("memory says where elements of `{}` lie, so the bytes that pass are not known", first.tensor);
+        let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
+        return Some(Broken { places: at, ..Broken::new(what) });
+    }
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let mut broken = match figure {
         Figure::Resident => compared(what, p.resident as f64, |x| {

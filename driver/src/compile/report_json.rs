@@ -368,6 +368,7 @@ mod tests {
                 sector_use: 1.0,
                 tensor: "A".to_owned(),
                 lanes: Vec::new(),
+                gathered: false,
                 why: String::new(),
                 in_loop: true,
             }],

@@ -3,6 +3,7 @@
 use super::analysis::{Analysis, Symbol};
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
+use tilec_ir::kernel::{Sequence, ValueDef};
 use tilec_ir::outline::may_be_name;
 
 /// The places that change when the symbol at a byte is called `name`, in order.
@@ -40,11 +41,45 @@ pub fn places(a: &Analysis, byte: usize) -> Result<(Symbol, Vec<Span>), String> 
     if matches!(symbol, Symbol::Value(..)) && a.declaration(symbol).is_none() {
         return Err("this name is made of that of its tensor: rename the tensor".to_owned());
     }
-    let mut places = a.uses(symbol);
-    places.push(a.definition(symbol));
+    let mut places = Vec::new();
+    for symbol in alike(a, symbol) {
+        places.extend(a.uses(symbol));
+        places.push(a.definition(symbol));
+    }
     places.sort();
     places.dedup();
     Ok((symbol, places))
+}
+
+/// The symbol, and what it is in other kernels: those of a sequence share what they call alike.
+fn alike(a: &Analysis, symbol: Symbol) -> Vec<Symbol> {
+    let Symbol::Value(of, value) = symbol else { return vec![symbol] };
+    let module = &a.outline.module;
+    let mut kernels = vec![of];
+    if is_given(&a.value(of, value).def) {
+        let mut next = 0;
+        while let Some(&kernel) = kernels.get(next) {
+            let launches = |s: &&Sequence| s.launches.iter().any(|(name, _)| *name == module.kernels[kernel].name);
+            for (name, _) in module.sequences.iter().filter(launches).flat_map(|s| &s.launches) {
+                kernels.extend(module.kernels.iter().position(|k| k.name == *name).filter(|k| !kernels.contains(k)));
+            }
+            next += 1;
+        }
+    }
+    let name = &a.value(of, value).name;
+    let others = kernels.into_iter().filter(|&kernel| kernel != of).flat_map(|kernel| {
+        let given = module.kernels[kernel].values.iter().filter(|(_, v)| v.name == *name && is_given(&v.def));
+        given.map(move |(value, _)| Symbol::Value(kernel, value))
+    });
+    [symbol].into_iter().chain(others).filter(|&s| a.declaration(s).is_some()).collect()
+}
+
+/// Whether the caller of a kernel gives it.
+fn is_given(def: &ValueDef) -> bool {
+    matches!(
+        def,
+        ValueDef::Tensor(_) | ValueDef::Size | ValueDef::Scalar { .. } | ValueDef::ConstParam(_) | ValueDef::Table(_)
+    )
 }
 
 /// Where something that is visible beside the symbol is called `name`.

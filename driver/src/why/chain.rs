@@ -344,6 +344,9 @@ fn promised(k: &Kernel, tensors: &BTreeSet<Value>) -> Option<Part> {
 fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let source = &known.program.source;
     let headers: Vec<Lines> = known.program.kernels.iter().map(|k| lines(source, k.tile.kernel.name_span)).collect();
+    // A kernel goes up to the next one.
+    let own = |p: &Lines| headers.iter().filter(|h| h.0 <= p.0).max().copied();
+    let headers: Vec<Lines> = places.iter().filter_map(own).collect();
     let encloses = |l: Lines| {
         let inside = |p: &Lines| p.0 <= l.0 && l.1 <= p.1;
         let wider = |p: &Lines| l.0 <= p.0 && p.1 <= l.1;

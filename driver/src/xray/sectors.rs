@@ -114,6 +114,7 @@ mod tests {
             sector_use: 1.0,
             tensor: "A".to_owned(),
             lanes,
+            gathered: false,
             why: String::new(),
             in_loop: false,
         }

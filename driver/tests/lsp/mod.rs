@@ -183,6 +183,33 @@ fn a_name_is_changed_everywhere_or_not_at_all() {
 }
 
 #[test]
+fn what_kernels_of_a_sequence_share_is_changed_in_all_of_them() {
+    let text = "kernel first(X: gmem f32[M], P: gmem f32[M]) grid (i: ceildiv(M, 32)) {
+    copy X[i * 32..+32] -> P[i * 32..]
+}
+kernel second(P: gmem f32[M], Y: gmem f32[M]) grid (i: ceildiv(M, 32)) {
+    copy P[i * 32..+32] -> Y[i * 32..]
+}
+kernel apart(P: gmem f32[M], Y: gmem f32[M]) grid (i: ceildiv(M, 32)) {
+    copy P[i * 32..+32] -> Y[i * 32..]
+}
+sequence whole { first, second }
+";
+    let mut client = Client::new(Value::Null);
+    client.open(URI, text);
+    let mut ask = at(URI, text, "P[i", 0);
+    ask["newName"] = json!("Part");
+    let answer = client.answer("textDocument/rename", ask);
+    let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let (shared, apart) = text.split_at(text.find("kernel apart").expect("it is there"));
+    assert_eq!(edited(text, edits), shared.replace("P[", "Part[").replace("P:", "Part:") + apart);
+    let mut ask = at(URI, text, "i *", 0);
+    ask["newName"] = json!("block");
+    let answer = client.answer("textDocument/rename", ask);
+    assert_eq!(answer["result"]["changes"][URI].as_array().map(Vec::len), Some(3), "{answer}");
+}
+
+#[test]
 fn what_was_chosen_is_shown() {
     let mut client = Client::new(json!({ "target": "sm_80" }));
     let (_, text) = examples().into_iter().find(|(name, _)| name == "gemm.tile").expect("an example");

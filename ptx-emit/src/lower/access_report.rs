@@ -8,7 +8,7 @@ use tilec_ir::kernel::{CopyAttrs, StmtData};
 use tilec_ir::layout::wavefronts_by_rank;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::Elem;
-use tilec_ir::typing::ResolvedView;
+use tilec_ir::typing::{ResolvedView, ViewDim};
 
 impl Lower<'_> {
     #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
@@ -37,6 +37,7 @@ impl Lower<'_> {
         };
         let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
         let lanes = if global { self.lanes_of(view, access) } else { Vec::new() };
+        let gathered = global && self.contiguous(view).is_some_and(|dim| is_gathered(view, dim));
         self.report.copies.push(CopyReport {
             span,
             src,
@@ -47,6 +48,7 @@ impl Lower<'_> {
             sector_use,
             tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
             lanes,
+            gathered,
             why: String::new(),
             in_loop,
         });
@@ -86,9 +88,14 @@ impl Lower<'_> {
         let Some(first) = access.groups.first() else { return Vec::new() };
         let shift: u32 = access.dim_bits[..dim].iter().sum();
         let mask = (1u64 << access.dim_bits[dim]) - 1;
+        let gathered = is_gathered(view, dim);
         let begin = |lane: u64| {
             let places = first.iter().map(|&v| access.layout.at(lane, v as u64));
-            places.map(|index| (index & !(mask << shift), index >> shift & mask)).min().unwrap_or((0, 0))
+            let place = |index: u64| match gathered {
+                true => (index, 0),
+                false => (index & !(mask << shift), index >> shift & mask),
+            };
+            places.map(place).min().unwrap_or((0, 0))
         };
         let all: Vec<(u64, u64)> = (0..32).map(begin).collect();
         let mut rows: Vec<u64> = all.iter().map(|&(row, _)| row).collect();
@@ -106,17 +113,25 @@ impl Lower<'_> {
         let Some(first) = access.groups.first() else { return 1.0 };
         let shift: u32 = access.dim_bits[..dim].iter().sum();
         let mask = (1u64 << access.dim_bits[dim]) - 1;
+        let gathered = is_gathered(view, dim);
         let mut sectors = std::collections::BTreeSet::new();
         let mut touched = std::collections::BTreeSet::new();
         for lane in 0..32u64 {
             for &v in first {
                 let index = access.layout.at(lane, v as u64);
-                let along = index >> shift & mask;
-                let row = index & !(mask << shift);
+                let (row, along) = match gathered {
+                    true => (index, 0),
+                    false => (index & !(mask << shift), index >> shift & mask),
+                };
                 sectors.insert((row, along / u64::from(elem.per(SECTOR_BYTES))));
                 touched.insert((row, along));
             }
         }
         elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * f64::from(SECTOR_BYTES))
     }
+}
+
+/// Whether memory says where elements lie along a dimension of a window. Nothing is known of their distances, so each counts as a row of its own.
+fn is_gathered(view: &ResolvedView, dim: usize) -> bool {
+    view.kept().get(dim).is_some_and(|&d| matches!(view.dims[d], ViewDim::Gather(_)))
 }

@@ -187,10 +187,7 @@ impl Work<'_> {
             }
             (Relation::Extents, Some(leaf)) => match self.another_whole(k, edge).filter(|_| a.shape == b.shape) {
                 Some(v) => k.exprs[leaf] = ExprData::Ref(v),
-                None => {
-                    let source = self.source(k, leaf, b.shape.clone(), from);
-                    self.operand(k, cx, edge, leaf, source, to);
-                }
+                None => self.of_extents(k, edge, leaf, &b.shape, to),
             },
             (Relation::Reduction, Some(leaf)) => {
                 let at = self.stands_in(k, edge.at, leaf);
@@ -235,6 +232,19 @@ impl Work<'_> {
             }
         };
         k.exprs[leaf] = ExprData::Ref(copied);
+    }
+
+    /// Has what is counted along a tile, of which only the extents matter, be counted along one in the layout of the context: nothing need have been written to either.
+    fn of_extents(&self, k: &mut Kernel, edge: &Edge, leaf: Expr, shape: &[u64], to: RegLayout) {
+        let at = self.stands_in(k, edge.at, leaf);
+        let source = self.source(k, leaf, shape.to_vec(), to.clone());
+        let ty = tile(k, at, source.elem, shape, Some(to));
+        let name = format!("{}_extents", k.values[source.value].name);
+        let value = k.value(&name, k.stmt_spans[at], ValueDef::Var(ty));
+        let declared = k.stmt(StmtData::Var { value, init: None }, k.stmt_spans[at]);
+        let (block, index) = place_of(k, at);
+        k.blocks[block].insert(index, declared);
+        k.exprs[leaf] = ExprData::Ref(value);
     }
 
     /// Declares a tile in the layout `to`, and fills it from `source`, at `place`. Returns it, and the statement that fills it.

@@ -5,6 +5,8 @@
 //! hold an element.
 //! `let x = s` of a buffer names the values that it has then: a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
 
+use crate::analysis::distribution::copy_layout;
+use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
@@ -37,7 +39,7 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
             k.stmts[s] = StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() };
             out.push(s);
         }
-        StmtData::Copy { src, dst, ref attrs } if attrs.is_by_threads() && rewrites(k, src, dst) => {
+        StmtData::Copy { src, dst, ref attrs } if attrs.is_by_threads() && rewrites(k, src, dst, attrs) => {
             let attrs = attrs.clone();
             let Some(tile) = between(k, src, dst) else { return out.push(s) };
             let value = k.value("rewritten", span, ValueDef::Var(tile));
@@ -52,16 +54,17 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     }
 }
 
-/// Whether a copy to a buffer reads it.
-fn rewrites(k: &Kernel, src: Expr, dst: Expr) -> bool {
-    fn reads(k: &Kernel, e: Expr, base: Value) -> bool {
+/// Whether a copy to a buffer reads other elements of it than a thread writes, as far as is known: in a program with layouts, that each element is one thread's is.
+fn rewrites(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> bool {
+    fn reads(k: &Kernel, e: Expr, of: (Value, Option<Expr>)) -> bool {
         match resolve_view(k, e) {
-            Some(view) => view.base == base,
-            None => k.children(e).into_iter().any(|child| reads(k, child, base)),
+            Some(view) => view.base == of.0 && !of.1.is_some_and(|dst| is_buffer(k, e) && same_expr(k, e, dst)),
+            None => k.children(e).into_iter().any(|child| reads(k, child, of)),
         }
     }
-    let buffer = resolve_view(k, dst).filter(|view| view.space(k).is_of_block());
-    buffer.is_some_and(|view| reads(k, src, view.base))
+    let Some(buffer) = resolve_view(k, dst).filter(|view| view.space(k).is_of_block()) else { return false };
+    let once = copy_layout(k, src, dst, attrs).is_some_and(|layout| !layout.is_replicated());
+    reads(k, src, (buffer.base, once.then_some(dst)))
 }
 
 /// The register tile through which elements of a buffer go that is rewritten; `None`: nothing says how many there are.

@@ -11,12 +11,13 @@ use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
+use tilec_ir::combine::How;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, shape_of_tuples, type_of};
 
 /// Which tiles become larger.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -296,7 +297,7 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
 fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
     let along = |k: &Kernel| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
-    if !along(k) || op == ReduceOp::Sum && zero(k, arg) {
+    if !along(k) || op == ReduceOp::Sum && zero(k, arg, Some(axis as usize)) {
         return;
     }
     let span = k.expr_spans[arg];
@@ -348,13 +349,20 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
             let over = fixed_shape(k, *arg).is_some_and(|shape| shape.get(*axis as usize) == Some(&n));
             let elem = type_of(k, *arg).ok().and_then(|ty| ty.elem());
             let counts = windows == Windows::Whole || neutral_of(*op, elem).is_none();
-            if over && counts && !(*op == ReduceOp::Sum && zero(k, *arg)) {
+            if over && counts && !(*op == ReduceOp::Sum && zero(k, *arg, Some(*axis as usize))) {
                 return Some(format!("a reduction runs over {n} elements, and what is beyond them would count"));
+            }
+        }
+        // No tuple is known that changes nothing.
+        ExprData::Combine(combine) if matches!(combine.how, How::Reduce { .. }) => {
+            let over = shape_of_tuples(k, combine).is_some_and(|shape| shape.get(combine.axis as usize) == Some(&n));
+            if over {
+                return Some(format!("a `reduce` runs over {n} elements, and what is beyond them would count"));
             }
         }
         ExprData::Mma(mma) => {
             let along = |e: Expr, d: usize| fixed_shape(k, e).is_some_and(|shape| shape.get(d) == Some(&n));
-            if (along(mma.a, 1) || along(mma.b, 0)) && !(zero(k, mma.a) && zero(k, mma.b)) {
+            if (along(mma.a, 1) || along(mma.b, 0)) && !(zero(k, mma.a, Some(1)) && zero(k, mma.b, Some(0))) {
                 return Some(format!("a product sums {n} elements of an operand that is computed"));
             }
         }
@@ -366,13 +374,16 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
 /// Magnitudes that every type of elements has, so that zero times such a number is zero.
 const FINITE: f64 = 448.0;
 
-/// Whether an expression is zero where the tiles that it is made of are beyond their tensors.
-fn zero(k: &Kernel, e: Expr) -> bool {
-    zero_within(k, e, &mut Vec::new())
+/// Whether an expression is zero beyond the tensors along a dimension; `None`: along all of them.
+fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
+    zero_within(k, e, along, &mut Vec::new())
 }
 
+/// Tiles, and along which dimension they are asked for.
+type Asked = Vec<(Value, Option<usize>)>;
+
 /// The same; of the tiles in `asked` it is known, or being found out.
-fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
+fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> bool {
     let literal = |e: Expr| match k.exprs[e] {
         ExprData::Int(x) => Some(x as f64),
         ExprData::Float(bits) => Some(f64::from_bits(bits)),
@@ -380,7 +391,8 @@ fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
     };
     match &k.exprs[e] {
         _ if literal(e).is_some() => literal(e) == Some(0.0),
-        ExprData::Cast { arg, .. } | ExprData::Reshape { arg, numbered: None, .. } => zero_within(k, *arg, asked),
+        ExprData::Cast { arg, .. } => zero_within(k, *arg, along, asked),
+        ExprData::Reshape { arg, numbered: None, .. } => zero_within(k, *arg, None, asked),
         // Elements that there are not are zero, and there may be more than the tile has.
         ExprData::Reshape { shape, numbered: Some(of), .. } => {
             let within = |((&n, &extent), &at): ((&Expr, &u64), &i64)| {
@@ -391,30 +403,59 @@ fn zero_within(k: &Kernel, e: Expr, asked: &mut Vec<Value>) -> bool {
         ExprData::Op { op: Op::Mul, args } => {
             let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= FINITE);
             args.iter().any(|&arg| literal(arg).is_none())
-                && args.iter().all(|&arg| factor(arg) || zero_within(k, arg, asked))
+                && args.iter().all(|&arg| factor(arg) || zero_within(k, arg, along, asked))
         }
         ExprData::Op { op: Op::Add | Op::Sub | Op::Neg | Op::Max | Op::Min, args } => {
-            args.iter().all(|&arg| zero_within(k, arg, asked))
+            args.iter().all(|&arg| zero_within(k, arg, along, asked))
         }
         ExprData::Ref(v) if let_init(k, *v).is_some_and(|init| resolve_view(k, init).is_none()) => {
-            let_init(k, *v).is_some_and(|init| zero_within(k, init, asked))
+            let_init(k, *v).is_some_and(|init| zero_within(k, init, along, asked))
         }
-        _ => resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some() || filled(k, view.base, asked)),
+        _ => resolve_view(k, e).is_some_and(|view| {
+            let dims = along_of(&view, along);
+            !dims.iter().any(|&d| repeats(k, &view, d))
+                && (k.tensor_ty(view.base).is_some() || dims.iter().all(|&d| filled(k, view.base, d, asked)))
+        }),
     }
 }
 
-/// Whether nothing but copies of what is zero beyond the tensors fills a tile.
-fn filled(k: &Kernel, v: Value, asked: &mut Vec<Value>) -> bool {
-    if asked.contains(&v) {
+/// The dimensions of what a window looks at that are dimension `along` of the window, or all that it has.
+fn along_of(view: &ResolvedView, along: Option<usize>) -> Vec<usize> {
+    let mut kept = view.kept();
+    if view.transposed {
+        kept.reverse();
+    }
+    match along {
+        Some(along) => kept.get(along).copied().into_iter().collect(),
+        None => kept,
+    }
+}
+
+/// Whether there is one element along a dimension, or none of its own, that repeats: beyond others it is not zero.
+fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
+    match k.tensor_ty(view.base) {
+        Some(tensor) => tensor.repeats.contains(&d),
+        None => k.tile_ty(view.base).is_some_and(|tile| tile.shape.get(d).is_some_and(|&n| k.as_int(n) == Some(1))),
+    }
+}
+
+/// Whether nothing but copies of what is zero beyond the tensors along `d` fills a tile.
+fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
+    if asked.contains(&(v, Some(d))) {
         return true;
     }
-    asked.push(v);
+    asked.push((v, Some(d)));
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
-        StmtData::Copy { src, dst, ref attrs } => {
-            resolve_view(k, dst).is_none_or(|to| to.base != v) || attrs.fill.is_none() && zero_within(k, src, asked)
-        }
+        StmtData::Copy { src, dst, ref attrs } => match resolve_view(k, dst).filter(|to| to.base == v) {
+            None => true,
+            Some(to) => {
+                // Along what the window has not, the copy fills one place, which is not beyond.
+                let along = along_of(&to, None).iter().position(|&own| own == d);
+                attrs.fill.is_none() && along.is_none_or(|along| zero_within(k, src, Some(along), asked))
+            }
+        },
         StmtData::Assign { dst, .. } => dst != v,
-        StmtData::Var { value, init } => value != v || init.is_none_or(|init| zero_within(k, init, asked)),
+        StmtData::Var { value, init } => value != v || init.is_none_or(|init| zero_within(k, init, Some(d), asked)),
         _ => true,
     })
 }

@@ -4,7 +4,7 @@
 //! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
 
 use super::numbers::moved;
-use super::tile::{Tile, join_shapes};
+use super::tile::{Tile, join_shapes, rounds_in_registers};
 use super::{Number, arith};
 use crate::codes;
 use crate::diag::Span;
@@ -12,8 +12,9 @@ use crate::entities::{Expr, Value};
 use crate::index::{self, Scalar};
 use crate::interp::bounds::{Bound, spread_of};
 use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::interp::product::MmaShapes;
 use crate::interp::window::{Root, Window};
-use crate::kernel::{ExprData, Range, ValueDef};
+use crate::kernel::{ExprData, Mma, Range, ValueDef};
 use crate::numerics::{FloatFormat, cast, float_format, philox};
 use crate::ops::Op;
 use crate::types::{Elem, ElemClass, ElemRef};
@@ -53,6 +54,14 @@ impl Machine<'_> {
 
     /// The value of `e` as an index.
     pub(super) fn index(&mut self, e: Expr) -> Result<i64, Fail> {
+        // What a copy fills in is for what it moves, not for the numbers that say where that is.
+        let fill = self.fill.take();
+        let found = self.index_unfilled(e);
+        self.fill = fill;
+        found
+    }
+
+    fn index_unfilled(&mut self, e: Expr) -> Result<i64, Fail> {
         if let ExprData::Index(arg) = self.k.exprs[e] {
             return match self.eval(arg, Some(&[]))? {
                 Val::Index(x) => Ok(x),
@@ -201,12 +210,27 @@ impl Machine<'_> {
             }
             ExprData::Mma(m) => {
                 let shapes = self.mma_shapes(m, want)?;
-                let a = self.tile(m.a, shapes.a.as_deref())?;
-                let b = self.tile(m.b, shapes.b.as_deref())?;
+                let [a, b] = self.operands(m, &shapes)?;
                 let c = self.tile(m.c, shapes.c.as_deref())?;
                 self.mma(&a, &b, c, span).map(Val::Tile)
             }
         }
+    }
+
+    /// The operands of a product: elements of their type, with or without a name.
+    pub(super) fn operands(&mut self, m: &Mma, shapes: &MmaShapes) -> Result<[Rc<Tile>; 2], Fail> {
+        let a = self.tile(m.a, shapes.a.as_deref())?;
+        let b = self.tile(m.b, shapes.b.as_deref())?;
+        Ok([a, b].map(|operand| self.as_elements(operand)))
+    }
+
+    /// What is computed, as elements of its type.
+    pub(super) fn as_elements(&self, mut tile: Rc<Tile>) -> Rc<Tile> {
+        if !tile.weak && !tile.exact && rounds_in_registers(tile.elem) {
+            let elem = tile.elem;
+            self.round(Rc::make_mut(&mut tile), elem);
+        }
+        tile
     }
 
     /// Rounds elements to a type, as a `cast` does and what has a name.

@@ -124,14 +124,8 @@ impl Machine<'_> {
         }
         let binding = match self.eval(init, None)? {
             Val::Index(x) => Binding::Index(x),
-            Val::Tile(mut t) => {
-                // Literals by themselves have no type.
-                if !t.weak && !t.exact && rounds_in_registers(t.elem) {
-                    let elem = t.elem;
-                    self.round(Rc::make_mut(&mut t), elem);
-                }
-                Binding::Tile(t)
-            }
+            // Literals by themselves have no type.
+            Val::Tile(t) => Binding::Tile(self.as_elements(t)),
         };
         self.set(value, binding);
         Ok(())
@@ -178,8 +172,7 @@ impl Machine<'_> {
             // The accumulator is the variable itself: update it in place.
             ExprData::Mma(m) if k.exprs[m.c] == ExprData::Ref(dst) => {
                 let shapes = self.mma_shapes(m, Some(&shape))?;
-                let a = self.tile(m.a, shapes.a.as_deref())?;
-                let b = self.tile(m.b, shapes.b.as_deref())?;
+                let [a, b] = self.operands(m, &shapes)?;
                 let Binding::Tile(c) = std::mem::take(&mut self.env[dst]) else {
                     return Err(fail(codes::ILL_FORMED, span, "the accumulator is not a variable"));
                 };
@@ -252,6 +245,10 @@ impl Machine<'_> {
             root => self.place(root, span)?.elem,
         };
         if let Some(op) = attrs.reduce {
+            // Memory combines elements of its own type.
+            if elem.is_float() && !(value.exact && value.elem == elem) {
+                self.round(Rc::make_mut(&mut value), elem);
+            }
             let mut old = attrs.old.map(|_| Tile::new(elem, shape.clone(), Numbers::zeros(elem, value.data.len())));
             for to in to.rounds() {
                 if let Some(old) = &mut old {

@@ -61,6 +61,46 @@ fn a_register_tile_of_16_bits_rounds() {
 }
 
 #[test]
+fn operands_of_products_and_what_memory_adds_are_elements_of_their_types() {
+    let source = "kernel f(X: gmem f16[8, 8], E: gmem f16[8, 8], Y: gmem f32[8, 8], Z: gmem f16[8, 8]) {
+        let x = smem f16[8, 8]
+        let e = smem f16[8, 8]
+        copy X[0.., 0..] -> x
+        copy E[0.., 0..] -> e
+        var y = reg f32[8, 8] = 0.0
+        y = mma(x * 1.001, e, y)
+        copy y -> Y[0.., 0..]
+        copy cast<f32>(x) * 1.0001 -> Z[0.., 0..] add
+    }";
+    let unit = |i: usize| f64::from(u8::from(i / 8 == i % 8));
+    let mut inputs = Inputs::default()
+        .tensor("X", Tensor { elem: Elem::F16, data: vec![2.0; 64].into() })
+        .tensor("E", Tensor { elem: Elem::F16, data: (0..64).map(unit).collect::<Vec<_>>().into() })
+        .tensor("Y", tensor(Elem::F32, 64))
+        .tensor("Z", Tensor { elem: Elem::F16, data: vec![4096.0; 64].into() });
+    run(&kernel(source), &mut inputs, &Options::default()).unwrap();
+    assert_eq!(inputs.data("Y")[9], 2.0 + 2f64.powi(-9));
+    // 2.0002 is 2 in f16, and 4098 a tie.
+    assert_eq!(inputs.data("Z")[9], 4096.0);
+}
+
+#[test]
+fn what_a_copy_fills_in_is_not_for_its_indices() {
+    let source = "kernel f(X: gmem f32[8], I: gmem i32[1], m: i32, Y: gmem f32[8]) {
+        var x = reg f32[8]
+        copy X[I[m]..] -> x fill 0.5
+        copy x -> Y[0..]
+    }";
+    let mut inputs = Inputs::default()
+        .tensor("X", Tensor { elem: Elem::F32, data: (1..9).map(f64::from).collect::<Vec<_>>().into() })
+        .tensor("I", Tensor { elem: Elem::I32, data: vec![6.0].into() })
+        .tensor("Y", tensor(Elem::F32, 8))
+        .scalar("m", 0.0);
+    run(&kernel(source), &mut inputs, &Options::default()).unwrap();
+    assert_eq!(inputs.data("Y")[..4], [7.0, 8.0, 0.5, 0.5]);
+}
+
+#[test]
 fn only_a_number_next_to_a_tie_may_be_another_integer() {
     // exp(x) is near, not exact: 3.5 / e times e is next to a tie, 3 is not.
     let one = std::f64::consts::E;

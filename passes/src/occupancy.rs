@@ -59,4 +59,10 @@ impl Occupancy {
         let least = list.iter().map(|(_, n)| *n).min();
         list.into_iter().filter(|&(_, n)| Some(n) == least).map(|(name, _)| name).collect()
     }
+
+    /// What a resource of this name is to the blocks: `the limit`, `a limit` beside others, or nothing.
+    pub fn as_limit(&self, name: &str) -> Option<&'static str> {
+        let limits = self.limits();
+        limits.contains(&name).then_some(if limits.len() == 1 { "the limit" } else { "a limit" })
+    }
 }

@@ -125,13 +125,8 @@ pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKerne
         "a block has {threads} threads of {registers} registers ({from}) and {} bytes of shared memory",
         kernel.report.smem_bytes
     )];
-    let limits = o.limits();
     facts.extend(o.list().into_iter().map(|(name, n)| {
-        let limit = match (limits.contains(&name), limits.len()) {
-            (false, _) => "",
-            (true, 1) => ", which is the limit",
-            (true, _) => ", which is a limit",
-        };
+        let limit = o.as_limit(name).map_or(String::new(), |limit| format!(", which is {limit}"));
         format!("{name}: room for {n}{limit}")
     }));
     facts.push(format!(

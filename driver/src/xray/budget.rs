@@ -70,26 +70,21 @@ fn occupancy(program: &Compiled, kernel: &CompiledKernel, machine: Option<&Machi
     let (registers, from) = registers_of(kernel, machine);
     let threads: u64 = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
     let o = Occupancy::new(program.target, threads, registers, kernel.report.smem_bytes);
-    let limits = o.limits();
     let title = format!(
         "occupancy on {}: {} of {threads} threads, limited by {}",
         program.target.name(),
         counted(o.resident() as usize, "block"),
-        limits.join(" and ")
+        o.limits().join(" and ")
     );
     let mut svg = Svg::new(LEFT + WIDTH + 60.0, 60.0 + 5.0 * ROW, &title);
     let most = o.list().iter().map(|(_, n)| *n).max().unwrap_or(1).clamp(1, 32);
     for (i, (name, n)) in o.list().into_iter().enumerate() {
         let y = 30.0 + i as f64 * ROW;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
-        let limit = limits.contains(&name);
+        let limit = o.as_limit(name);
         let width = WIDTH * n.min(most) as f64 / most as f64;
-        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit { TINTS[1] } else { TINTS[0] });
-        let sign = match (limit, limits.len()) {
-            (false, _) => "",
-            (true, 1) => ", the limit",
-            (true, _) => ", a limit",
-        };
+        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit.is_some() { TINTS[1] } else { TINTS[0] });
+        let sign = limit.map_or(String::new(), |limit| format!(", {limit}"));
         let text = format!("room for {}{sign}", counted(usize::try_from(n).unwrap_or(usize::MAX), "block"));
         // Inside of its bar, or behind one that is too short.
         let inside = width > Svg::wide(&text) + 12.0;

@@ -18,40 +18,40 @@ pub(super) fn settle(k: &mut Kernel) {
 }
 
 fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
-    let span = k.stmt_spans[s];
     match k.stmts[s] {
         StmtData::Var { value, init: Some(e) } if moves(k, e, value) => {
             k.stmts[s] = StmtData::Var { value, init: None };
-            let to = k.value_ref(value, span);
-            let copy = k.stmt(StmtData::Copy { src: e, dst: to, attrs: CopyAttrs::default() }, span);
-            out.extend([s, copy]);
+            out.push(s);
+            fill(k, s, e, value, out);
         }
         StmtData::Let { value, init } if is_buffer(k, init) => {
             let tile = register_tile(k, init).expect("a buffer has extents");
             k.values[value].def = ValueDef::Var(tile);
             k.stmts[s] = StmtData::Var { value, init: None };
-            let to = k.value_ref(value, span);
-            let copy = k.stmt(StmtData::Copy { src: init, dst: to, attrs: CopyAttrs::default() }, span);
-            out.extend([s, copy]);
-        }
-        StmtData::Assign { dst, src } if moves(k, src, dst) => {
-            let to = k.value_ref(dst, span);
-            k.stmts[s] = StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() };
             out.push(s);
+            fill(k, s, init, value, out);
         }
+        StmtData::Assign { dst, src } if moves(k, src, dst) => fill(k, s, src, dst, out),
         StmtData::Copy { src, dst, ref attrs } if attrs.is_by_threads() && rewrites(k, src, dst, attrs) => {
             let attrs = attrs.clone();
             let Some(tile) = between(k, src, dst) else { return out.push(s) };
+            let span = k.stmt_spans[s];
             let value = k.value("rewritten", span, ValueDef::Var(tile));
             out.push(k.stmt(StmtData::Var { value, init: None }, span));
-            let to = k.value_ref(value, span);
-            out.push(k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span));
-            let from = k.value_ref(value, span);
-            k.stmts[s] = StmtData::Copy { src: from, dst, attrs };
+            fill(k, s, src, value, out);
+            let src = k.value_ref(value, span);
+            k.stmts[s] = StmtData::Copy { src, dst, attrs };
             out.push(s);
         }
         _ => out.push(s),
     }
+}
+
+/// Has a copy fill a register tile, at the place of the statement `s`.
+fn fill(k: &mut Kernel, s: Stmt, src: Expr, value: Value, out: &mut Vec<Stmt>) {
+    let span = k.stmt_spans[s];
+    let dst = k.value_ref(value, span);
+    out.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
 }
 
 /// Whether a copy to a buffer reads other elements of it than a thread writes, as far as is known: in a program with layouts, that each element is one thread's is.

@@ -379,8 +379,8 @@ fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
     zero_within(k, e, along, &mut Vec::new())
 }
 
-/// Tiles, and along which dimension they are asked for.
-type Asked = Vec<(Value, Option<usize>)>;
+/// Tiles, and along which of their dimensions they are asked for.
+type Asked = Vec<(Value, usize)>;
 
 /// The same; of the tiles in `asked` it is known, or being found out.
 fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> bool {
@@ -413,7 +413,9 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
         }
         _ => resolve_view(k, e).is_some_and(|view| {
             let dims = along_of(&view, along);
-            !dims.iter().any(|&d| repeats(k, &view, d))
+            // A number has no dimension, and repeats along all.
+            !dims.is_empty()
+                && !dims.iter().any(|&d| repeats(k, &view, d))
                 && (k.tensor_ty(view.base).is_some() || dims.iter().all(|&d| filled(k, view.base, d, asked)))
         }),
     }
@@ -441,10 +443,10 @@ fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
 
 /// Whether nothing but copies of what is zero beyond the tensors along `d` fills a tile.
 fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
-    if asked.contains(&(v, Some(d))) {
+    if asked.contains(&(v, d)) {
         return true;
     }
-    asked.push((v, Some(d)));
+    asked.push((v, d));
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
         StmtData::Copy { src, dst, ref attrs } => match resolve_view(k, dst).filter(|to| to.base == v) {
             None => true,

@@ -87,7 +87,7 @@ impl Window {
     fn read(self, k: &mut Kernel, s: Stmt, src: Expr) {
         let span = k.expr_spans[src];
         let name = k.values[self.of].name.clone();
-        let part = tile(k, &format!("{name}_part"), (self.elem, &self.shape), None);
+        let part = tile(k, (&format!("{name}_part"), span), (self.elem, &self.shape), None);
         let var = k.stmt(StmtData::Var { value: part, init: None }, span);
         let all = k.value_ref(self.of, span);
         let at = self.at.iter().map(|at| -at).collect();
@@ -102,7 +102,7 @@ impl Window {
         let span = k.stmt_spans[s];
         let name = k.values[self.of].name.clone();
         begins(k, self.of);
-        let part = tile(k, &format!("{name}_part"), (self.elem, &self.whole), None);
+        let part = tile(k, (&format!("{name}_part"), span), (self.elem, &self.whole), None);
         let var = k.stmt(StmtData::Var { value: part, init: None }, span);
         let numbered = Numbered { from: self.shape.clone(), to: self.shape.clone(), at: self.at.clone() };
         let copies = numbered_copies(k, (&name, src), (self.elem, part), numbered);
@@ -172,7 +172,7 @@ fn numbered_copies(
     if elem == ElemRef::Known(Elem::Bool) {
         let whole = k.tile_ty(to).and_then(|ty| k.const_shape(&ty.shape)).expect("specialised");
         let [from, read] =
-            [&numbered.from, &whole].map(|shape| tile(k, &format!("{name}_held"), (NUMBERS, shape), None));
+            [&numbered.from, &whole].map(|shape| tile(k, (&format!("{name}_held"), span), (NUMBERS, shape), None));
         let held = as_held(k, what);
         let stored = k.stmt(StmtData::Var { value: from, init: Some(held) }, span);
         let var = k.stmt(StmtData::Var { value: read, init: None }, span);
@@ -183,7 +183,7 @@ fn numbered_copies(
         let back = k.stmt(StmtData::Assign { dst: to, src }, span);
         return [stored, var].into_iter().chain(copies).chain([back]).collect();
     }
-    let buffer = tile(k, &format!("{name}_rows"), (elem, &numbered.from), Some(Order::Row));
+    let buffer = tile(k, (&format!("{name}_rows"), span), (elem, &numbered.from), Some(Order::Row));
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let dst = k.value_ref(buffer, span);
     let fill = k.stmt(StmtData::Copy { src: what, dst, attrs: CopyAttrs::default() }, span);
@@ -206,11 +206,11 @@ fn extents(k: &mut Kernel, shape: &[u64], span: Span) -> Vec<Expr> {
 }
 
 /// A register tile, or, with an order, a buffer.
-fn tile(k: &mut Kernel, name: &str, (elem, shape): (ElemRef, &[u64]), order: Option<Order>) -> Value {
-    let shape = extents(k, shape, Span::default());
+fn tile(k: &mut Kernel, (name, span): (&str, Span), (elem, shape): (ElemRef, &[u64]), order: Option<Order>) -> Value {
+    let shape = extents(k, shape, span);
     let ty = TileTy { order, ..TileTy::registers(elem, shape, None) };
     let def = if order.is_some() { ValueDef::Smem(ty) } else { ValueDef::Var(ty) };
-    k.value(name, Span::default(), def)
+    k.value(name, span, def)
 }
 
 /// Whether the number of an element has the same bits in both shapes, where extents count as the next power of two.

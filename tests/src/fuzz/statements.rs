@@ -24,7 +24,7 @@ pub(super) fn input(random: &mut Random) -> Input {
     let target = random.of(&[Target::Sm70, Target::Sm75, Target::Sm80, Target::Sm90, Target::Sm90a]);
     let options = CompileOptions { target, verify_each: true, ..Default::default() };
     let elem = random.of(&["f32", "f16", "bf16", "f64", "i32", "i16", "u8", "i64"]);
-    let (rows, columns) = (random.of(&[4, 8, 16]), random.of(&[8, 16, 32, 64]));
+    let (rows, columns) = (random.of(&[4, 8, 16, 6]), random.of(&[8, 16, 32, 64, 40, 45]));
     let threads = random.of(&[32, 64, 128, 256]);
     let (m, n) = (random.of(&[1, 19, 33]), random.of(&[1, 45, 70]));
     let seed = random.below(1000);

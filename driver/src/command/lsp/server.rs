@@ -55,9 +55,7 @@ impl Settings {
         }
         true
     }
-}
 
-impl Settings {
     /// Those that fit a text, as the client writes them.
     fn of(&self, text: &str) -> Value {
         let options = fitting(text, &self.options);

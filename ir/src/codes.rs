@@ -144,7 +144,7 @@ codes! {
     MMA_SHAPE "E0224" "the tiles of a product do not match"
         "`mma(a, b, c)` multiplies a tile [M, K] with a tile [K, N] and adds a register tile [M, N].";
     NO_EXTENTS "E0225" "extents are missing"
-        "A window of memory such as `A[i.., k..]` has no extents of its own. It takes those of the tile on the other side of a copy or an operator. Here there is none. In a copy, and in what is reduced, windows say how many elements there are, each dimension once: `A[i * 64..+64, k..+32]`.";
+        "A window of memory such as `A[i.., k..]` has no extents of its own. It takes those of the tile on the other side of a copy or an operator. Here there is none. What repeats says none: the sum of a row, a column, a vector. In a copy, and in what is reduced, windows say how many elements there are, each dimension once: `A[i * 64..+64, k..+32]`.";
     BAD_VIEW "E0226" "an invalid window"
         "A window is of a tensor, a shared-memory buffer, a channel slot or a register variable. For each dimension it has an index or a range: `start..`, `start..end`, `start..+extent`. Channels need a slot (`.put` or `.get`), nothing else has one. In a copy, dimensions of a tensor may have register tiles of integers in place of ranges (`X[rows, j..]`). These are the numbers of the elements there, which are gathered or scattered.";
     NOT_INDEX "E0227" "an index is expected"

@@ -16,6 +16,7 @@ mod header;
 mod layout;
 mod marks;
 mod names;
+mod narrow;
 mod old_values;
 mod reader;
 mod said;

@@ -279,11 +279,11 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
         .with_note("an index in place of a range leaves a dimension out: `A[i, j..]`")
 }
 
-/// Whether a window has more elements than a tile beside it, which repeats along dimensions of extent 1.
+/// Whether a window says how many elements it has where a tile beside it repeats, along a dimension of extent 1. If it says that it has one as well, it is written out,
+/// too, since the text without what it says is an error ([`super::narrow`]).
 fn larger(window: &Window, tile: &[Extent]) -> bool {
-    let more = |n: Option<Extent>| n.is_some_and(|n| n.known() != Some(1));
     let mut dims = window.dims.iter().zip(tile);
-    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && more(dim.extent))
+    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.extent.is_some())
 }
 
 /// The extents of a tile, but for those along which it repeats.

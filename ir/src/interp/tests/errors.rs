@@ -109,7 +109,7 @@ fn unwritten_values_must_not_get_out() {
         "let x = smem f32[4, 8] var z = reg f32[4, 4] = 0.0 copy z -> x[0.., 0..] copy x -> Y[b * 4.., 0..]",
         "let c = channel f32[4, 8] slots 1 acquire c publish c wait c copy c.get -> Y[b * 4.., 0..]",
         "let x = smem f32[4, 8] var z = reg f32[8, 8] = 0.0 var s = reg f32[4, 8] = 0.0 s = mma(x, z, s) copy s -> Y",
-        "var x = reg f32[4, 8] copy maximum(x, 1) + X[0.., 0..] -> Y[0..,0..]",
+        "var x = reg f32[4, 8] copy maximum(x, 1) + X[0.., 0..+8] -> Y[0..,0..]",
     ] {
         let k = source(body);
         assert_eq!(error(&kernel(&k), inputs()).code.0, "E0705", "{body}");

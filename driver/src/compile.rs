@@ -1,5 +1,6 @@
 //! Compiling: source text to PTX, a launch contract, diagnostics and remarks.
 
+pub mod blame;
 pub mod bundle;
 pub(crate) mod demands;
 pub mod explain;
@@ -10,6 +11,7 @@ mod pipeline;
 pub(crate) mod places;
 mod reach;
 pub mod report_json;
+mod shares;
 mod sources;
 pub(crate) mod stages;
 mod texts;

@@ -25,6 +25,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     if question.needs_assembler() {
         machine_code::measure(&mut program)?;
     }
+    machine_code::show_demands(&mut program)?;
     let machine = if question.needs_machine() { machine_code::by_ptx_line(&program)? } else { None };
     let shown = xray::of(&program, machine.as_ref());
     let known = Known { program: &program, shown: &shown };
@@ -35,6 +36,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
         Question::Barrier => Ok(figures::barrier(&known)),
         Question::Not(what) => Ok(not::not(&known, *what)),
     };
-    let (about, parts) = answered.map_err(Unanswered::Asked)?;
+    let (about, mut parts) = answered.map_err(Unanswered::Asked)?;
+    parts.extend(chain::broken(&known));
     Ok(Answer { schema: SCHEMA, question: question.to_string(), about, parts })
 }

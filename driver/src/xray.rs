@@ -17,6 +17,7 @@ mod page;
 pub mod path;
 mod picture;
 mod pictures;
+mod remark;
 mod sectors;
 mod svg;
 mod time;
@@ -25,9 +26,10 @@ mod warps;
 pub use beside::Beside;
 pub use budget::Measured;
 pub(crate) use budget::{registers_of, registers_of_roles};
-pub use columns::{Columns, Remark, Stage};
+pub use columns::{Columns, Stage};
 pub use machine::Machine;
 pub use picture::{Picture, Room};
+pub use remark::Remark;
 
 use crate::compile::machine_code::{self, ByLine};
 use crate::compile::{CompileOptions, Compiled, CompiledKernel, Diagnostics, Keep, compile};
@@ -114,7 +116,7 @@ pub struct More {
 /// A program and its machine code.
 fn made(source: &str, options: &CompileOptions) -> Result<(Compiled, Option<ByLine>), Diagnostics> {
     let mut program = compiled(source, options)?;
-    machine_code::meet_demands(&mut program)?;
+    machine_code::show_demands(&mut program)?;
     let machine = machine_code::by_ptx_line(&program)?;
     Ok((program, machine))
 }
@@ -124,7 +126,8 @@ fn made(source: &str, options: &CompileOptions) -> Result<(Compiled, Option<ByLi
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell.
 pub fn compiled(source: &str, options: &CompileOptions) -> Result<Compiled, Diagnostics> {
-    compile(source, &CompileOptions { keep: Keep::All, keep_places: true, report_accesses: true, ..options.clone() })
+    let shown = CompileOptions { keep: Keep::All, keep_places: true, report_accesses: true, ..options.clone() };
+    compile(source, &CompileOptions { show_broken: true, ..shown })
 }
 
 /// What there is to show of a program that [`compiled`] gave; `machine`: its machine code, if there are tools for that.

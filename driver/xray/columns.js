@@ -129,7 +129,8 @@ function passLines(stage, text) {
 function remarks(list, title) {
   if (!list.length) return "";
   const items = list.map((r) => {
-    const notes = r.notes.map((n) => `<br><small>${escape(n)}</small>`).join("");
+    const places = (r.places || []).map(([line, text]) => `<br><a href="${address("source", line)}">line ${line}</a>: ${escape(text)}`).join("");
+    const notes = places + r.notes.map((n) => `<br><small>${escape(n)}</small>`).join("");
     const line = r.line ? `<a href="${address("source", r.line)}">line ${r.line}</a>: ` : "";
     return `<li class="${r.severity}">${line}${escape(r.message)} <small>[${escape(r.code)}]</small>${notes}</li>`;
   });
@@ -149,14 +150,33 @@ function drawMachine(root, machine) {
     `ptxas ${machine.assembler}: ` +
     machine.entries.map((e) => `${e.entry} ${e.registers} registers, ${e.spilled} bytes spilled`).join("; ");
   const head = `<div class="l head"><span class="n"></span><span class="ctl">wait   rd wr y st reuse</span><span class="live">live</span></div>`;
+  const spills = new Map(machine.spills.map((s) => [s.line, s]));
   const lines = machine.text.map((text, i) => {
     const c = machine.control[i];
+    const spill = spills.get(i + 1);
     const live = machine.live[i];
     const bar = live === null ? "" : `<b style="width:${Math.round((30 * live) / most)}px"></b>${live}`;
     const ctl = c ? `<span class="ctl" title="${words(c)}">${fields(c)}</span>` : '<span class="ctl"></span>';
-    return row("sass", i + 1, text, `${ctl}<span class="live" title="registers in use">${bar}</span>`);
+    const mark = `<i title="${spill ? spillWords(spill) : ""}">${spill ? "!" : " "}</i>`;
+    const before = `${ctl}<span class="live" title="registers in use">${bar}</span>${mark}`;
+    return row("sass", i + 1, text, before, spill ? "spill" : "");
   });
-  column.querySelector(".lines").innerHTML = head + lines.join("");
+  column.querySelector(".lines").innerHTML = head + lines.join("") + spilledLines(machine) + remarks(machine.remarks, "What the assembler says");
+}
+
+const spillWords = (s) => `spilled: ${s.bytes} bytes of registers are ${s.store ? "stored to" : "loaded from"} local memory`;
+
+// For which lines of the source registers are spilled, and the first instruction of all that do it.
+function spilledLines(machine) {
+  const items = machine.spilled.flatMap(([entry, lines]) =>
+    lines.map((s) => {
+      const where = s.line ? `<a href="${address("source", s.line)}">line ${s.line}</a>` : "no line";
+      return `<li>${where} of ${escape(entry)}: ${s.stored} bytes stored, ${s.loaded} loaded</li>`;
+    }),
+  );
+  if (!items.length) return "";
+  const first = machine.spills[0].line;
+  return `<div class="remarks"><h3>Spills (<a href="${address("sass", first)}">the first</a>)</h3><ul>${items.join("")}</ul></div>`;
 }
 
 const bits = (mask, n) => Array.from({ length: n }, (_, i) => (mask & (1 << i) ? String(i) : "-")).join("");

@@ -47,7 +47,7 @@ mod work;
 
 pub use cards::{CARDS, Card, Rates};
 pub use found::Ranked;
-pub use model::launch::Terms;
+pub use model::launch::{Term, Terms};
 pub(crate) use model::sharing;
 pub use other::{Other, with_other_values};
 pub use parameters::NAME;

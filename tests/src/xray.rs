@@ -191,3 +191,36 @@ fn machine_code_leads_back_to_the_ptx() {
         assert!(target == Target::Sm90a || most <= registers, "{what}: {most} registers in use of {registers}");
     }
 }
+
+/// Registers that the assembler keeps in memory have lines of the source, and each instruction that stores or loads them is marked.
+#[test]
+fn spills_are_blamed_on_lines() {
+    let source = "kernel k(A: gmem f32[M, N] multiple 8, B: gmem f32[M, N] multiple 8) grid (bm: ceildiv(M, 64)) require no spills {\n\
+                  \x20   var x = reg f32[64, 256] = 0\n    var s = reg f32[64, 256] = 0\n\
+                  \x20   copy A[bm * 64.., 0..] -> x\n    for n in 0..N step 256 {\n        var y = reg f32[64, 256]\n\
+                  \x20       copy A[bm * 64.., n..] -> y\n        s = exp(y) * x + s\n    }\n    copy s -> B[bm * 64.., 0..]\n}\n";
+    let options =
+        CompileOptions { source_name: "k.tile".to_owned(), target: Target::Sm80, ..CompileOptions::default() };
+    let mut program = compiled(source, &options).expect("compiles");
+    let Some(code) = by_ptx_line(&program).expect("the tools work") else {
+        std::io::stderr().write_all(b"\nskipped: xray test: no ptxas or nvdisasm for sm_80\n").unwrap();
+        return;
+    };
+    // A contract that does not hold is shown, with the lines that broke it; a compilation refuses it.
+    tilec::compile::machine_code::show_demands(&mut program).expect("the tools work");
+    let broken = program.diagnostics.iter().find(|d| d.code == tilec_ir::codes::BROKEN_DEMAND).expect("broken");
+    assert!(broken.severity == tilec_ir::diag::Severity::Warning && !broken.labels.is_empty(), "{broken:?}");
+    assert!(tilec::compile::machine_code::meet_demands(&mut program).is_err());
+    let xray = of(&program, Some(&code));
+    check_page("spills", &xray);
+    let machine = xray.columns.machine.as_ref().expect("there is machine code");
+    let bytes = |store: bool| machine.spills.iter().filter(|s| s.store == store).map(|s| s.bytes).sum::<u64>();
+    let (_, lines) = &machine.spilled[0];
+    let by_line = [lines.iter().map(|s| s.stored).sum::<u64>(), lines.iter().map(|s| s.loaded).sum()];
+    assert_eq!([bytes(true), bytes(false)], by_line);
+    assert_eq!(by_line.iter().sum::<u64>(), machine.entries[0].spilled, "ptxas counts the same bytes");
+    assert!(by_line[0] > 0 && lines.iter().all(|s| (1..=10).contains(&s.line)), "{lines:?}");
+    assert!(machine.spills.iter().all(|s| machine.text[s.line - 1].contains("R1")), "relative to the stack pointer");
+    let said = machine.remarks.iter().find(|r| r.message.contains("spilled")).expect("ptxas warns");
+    assert!(said.line == lines[0].line as usize && said.places.len() == lines.len().min(4), "{said:?}");
+}

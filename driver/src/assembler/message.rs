@@ -3,9 +3,9 @@
 /// How bad a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something worth knowing, such as a serialised `wgmma`.
+    /// Something worth knowing.
     Info,
-    /// A warning.
+    /// A warning, or a loss of speed, such as a serialised `wgmma`.
     Warning,
     /// An error, fatal or not.
     Error,
@@ -18,8 +18,39 @@ pub struct PtxasMessage {
     pub severity: Severity,
     /// Line of the PTX, from 1, where one was given; [`tile_location`] maps it to the source.
     pub line: Option<u32>,
+    /// The function that it is about, where one was named.
+    pub function: Option<String>,
     /// The message without prefix.
     pub text: String,
+}
+
+impl PtxasMessage {
+    /// The message, and the place that its words name: `in the function 'k' in line 12`, `in around line 12`.
+    pub(super) fn new(severity: Severity, line: Option<u32>, text: &str) -> PtxasMessage {
+        let function = text.split_once("function '").and_then(|(_, rest)| rest.split_once('\''));
+        let number = text.split_once(" line ").map(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
+        PtxasMessage {
+            severity,
+            line: line.or_else(|| number.flatten()?.parse().ok()),
+            function: function.map(|(name, _)| name.to_owned()),
+            text: text.to_owned(),
+        }
+    }
+
+    /// Whether it says that registers are kept in memory.
+    #[must_use]
+    pub fn spills(&self) -> bool {
+        self.text.starts_with("Registers are spilled")
+    }
+
+    /// The instruction that it is about: a word with a dot in it (`wgmma.mma_async`), or in quotes (`'setmaxnreg'`).
+    #[must_use]
+    pub fn instruction(&self) -> Option<&str> {
+        let opcode = |w: &&str| w.starts_with(|c: char| c.is_ascii_lowercase()) && !w.contains(['/', '(']);
+        let dotted = self.text.split_whitespace().find(|w| opcode(w) && w.trim_end_matches('.').contains('.'));
+        let quoted = self.text.split('\'').nth(1).filter(|w| opcode(w) && Some(*w) != self.function.as_deref());
+        dotted.or(quoted)
+    }
 }
 
 /// A place in a `.tile` file.

@@ -157,7 +157,10 @@ fn parse_message(line: &str) -> Option<PtxasMessage> {
         _ => return None,
     };
     let line = place.and_then(|p| p.rsplit_once(", line ")).and_then(|(_, n)| n.trim().parse().ok());
-    Some(PtxasMessage { severity, line, text: text.trim().to_owned() })
+    let text = text.trim();
+    // What costs time is said as information.
+    let slow = severity == Severity::Info && text.contains("Potential Performance Loss");
+    Some(PtxasMessage::new(if slow { Severity::Warning } else { severity }, line, text))
 }
 
 /// `30 registers, used 1 barriers, 512 bytes smem` as pairs of a count and its unit.
@@ -220,6 +223,26 @@ mod tests {
         assert_eq!(messages[0].line, Some(7));
         assert_eq!(messages[0].text, "Not a name of any known instruction: 'foo'");
         assert_eq!(messages.last().map(|m| (m.severity, m.line)), Some((Severity::Error, None)));
+    }
+
+    #[test]
+    fn messages_say_what_they_are_about() {
+        let log = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to \
+                   insufficient register resources for the wgmma pipeline in the function 'mma'\n\
+                   ptxas info    : (C7517) wgmma.wait_group is injected in around line 347 by compiler to allow use of \
+                   registers defined by GMMA in function 'gemm'\n\
+                   ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.\n\
+                   ptxas warning : Registers are spilled to local memory in function 'k', 8 bytes spill stores, 8 bytes spill loads\n";
+        let (_, messages) = parse_log(log);
+        let said: Vec<_> =
+            messages.iter().map(|m| (m.severity, m.function.as_deref(), m.line, m.instruction(), m.spills())).collect();
+        let expected = [
+            (Severity::Warning, Some("mma"), None, Some("wgmma.mma_async"), false),
+            (Severity::Info, Some("gemm"), Some(347), Some("wgmma.wait_group"), false),
+            (Severity::Warning, None, None, Some("setmaxnreg"), false),
+            (Severity::Warning, Some("k"), None, None, true),
+        ];
+        assert_eq!(said, expected);
     }
 
     #[test]

@@ -43,11 +43,38 @@ impl SassInst {
         self.opcode.split('.').skip(1).any(|part| part == modifier)
     }
 
+    /// Whether it stores or loads what the assembler spilled. PTX of ours has no local memory: all that is there is the assembler's.
+    #[must_use]
+    pub fn spill(&self) -> Option<Spill> {
+        let store = match self.base() {
+            "STL" => true,
+            "LDL" => false,
+            _ => return None,
+        };
+        let bits = self.opcode.split('.').find_map(|part| match part {
+            "U8" | "S8" => Some(8),
+            "U16" | "S16" => Some(16),
+            "64" => Some(64),
+            "128" => Some(128),
+            _ => None,
+        });
+        Some(Spill { store, bytes: bits.unwrap_or(32) / 8 })
+    }
+
     /// Operands as printed.
     #[must_use]
     pub fn operands(&self) -> &str {
         self.text.split_once(self.opcode.as_str()).map_or("", |(_, rest)| rest.trim())
     }
+}
+
+/// A register that the assembler keeps in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spill {
+    /// It is stored, not loaded back.
+    pub store: bool,
+    /// Bytes of a thread.
+    pub bytes: u64,
 }
 
 /// One function of the cubin.

@@ -4,15 +4,18 @@
 //! passes said of the fast path that they have not taken.
 
 use super::report_json::Assembler;
+use super::shares;
+use crate::console::render::SourceFile;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
-use tilec_ir::diag::{Diagnostic, Span, counted};
+use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::Prediction;
+use tilec_passes::occupancy::Occupancy;
 use tilec_ptx::report::Report;
 
 /// Statements that an error shows, of those that break a demand.
@@ -22,6 +25,7 @@ const SHOWN: usize = 4;
 #[derive(Copy, Clone)]
 pub(crate) struct Demanding<'a> {
     pub(super) kernel: &'a Kernel,
+    pub(super) target: Target,
     pub(super) prediction: Option<&'a Prediction>,
     /// What the passes said of fast paths that they have not taken.
     pub(super) lost: &'a [Diagnostic],
@@ -97,10 +101,15 @@ pub(crate) enum Judged {
 }
 
 /// Whether a demand holds, written in the program or not.
-pub(crate) fn judged(tile: Demanding<'_>, report: &Report, assembler: Option<&Assembler>, what: What) -> Judged {
+pub(crate) fn judged(
+    tile: Demanding<'_>,
+    report: &Report,
+    (assembler, source): (Option<&Assembler>, &SourceFile),
+    what: What,
+) -> Judged {
     let broken = match (what.needs_assembler(), assembler) {
         (true, None) => return Judged::Unknown,
-        (true, Some(assembler)) => judge_assembled(assembler, what),
+        (true, Some(assembler)) => judge_assembled(assembler, what, source),
         (false, _) => judge(&Code { tile, report }, what),
     };
     match broken {
@@ -127,26 +136,32 @@ pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
     known.filter_map(|d| judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken))).collect()
 }
 
-/// The errors of the demands that only the assembler can judge.
-pub(super) fn broken_by_assembler(tile: Demanding<'_>, assembler: &Assembler) -> Vec<Diagnostic> {
-    let asked = tile.kernel.demands.iter().filter(|d| d.what.needs_assembler());
-    asked.filter_map(|d| judge_assembled(assembler, d.what).map(|b| diagnostic(tile, *d, b))).collect()
+/// A demand that does not hold, of a program that is looked at and not used.
+pub(super) fn shown(mut d: Diagnostic) -> Diagnostic {
+    d.severity = Severity::Warning;
+    d
 }
 
-fn judge_assembled(assembler: &Assembler, what: What) -> Option<Broken> {
+/// The errors of the demands that only the assembler can judge.
+pub(super) fn broken_by_assembler(tile: Demanding<'_>, assembler: &Assembler, source: &SourceFile) -> Vec<Diagnostic> {
+    let asked = tile.kernel.demands.iter().filter(|d| d.what.needs_assembler());
+    asked.filter_map(|d| judge_assembled(assembler, d.what, source).map(|b| diagnostic(tile, *d, b))).collect()
+}
+
+fn judge_assembled(assembler: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {
     let Assembler { registers, spill_store_bytes, spill_load_bytes, .. } = assembler;
     match what {
         What::Has(Property::NoSpills) if spill_store_bytes + spill_load_bytes > 0 => {
             let message =
                 format!("a thread stores {spill_store_bytes} bytes of spilled registers and loads {spill_load_bytes}");
-            let mut broken = Broken::new(message);
-            broken
-                .notes
-                .push(format!("it has {registers} registers; smaller tiles, or more warps for one, need fewer"));
-            Some(broken)
+            let note = format!("it has {registers} registers; smaller tiles, or more warps for one, need fewer");
+            let places = assembler.spilled.iter().filter_map(|s| s.place(source)).collect();
+            Some(Broken { places, notes: vec![note], ..Broken::new(message) })
         }
         What::AtMost(Figure::Registers, _) | What::AtLeast(Figure::Registers, _) => {
-            compared(what, f64::from(*registers), |x| format!("a thread has {x} registers"))
+            let broken = compared(what, f64::from(*registers), |x| format!("a thread has {x} registers"))?;
+            let places = assembler.most_live.iter().filter_map(|m| m.place(source)).collect();
+            Some(Broken { places, ..broken })
         }
         _ => None,
     }
@@ -169,14 +184,8 @@ fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
         What::AtMost(figure, _) | What::AtLeast(figure, _) => match figure {
             Figure::Registers => None,
             Figure::SharedMemory => {
-                let mut broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
-                let mut tiles: Vec<_> = report.tiles.iter().map(|t| (t.bytes * t.slots, t)).collect();
-                tiles.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-                broken.notes.extend(tiles.iter().take(SHOWN).map(|(bytes, t)| match t.slots {
-                    1 => format!("`{}` has {bytes} bytes", t.name),
-                    n => format!("`{}` has {bytes} bytes, {n} slots of {}", t.name, t.bytes),
-                }));
-                Some(broken)
+                let broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
+                Some(Broken { places: shares::buffers(code.tile.kernel, report), ..broken })
             }
             Figure::Stages => {
                 let broken = compared(what, f64::from(report.stages), |x| {
@@ -206,19 +215,29 @@ fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
         Figure::Resident => compared(what, p.resident as f64, |x| {
             let (blocks, shared) = (counted(x as usize, "block"), code.report.smem_bytes);
             format!("the model predicts {blocks} of {shared} bytes of shared memory on a multiprocessor")
+        })
+        .map(|b| {
+            // Buffers have a part in it where shared memory alone has room for too few.
+            let room = Occupancy::new(code.tile.target, p.threads, 0, code.report.smem_bytes).shared as f64;
+            let few = matches!(what, What::AtLeast(_, n) if room < n);
+            Broken { places: if few { shares::buffers(code.tile.kernel, code.report) } else { Vec::new() }, ..b }
         }),
         Figure::Bytes => compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
             format!("{:.0} bytes pass, {x:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
-        }),
-        _ => {
+        })
+        .map(|b| Broken { places: shares::copies(code.tile.kernel), ..b }),
+        Figure::Roofline => {
             let (unit, share) = p.busiest();
-            compared(what, share, |x| {
+            let broken = compared(what, share, |x| {
                 let (us, most) = (p.seconds * 1e6, p.terms.limit());
                 format!(
                     "{us:.1} us are predicted, {x:.2} of the roofline (the busiest unit: {unit}); most of it {most}"
                 )
-            })
+            });
+            let places = shares::of_term(code.tile.kernel, code.report, p, p.terms.largest());
+            broken.map(|b| Broken { places, ..b })
         }
+        Figure::Registers | Figure::SharedMemory | Figure::Stages => unreachable!("bug: nothing predicted"),
     }?;
     let given = if p.sizes_given { "" } else { "; `--for` gives others" };
     broken.notes.push(format!("predicted for {} with {}{given}", p.card, sizes.join(" ")));
@@ -317,6 +336,7 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::blame::{MostLive, Spilled};
     use crate::compile::{CompileOptions, optimize};
 
     #[test]
@@ -329,14 +349,16 @@ mod tests {
             registers,
             spill_store_bytes: spilled,
             spill_load_bytes: 2 * spilled,
+            spilled: vec![Spilled { line: 1, stored: spilled, loaded: 2 * spilled }],
+            most_live: Some(MostLive { line: 1, registers: registers - 1 }),
             stack_bytes: 0,
             total: None,
             main_loop: None,
         };
         let said = |assembler: Assembler| -> Vec<String> {
-            let demanding = Demanding { kernel: &tile.kernel, prediction: None, lost: &[] };
-            let list = broken_by_assembler(demanding, &assembler);
-            assert!(list.iter().all(|d| d.code == codes::BROKEN_DEMAND), "{list:?}");
+            let demanding = Demanding { kernel: &tile.kernel, target: Target::Sm70, prediction: None, lost: &[] };
+            let list = broken_by_assembler(demanding, &assembler, &SourceFile::new("k.tile", source));
+            assert!(list.iter().all(|d| d.code == codes::BROKEN_DEMAND && d.labels.len() == 1), "{list:?}");
             list.into_iter().map(|d| d.message).collect()
         };
         assert_eq!(said(assembler(168, 0)), [""; 0]);

@@ -2,11 +2,12 @@
 //!
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
-use super::demands;
+use super::blame::Spilled;
+use super::{blame, demands};
 use crate::assembler::live::{Live, live_registers};
 use crate::assembler::{
     self, Arch, Assembled, AssemblerError, Disassembly, EntryStats, PtxasMessage, SassFunction, SassStats, assemble,
-    disassemble, disassemble_encoded, tile_location,
+    disassemble, disassemble_encoded,
 };
 use crate::compile::CompiledKernel;
 use crate::compile::report_json::Assembler;
@@ -14,7 +15,7 @@ use crate::compile::{Compiled, Diagnostics};
 use crate::console::render::SourceFile;
 use std::fmt::Write as _;
 use tilec_ir::codes;
-use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
+use tilec_ir::diag::{Diagnostic, Severity, Span};
 use tilec_ir::target::Target;
 use tilec_ptx::print::InstLine;
 
@@ -24,14 +25,12 @@ use tilec_ptx::print::InstLine;
 /// No assembler for the target on this machine, or it fails.
 pub fn cubin(program: &mut Compiled) -> Result<Assembled, Diagnostics> {
     let assembled = assembled(program)?;
-    for message in &assembled.messages {
-        let severity = match message.severity {
-            assembler::Severity::Error | assembler::Severity::Warning => Severity::Warning,
-            assembler::Severity::Info => Severity::Remark,
-        };
-        let d = complaint(message, severity, codes::ASSEMBLER_WARNS, &program.ptx, &program.source);
-        program.diagnostics.push(d);
-    }
+    let listing = match assembled.messages.iter().any(PtxasMessage::spills) {
+        true => disassemble(&assembled.cubin, arch(program.target)).ok(),
+        false => None,
+    };
+    let said = blame::complaints(program, &assembled, listing.as_ref());
+    program.diagnostics.extend(said);
     Ok(assembled)
 }
 
@@ -68,6 +67,10 @@ pub struct ByLine {
     pub functions: Vec<SassFunction>,
     /// The registers in use at each instruction of each function.
     pub live: Vec<Live>,
+    /// What the assembler said, at lines of the source.
+    pub said: Vec<Diagnostic>,
+    /// Of each entry the registers that it spilled, by lines of the source.
+    pub spilled: Vec<(String, Vec<Spilled>)>,
 }
 
 /// The machine code with the PTX line of every instruction; `None`: this machine has no tools for it.
@@ -100,7 +103,9 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     );
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
-    Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live }))
+    let said = blame::complaints(program, &as_written, Some(&plain));
+    let spilled = plain.functions.iter().map(|f| (f.name.clone(), blame::spilled(f))).collect();
+    Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
 
 /// PTX whose source is itself: in front of every instruction stands its line as it is without these. The nearest line counts, whatever others stand there.
@@ -164,20 +169,27 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
         return Ok(false);
     }
     let assembled = assembled(program)?;
-    let stats = match disassemble(&assembled.cubin, arch) {
-        Ok(disassembly) => SassStats::all(&assembled.entries, &disassembly.functions),
-        Err(AssemblerError::NotFound(missing)) if !missing.is_named() => Vec::new(),
+    let (listing, live) = match disassemble(&assembled.cubin, arch) {
+        Ok(listing) => (Some(listing), live_registers(&assembled.cubin, arch)),
+        Err(AssemblerError::NotFound(missing)) if !missing.is_named() => (None, Ok(Vec::new())),
         Err(e) => return Err(diagnostics(&e, &program.ptx, &program.source)),
     };
+    let live = live.map_err(|e| diagnostics(&e, &program.ptx, &program.source))?;
+    let functions = listing.map_or_else(Vec::new, |l| l.functions);
+    let stats = SassStats::all(&assembled.entries, &functions);
     for kernel in &mut program.kernels {
         let name = &kernel.contract.entry;
         let Some(entry) = assembled.entries.iter().find(|e| e.name == *name) else { continue };
         let stats = stats.iter().find(|s| s.entry == *name);
+        let function = functions.iter().find(|f| f.name == *name);
+        let live = live.iter().find(|(of, _)| of == name).map(|(_, live)| live);
         kernel.report.assembler = Some(Assembler {
             version: assembled.version.to_string(),
             registers: entry.registers,
             spill_store_bytes: entry.spill_store_bytes,
             spill_load_bytes: entry.spill_load_bytes,
+            spilled: function.map_or_else(Vec::new, blame::spilled),
+            most_live: function.zip(live).and_then(|(f, live)| blame::most_live(f, live)),
             stack_bytes: entry.stack_bytes,
             total: stats.map(|s| s.total),
             main_loop: stats.and_then(|s| s.main_loop),
@@ -192,8 +204,26 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
 /// # Errors
 /// A demand does not hold, or the assembler fails.
 pub fn meet_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
+    let list = broken_demands(program)?;
+    if list.is_empty() {
+        return Ok(());
+    }
+    Err(Diagnostics { source: program.source.clone(), errors: list.len(), list })
+}
+
+/// The same of a program that is looked at and not used: what does not hold is a warning.
+///
+/// # Errors
+/// The assembler fails.
+pub fn show_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
+    let list = broken_demands(program)?;
+    program.diagnostics.extend(list.into_iter().map(demands::shown));
+    Ok(())
+}
+
+fn broken_demands(program: &mut Compiled) -> Result<Vec<Diagnostic>, Diagnostics> {
     let asked = |k: &CompiledKernel| k.tile.kernel.demands.iter().copied().find(|d| d.what.needs_assembler());
-    let Some(first) = program.kernels.iter().find_map(asked) else { return Ok(()) };
+    let Some(first) = program.kernels.iter().find_map(asked) else { return Ok(Vec::new()) };
     let measured = program.kernels.iter().all(|k| k.report.assembler.is_some());
     if !measured && !measure(program)? {
         let message = format!("`{first}` was not checked: no assembler for {} was found", program.target.name());
@@ -201,15 +231,11 @@ pub fn meet_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
         program
             .diagnostics
             .push(d.with_note("set `TILEC_PTXAS`, or fetch a pinned version with `scripts/fetch_tools.sh`"));
-        return Ok(());
+        return Ok(Vec::new());
     }
     let judged = program.kernels.iter().filter_map(|k| Some((k, k.report.assembler.as_ref()?)));
-    let list: Vec<Diagnostic> =
-        judged.flat_map(|(k, assembler)| demands::broken_by_assembler(k.tile.demanding(), assembler)).collect();
-    if list.is_empty() {
-        return Ok(());
-    }
-    Err(Diagnostics { source: program.source.clone(), errors: list.len(), list })
+    let broken = |(k, by): (&CompiledKernel, _)| demands::broken_by_assembler(k.tile.demanding(), by, &program.source);
+    Ok(judged.flat_map(broken).collect())
 }
 
 /// A failure of the tools as diagnostics.
@@ -219,7 +245,7 @@ fn diagnostics(error: &AssemblerError, ptx: &str, source: &SourceFile) -> Diagno
             .iter()
             .filter(|m| m.severity == assembler::Severity::Error)
             .map(|m| {
-                complaint(m, Severity::Error, codes::ASSEMBLER_REFUSED, ptx, source)
+                blame::at_line(m, Severity::Error, codes::ASSEMBLER_REFUSED, ptx, source)
                     .with_note(format!("ptxas {version} said this about PTX that tilec wrote: please report it"))
             })
             .collect(),
@@ -251,22 +277,6 @@ fn diagnostics(error: &AssemblerError, ptx: &str, source: &SourceFile) -> Diagno
     Diagnostics { source: source.clone(), errors: list.len(), list }
 }
 
-/// What ptxas said, on the source line that its PTX line came from.
-fn complaint(m: &PtxasMessage, severity: Severity, code: Code, ptx: &str, source: &SourceFile) -> Diagnostic {
-    let place = m.line.and_then(|line| tile_location(ptx, line));
-    let span = place.and_then(|at| {
-        let line = usize::try_from(at.line).ok()?;
-        source.line_span(line, usize::try_from(at.column).ok()?)
-    });
-    let mut d = Diagnostic::error(code, span.unwrap_or_default(), format!("ptxas: {}", m.text));
-    d.severity = severity;
-    if let Some(line) = m.line {
-        let text = ptx.lines().nth(usize::try_from(line).unwrap_or(usize::MAX).wrapping_sub(1)).unwrap_or("");
-        d.notes.push(format!("line {line} of the PTX: `{}`", text.trim()));
-    }
-    d
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,8 +293,12 @@ mod tests {
     fn complaints_lead_to_the_source_line() {
         let source = SourceFile::new("k.tile", "kernel k() {\n    copy A -> a\n}\n");
         let ptx = ".version 6.4\n.file 1 \"k.tile\"\n.visible .entry k() {\n.loc 1 2 5\nbad;\n}\n";
-        let message =
-            PtxasMessage { severity: assembler::Severity::Error, line: Some(5), text: "unknown `bad`".to_owned() };
+        let message = PtxasMessage {
+            severity: assembler::Severity::Error,
+            line: Some(5),
+            function: None,
+            text: "unknown `bad`".to_owned(),
+        };
         let error = AssemblerError::Refused {
             messages: vec![message],
             version: assembler::ToolVersion { major: 12, minor: 9, build: 86 },

@@ -47,6 +47,8 @@ pub struct CompileOptions {
     pub verify_each: bool,
     /// The reports say what each copy and access of shared memory became, which takes a tenth of a compilation.
     pub report_accesses: bool,
+    /// Demands that do not hold are warnings: the program is looked at, and not used.
+    pub show_broken: bool,
 }
 
 /// After which passes the program is kept as text.
@@ -84,6 +86,7 @@ impl Default for CompileOptions {
             keep_places: false,
             verify_each: cfg!(debug_assertions),
             report_accesses: true,
+            show_broken: false,
         }
     }
 }

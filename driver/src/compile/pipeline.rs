@@ -82,6 +82,7 @@ pub struct Optimized {
     /// The sizes that were chosen for.
     sizes: Vec<Sizes>,
     report_accesses: bool,
+    show_broken: bool,
 }
 
 /// A kernel after all passes.
@@ -116,7 +117,8 @@ pub struct OptimizedKernel {
 impl OptimizedKernel {
     /// What is held against the demands of the kernel.
     pub(crate) fn demanding(&self) -> demands::Demanding<'_> {
-        demands::Demanding { kernel: &self.kernel, prediction: self.prediction.as_ref(), lost: &self.lost }
+        let target = self.options.target;
+        demands::Demanding { kernel: &self.kernel, target, prediction: self.prediction.as_ref(), lost: &self.lost }
     }
 
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised
@@ -287,6 +289,7 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
         deny,
         sizes,
         report_accesses,
+        show_broken: options.show_broken,
     })
 }
 
@@ -487,7 +490,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, .. } = program;
-    let Optimized { deny, sizes, report_accesses, places, .. } = program;
+    let Optimized { deny, sizes, report_accesses, show_broken, places, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -508,7 +511,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     });
     if let Some(linked) = &linked {
         for ((_, report), tile) in linked.launches.iter().zip(&tiles) {
-            demands::broken(tile.demanding(), report).into_iter().for_each(|d| sink.push(d));
+            let broken = demands::broken(tile.demanding(), report).into_iter();
+            broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));
         }
     }
     let programs = linked.as_ref().map_or_else(Vec::new, |_| {

@@ -1,6 +1,7 @@
 //! The compile report as JSON, `tilec.report/1`: what each copy, shared-memory access and product became, and with an
 //! assembler at hand what that cost in registers and instructions.
 
+use super::blame::{MostLive, Spilled};
 use crate::assembler::Counts;
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::contract::version::decimal_version;
@@ -232,6 +233,12 @@ pub struct Assembler {
     pub spill_store_bytes: u64,
     /// Bytes of register values spilled, loads.
     pub spill_load_bytes: u64,
+    /// The lines of the source that it spilled for, most bytes first; absent without a disassembler.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spilled: Vec<Spilled>,
+    /// Where most registers hold a value; absent without a disassembler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_live: Option<MostLive>,
     /// Bytes of stack frame.
     pub stack_bytes: u64,
     /// Instructions by kind of the whole kernel; absent without a disassembler.

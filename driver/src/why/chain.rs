@@ -8,6 +8,7 @@ use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;
 use std::collections::BTreeSet;
+use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -77,6 +78,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
     let mut parts = Vec::new();
     if column == "sass" {
         parts.extend(scheduled(known, line));
+        parts.extend(assembler(known, &places));
     }
     let own = Part {
         title: "What decided it (a pass fills in what is not written: a line below that the source has stays)"
@@ -340,6 +342,17 @@ fn promised(k: &Kernel, tensors: &BTreeSet<Value>) -> Option<Part> {
     })
 }
 
+/// The demands of the program that do not hold, which is shown all the same.
+pub(super) fn broken(known: &Known<'_>) -> Option<Part> {
+    let code = codes::BROKEN_DEMAND;
+    let said: Vec<&Diagnostic> = known.program.diagnostics.iter().filter(|d| d.code == code).collect();
+    (!said.is_empty()).then(|| Part {
+        title: "Contracts (`require`) that do not hold, so the program is not compiled".to_owned(),
+        facts: Vec::new(),
+        decisions: vec![decision(known, code.0, &said)],
+    })
+}
+
 /// What was decided of the loops and the kernel around these lines.
 fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let source = &known.program.source;
@@ -396,11 +409,31 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     (!facts.is_empty()).then(|| Part { title: "What the emitter made of it".to_owned(), facts, decisions: Vec::new() })
 }
 
+/// What the assembler says of these lines, or of the whole kernel.
+fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
+    let machine = known.shown.columns.machine.as_ref()?;
+    let here = |line: usize| places.iter().any(|&(first, last)| (first..=last).contains(&line));
+    let said = machine.remarks.iter().filter(|r| here(r.line) || r.places.iter().any(|(line, _)| here(*line)));
+    let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
+    let title = "What the assembler says of it".to_owned();
+    (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
+}
+
 /// What an instruction of the machine code waits for, by its control code.
 fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
     let machine = known.shown.columns.machine.as_ref()?;
     let control = machine.control.get(line - 1).copied().flatten()?;
     let mut facts = vec![format!("the warp may issue its next instruction {} cycles later", control.stall)];
+    if let Some(spill) = machine.spills.iter().find(|s| s.line == line) {
+        let does = if spill.store { "stores to" } else { "loads from" };
+        facts.push(format!(
+            "spilled: it {does} local memory {} bytes of registers that a thread has no room for; no line of the PTX asks for it",
+            spill.bytes
+        ));
+        facts.push(
+            "`tilec why FILE register` lists the lines of the source with spills, and who has the registers".to_owned(),
+        );
+    }
     for barrier in (0..BARRIERS).filter(|b| control.wait >> b & 1 == 1) {
         let sets = |i: &usize| machine.control[*i].is_some_and(|c| c.write == Some(barrier) || c.read == Some(barrier));
         let text = match (0..line - 1).rev().find(sets) {

@@ -57,7 +57,8 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
         parts.push(tiles(kernel));
         parts.extend(roles(&kernel.tile.kernel));
         parts.extend(most_in_use(known, kernel));
-        parts.extend(not::resident(known, kernel));
+        parts.extend(spilled(known, kernel));
+        parts.push(not::resident(known, kernel));
     }
     parts.extend(said(known, "What the passes said of registers", |d| {
         d.code == codes::SPILLED || matches!(d.kind, Some("schedule" | "assign-layouts"))
@@ -113,6 +114,24 @@ fn most_in_use(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
         }
     }
     Some(Part { title: "Where most are in use".to_owned(), facts, decisions: Vec::new() })
+}
+
+/// The lines of the source that registers are spilled for, and the other things that the assembler says.
+fn spilled(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
+    let columns = &known.shown.columns;
+    let machine = columns.machine.as_ref()?;
+    let (_, lines) = machine.spilled.iter().find(|(entry, _)| *entry == kernel.contract.entry)?;
+    let text = |line: u32| columns.source.get((line as usize).wrapping_sub(1)).map_or("", |l| l.trim());
+    let mut facts: Vec<String> = lines
+        .iter()
+        .take(SHOWN)
+        .map(|s| format!("source:{}: {} bytes stored, {} loaded: {}", s.line, s.stored, s.loaded, text(s.line)))
+        .collect();
+    if lines.len() > SHOWN {
+        facts.push(format!("and {} with fewer bytes", counted(lines.len() - SHOWN, "line")));
+    }
+    let title = "Registers that the assembler keeps in memory (spills), by the line that it does so for".to_owned();
+    (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 
 /// What the barriers are for.

@@ -3,7 +3,7 @@
 use super::answer::{Decision, Known, Part};
 use super::chain;
 use crate::compile::demands::{self, Judged};
-use crate::compile::explain;
+use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::{Diagnostic, counted};
@@ -16,7 +16,14 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     let mut parts = Vec::new();
     for kernel in &known.program.kernels {
         let name = &kernel.tile.kernel.name;
-        let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, kernel.report.assembler.as_ref(), what);
+        let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
+        let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what);
+        if let What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _) = what {
+            let (line, part) = resident_is(known, kernel, what, matches!(judged, Judged::Holds));
+            about.push(line);
+            parts.push(part);
+            continue;
+        }
         match judged {
             Judged::Holds => {
                 about.push(format!("`{what}` holds of `{name}`"));
@@ -37,9 +44,6 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 parts.push(part);
                 parts.push(premise(known, path, &kernel.tile.lost, what));
             }
-        }
-        if let What::AtLeast(Figure::Resident, _) = what {
-            parts.extend(resident(known, kernel));
         }
     }
     parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
@@ -116,13 +120,41 @@ fn holds(known: &Known<'_>, what: What) -> Part {
     Part { title: "What shows it".to_owned(), facts, decisions: Vec::new() }
 }
 
-/// What bounds the blocks of a multiprocessor.
-pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKernel) -> Option<Part> {
+/// How many blocks are resident: by the registers that the code has. The model, which `require` asks, may have predicted others.
+fn resident_is(known: &Known<'_>, kernel: &CompiledKernel, what: What, predicted: bool) -> (String, Part) {
+    let o = occupancy(known, kernel).0;
+    let holds = match what {
+        What::AtMost(_, n) => o.resident() as f64 <= n,
+        What::AtLeast(_, n) => o.resident() as f64 >= n,
+        What::Has(_) => true,
+    };
+    let (name, blocks) = (&kernel.tile.kernel.name, counted(o.resident() as usize, "block"));
+    let limits = o.limits().join(" and ");
+    let line = match holds {
+        true => format!("`{what}` holds of `{name}`: {blocks}"),
+        false => format!("`{what}` does not hold of `{name}`: {blocks}, limited by {limits}"),
+    };
+    let mut part = resident(known, kernel);
+    if predicted != holds {
+        let says = if predicted { "holds" } else { "is broken" };
+        part.facts.push(format!("`require {what}` {says}: it asks the model"));
+    }
+    (line, part)
+}
+
+/// What is resident, and where the registers of that come from.
+fn occupancy(known: &Known<'_>, kernel: &CompiledKernel) -> (Occupancy, u64, String) {
     let (registers, from) = registers_of(kernel, known.shown.columns.machine.as_ref());
     let threads = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
     let o = Occupancy::new(known.program.target, threads, registers, kernel.report.smem_bytes);
+    (o, threads, format!("{registers} registers ({from})"))
+}
+
+/// What bounds the blocks of a multiprocessor.
+pub(super) fn resident(known: &Known<'_>, kernel: &CompiledKernel) -> Part {
+    let (o, threads, registers) = occupancy(known, kernel);
     let mut facts = vec![format!(
-        "a block has {threads} threads of {registers} registers ({from}) and {} bytes of shared memory",
+        "a block has {threads} threads of {registers} and {} bytes of shared memory",
         kernel.report.smem_bytes
     )];
     facts.extend(o.list().into_iter().map(|(name, n)| {
@@ -141,5 +173,5 @@ pub(super) fn resident(known: &Known<'_>, kernel: &crate::compile::CompiledKerne
             "the model, which was asked before there was code, predicted {blocks}: it estimates registers from tiles"
         )
     }));
-    Some(Part { title: "What bounds the blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() })
+    Part { title: "What bounds the blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() }
 }

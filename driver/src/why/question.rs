@@ -75,7 +75,10 @@ impl Question {
     pub(super) fn needs_assembler(&self) -> bool {
         match self {
             Question::Register => true,
-            Question::Not(what) => what.needs_assembler() || matches!(what, What::AtLeast(Figure::Resident, _)),
+            Question::Not(what) => {
+                what.needs_assembler()
+                    || matches!(what, What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _))
+            }
             _ => false,
         }
     }

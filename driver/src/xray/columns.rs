@@ -6,13 +6,14 @@
 
 use super::diff;
 use super::machine::Machine;
+use super::remark::Remark;
 use crate::compile::machine_code::ByLine;
 use crate::compile::places::Places;
 use crate::compile::{Compiled, Place, explain};
 use crate::console::render::SourceFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::Span;
 use tilec_ir::entities::Stmt;
 
 /// The program in all its forms.
@@ -56,21 +57,6 @@ pub struct Stage {
     pub removed: Vec<(usize, String)>,
     /// What the pass says.
     pub remarks: Vec<Remark>,
-}
-
-/// What a pass, or the compiler, says.
-#[derive(Clone, Debug, Serialize)]
-pub struct Remark {
-    /// `warning` or `remark`.
-    pub severity: &'static str,
-    /// Its code or kind.
-    pub code: &'static str,
-    /// The message.
-    pub message: String,
-    /// Causes, and the way out.
-    pub notes: Vec<String>,
-    /// The line of the source; 0: none.
-    pub line: usize,
 }
 
 /// Numbers for places and statements.
@@ -152,7 +138,7 @@ impl Columns {
             ptx,
             ptx_places,
             ptx_statements,
-            machine: machine.map(Machine::new),
+            machine: machine.map(|code| Machine::new(code, source)),
             remarks: others.map(|d| Remark::new(d, source)).collect(),
             places: numbers.places,
         }
@@ -217,16 +203,4 @@ fn text_after(program: &Compiled, pass: &str) -> Option<Text> {
     }
     places.resize(text.lines().count(), (0, NOWHERE));
     Some((text, places))
-}
-
-impl Remark {
-    fn new(d: &Diagnostic, source: &SourceFile) -> Remark {
-        Remark {
-            severity: d.severity.name(),
-            code: d.code.0,
-            message: d.message.clone(),
-            notes: d.notes.clone(),
-            line: if d.span.is_none() { 0 } else { source.position(d.span.start as usize).line },
-        }
-    }
 }

@@ -1,8 +1,12 @@
 //! Machine code: what each instruction is, the PTX line that it came from, and how it is scheduled.
 
+use super::remark::Remark;
 use crate::assembler::control::Control;
-use crate::assembler::{EntryStats, SassFunction};
+
+use crate::assembler::{EntryStats, SassFunction, Spill};
+use crate::compile::blame::Spilled;
 use crate::compile::machine_code::ByLine;
+use crate::console::render::SourceFile;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,6 +27,23 @@ pub struct Machine {
     pub live: Vec<Option<u32>>,
     /// Of each line how it is scheduled; none of what is no instruction.
     pub control: Vec<Option<Control>>,
+    /// The lines, from 1, that store or load what the assembler spilled.
+    pub spills: Vec<SpillLine>,
+    /// The lines of the source that it spilled for, by entry.
+    pub spilled: Vec<(String, Vec<Spilled>)>,
+    /// What the assembler says.
+    pub remarks: Vec<Remark>,
+}
+
+/// A line that stores or loads what was spilled.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SpillLine {
+    /// Its number, from 1.
+    pub line: usize,
+    /// It stores.
+    pub store: bool,
+    /// Bytes of a thread.
+    pub bytes: u64,
 }
 
 /// What the assembler says of an entry.
@@ -38,7 +59,7 @@ pub struct Entry {
 
 impl Machine {
     /// The machine code of a program.
-    pub(super) fn new(code: &ByLine) -> Machine {
+    pub(super) fn new(code: &ByLine, source: &SourceFile) -> Machine {
         let entry = |e: &EntryStats| Entry {
             entry: e.name.clone(),
             registers: e.registers,
@@ -51,6 +72,9 @@ impl Machine {
             ptx: Vec::new(),
             live: Vec::new(),
             control: Vec::new(),
+            spills: Vec::new(),
+            spilled: code.spilled.clone(),
+            remarks: code.said.iter().map(|d| Remark::new(d, source)).collect(),
         };
         for function in &code.functions {
             let live = code.live.iter().find(|(name, _)| *name == function.name);
@@ -85,6 +109,9 @@ impl Machine {
                 self.line(format!("{name}:"));
             }
             self.text.push(format!("/*{:04x}*/ {}", inst.addr, inst.text));
+            if let Some(Spill { store, bytes }) = inst.spill() {
+                self.spills.push(SpillLine { line: self.text.len(), store, bytes });
+            }
             self.ptx.push(inst.line.map_or(0, |(_, line)| line));
             self.live.push(live.and_then(|live| live.get(&inst.addr)).copied());
             self.control.push(inst.encoding.map(Control::of));

@@ -27,6 +27,40 @@ pub(in crate::choose) struct Launch {
     pub(in crate::choose) whole: [f64; 2],
 }
 
+/// A term of the predicted time; fields of [`Terms`] say what each is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the fields of `Terms` have them")]
+pub enum Term {
+    Products,
+    Shared,
+    L2,
+    Memory,
+    Latency,
+    Barriers,
+    Ends,
+    Uneven,
+}
+
+impl Term {
+    /// All, units of the card first.
+    pub const ALL: [Term; 8] =
+        [Term::Products, Term::Shared, Term::L2, Term::Memory, Term::Latency, Term::Barriers, Term::Ends, Term::Uneven];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Term::Products => "products",
+            Term::Shared => "shared memory",
+            Term::L2 => "second-level cache",
+            Term::Memory => "memory bandwidth",
+            Term::Latency => "latency",
+            Term::Barriers => "barriers",
+            Term::Ends => "filling and storing",
+            Term::Uneven => "uneven waves",
+        }
+    }
+}
+
 /// Terms of the time, in seconds; what they add up to may overlap.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Terms {
@@ -49,23 +83,33 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The seconds of a term.
+    pub fn of(&self, term: Term) -> f64 {
+        match term {
+            Term::Products => self.products,
+            Term::Shared => self.shared,
+            Term::L2 => self.l2,
+            Term::Memory => self.memory,
+            Term::Latency => self.latency,
+            Term::Barriers => self.barriers,
+            Term::Ends => self.ends,
+            Term::Uneven => self.uneven,
+        }
+    }
+
     /// Their names and values.
     pub fn list(&self) -> [(&'static str, f64); 8] {
-        [
-            ("products", self.products),
-            ("shared memory", self.shared),
-            ("second-level cache", self.l2),
-            ("memory bandwidth", self.memory),
-            ("latency", self.latency),
-            ("barriers", self.barriers),
-            ("filling and storing", self.ends),
-            ("uneven waves", self.uneven),
-        ]
+        Term::ALL.map(|t| (t.name(), self.of(t)))
+    }
+
+    /// The term that takes longest.
+    pub fn largest(&self) -> Term {
+        Term::ALL.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b))).unwrap_or(Term::Products)
     }
 
     /// What takes longest.
     pub fn limit(&self) -> &'static str {
-        self.list().into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |(name, _)| name)
+        self.largest().name()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Compiling: source text to PTX, a launch contract, diagnostics and remarks.
 
-pub mod blame;
+mod blame;
 pub mod bundle;
 pub(crate) mod demands;
 pub mod explain;
@@ -13,6 +13,7 @@ mod reach;
 pub mod report_json;
 mod shares;
 mod sources;
+pub mod spilled;
 pub(crate) mod stages;
 mod texts;
 pub(crate) mod variants;

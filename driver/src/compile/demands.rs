@@ -336,7 +336,7 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::blame::{MostLive, Spilled};
+    use crate::compile::spilled::{MostLive, Spilled};
     use crate::compile::{CompileOptions, optimize};
 
     #[test]

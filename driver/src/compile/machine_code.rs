@@ -2,7 +2,7 @@
 //!
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
-use super::blame::Spilled;
+use super::spilled::{self, Spilled};
 use super::{blame, demands};
 use crate::assembler::live::{Live, live_registers};
 use crate::assembler::{
@@ -104,7 +104,7 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
     let said = blame::complaints(program, &as_written, Some(&plain));
-    let spilled = plain.functions.iter().map(|f| (f.name.clone(), blame::spilled(f))).collect();
+    let spilled = plain.functions.iter().map(|f| (f.name.clone(), spilled::spilled(f))).collect();
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
 
@@ -188,8 +188,8 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
             registers: entry.registers,
             spill_store_bytes: entry.spill_store_bytes,
             spill_load_bytes: entry.spill_load_bytes,
-            spilled: function.map_or_else(Vec::new, blame::spilled),
-            most_live: function.zip(live).and_then(|(f, live)| blame::most_live(f, live)),
+            spilled: function.map_or_else(Vec::new, spilled::spilled),
+            most_live: function.zip(live).and_then(|(f, live)| spilled::most_live(f, live)),
             stack_bytes: entry.stack_bytes,
             total: stats.map(|s| s.total),
             main_loop: stats.and_then(|s| s.main_loop),

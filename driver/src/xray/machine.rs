@@ -4,8 +4,8 @@ use super::remark::Remark;
 use crate::assembler::control::Control;
 
 use crate::assembler::{EntryStats, SassFunction, Spill};
-use crate::compile::blame::Spilled;
 use crate::compile::machine_code::ByLine;
+use crate::compile::spilled::Spilled;
 use crate::console::render::SourceFile;
 use serde::Serialize;
 use std::cmp::Reverse;

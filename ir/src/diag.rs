@@ -1,6 +1,6 @@
 //! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
 
-use crate::loss::Loss;
+use crate::loss::{FastPath, Loss};
 use crate::pace::Pace;
 use std::fmt;
 
@@ -118,6 +118,8 @@ pub struct Diagnostic {
     pub kind: Option<&'static str>,
     /// Of a remark that something is not done: why, without what.
     pub why: Option<String>,
+    /// The fast path that is not taken, lost or given up.
+    pub declined: Option<FastPath>,
     /// The fast path whose loss this says.
     pub loss: Option<Loss>,
     /// Of a loop that was scheduled: what an iteration takes.
@@ -153,6 +155,7 @@ impl Diagnostic {
             notes: Vec::new(),
             kind: None,
             why: None,
+            declined: None,
             loss: None,
             pace: None,
             fix: None,

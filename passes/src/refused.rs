@@ -72,6 +72,7 @@ impl Refused {
         let of = |&s: &Stmt| k.stmt_spans[s];
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
         let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why)).with_why(&self.why);
+        d.declined = Some(path);
         if let Some(way_out) = &self.way_out {
             d = d.with_note(way_out);
         }

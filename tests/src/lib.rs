@@ -88,6 +88,8 @@ pub mod silicon;
 pub mod simulated;
 pub mod test_file;
 #[cfg(test)]
+mod why;
+#[cfg(test)]
 mod words;
 #[cfg(test)]
 mod xray;

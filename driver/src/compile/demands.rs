@@ -43,6 +43,11 @@ impl Code<'_> {
         lost(self.tile, path).map(|d| (d.span, String::new())).collect()
     }
 
+    /// The same, also of what the program itself gave up.
+    fn declined(&self, path: FastPath) -> Vec<(Span, String)> {
+        declined(self.tile, path).map(|d| (d.span, String::new())).collect()
+    }
+
     /// Whether a copy brings a tile from a tensor into shared memory by TMA.
     fn has_tensor_load(&self) -> bool {
         let k = self.tile.kernel;
@@ -58,6 +63,11 @@ impl Code<'_> {
 /// What the passes said of a fast path.
 fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
+}
+
+/// What the passes said of a fast path that they have not taken, also where the program asks for something else.
+pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+    tile.lost.iter().filter(move |d| d.declined == Some(path))
 }
 
 /// Why a demand does not hold.
@@ -289,7 +299,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!has || !at.is_empty()).then(|| Broken::of(message, FastPath::TensorLoads, at))
         }
         Property::Pipelined => {
-            let at = code.lost(FastPath::Ahead);
+            let at = code.declined(FastPath::Ahead);
             let message =
                 if report.stages < 2 { "no load runs ahead of its use" } else { "not every loop loads ahead" };
             (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
@@ -321,7 +331,7 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
         d = d.with_note(format!("and {} more", places.len() - SHOWN));
     }
     // What the passes said of the fast path that is missing.
-    for remark in broken.path.into_iter().flat_map(|path| lost(tile, path)).take(SHOWN) {
+    for remark in broken.path.into_iter().flat_map(|path| declined(tile, path)).take(SHOWN) {
         let by = remark.kind.unwrap_or(remark.code.0);
         d = d.with_note(format!("{by}: {}", remark.message));
         d.notes.extend(remark.notes.iter().cloned());

@@ -98,7 +98,7 @@ pub struct OptimizedKernel {
     pub written: Option<Written>,
     /// With its compile-time parameters bound.
     pub specialized: Kernel,
-    /// What the passes said of fast paths that they have not taken.
+    /// What the passes said of fast paths that they have not taken, lost or given up.
     pub lost: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
     pub paces: Vec<Pace>,
@@ -400,7 +400,7 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
         }
     });
     let done = result.ok().and(specialized);
-    let lost = sink.diagnostics().iter().filter(|d| d.loss.is_some()).cloned().collect();
+    let lost = sink.diagnostics().iter().filter(|d| d.declined.is_some()).cloned().collect();
     let paces = sink.diagnostics().iter().filter_map(|d| d.pace.clone()).collect();
     let tile = |specialized| {
         let texts = Texts::new();

@@ -6,7 +6,9 @@ use crate::compile::demands::{self, Judged};
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use tilec_ir::demands::{Figure, What};
-use tilec_ir::diag::{Diagnostic, counted};
+use tilec_ir::diag::{Diagnostic, Span, counted};
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
 use tilec_passes::occupancy::Occupancy;
 
@@ -37,12 +39,16 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 for (span, text) in &places {
                     let label = Diagnostic::remark("", *span, text.clone());
                     let says = chain::decision(known, "", &[&label]).says;
-                    part.facts.extend(says.into_iter().map(|s| format!("{}: {} ({})", s.at, s.source, s.message)));
+                    part.facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
+                        true => format!("{}: {}", s.at, s.source),
+                        false => format!("{}: {} ({})", s.at, s.source, s.message),
+                    }));
                 }
                 part.facts.dedup();
                 part.facts.extend(notes);
                 parts.push(part);
-                parts.push(premise(known, path, &kernel.tile.lost, what));
+                let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
+                parts.push(premise(known, path, kernel, &spans, what));
             }
         }
     }
@@ -50,10 +56,11 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     (about, parts)
 }
 
-/// What passes said of the fast path that was not taken.
-fn premise(known: &Known<'_>, path: Option<FastPath>, lost: &[Diagnostic], what: What) -> Part {
-    let own: Vec<&Diagnostic> =
-        lost.iter().filter(|d| path.is_some() && d.loss.as_ref().map(|l| l.path) == path).collect();
+/// What passes said of the fast path that was not taken, and what the source itself decides at these places.
+fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, places: &[Span], what: What) -> Part {
+    let title = "Which premise fails (a pass names the first: where that holds, another may be next)".to_owned();
+    let Some(path) = path else { return Part { title, ..Part::default() } };
+    let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).collect();
     let mut decisions: Vec<Decision> = Vec::new();
     for pass in explain::pass_names() {
         let said: Vec<&Diagnostic> = own.iter().copied().filter(|d| d.kind == Some(pass)).collect();
@@ -61,18 +68,51 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, lost: &[Diagnostic], what:
             decisions.push(chain::decision(known, pass, &said));
         }
     }
+    let written = written(kernel, path, places);
+    if !written.is_empty() {
+        let said: Vec<&Diagnostic> = written.iter().collect();
+        decisions.push(chain::decision(known, "source", &said));
+    }
     let mut facts = Vec::new();
-    if decisions.is_empty()
-        && let Some(path) = path
-    {
-        facts.push(match demands::has_path(known.program.target, path) {
-            false => format!("{} has no {}: compile for sm_90a", known.program.target.name(), words(path)),
-            true => format!(
-                "no pass said that it declined `{what}`: the source asks for something else, or a pass is switched off"
-            ),
+    if decisions.is_empty() {
+        let target = known.program.target;
+        facts.push(match demands::has_path(target, path) {
+            false => format!("{} has no {}: compile for sm_90a", target.name(), words(path)),
+            true => format!("no pass had anything to decide of `{what}` here, or it is switched off"),
         });
     }
-    Part { title: "Which premise fails".to_owned(), facts, decisions }
+    Part { title, facts, decisions }
+}
+
+/// What is written in the source, so that no pass decides it: widths of accesses, layouts of buffers.
+fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diagnostic> {
+    let (k, report) = (&kernel.tile.specialized, &kernel.lowered);
+    let says = |span: Span, text: String, way_out: &str| {
+        Diagnostic::remark("", span, text.clone()).with_why(text).with_note(way_out)
+    };
+    match path {
+        FastPath::Wide => {
+            let copies = k.stmts.iter().filter(|(s, _)| places.contains(&k.stmt_spans[*s]));
+            let vec = |(s, data): (Stmt, &StmtData)| match data {
+                StmtData::Copy { attrs, .. } => Some((k.stmt_spans[s], attrs.vec?)),
+                _ => None,
+            };
+            let text = |(span, n)| {
+                let way_out =
+                    "leave `vec` out: `vectorize` takes the widest access that it can prove, and says what is missing";
+                says(span, format!("`vec {n}` is written"), way_out)
+            };
+            copies.filter_map(vec).map(text).collect()
+        }
+        FastPath::Banks => {
+            let conflicts = |name: &str| report.shared.iter().any(|s| s.buffer == name && s.conflicts() > 0);
+            let fixed = |def: &ValueDef| matches!(def, ValueDef::Smem(tile) if tile.smem_layout.is_some());
+            let buffers = k.values.values().filter(|v| fixed(&v.def) && conflicts(&v.name));
+            let way_out = "leave `layout` out: `swizzle` looks for one without conflicts";
+            buffers.map(|v| says(v.span, format!("the layout of `{}` is written", v.name), way_out)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What a fast path is called.
@@ -99,7 +139,8 @@ fn holds(known: &Known<'_>, what: What) -> Part {
                 facts.extend(r.mma.iter().map(|m| format!("`{}`: {} instructions a warp", m.atom, m.per_warp)));
             }
             What::Has(tilec_ir::demands::Property::Pipelined) => {
-                facts.push(format!("the deepest channel has {} slots", r.stages));
+                let channels = r.tiles.iter().filter(|t| t.slots > 1);
+                facts.extend(channels.map(|t| format!("`{}` has {} slots", t.name, t.slots)));
             }
             What::Has(tilec_ir::demands::Property::NoBankConflicts) => {
                 facts.extend(r.shared.iter().map(|s| {

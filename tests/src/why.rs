@@ -1,0 +1,117 @@
+//! `tilec why --not`: what it advises gives the property when it is followed, and what it names is there.
+
+use tilec::why::{Answer, Question, why};
+use tilec::{CompileOptions, Target};
+
+fn ask(source: &str, target: Target, what: &str) -> Answer {
+    let options = CompileOptions { source_name: "k.tile".to_owned(), target, ..CompileOptions::default() };
+    why(source, &options, &Question::parse_not(what).expect("a property")).expect("an answer")
+}
+
+fn holds(answer: &Answer) -> bool {
+    answer.about.iter().all(|line| line.contains(" holds of "))
+}
+
+/// What would change it, as each decision says.
+fn advice(answer: &Answer) -> Vec<&str> {
+    answer.parts.iter().flat_map(|p| &p.decisions).flat_map(|d| &d.change).map(String::as_str).collect()
+}
+
+/// The preconditions that are advised, in one `where`.
+fn preconditions(answer: &Answer) -> String {
+    let declared =
+        |text: &&str| text.strip_prefix("declare `where ").and_then(|t| t.strip_suffix('`')).map(str::to_owned);
+    advice(answer).iter().filter_map(declared).collect::<Vec<_>>().join(", ")
+}
+
+const TENSORS: &str = "kernel k(A: gmem f32[M, N], B: gmem f32[M, N]) grid (i: ceildiv(M, 64), j: ceildiv(N, 64))";
+
+#[test]
+fn preconditions_that_are_advised_make_accesses_wide() {
+    let matrix = [
+        TENSORS,
+        "var x = reg f32[64, 64]",
+        "copy A[i * 64.., j * 64..] -> x",
+        "copy x * 2.0 -> B[i * 64.., j * 64..]",
+    ];
+    let batch = [
+        "kernel k(A: gmem f16[B, M, N], C: gmem f16[B, M, N]) grid (b: B, i: ceildiv(M, 64), j: ceildiv(N, 64))",
+        "var x = reg f16[64, 64]",
+        "copy A[b, i * 64.., j * 64..] -> x",
+        "copy x * 2.0 -> C[b, i * 64.., j * 64..]",
+    ];
+    let vector = [
+        "kernel k(A: gmem f32[B], C: gmem f32[B]) grid (b: ceildiv(B, 1024))",
+        "var x = reg f32[1024]",
+        "copy A[b * 1024..] -> x",
+        "copy x * 2.0 -> C[b * 1024..]",
+    ];
+    for [header, body @ ..] in [matrix, batch, vector] {
+        let program = |promise: &str| format!("{header}{promise} {{\n{}\n}}\n", body.join("\n"));
+        for target in [Target::Sm70, Target::Sm80, Target::Sm90a] {
+            let before = ask(&program(""), target, "vectorised");
+            assert!(!holds(&before), "{before}");
+            let promise = preconditions(&before);
+            assert!(!promise.is_empty(), "{before}");
+            let after = ask(&program(&format!(" where {promise}")), target, "vectorised");
+            assert!(holds(&after), "`{promise}` is advised, and with it:\n{after}");
+        }
+    }
+}
+
+#[test]
+fn what_the_source_decides_is_named_and_leaving_it_out_helps() {
+    let widths = |vec: &str| {
+        format!(
+            "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) {{\n\
+             var x = reg f32[64, 64]\ncopy A[i * 64.., j * 64..] -> x{vec}\ncopy x * 2.0 -> B[i * 64.., j * 64..]\n}}\n"
+        )
+    };
+    let layouts = |layout: &str| {
+        format!(
+            "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[N, M] multiple 4) grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) {{\n\
+             let s = smem f32[64, 64]{layout}\ncopy A[i * 64.., j * 64..] -> s\ncopy transpose(s) -> B[j * 64.., i * 64..]\n}}\n"
+        )
+    };
+    let wide = (widths(" vec 1"), widths(""), "vectorised", "leave `vec` out");
+    let banks = (layouts(" layout (64,64):(64,1)"), layouts(""), "no bank conflicts", "leave `layout` out");
+    for (before, after, what, advised) in [wide, banks] {
+        let answer = ask(&before, Target::Sm80, what);
+        assert!(!holds(&answer) && advice(&answer).iter().any(|text| text.starts_with(advised)), "{answer}");
+        let answer = ask(&after, Target::Sm80, what);
+        assert!(holds(&answer), "{answer}");
+    }
+}
+
+#[test]
+fn every_loop_counts_and_no_precondition_is_advised_that_does_not_help() {
+    let product = "kernel k(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, C: gmem f32[M, N] multiple 4)\n\
+                   grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) {\n\
+                   let a = smem f16[64, 64]\nlet b = smem f16[64, 64]\nvar acc = reg f32[64, 64] = 0.0\n\
+                   for k in 0..K step 64 {\ncopy A[i * 64.., k..] -> a\ncopy B[k.., j * 64..] -> b\nacc = mma(a, b, acc)\n}\n\
+                   let t = smem f16[64, 64]\n\
+                   for n in 0..K step 64 {\n@(stage 0, cycle 0) copy A[i * 64.., n..] -> t\n@(stage 0, cycle 1) acc = acc + cast<f32>(t)\n}\n\
+                   copy acc -> C[i * 64.., j * 64..]\n}\n";
+    let answer = ask(product, Target::Sm80, "pipelined");
+    assert!(!holds(&answer), "one loop has slots, the other has none: {answer}");
+    assert!(answer.to_string().contains("its stages are written"), "{answer}");
+    // Windows that begin beside a multiple of 16 bytes are never wide.
+    let shifted = "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) {\n\
+                   var x = reg f32[64, 64]\ncopy A[i * 64.., j * 64 - 1..] -> x\ncopy x -> B[i * 64.., j * 64..]\n}\n";
+    let answer = ask(shifted, Target::Sm70, "vectorised");
+    assert!(!holds(&answer) && preconditions(&answer).is_empty(), "{answer}");
+    assert!(answer.to_string().contains("`j * 64 - 1` is not known to be a multiple of 4"), "{answer}");
+}
+
+#[test]
+fn resident_blocks_are_those_of_the_figures_below() {
+    let rows = include_str!("../../examples/layer_norm.tile");
+    for n in [1, 8, 16, 20, 32] {
+        let answer = ask(rows, Target::Sm80, &format!("resident {n}"));
+        let facts: Vec<&String> = answer.parts.iter().flat_map(|p| &p.facts).collect();
+        let resident =
+            facts.iter().find_map(|f| f.strip_prefix("resident on a multiprocessor of sm_80: ")).expect("it is there");
+        let blocks: u64 = resident.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+        assert_eq!(holds(&answer), blocks >= n, "{answer}");
+    }
+}

@@ -23,7 +23,7 @@ mod svg;
 mod time;
 mod warps;
 
-pub use beside::Beside;
+pub use beside::{Beside, Other};
 pub use budget::Measured;
 pub(crate) use budget::{registers_of, registers_of_roles};
 pub use columns::{Columns, Stage};
@@ -86,16 +86,12 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
             shown.pictures.push(picture);
         }
     }
-    if !more.beside.is_empty() {
-        let mut options = options.clone();
-        for (name, value) in &more.beside {
-            options.defines.retain(|(own, _)| own != name);
-            options.defines.push((name.clone(), value.clone()));
-        }
-        let (other, code) = made(source, &options)?;
+    let other = &more.beside;
+    if other.target.is_some() || !other.values.is_empty() {
+        let (other, code) = made(source, &other.options(options, &program))?;
         let other = of(&other, code.as_ref());
         let figures = beside::Figures { own: &shown.kernels_in_words(), other: &other.kernels_in_words() };
-        shown.beside = Some(Beside::new((&shown.columns, &other.columns), figures, &more.beside));
+        shown.beside = Some(Beside::new((&shown.columns, &other.columns), figures, &more.beside.to_string()));
     }
     Ok(shown)
 }
@@ -105,8 +101,8 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
 pub struct More {
     /// A measurement.
     pub measured: Option<Measured>,
-    /// Values of compile-time parameters that a second variant has beside this one.
-    pub beside: Vec<(String, String)>,
+    /// What a second variant has beside this one.
+    pub beside: Other,
     /// An element whose way is a picture: a tensor or tile, and its coordinates.
     pub element: Option<(String, Vec<u64>)>,
     /// What that picture is called.
@@ -179,13 +175,14 @@ impl Xray {
     /// Values of parameters and figures, by kernel.
     fn kernels_in_words(&self) -> Vec<(String, String)> {
         let several = self.kernels.len() > 1;
+        let target = ("target".to_owned(), self.target.to_owned());
         let of = |k: &Named| -> Vec<(String, String)> {
             let named = |name: &String| if several { format!("{}: {name}", k.entry) } else { name.clone() };
             let parameters = k.parameters.iter().map(|(name, value)| (named(name), value.clone()));
             let figures = k.figures.iter().map(|(name, value)| (format!("{}: {name}", k.entry), value.clone()));
             parameters.chain(figures).collect()
         };
-        self.kernels.iter().flat_map(of).collect()
+        std::iter::once(target).chain(self.kernels.iter().flat_map(of)).collect()
     }
 
     /// The data as JSON.

@@ -13,4 +13,6 @@ pub struct Pace {
     pub in_clocks: bool,
     /// What each unit of a multiprocessor works in an iteration, in clocks; most first.
     pub units: Vec<(&'static str, u64)>,
+    /// The same of units that the schedule does not count: copies from tensors take them beside it, and other blocks share them.
+    pub beside: Vec<(&'static str, u64)>,
 }

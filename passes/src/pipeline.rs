@@ -25,9 +25,11 @@ mod swing;
 mod wanted;
 
 use crate::Cx;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::{units as beside, uses::all_stmts};
+use crate::assign_layouts::Threads;
 use crate::pipeline::planned::Plan;
 use crate::refused::Refused;
+use crate::schedule_loops::special_clocks;
 use pieces::{Build, Lane};
 use plan::Declined;
 use tilec_ir::diag::Reported;
@@ -177,5 +179,9 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let [(first, most), ref rest @ ..] = units;
     let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
     let message = format!("an iteration of a block takes some {most} clocks, bound by {first} ({})", rest.join(", "));
-    cx.pace(span, message, Pace { body: timed_body, clocks: most, in_clocks: false, units: units.to_vec() });
+    let mut beside = beside::beside(k, cx.options.usual_card(), timed_body);
+    let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
+    beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));
+    let units = units.to_vec();
+    cx.pace(span, message, Pace { body: timed_body, clocks: most, in_clocks: false, units, beside });
 }

@@ -224,3 +224,49 @@ fn spills_are_blamed_on_lines() {
     let said = machine.remarks.iter().find(|r| r.message.contains("spilled")).expect("ptxas warns");
     assert!(said.line == lines[0].line as usize && said.places.len() == lines.len().min(4), "{said:?}");
 }
+
+/// Copies, special functions and shared memory have rows beside the units that a schedule counts; a kernel without products has a roofline.
+#[test]
+fn units_beside_the_schedule_have_rows_and_rows_of_numbers_a_roofline() {
+    let names = |target| {
+        let program = example("attention.tile", target).expect("compiles");
+        let paces = &program.kernels[0].tile.paces;
+        let pace = paces.first().expect("a scheduled loop");
+        let names: std::collections::BTreeSet<&str> =
+            pace.units.iter().chain(&pace.beside).map(|(name, _)| *name).collect();
+        let picture =
+            of(&program, None).pictures.into_iter().find(|p| p.name == "pipeline").expect("it is drawn").whole();
+        assert!(names.iter().all(|name| picture.contains(&format!(">{name}: "))), "{names:?}");
+        let memory = pace.beside.iter().find(|(name, _)| *name == "memory, uncached").expect("it loads").1;
+        (names, memory)
+    };
+    let all =
+        ["tensor cores", "special functions", "shared memory", "second-level cache", "memory, uncached", "issue slots"];
+    let ((below, _), (hopper, memory)) = (names(Target::Sm80), names(Target::Sm90a));
+    assert!(all.iter().all(|name| below.contains(name) && hopper.contains(name)), "{below:?} {hopper:?}");
+    assert!(hopper.contains("tensor copies (TMA)") && !below.contains("tensor copies (TMA)"));
+    assert!(memory > 0);
+    let rows = of(&example("softmax.tile", Target::Sm80).expect("compiles"), None);
+    let roofline = rows.pictures.iter().find(|p| p.name == "roofline").expect("it is memory bound");
+    assert!(roofline.title.contains("its roof is the memory"), "{}", roofline.title);
+}
+
+/// Another variant may have another target, other sizes and other values; what is a size is known from the program.
+#[test]
+fn two_variants_may_differ_in_target_sizes_and_values() {
+    let source = fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/gemm.tile"))).unwrap();
+    let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let values = vec![pair("M", "1024"), pair("BM", "64"), pair("BN", "64")];
+    let beside = tilec::xray::Other { target: Some(Target::Sm90a), values };
+    let more = tilec::xray::More { beside, ..Default::default() };
+    let shown = tilec::xray::xray(&source, &options, &more).expect("both compile").beside.expect("two variants");
+    assert_eq!(shown.values, "sm_90a M=1024 BM=64 BN=64");
+    let figure = |name: &str| {
+        let found = shown.figures.iter().find(|(own, ..)| own == name).unwrap_or_else(|| panic!("no {name}"));
+        (found.1.clone(), found.2.clone())
+    };
+    assert_eq!(figure("target"), pair("sm_80", "sm_90a"));
+    assert_eq!(figure("BM").1, "64");
+    assert_ne!(figure("gemm: predicted").0, figure("gemm: predicted").1);
+}

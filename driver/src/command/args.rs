@@ -192,7 +192,7 @@ pub(crate) struct Xray {
     /// A measurement that stands beside what is predicted: what `tilec bench --format json` wrote
     #[arg(long, value_name = "FILE.json")]
     pub(crate) measured: Option<PathBuf>,
-    /// A second variant beside this one: values of compile-time parameters
+    /// A second variant beside this one: values of compile-time parameters, sizes (M=4096), and another target (target=sm_80)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) beside: Vec<(String, String)>,
     /// What to write: html, json (the data of the page), or one picture, svg:NAME; svg:list lists them

@@ -6,7 +6,7 @@ use crate::command::failure::Failure;
 use std::path::Path;
 use tilec::bench::measured;
 use tilec::why::Question;
-use tilec::xray::{Measured, More};
+use tilec::xray::{Measured, More, Other};
 use tilec::{Target, xray};
 
 /// Writes the page of a program.
@@ -26,7 +26,7 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     }
     options.variants = definitions(&options, &args.variant)?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
-    let more = More { measured: measured(args)?, beside: args.beside.clone(), ..element(&args.emit)? };
+    let more = More { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
     let shown = said.unless_error(xray::xray(&source, &options, &more))?;
     let text = match &args.emit {
         XrayEmit::Html => shown.to_html(),
@@ -34,6 +34,20 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
         XrayEmit::Svg(name) => picture(&shown, name)?,
     };
     write(output, text.as_bytes())
+}
+
+/// What the second variant has: `target=sm_80` its target, `M=4096` a size, other names compile-time parameters.
+fn other(given: &[(String, String)]) -> Result<Other, Failure> {
+    let mut other = Other::default();
+    for (name, value) in given {
+        if name != "target" {
+            other.values.push((name.clone(), value.clone()));
+            continue;
+        }
+        let unknown = || Failure::Usage(format!("`{value}` is no target; `tilec targets` lists them"));
+        other.target = Some(Target::from_name(value).ok_or_else(unknown)?);
+    }
+    Ok(other)
 }
 
 /// The measurement that is to stand beside what is predicted.

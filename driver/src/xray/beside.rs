@@ -2,8 +2,11 @@
 
 use super::columns::Columns;
 use super::machine::Machine;
+use crate::compile::{CompileOptions, Compiled};
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
+use std::fmt;
+use tilec_ir::target::Target;
 
 /// Lines around a difference that are shown.
 const CONTEXT: usize = 2;
@@ -17,6 +20,55 @@ pub struct Beside {
     pub figures: Vec<(String, String, String)>,
     /// The columns.
     pub columns: Vec<Compared>,
+}
+
+/// What another variant has that this one has not.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Other {
+    /// Its target.
+    pub target: Option<Target>,
+    /// Values of compile-time parameters, and sizes that `auto` parameters are chosen for.
+    pub values: Vec<(String, String)>,
+}
+
+impl Other {
+    /// The options of the other variant: a name that is a size of the program is one, others are compile-time parameters.
+    pub(super) fn options(&self, own: &CompileOptions, program: &Compiled) -> CompileOptions {
+        let mut options = own.clone();
+        if let Some(target) = self.target.filter(|t| *t != own.target) {
+            // A card is one of its target.
+            (options.target, options.card) = (target, None);
+        }
+        let is_size = |name: &str| {
+            program.kernels.iter().map(|k| &k.tile.kernel).any(|k| k.sizes.iter().any(|&v| k.values[v].name == name))
+        };
+        for (name, value) in &self.values {
+            match value.parse() {
+                Ok(n) if is_size(name) => {
+                    if options.sizes.is_empty() {
+                        options.sizes.push(Vec::new());
+                    }
+                    for sizes in &mut options.sizes {
+                        sizes.retain(|(own, _)| own != name);
+                        sizes.push((name.clone(), n));
+                    }
+                }
+                _ => {
+                    options.defines.retain(|(own, _)| own != name);
+                    options.defines.push((name.clone(), value.clone()));
+                }
+            }
+        }
+        options
+    }
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = self.target.map(|t| t.name().to_owned());
+        let values = self.values.iter().map(|(name, v)| format!("{name}={v}"));
+        f.write_str(&target.into_iter().chain(values).collect::<Vec<_>>().join(" "))
+    }
 }
 
 /// A column of both.
@@ -46,8 +98,7 @@ pub(super) struct Figures<'a> {
 }
 
 impl Beside {
-    pub(super) fn new((own, other): (&Columns, &Columns), of: Figures<'_>, values: &[(String, String)]) -> Beside {
-        let values: Vec<String> = values.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    pub(super) fn new((own, other): (&Columns, &Columns), of: Figures<'_>, values: &str) -> Beside {
         let last =
             |c: &Columns| -> Vec<String> { c.stages.iter().rev().find_map(|s| s.text.clone()).unwrap_or_default() };
         let sass = |c: &Columns| c.machine.as_ref().map_or_else(Vec::new, |m| m.text.iter().map(|l| code(l)).collect());
@@ -57,7 +108,7 @@ impl Beside {
             ("machine code", sass(own), sass(other)),
         ];
         Beside {
-            values: values.join(" "),
+            values: values.to_owned(),
             figures: figures(own, other, &of),
             columns: columns
                 .into_iter()

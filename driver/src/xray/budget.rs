@@ -288,6 +288,43 @@ fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
     Some((2.0 * rate * f64::from(card.sms) * 1e9, unit))
 }
 
+/// Of a kernel without products the roof is the memory's: bytes a second.
+fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (String, String) {
+    let rate = |seconds: f64| p.bytes / seconds / 1e9;
+    let share = |gb: f64| format!("{gb:.0} GB/s, {:.0} %", 100.0 * gb / card.dram);
+    let title = format!(
+        "roofline of {}: no product, so its roof is the memory: {:.0} bytes, {:.0} GB/s predicted, {:.0} % of {:.0}",
+        given(p),
+        p.bytes,
+        rate(p.seconds),
+        100.0 * rate(p.seconds) / card.dram,
+        card.dram
+    );
+    let mut bars = vec![("memory of the card", card.dram, TINTS[0]), ("predicted", rate(p.seconds), TINTS[1])];
+    bars.extend(measured.map(|m| ("measured", rate(m.us / 1e6), TINTS[2])));
+    let most = bars.iter().map(|b| b.1).fold(1.0, f64::max);
+    let mut svg = Svg::new(LEFT + WIDTH + 160.0, 40.0 + (bars.len() + 3) as f64 * ROW, &title);
+    let mut y = 30.0;
+    for (name, gb, fill) in bars {
+        let width = gb / most * WIDTH;
+        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
+        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), fill);
+        svg.text(LEFT + width + 6.0, y + 15.0, Anchor::Start, &share(gb));
+        y += ROW;
+    }
+    let (unit, busy) = p.busiest();
+    let percent = (100.0 * busy).floor();
+    let busiest = format!(
+        "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",
+        percent / 100.0
+    );
+    svg.colored(12.0, y + 18.0, Anchor::Start, "#555555", &busiest);
+    let least =
+        format!("{:.2} times the bytes of the tensors, each read or written once", p.bytes / p.least_bytes.max(1.0));
+    svg.colored(12.0, y + 18.0 + ROW, Anchor::Start, "#555555", &least);
+    (title, svg.done())
+}
+
 /// The roofline of the card, with the kernel's place: operations over bytes of memory.
 fn roofline(
     p: &Prediction,
@@ -295,8 +332,11 @@ fn roofline(
     kernel: &CompiledKernel,
     measured: Option<&Measured>,
 ) -> Option<(String, String)> {
-    if p.flops <= 0.0 || p.bytes <= 0.0 {
+    if p.bytes <= 0.0 {
         return None;
+    }
+    if p.flops <= 0.0 {
+        return Some(bandwidth(p, card, measured));
     }
     const HEIGHT: f64 = 260.0;
     let (peak, unit) = peak(card, &kernel.tile.kernel)?;

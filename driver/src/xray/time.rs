@@ -145,12 +145,13 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         .flat_map(|&(p, name)| (0..stages).map(move |stage| (p, name, stage)))
         .filter(|&(p, _, stage)| t.events.iter().any(|e| e.producer == p && e.begin / t.length == stage))
         .collect();
-    let height = 70.0 + (lines.len() + t.pace.units.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 30.0;
+    let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.beside).collect();
+    let height = 70.0 + (lines.len() + rows.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 45.0;
     let mut svg = Svg::new((t.x(ends) + 20.0).max(900.0), height, &title);
     let top = 44.0;
     for i in 0..=ITERATIONS + stages - 1 {
         let x = t.x(i * t.length);
-        svg.line((x, 26.0), (x, top + (lines.len() + t.pace.units.len()) as f64 * ROW), "#bbbbbb", true);
+        svg.line((x, 26.0), (x, top + (lines.len() + rows.len()) as f64 * ROW), "#bbbbbb", true);
         if t.pace.in_clocks {
             svg.colored(x + 2.0, 36.0, Anchor::Start, "#555555", &(i * t.length).to_string());
         }
@@ -170,17 +171,22 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         }
     }
     let mut y = top + lines.len() as f64 * ROW;
-    for (name, clocks) in &t.pace.units {
+    for (at, (name, clocks)) in rows.iter().enumerate() {
         let share = *clocks as f64 / t.pace.clocks.max(1) as f64;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{name}: {clocks}"));
         for i in 0..ITERATIONS {
             let x = t.x((i + stages - 1) * t.length);
             let (width, text) = (WIDTH * share.min(1.0), format!("{:.0} %", 100.0 * share));
-            svg.rect((x, y + 4.0), (width, ROW - 8.0), "#e6e6e6");
+            svg.rect((x, y + 4.0), (width, ROW - 8.0), if at < t.pace.units.len() { "#e6e6e6" } else { "#f2ead8" });
             let inside = width > Svg::wide(&text) + 12.0;
             svg.text(x + if inside { 4.0 } else { width + 4.0 }, y + 15.0, Anchor::Start, &text);
         }
         y += ROW;
+    }
+    if !t.pace.beside.is_empty() {
+        let text = "yellowish: not counted by the schedule. Copies take these beside it, at the rates of the model; `memory, uncached` is as if nothing were in the cache";
+        svg.colored(12.0, y + 12.0, Anchor::Start, "#555555", text);
+        y += 15.0;
     }
     y += 20.0;
     for (n, e) in t.events.iter().enumerate() {

@@ -12,6 +12,7 @@ pub(crate) mod made_of;
 pub(crate) mod order;
 pub(crate) mod reduction;
 pub(crate) mod sums;
+pub(crate) mod units;
 pub mod uses;
 pub(crate) mod views;
 pub(crate) mod wgmma;

@@ -13,7 +13,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::partial::accumulated;
-use tilec_ir::target::{WARP, WARPGROUP};
+use tilec_ir::target::{SCHEDULERS, WARP, WARPGROUP};
 use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
 
 /// Clocks in which a warp gets the result of a special function.
@@ -58,6 +58,13 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
 pub(crate) fn issue_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| issue_clocks(k, s, threads)).sum();
     own(k, s, threads).issue + inside
+}
+
+/// Clocks in which the special function units of a partition compute statements with everything inside them, for a block of so many threads.
+pub(crate) fn special_clocks(k: &Kernel, stmts: &[Stmt], threads: u64) -> u64 {
+    let inside = |s: Stmt| k.sub_blocks(s).iter().map(|&b| special_clocks(k, &k.blocks[b], threads)).sum::<u64>();
+    let warps = threads.div_ceil(SCHEDULERS * u64::from(WARP));
+    stmts.iter().map(|&s| own(k, s, threads).special * warps + inside(s)).sum()
 }
 
 /// The cost of a statement without what is inside.

@@ -17,6 +17,7 @@ use super::pressure::Tiles;
 use crate::Cx;
 use crate::analysis::live::zeroed;
 use crate::analysis::reduction::{self, Reduction};
+use crate::analysis::units as beside;
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::slots_of;
 use crate::feeds::computed;
@@ -116,7 +117,8 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     // No order is faster than what binds it.
     let length = found.length.max(most);
     let message = format!("an iteration takes some {length} clocks of a warpgroup ({binds}): {what}");
-    cx.pace(span, message, Pace { body, clocks: length, in_clocks: true, units: units.to_vec() });
+    let beside = beside::beside(k, cx.options.usual_card(), body);
+    cx.pace(span, message, Pace { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
     Ok(Some(length))
 }
 

@@ -101,6 +101,16 @@ impl Allowance {
         }
     }
 
+    /// What it lets pass, and why a rule says otherwise.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Allowance::CopyProxy => {
+                "`wgmma` reads shared memory through the async proxy. Data that `cp.async` wrote needs a `fence.proxy.async` between its wait and \
+                 the product (PTX ISA, \"Async proxy\"). Compilers that are shipped leave the fence out, Triton's attention for one."
+            }
+        }
+    }
+
     /// The errors that it lets pass.
     pub fn cause(self) -> Cause {
         match self {

@@ -16,6 +16,7 @@ use tilec_ir::spelling;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 use tilec_passes::PASSES;
+use tilec_sim::Allowance;
 
 /// Remark kinds that are not the name of a pass, with what they say.
 pub const REMARK_KINDS: &[(&str, &str)] = &[("ptx-version", "which instruction needs the `.version` that the PTX has")];
@@ -77,6 +78,14 @@ pub fn explain(word: &str) -> Result<String, String> {
     }
     for (kind, text) in REMARK_KINDS.iter().filter(|(k, _)| *k == word) {
         say(format!("{kind}: a kind of remark"), &format!("Says {text}."));
+    }
+    for allowed in Allowance::ALL.iter().filter(|a| a.name() == word) {
+        let body = format!(
+            "{}\n\n`tilec run .. --device sim --allow {word}` lets it pass and lists where. docs/launch-contract.md has the hardware on which it was \
+             seen to do no harm.",
+            allowed.doc()
+        );
+        say(format!("{word}: an error of the simulator that may be allowed"), &body);
     }
     for op in Op::ALL.iter().filter(|op| op.token() == word) {
         say(format!("{word}: an operator on {}", operands(op.arity())), op.doc());
@@ -194,6 +203,7 @@ fn unknown(word: &str) -> String {
         .iter()
         .map(|(code, ..)| code.0)
         .chain(remark_kinds())
+        .chain(Allowance::ALL.iter().map(|a| a.name()))
         .chain(Op::ALL.iter().map(|op| op.token()))
         .chain(ReduceOp::ALL.iter().map(|op| op.token()))
         .chain(ReduceOp::ALL.iter().filter_map(|op| op.scan_token()))

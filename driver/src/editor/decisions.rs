@@ -3,8 +3,8 @@
 use crate::compile::{CompileOptions, OptimizedKernel, compile};
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::{ConstValue, Kernel};
-use tilec_ir::target::Target;
+use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
+use tilec_ir::target::{Target, WARP};
 
 /// A program as it was compiled.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Decisions {
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels after the passes; none of a program that was refused.
     pub kernels: Vec<OptimizedKernel>,
+    /// Of each the threads of a block, as it is launched.
+    pub threads: Vec<u32>,
 }
 
 /// The options for a text: its own target, if it names one; of the parameters and sizes those that some kernel of it has. Settings of an editor are for all
@@ -36,18 +38,35 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
 
 /// Compiles a program with those of the options that fit it.
 pub fn decide(source: &str, options: &CompileOptions) -> Decisions {
-    let options = fitting(source, options);
+    // What became of each access is for reports.
+    let options = CompileOptions { report_accesses: false, ..fitting(source, options) };
     let (diagnostics, kernels) = match compile(source, &options) {
-        Ok(compiled) => (compiled.diagnostics, compiled.kernels.into_iter().map(|k| k.tile).collect()),
+        Ok(compiled) => (compiled.diagnostics, compiled.kernels),
         Err(refused) => (refused.list, Vec::new()),
     };
-    Decisions { target: options.target, diagnostics, kernels }
+    let threads = kernels.iter().map(|k| k.contract.block.iter().product()).collect();
+    let kernels = kernels.into_iter().map(|k| k.tile).collect();
+    Decisions { target: options.target, diagnostics, kernels, threads }
 }
 
 impl Decisions {
     /// What became of a kernel.
     pub fn kernel(&self, name: &str) -> Option<&OptimizedKernel> {
         self.kernels.iter().find(|k| k.kernel.name == name)
+    }
+
+    /// The threads of a block of a kernel, and those of each of its roles: `384 threads a block (128 of role `load`, 256 of role `multiply`)`.
+    pub fn threads(&self, name: &str) -> Option<String> {
+        let at = self.kernels.iter().position(|k| k.kernel.name == name)?;
+        let k = &self.kernels[at].kernel;
+        let mut roles = Vec::new();
+        for s in k.statement_data() {
+            let StmtData::Role { name, warps, replicas, .. } = s else { continue };
+            let warps = k.as_int(*warps)? * replicas.map_or(Some(1), |e| k.as_int(e))?;
+            roles.push(format!("{} of role `{name}`", warps * i64::from(WARP)));
+        }
+        let roles = if roles.is_empty() { String::new() } else { format!(" ({})", roles.join(", ")) };
+        Some(format!("{} threads a block{roles}", self.threads[at]))
     }
 
     /// The value of a compile-time parameter of a kernel.

@@ -80,7 +80,7 @@ fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: V
     if let Some((after, value)) = decisions.value(&k.name, &data.name, data.span)
         && let Some(decided) = print_declaration(after, value).filter(|decided| *decided != text)
     {
-        let threads = after.schedule.threads.and_then(|e| after.as_int(e)).map(|n| format!(", {n} threads"));
+        let threads = decisions.threads(&k.name).map(|text| format!(", {text}"));
         let _ = writeln!(out, "\nOn {}{}:\n", decisions.target.name(), threads.unwrap_or_default());
         out += &code(&decided);
     }
@@ -90,9 +90,8 @@ fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: V
 fn of_kernel(a: &Analysis, decisions: Option<&Decisions>, number: usize) -> String {
     let k = a.kernel(number);
     let mut out = code(&format!("kernel {}", k.name));
-    let Some(decided) = decisions.and_then(|d| d.kernel(&k.name)) else { return out };
-    if let Some(n) = decided.kernel.schedule.threads.and_then(|e| decided.kernel.as_int(e)) {
-        let _ = writeln!(out, "\n{n} threads a block");
+    if let Some(threads) = decisions.and_then(|d| d.threads(&k.name)) {
+        let _ = writeln!(out, "\n{threads}");
     }
     out
 }

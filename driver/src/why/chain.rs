@@ -81,7 +81,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
         parts.extend(assembler(known, &places));
     }
     let own = Part {
-        title: "What decided it (a pass fills in what is not written: a line below that the source has stays)"
+        title: "What decided it (a pass fills in what is not written: a line below that the source has stays; `--disable-pass NAME` leaves the plainest)"
             .to_owned(),
         facts: Vec::new(),
         decisions: decisions(known, &stages, &meaning.places, &places),
@@ -169,9 +169,6 @@ fn decisions(known: &Known<'_>, stages: &[After<'_>], wanted: &BTreeSet<usize>, 
         let mut d = decision(known, stage.pass, &said);
         d.before = shortened(gone);
         d.after = shortened(new);
-        if !(d.before.is_empty() && d.after.is_empty()) && explain::can_disable(stage.pass) == Some(true) {
-            d.change.push(format!("`--disable-pass {}` makes the plainest decision", stage.pass));
-        }
         out.push(d);
     }
     out
@@ -356,10 +353,14 @@ pub(super) fn broken(known: &Known<'_>) -> Option<Part> {
 /// What was decided of the loops and the kernel around these lines.
 fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let source = &known.program.source;
-    let headers: Vec<Lines> = known.program.kernels.iter().map(|k| lines(source, k.tile.kernel.name_span)).collect();
-    // A kernel goes up to the next one.
-    let own = |p: &Lines| headers.iter().filter(|h| h.0 <= p.0).max().copied();
-    let headers: Vec<Lines> = places.iter().filter_map(own).collect();
+    // The kernels that something of these lines is in.
+    let has = |k: &&Kernel| {
+        let spans = k.stmt_spans.values().chain([&k.name_span]).filter(|s| !s.is_none());
+        spans.map(|&s| lines(source, s)).any(|l| places.iter().any(|p| l.0 <= p.1 && p.0 <= l.1))
+            || places.contains(&lines(source, Places::new(k).of_statement(None).span))
+    };
+    let kernels = known.program.kernels.iter().map(|k| &k.tile.kernel);
+    let headers: Vec<Lines> = kernels.filter(has).map(|k| lines(source, k.name_span)).collect();
     let encloses = |l: Lines| {
         let inside = |p: &Lines| p.0 <= l.0 && l.1 <= p.1;
         let wider = |p: &Lines| l.0 <= p.0 && p.1 <= l.1;

@@ -75,6 +75,11 @@ fn mistakes_of_types_are_mended() {
         ("p = x & 7", "p = cast<i32>(x) & 7", "replace `x` with `cast<i32>(x)`"),
         ("p = select(p > 1 && p, p, 0)", "p = select(p > 1 && (p != 0), p, 0)", "replace `p` with `(p != 0)`"),
         ("p = p + (x > 0.0)", "p = p + (select(x > 0.0, 1, 0))", "replace `x > 0.0` with `select(x > 0.0, 1, 0)`"),
+        (
+            "var y = reg f32[64, 64]\n    x = x + y",
+            "var y = reg f32[64, 64] = 0\n    x = x + y",
+            "replace `var y = reg f32[64, 64]` with `var y = reg f32[64, 64] = 0`",
+        ),
         ("copy A[i * 64..] -> x", "copy A[i * 64.., 0..] -> x", "insert `, 0..`"),
         ("x = mma(h, w, x)", "x = mma(h, cast<f16>(w), x)", "replace `w` with `cast<f16>(w)`"),
     ] {
@@ -110,6 +115,11 @@ fn what_is_too_much_is_left_out() {
             text(" threads 128", "copy A[i * 64.., 0..] -> a vec 8 vec 8"),
             text(" threads 128", "copy A[i * 64.., 0..] -> a vec 8"),
             "remove `vec 8`",
+        ),
+        (
+            text(" threads 128", "copy A[i * 64.., 0..] -> a unaligned 1 vec 2"),
+            text(" threads 128", "copy A[i * 64.., 0..] -> a unaligned 1"),
+            "remove `vec 2`",
         ),
         (text(" threads 128 overlap 1 ", plain), text(" threads 128 ", plain), "remove `overlap 1`"),
         (text(" align_rows 1 threads 128 ", plain), text(" threads 128 ", plain), "remove `align_rows 1`"),

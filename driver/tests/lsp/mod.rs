@@ -209,6 +209,18 @@ sequence whole { first, second }
     assert_eq!(answer["result"]["changes"][URI].as_array().map(Vec::len), Some(3), "{answer}");
 }
 
+/// The threads of a block are those of all roles.
+#[test]
+fn threads_are_those_of_the_block_with_its_producers() {
+    let mut client = Client::new(json!({ "target": "sm_90a" }));
+    let (_, text) = examples().into_iter().find(|(name, _)| name == "gemm.tile").expect("an example");
+    client.open(URI, &text);
+    client.notification("tilec/compiled");
+    let found = client.request("textDocument/hover", at(URI, &text, "gemm<", 0));
+    let said = found["contents"]["value"].as_str().unwrap_or_else(|| panic!("{found}"));
+    assert!(said.contains("384 threads a block (128 of role `producer`, 256 of role `consumer`)"), "{said}");
+}
+
 #[test]
 fn what_was_chosen_is_shown() {
     let mut client = Client::new(json!({ "target": "sm_80" }));

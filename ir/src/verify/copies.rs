@@ -349,10 +349,10 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
             "elements of 1, 2 or 4 bytes are shifted; without `unaligned` accesses are as wide as they are aligned",
         );
     } else if let Some(vec) = attrs.vec.filter(|&vec| vec != wide) {
-        bad(
-            format!("`unaligned` with accesses of {vec} elements of {size}"),
-            "unaligned accesses are of 16 bytes: leave `vec` out",
-        );
+        let message = format!("`unaligned` with accesses of {vec} elements of {size}");
+        let d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message);
+        let d = d.with_note("unaligned accesses are of 16 bytes: leave `vec` out");
+        cx.report(d.with_left_out(k.clause(k.stmt_spans[s], "vec")));
     } else if !aligned.is_power_of_two() || aligned >= wide {
         bad(
             format!("`unaligned {aligned}` must be a power of two below the {wide} elements of an access"),

@@ -16,7 +16,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
 use tilec_ir::layout::Held;
 use tilec_ir::partial::accumulated;
 use tilec_ir::rounding::is_rounded;
-use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD};
 use tilec_ir::types::{Elem, Lanes};
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
@@ -152,10 +152,17 @@ impl Lower<'_> {
         if words > u64::from(REGISTERS_PER_THREAD) {
             let name = &self.k.values[value].name;
             let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");
-            return Err(self.sink.report(
-                Diagnostic::error(codes::REGISTER_LIMIT, span, message)
-                    .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`"),
-            ));
+            let d = Diagnostic::error(codes::REGISTER_LIMIT, span, message)
+                .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`");
+            // So many threads hold it beside as much as it takes itself.
+            let threads = u64::from(self.block_threads) * 2 * words.div_ceil(u64::from(REGISTERS_PER_THREAD));
+            let threads = threads.next_power_of_two();
+            let item = self.k.schedule_item("threads").filter(|_| threads <= u64::from(MAX_THREADS));
+            let d = match item {
+                Some(item) => d.with_fix(item, format!(" threads {threads}")),
+                None => d,
+            };
+            return Err(self.sink.report(d));
         }
         let by_bytes = elem.bits() == 4 && layout.value_bits() > 0 && self.loaded_by_bytes(value);
         let tile = match by_bytes {

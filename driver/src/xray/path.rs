@@ -157,7 +157,13 @@ fn warp_and_lane(thread: u64) -> String {
 
 /// At which numbers something is, in words.
 fn when(k: &Kernel, numbers: &Numbers) -> String {
-    let when: Vec<String> = numbers.iter().map(|(v, n)| format!("{} = {n}", k.values[*v].name)).collect();
+    let stops =
+        |v: &Value| k.statement_data().any(|s| matches!(s, StmtData::For { var, cond: Some(_), .. } if var == v));
+    let number = |(v, n): (&Value, &i64)| {
+        let so_far = if stops(v) { " (if its `while` lets the loop come so far)" } else { "" };
+        format!("{} = {n}{so_far}", k.values[*v].name)
+    };
+    let when: Vec<String> = numbers.iter().map(number).collect();
     if when.is_empty() { "in every block".to_owned() } else { format!("at {}", when.join(", ")) }
 }
 
@@ -180,6 +186,15 @@ fn by(attrs: &CopyAttrs) -> String {
         None => format!("moved by threads through registers{width}"),
         Some(word) => format!("moved as `{word}` says{width}"),
     }
+}
+
+/// The dimensions of its base along which a window gathers, and what names the elements.
+fn gathered(view: &ResolvedView) -> Vec<(usize, Expr)> {
+    let rows = |(d, dim): (usize, &ViewDim)| match dim {
+        ViewDim::Gather(e) => Some((d, *e)),
+        _ => None,
+    };
+    view.dims.iter().enumerate().filter_map(rows).collect()
 }
 
 struct Way<'a> {
@@ -243,6 +258,13 @@ impl<'a> Way<'a> {
         for s in Way::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, src).filter(|view| view.base == v) else { continue };
+            if let Some((d, rows)) = gathered(&view).first() {
+                let named = print_expr(k, *rows);
+                let text = format!("gathered: wherever `{named}` names {}, which memory says at run time", coords[*d]);
+                self.push("copy", print_head(k, s), text, k.stmt_spans[s]);
+                found = true;
+                continue;
+            }
             let Some(shape) = copy_shape(k, src, dst) else { continue };
             let Some((numbers, inside)) = place_in(k, &view, &shape, coords) else { continue };
             found = true;
@@ -503,7 +525,8 @@ fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
             ValueDef::Grid if found.iter().all(|(w, ..)| *w != v) => found.push((v, 0, 1)),
             ValueDef::Loop if found.iter().all(|(w, ..)| *w != v) => {
                 let of = k.statement_data().find_map(|s| match s {
-                    StmtData::For { var, start, step, .. } if *var == v => {
+                    // Numbers that are drawn are known at run time.
+                    StmtData::For { var, start, step, next: None, .. } if *var == v => {
                         Some((value_of(k, *start, &Numbers::new())?, value_of(k, *step, &Numbers::new())?))
                     }
                     _ => None,
@@ -615,6 +638,24 @@ mod tests {
             // `beta * C`.
             assert_eq!(way.iter().filter(|s| s.what == "C[3, 5]").count(), 2, "{way:?}");
         }
+    }
+
+    /// Rows that memory names: forwards it says so, backwards the tile that names them is followed.
+    #[test]
+    fn gathers_and_loops_that_stop_are_said() {
+        let source = "kernel k(A: gmem f32[M, N] multiple 4, P: gmem i32[M], C: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64)) {\n\
+                      var rows = reg i32[64]\nvar x = reg f32[64, 64]\nvar s = reg f32[64, 64] = 0.0\n\
+                      copy P[i * 64..] -> rows\n\
+                      for j in 0..N step 64 while i < 4 {\ncopy A[rows, j..] -> x\ns = s + x\ncopy C[i * 64.., j..] -> x\ns = s + x\n}\n\
+                      copy s -> C[i * 64.., 0..]\n}\n";
+        let program = compile(source, &CompileOptions::default()).expect("compiles");
+        let way = path(&program, "A", &[3, 5]).expect("a way");
+        assert!(way.iter().any(|s| s.text.starts_with("gathered: wherever `rows` names 3")), "{way:?}");
+        let way = path(&program, "C", &[3, 69]).expect("a way");
+        assert!(way.iter().any(|s| s.text.contains("j = 64 (if its `while` lets the loop come so far)")), "{way:?}");
+        let way = path(&program, "C", &[3, 5]).expect("a way");
+        assert!(way.iter().any(|s| s.what.starts_with("A[rows[3], ")), "{way:?}");
+        assert!(way.iter().any(|s| s.what == "rows[3]") && way.iter().any(|s| s.what == "P[3]"), "{way:?}");
     }
 
     #[test]

@@ -82,7 +82,10 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
     let window = [rows.min(MOST[0]), columns.min(MOST[1])];
     let mut title = format!("{}[{text}]: thread and register of each element", kernel.values[v].name);
     if window != [rows, columns] {
-        let _ = write!(title, ", the first {} of {rows} rows and {} of {columns} columns", window[0], window[1]);
+        let _ = match shape.len() {
+            1 => write!(title, ", the first {} of {columns}", window[1]),
+            _ => write!(title, ", the first {} of {rows} rows and {} of {columns} columns", window[0], window[1]),
+        };
     }
     if drawn > 0 {
         let _ = write!(title, ", at the first place along the dimensions in front");

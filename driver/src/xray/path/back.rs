@@ -1,6 +1,6 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::{Numbers, Way, by, element, place_in, sum, when};
+use super::{Numbers, Way, by, element, gathered, place_in, sum, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::{print_expr, print_head};
@@ -112,7 +112,12 @@ impl Back<'_, '_> {
         if k.tensor_ty(view.base).is_some() {
             let dims = view.dims.iter().enumerate().map(|(d, dim)| self.along(dim, own(d)));
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
-            return self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
+            self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
+            // What names the rows that are gathered is on the way, too.
+            for (d, rows) in gathered(view) {
+                self.of(rows, &[own(d).flatten()]);
+            }
+            return;
         }
         let place = |(d, dim): (usize, &ViewDim)| {
             let start = u64::try_from(sum(k, dim, &self.numbers)?).ok()?;
@@ -125,6 +130,10 @@ impl Back<'_, '_> {
     /// The place of an element along a dimension of a tensor, as text.
     fn along(&self, dim: &ViewDim, inside: Option<Option<u64>>) -> String {
         let k = self.way.written;
+        if let ViewDim::Gather(rows) = dim {
+            let at = inside.flatten().map_or("..".to_owned(), |n| n.to_string());
+            return format!("{}[{at}]", print_expr(k, *rows));
+        }
         let start = sum(k, dim, &self.numbers);
         let text = || dim.starts().iter().map(|&e| print_expr(k, e)).collect::<Vec<_>>().join(" + ");
         match (inside, start) {

@@ -330,6 +330,10 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
     if places.len() > SHOWN {
         d = d.with_note(format!("and {} more", places.len() - SHOWN));
     }
+    // A width that is written is one to leave out.
+    if broken.path == Some(FastPath::Wide) {
+        d = d.with_left_out(places.iter().find_map(|(span, _)| kernel.clause(*span, "vec")));
+    }
     // What the passes said of the fast path that is missing.
     for remark in broken.path.into_iter().flat_map(|path| declined(tile, path)).take(SHOWN) {
         let by = remark.kind.unwrap_or(remark.code.0);
@@ -348,6 +352,25 @@ mod tests {
     use super::*;
     use crate::compile::spilled::{MostLive, Spilled};
     use crate::compile::{CompileOptions, optimize};
+
+    /// A demand is judged by what accesses became, whether a report is asked for or not.
+    #[test]
+    fn widths_are_judged_without_a_report() {
+        let program = |vec: &str| {
+            format!(
+                "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64)) require vectorised {{\n\
+                 var x = reg f32[64, 64]\ncopy A[i * 64.., 0..] -> x{vec}\ncopy x -> B[i * 64.., 0..]\n}}\n"
+            )
+        };
+        for report_accesses in [false, true] {
+            let options = CompileOptions { report_accesses, ..CompileOptions::default() };
+            let refused = crate::compile::compile(&program(" vec 1"), &options).expect_err("4 bytes at a time");
+            let broken = refused.list.iter().find(|d| d.code == codes::BROKEN_DEMAND).expect("it is not vectorised");
+            let fix = broken.fix.as_ref().expect("the width that is written is left out");
+            assert_eq!(fix.text, "");
+            assert!(crate::compile::compile(&program(""), &options).is_ok());
+        }
+    }
 
     #[test]
     fn registers_and_spills_are_what_the_assembler_says() {

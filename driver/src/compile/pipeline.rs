@@ -15,7 +15,6 @@ use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
-use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
@@ -496,8 +495,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let mut lowered = Vec::new();
     let one = |k: &OptimizedKernel| {
         let mut sink = Sink::new();
-        let accesses =
-            report_accesses || k.kernel.demands.iter().any(|d| d.what == What::Has(Property::NoBankConflicts));
+        // Demands are judged by what each access became.
+        let accesses = report_accesses || !k.kernel.demands.is_empty();
         (stages::lower(&k.kernel, target, &source, accesses, &mut sink).ok(), sink)
     };
     for (kernel, said) in parallel::map(tiles.iter().collect(), one) {

@@ -109,7 +109,19 @@ fn what_is_too_much_is_left_out() {
         )
     };
     let plain = "copy A[i * 64.., 0..] -> a";
+    let big = |threads: u32| {
+        format!(
+            "kernel big(A: gmem f32[M]) grid (i: ceildiv(M, 65536)) schedule {{ threads {threads} }} {{\n    var r = reg f32[65536] = 0.0\n    copy r -> A[i * 65536..]\n}}\n"
+        )
+    };
+    let wide = |vec: &str| {
+        format!(
+            "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64)) require vectorised {{\n    var x = reg f32[64, 64]\n    copy A[i * 64.., 0..] -> x{vec}\n    copy x -> B[i * 64.., 0..]\n}}\n"
+        )
+    };
     for (wrong, right, title) in [
+        (big(128), big(1024), "replace ` threads 128` with `threads 1024`"),
+        (wide(" vec 1"), wide(""), "remove `vec 1`"),
         (text(" threads 128 threads 128 ", plain), text(" threads 128 ", plain), "remove `threads 128`"),
         (
             text(" threads 128", "copy A[i * 64.., 0..] -> a vec 8 vec 8"),

@@ -7,6 +7,7 @@ use super::work::{Env, Product, Region};
 use crate::schedule_loops::lag::IN_TURNS;
 use crate::select_mma::warpgroup;
 use crate::walk::cluster::{LINE, Sums, choose as choose_cluster};
+use tilec_ir::entities::Value;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
 /// Instructions that shift an access of two words into place, and load the second.
@@ -59,7 +60,7 @@ impl Setting<'_> {
         }
         let mut direct = self.target.has_asynchronous_copies()
             || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
-        let (mut across, mut fetched_by) = (false, Vec::new());
+        let (mut across, mut fetched_by, mut brought) = (false, Vec::new(), Vec::new());
         for m in &region.moves {
             let elements = self.elements(env, m) as f64;
             let bytes = m.elem.traffic(elements);
@@ -92,6 +93,7 @@ impl Setting<'_> {
                 // It asks for whole lines, whatever it takes of them.
                 fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
                 fetched_by.push((m.buffer, fetched));
+                brought.push((m.buffer, bytes));
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
             if self.warpgroups.is_some() && !m.load && access < 16 {
@@ -109,6 +111,7 @@ impl Setting<'_> {
             // The unit that moves shared memory also loads the two words that cover an access.
             part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
         }
+        part.sides = region.products.first().and_then(|product| sides(product, &brought));
         if let (true, Some(shape), Some(product)) = (across, own.first(), region.products.first()) {
             // Blocks of a cluster share operands: those beside each other along columns that of rows.
             let [down, right] = self.cluster(env, shape, across);
@@ -139,6 +142,7 @@ impl Setting<'_> {
         let lanes = f64::from(WARP);
         let macs = (shape.rows * shape.cols * shape.depth) as f64;
         let clocks = macs / self.card.rate(shape.atom, product.inputs, product.acc);
+        part.row = bytes(depth);
         if row.asynchronous() {
             let n = if shape.way.swap { wm } else { wn };
             // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
@@ -221,4 +225,15 @@ impl Setting<'_> {
         let sums = if scaled { Sums::Scaled } else { Sums::Plain };
         choose_cluster((shape.rows, shape.cols), sums, across, [count(0), count(1)], self.card)
     }
+}
+
+/// Of what fills buffers, the bytes of each operand, where one is converted: of all that is not the other's buffer.
+fn sides(product: &Product, brought: &[(Option<Value>, f64)]) -> Option<[f64; 2]> {
+    let converted = product.operands.iter().position(|operand| operand.computed)?;
+    let plain = product.operands[1 - converted].buffer?;
+    let mut sides = [0.0; 2];
+    for &(buffer, bytes) in brought {
+        sides[if buffer == Some(plain) { 1 - converted } else { converted }] += bytes;
+    }
+    Some(sides)
 }

@@ -44,6 +44,8 @@ use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
 use crate::analysis::made_of::{of_extents, spelled_out};
+use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::views::reads_tensor;
 use crate::analysis::width::elem_of;
 use crate::analysis::{distinct, reduction, wgmma};
 use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
@@ -56,7 +58,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{let_init, resolve_view};
 
 /// How blocks share tiles.
 pub(super) struct Stream {
@@ -147,7 +149,7 @@ impl Stream {
     }
 
     fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, most: i64) -> Stream {
-        let Found { acc, elem, shape: (rows, cols), step, end, span } = found;
+        let Found { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
         let name = k.values[acc].name.clone();
@@ -458,6 +460,8 @@ struct Found {
     shape: (i64, i64),
     step: i64,
     end: Expr,
+    /// Bytes of each operand that a step loads for a tile, where it is clear whose they are.
+    sides: Option<[f64; 2]>,
     span: Span,
 }
 
@@ -481,7 +485,7 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    Ok(Found { acc, elem, shape: extents, step, end, span: k.stmt_spans[at] })
+    Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), span: k.stmt_spans[at] })
 }
 
 /// Whether the sizes that are given say that it pays, and for how many blocks a tile is then cut at most.
@@ -530,12 +534,15 @@ fn gain(
     let elem = operand_size(k);
     // The layers of a batch have operands of their own.
     let layers = (all as f64 * each as f64 / (down * across)).max(1.0);
+    let (step, steps) = (found.step as f64, (reduction / found.step as f64).ceil());
+    let [own, other] = found.sides.unwrap_or([elem.traffic(rows * step), elem.traffic(cols * step)]);
     let work = Work {
         tiles: all as f64,
-        steps: (reduction / found.step as f64).ceil(),
+        steps,
         shape: (rows, cols),
-        bytes: elem.traffic((rows + cols) * found.step as f64),
-        operands: elem.traffic(layers * (down * rows + across * cols) * reduction),
+        bytes: own + other,
+        row: elem.traffic(step),
+        operands: layers * (down * own + across * other) * reduction / step,
         distinct: distinct::share(k, &|e| count(k, cx, e)),
         blocks: each as f64,
         readers: down.min(across),
@@ -547,6 +554,34 @@ fn gain(
     }
     let shared = shared(card, &work, groups, &HANDING);
     Some((shared.gains, shared.most))
+}
+
+/// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.
+fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
+    let [down, across, ..] = k.grid.as_slice() else { return None };
+    let mut sides = [0.0; 2];
+    for s in all_stmts(k, body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let Some(to) = resolve_view(k, dst).filter(|to| to.space(k).is_of_block()) else { continue };
+        if !reads_tensor(k, src) {
+            continue;
+        }
+        let side = match [down, across].map(|axis| depends(k, src, axis.index)) {
+            [true, false] => 0,
+            [false, true] => 1,
+            _ => return None,
+        };
+        let elements: u64 = k.const_shape(&k.tile_ty(to.base)?.shape)?.iter().product();
+        sides[side] += elem_of(k, to.base)?.size().traffic(elements as f64);
+    }
+    (sides.iter().all(|&bytes| bytes > 0.0)).then_some(sides)
+}
+
+/// Whether an expression mentions a value, or a name that stands for one that does.
+fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut found = false;
+    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
+    found
 }
 
 /// Steps of a stretch at least.

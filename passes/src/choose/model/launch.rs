@@ -129,7 +129,7 @@ pub(in crate::choose) struct Time {
 
 /// Bytes that pass between memory and the second-level cache.
 pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
-    let Some((rows, cols)) = cost.tile else {
+    let Some(tile) = cost.tile else {
         let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
         return (blocks * moved).max(launch.bytes);
     };
@@ -141,8 +141,9 @@ pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) ->
     let strip = launch.raster.min(launch.grid[1]).max(1.0);
     let down = (wave / strip).ceil().min(launch.grid[0]);
     let across = (wave / down).ceil().max(strip.min(wave)).min(launch.grid[1]);
-    let (rows, cols) = (rows as f64, cols as f64);
-    let share = (down * rows + across * cols) / (wave * (rows + cols));
-    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
+    let part = cost.parts.iter().find(|p| p.product > 0.0);
+    let [own, other] = part.map_or([1.0; 2], |part| part.weights(tile));
+    let share = (down * own + across * other) / (wave * (own + other));
+    let loads: f64 = cost.parts.iter().map(|p| p.trips * p.taken()).sum();
     (loads * blocks * share.min(1.0) * launch.distinct).max(launch.bytes)
 }

@@ -55,6 +55,8 @@ pub(crate) struct Work {
     /// Rows and columns of a tile, and bytes of its operands in a step.
     pub(crate) shape: (f64, f64),
     pub(crate) bytes: f64,
+    /// Bytes of a row of what is multiplied in a step: more than those of an operand that is converted first.
+    pub(crate) row: f64,
     /// Bytes of all operands, each element once that is indexed.
     pub(crate) operands: f64,
     /// Share of them that has memory of its own (`analysis/distinct.rs`).
@@ -110,9 +112,8 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -
 /// The same of tiles that are cut for at most so many: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
 /// begin anywhere.
 fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> Shared {
-    let &Work { tiles, steps, shape: (rows, cols), bytes, readers, .. } = work;
-    let row_bytes = bytes / (rows + cols);
-    let stretches = (steps / (LEAST as f64 / row_bytes).floor().max(1.0)).floor().min(most as f64);
+    let &Work { tiles, steps, shape: (rows, cols), row, readers, .. } = work;
+    let stretches = (steps / (LEAST as f64 / row).floor().max(1.0)).floor().min(most as f64);
     let (busy, rounds, apart, each) = if tiles < blocks {
         let workers = (tiles * stretches).clamp(tiles, blocks);
         let each = (workers / tiles).floor().min(stretches.max(1.0));
@@ -136,10 +137,10 @@ fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> S
 impl Work {
     /// Clocks in which `busy` groups of blocks compute as many tiles as `rounds` each; of whole tiles, the last round has what is left over of `whole` groups.
     fn clocks(&self, card: &Card, (busy, rounds): (f64, f64), apart: bool, whole: Option<f64>) -> f64 {
-        let &Work { tiles, steps, shape: (rows, cols), bytes, operands, blocks, readers, .. } = self;
+        let &Work { tiles, steps, shape: (rows, cols), bytes, row, operands, blocks, readers, .. } = self;
         let active = busy * blocks;
         // A row of 16-bit elements has half as many as bytes.
-        let multiply = rows * cols * bytes / (rows + cols) / (2.0 * card.warpgroups);
+        let multiply = rows * cols * row / (2.0 * card.warpgroups);
         let step = multiply.max(bytes / SUPPLY.cache_rate(card, active, apart, rounds)) + STEP;
         let asked = tiles * blocks * steps * bytes;
         let loaded = if apart { SUPPLY.read_again(card, operands, operands, readers).min(asked) } else { operands };

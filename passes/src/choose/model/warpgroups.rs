@@ -297,12 +297,14 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
     let [down, across, batch] = launch.grid;
     let each = cost.cluster.iter().product::<i64>() as f64;
+    let [own, other] = part.weights(cost.tile?);
     let work = Work {
         tiles: taken / each,
         steps: part.trips,
         shape: (rows, cols),
         bytes: part.loads,
-        operands: batch * (down * rows + across * cols) * part.trips * part.loads / (rows + cols),
+        row: part.sides.map_or(part.loads / (rows + cols), |_| part.row),
+        operands: batch * (down * own + across * other) * part.trips * part.taken() / (own + other),
         distinct: launch.distinct,
         blocks: each,
         readers: down.min(across),
@@ -335,9 +337,9 @@ fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
 fn passed(part: &Part, cost: &Cost) -> f64 {
     let [down, right] = cost.cluster.map(|c| c as f64);
     match cost.tile.filter(|_| !part.across) {
-        Some((rows, cols)) => {
-            let (rows, cols) = (rows as f64, cols as f64);
-            part.loads * (rows / right + cols / down) / (rows + cols)
+        Some(tile) => {
+            let [own, other] = part.weights(tile);
+            part.loads * (own / right + other / down) / (own + other)
         }
         None => part.loads,
     }
@@ -345,10 +347,11 @@ fn passed(part: &Part, cost: &Cost) -> f64 {
 
 /// Bytes of the operands, times the doublings from one to the tiles that take them; blocks of a cluster take them as one.
 fn crossing(cost: &Cost, launch: &Launch) -> f64 {
-    let Some((rows, cols)) = cost.tile else { return 0.0 };
-    let (rows, cols) = (rows as f64, cols as f64);
-    let tile: f64 = cost.parts.iter().filter(|p| p.product > 0.0).map(|p| p.trips * p.loads).sum();
+    let products = || cost.parts.iter().filter(|p| p.product > 0.0);
+    let (Some(tile), Some(part)) = (cost.tile, products().next()) else { return 0.0 };
+    let [own, other] = part.weights(tile);
+    let loads: f64 = products().map(|p| p.trips * p.taken()).sum();
     let ([down, across, batch], [together, beside]) = (launch.grid, cost.cluster.map(|c| c as f64));
-    let of = |extent: f64, tiles: f64, readers: f64| tile * extent / (rows + cols) * tiles * readers.max(1.0).log2();
-    batch * (of(rows, down, across / beside) + of(cols, across, down / together))
+    let of = |side: f64, tiles: f64, readers: f64| loads * side / (own + other) * tiles * readers.max(1.0).log2();
+    batch * (of(own, down, across / beside) + of(other, across, down / together))
 }

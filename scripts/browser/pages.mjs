@@ -68,6 +68,31 @@ async function links(file) {
   return { ...has, most };
 }
 
+// What was spilled is marked, listed by lines of the source, and linked; so are the contract and what the assembler says.
+async function spills(file) {
+  const { page, said } = await open(file, "");
+  const data = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).columns);
+  const machine = data.machine;
+  const sass = '.column[data-kind="sass"]';
+  assert.equal(await count(page, `${sass} .l.spill`), machine ? machine.spills.length : 0, `${file}: marks of spills`);
+  if (machine && machine.spills.length) {
+    const text = await page.$eval(`${sass} .lines`, (lines) => lines.textContent);
+    for (const [entry, lines] of machine.spilled) {
+      for (const s of lines) assert.ok(text.includes(`line ${s.line} of ${entry}: ${s.stored} bytes stored, ${s.loaded} loaded`), text.slice(-900));
+    }
+    assert.ok(text.includes("What the assembler says") && text.includes("Registers are spilled"), `${file}: what the assembler says`);
+    const whole = await page.$eval('.column[data-kind="source"] .remarks', (r) => r.textContent);
+    assert.ok(whole.includes("`no spills` is required of"), `${file}: the broken contract`);
+    const first = machine.spills[0].line;
+    await page.$eval(`${sass} .remarks a[href="#sass:${first}"]`, (a) => a.click());
+    assert.equal(await at(page), `#sass:${first}`);
+    assert.ok(await lit(page, "source"), `${file}: the line that is blamed is lit`);
+  }
+  assert.deepEqual(said, [], file);
+  await page.close();
+  return machine ? machine.spills.length : 0;
+}
+
 // A click, the keys, the passes and the search.
 async function reader(file, has) {
   const { page, said } = await open(file, "");
@@ -308,6 +333,8 @@ try {
   assert.ok(files.length > 0);
   for (const file of files) {
     const has = await links(file);
+    const spilled = await spills(file);
+    assert.ok(!file.startsWith("spilled") || !has.sass || spilled > 0, `${file}: nothing is spilled`);
     await reader(file, has);
     await rooms(file);
     await pictures(file);

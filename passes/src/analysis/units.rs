@@ -62,7 +62,7 @@ pub(crate) fn beside(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str,
     let shared = if bytes.multiplied > 0 { (bytes.filled + bytes.multiplied) / SHARED } else { 0 };
     let all = [
         ("shared memory", shared),
-        ("tensor copies (TMA)", clocks(bytes.tensor, PORT)),
+        ("tensor copies", clocks(bytes.tensor, PORT)),
         ("second-level cache", clocks(bytes.moved, card.l2 / sms)),
         ("memory, uncached", clocks(bytes.moved, card.dram / card.clock / sms)),
     ];

@@ -233,13 +233,15 @@ fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
             Broken { places: if few { shares::buffers(code.tile.kernel, code.report) } else { Vec::new() }, ..b }
         }),
         Figure::Bytes => compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
-            format!("{:.0} bytes pass, {x:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
+            // Rounded away from what is demanded, so that the number breaks the demand as it is read.
+            let times = (100.0 * x).ceil() / 100.0;
+            format!("{:.0} bytes pass, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
         })
         .map(|b| Broken { places: shares::copies(code.tile.kernel), ..b }),
         Figure::Roofline => {
             let (unit, share) = p.busiest();
             let broken = compared(what, share, |x| {
-                let (us, most) = (p.seconds * 1e6, p.terms.limit());
+                let (us, most, x) = (p.seconds * 1e6, p.terms.limit(), (100.0 * x).floor() / 100.0);
                 format!(
                     "{us:.1} us are predicted, {x:.2} of the roofline (the busiest unit: {unit}); most of it {most}"
                 )

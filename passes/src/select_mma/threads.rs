@@ -155,8 +155,13 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(turns) = turns => {
-            if elements > LARGE * turns.each && !(turns.two_blocks && cx.options.target.has_clusters()) {
-                in_memory = InMemory::of(k, turns.at, elements, cx.options.target.smem_per_block());
+            let room = cx.options.target.smem_per_block();
+            if turns.crowded && cx.options.target.has_asynchronous_copies() {
+                in_memory = InMemory::of_several(k, turns.at, elements, room);
+            }
+            let two_blocks = turns.two_blocks && cx.options.target.has_clusters();
+            if in_memory.is_none() && elements > LARGE * turns.each && !two_blocks {
+                in_memory = InMemory::of(k, turns.at, elements, room);
             }
             // Blocks of a cluster wait for each other, and for all that they load, in every iteration.
             let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / turns.each };
@@ -247,6 +252,8 @@ struct InTurns {
     at: Stmt,
     /// Elements of the rows of an iteration for each thread.
     each: u64,
+    /// Registers hardly hold a row and the next one: rows go by way of shared memory where they can.
+    crowded: bool,
     /// Two blocks of a cluster share a row.
     two_blocks: bool,
     /// Registers of a thread, beside addresses and the like, where rows are loaded in the loop.
@@ -285,23 +292,23 @@ impl InTurns {
             // Elements of less than 32 bits are converted, and of each thread's elements at least one product is held.
             let narrow = |v: &Value| declared(*v) && whole(*v).is_some_and(|tile| tile.elem.bytes_of(1) < 4);
             let computed = (vars().filter(narrow).count() as u64).max(1);
-            let found = |each: u64, two_blocks| {
+            let each = fitting(IN_TURNS).clamp(4, 32);
+            let found = |each: u64, two_blocks, crowded| {
                 let registers = loads.then(|| registers(each) + computed * each);
-                Some(InTurns { at, each, two_blocks, registers })
+                Some(InTurns { at, each, crowded, two_blocks, registers })
             };
             if elements > row {
-                return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
+                return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false, false);
             }
-            let each = fitting(IN_TURNS).clamp(4, 32);
             // Half of the threads, or fewer threads that have all the registers there are.
             let fewer = elements.div_ceil(FEWER);
             return match elements > LARGE * each {
-                true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, false),
-                true if registers(fewer) <= FEWER_IN_TURNS => found(fewer, false),
+                true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, false, loads),
+                true if registers(fewer) <= FEWER_IN_TURNS => found(fewer, false, false),
                 true if registers(2 * each) <= OF_TWO_BLOCKS && elements == 2 * LARGE * 2 * each => {
-                    found(2 * each, true)
+                    found(2 * each, true, false)
                 }
-                _ => found(each, false),
+                crowded => found(each, false, crowded && loads),
             };
         }
         None

@@ -26,6 +26,7 @@ mod view;
 pub use candidates::{candidate_elems, may_count};
 pub(crate) use elementwise::join_extent;
 pub use register_tile::register_tile;
+pub(crate) use types::same_value;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,
     layout_of, layout_of_tuples, let_init, positive, same_expr, same_product, scalar_shape, shape_of_tuples,

@@ -42,8 +42,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         })
         .flatten()
         .collect();
+    let short = short_loops(k);
     for s in all_stmts(k, k.body) {
-        if matches!(k.stmts[s], StmtData::For { unroll: false, .. }) && !of_roles.contains(&s) && !k.plans[s].ragged {
+        let left_out = of_roles.contains(&s) || short.contains(&s);
+        if matches!(k.stmts[s], StmtData::For { unroll: false, .. }) && !left_out && !k.plans[s].ragged {
             match Residue::of(k, s) {
                 Ok(Some(residue)) => {
                     k.plans[s].ragged = true;
@@ -58,6 +60,30 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
+}
+
+/// Loops that a condition around them leaves few iterations, `if 64 < K { .. } else { for k in 0..K step 32 { .. } }`, so that a ragged tile in front gains nothing.
+/// `expand` writes such a loop beside a pipelined one.
+fn short_loops(k: &Kernel) -> Vec<Stmt> {
+    /// A pipeline has no more slots than this.
+    const FEW: i64 = 16;
+    let beyond = |start: Expr, a: Expr| match k.exprs[a] {
+        _ if k.as_int(start) == Some(0) => k.as_int(a),
+        ExprData::Op { op: Op::Add, ref args } if same_expr(k, args[0], start) => k.as_int(args[1]),
+        _ => None,
+    };
+    let mut short = Vec::new();
+    for s in all_stmts(k, k.body) {
+        let StmtData::If { cond, otherwise: Some(otherwise), .. } = k.stmts[s] else { continue };
+        let ExprData::Op { op: Op::Lt, ref args } = k.exprs[cond] else { continue };
+        short.extend(k.blocks[otherwise].iter().copied().filter(|&s| match k.stmts[s] {
+            StmtData::For { start, end, step, .. } if same_expr(k, args[1], end) => {
+                beyond(start, args[0]).zip(k.as_int(step)).is_some_and(|(n, step)| n <= FEW.saturating_mul(step))
+            }
+            _ => false,
+        }));
+    }
+    short
 }
 
 /// A loop over a reduction whose first tile can be the ragged one.

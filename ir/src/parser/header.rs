@@ -9,7 +9,7 @@ use crate::lexer::{Tok, clip, is_reserved};
 use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::walks::Walk;
-use crate::parser::{filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
+use crate::parser::{elements, filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
 use crate::target::Target;
 use crate::types::{Elem, TableTy};
 use crate::values;
@@ -85,6 +85,7 @@ impl<'s> Parser<'s, '_> {
         let walks = std::mem::take(&mut self.walks);
         if self.sink.error_count() == before {
             walks::write_out(&mut self.kernel, walks);
+            elements::write_out(&mut self.kernel, &said);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
             wrong.extend(narrow::check(&self.kernel, &said));
             wrong.extend(widened::write_out(&mut self.kernel, &mut said));

@@ -10,6 +10,7 @@
 
 mod combine;
 mod demands;
+mod elements;
 mod expr;
 mod filled;
 mod header;

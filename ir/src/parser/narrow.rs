@@ -109,7 +109,7 @@ impl Narrow<'_> {
         let rank = windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
         for d in 0..rank {
             let says = |window: &Window| {
-                dim(window, d).is_some_and(|dim| dim.extent.is_some() || !dim.repeats && self.is_tile(window))
+                dim(window, d).is_some_and(|dim| dim.said().is_some() || !dim.repeats && self.is_tile(window))
             };
             if windows.iter().map(|(_, window)| window).chain(&to).any(says) {
                 continue;
@@ -138,7 +138,7 @@ impl Narrow<'_> {
             ValueDef::Var(t) | ValueDef::Smem(t) if ranks(&t.shape) => &t.shape,
             _ => return false,
         };
-        dim.extent.is_none() && Extent::of(self.k, shape[shape.len() - 1 - d]).known() == Some(1)
+        dim.said().is_none() && Extent::of(self.k, shape[shape.len() - 1 - d]).known() == Some(1)
     }
 
     /// What `e` has along a dimension.

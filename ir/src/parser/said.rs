@@ -28,10 +28,21 @@ pub(super) type Notes = BTreeMap<Expr, Vec<Said>>;
 /// A dimension of a window.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Dim {
-    /// How many elements it has, if something says so.
+    /// How many elements it has, if a range says so: `i..+n`.
     pub(super) extent: Option<Extent>,
+    /// How many elements a tile of integers numbers.
+    pub(super) gathered: Option<Extent>,
+    /// How many elements the place has from the window's first on, if that is all of them: `s[0..]` of shared memory or a register tile.
+    pub(super) all: Option<Extent>,
     /// The elements repeat.
     pub(super) repeats: bool,
+}
+
+impl Dim {
+    /// How many elements the window says that it has.
+    pub(super) fn said(&self) -> Option<Extent> {
+        self.extent.or(self.gathered)
+    }
 }
 
 /// A window, or all of what has windows.
@@ -69,9 +80,14 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
                 let said = said.map_or_else(Said::default, |said| said[d]);
                 let extent = said.extent.map(|n| Extent::of(k, n));
                 match *range {
-                    Range::From { .. } => Some(Dim { extent, repeats: said.repeats }),
+                    Range::From { start, end } => {
+                        let begins = end.is_none() && said.step.is_none() && k.as_int(start) == Some(0);
+                        let all = k.tile_ty(base).filter(|t| begins && t.shape.len() == view.ranges.len());
+                        let all = all.map(|t| Extent::of(k, t.shape[d]));
+                        Some(Dim { extent, all, gathered: None, repeats: said.repeats })
+                    }
                     Range::At(at) | Range::Gather(at) => {
-                        gathered(k, at).map(|extent| Dim { extent: Some(extent), repeats: false })
+                        gathered(k, at).map(|n| Dim { gathered: Some(n), ..Dim::default() })
                     }
                 }
             });

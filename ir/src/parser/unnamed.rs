@@ -16,9 +16,6 @@ use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what is wrong with what windows say.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    if notes.values().flatten().all(|said| said.extent.is_none()) {
-        return Vec::new();
-    }
     let mut writer = Writer { notes, used: BTreeSet::new(), wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         writer.statement(k, s, out);
@@ -137,7 +134,7 @@ impl Writer<'_> {
             let front = rank.checked_sub(window.dims.len())?;
             self.used.extend(&window.from);
             for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
-                match (*all, dim.extent) {
+                match (*all, dim.said()) {
                     (Some(a), Some(b)) if a.same(k, b) != Some(true) => {
                         let (a, b) = (shape_text(k, &[a]), shape_text(k, &[b]));
                         let message = format!("windows that are combined say {a} and {b} elements");
@@ -150,6 +147,13 @@ impl Writer<'_> {
                     (None, Some(n)) => *all = Some(n),
                     _ => {}
                 }
+            }
+        }
+        // A window of all of a buffer or a register tile has the extents of that, if nothing says others.
+        for (_, window) in windows {
+            let front = rank.checked_sub(window.dims.len())?;
+            for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
+                *all = all.or(dim.all.filter(|_| !dim.repeats));
             }
         }
         extents.into_iter().collect()
@@ -283,7 +287,7 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
 /// too, since the text without what it says is an error ([`super::narrow`]).
 fn larger(window: &Window, tile: &[Extent]) -> bool {
     let mut dims = window.dims.iter().zip(tile);
-    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.extent.is_some())
+    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.said().is_some())
 }
 
 /// The extents of a tile, but for those along which it repeats.

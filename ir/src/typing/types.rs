@@ -674,7 +674,7 @@ pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
 }
 
 /// Whether two scalars that indices are made of are the same number: what they read does not change.
-fn same_value(k: &Kernel, a: Expr, b: Expr) -> bool {
+pub(crate) fn same_value(k: &Kernel, a: Expr, b: Expr) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Ref(x), ExprData::Ref(y)) => x == y && !matches!(k.values[*x].def, ValueDef::Var(_)),
         (ExprData::Cast { elem: x, arg: a }, ExprData::Cast { elem: y, arg: b })

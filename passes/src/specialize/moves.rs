@@ -8,7 +8,7 @@
 use crate::analysis::distribution::copy_layout;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, fixed_shape, register_tile, resolve_view, type_of};
 
@@ -32,6 +32,15 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
             fill(k, s, init, value, out);
         }
         StmtData::Assign { dst, src } if moves(k, src, dst) => fill(k, s, src, dst, out),
+        StmtData::Copy { src, dst, ref attrs } if *attrs == CopyAttrs::default() && is_spread(k, src, dst) => {
+            let ExprData::Ref(value) = k.exprs[dst] else { unreachable!("a register tile has a name") };
+            let elem = k.tile_ty(value).expect("a register tile has a type").elem;
+            let span = k.expr_spans[src];
+            let same = matches!(type_of(k, src), Ok(Type::Scalar(own)) if own == elem);
+            let src = if same { src } else { k.expr(ExprData::Cast { elem, arg: src }, span) };
+            k.stmts[s] = StmtData::Assign { dst: value, src };
+            out.push(s);
+        }
         StmtData::Copy { src, dst, ref attrs } if attrs.is_by_threads() && rewrites(k, src, dst, attrs) => {
             let attrs = attrs.clone();
             let Some(tile) = between(k, src, dst) else { return out.push(s) };
@@ -45,6 +54,13 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
         }
         _ => out.push(s),
     }
+}
+
+/// Whether a copy has all elements of a register tile be one number.
+fn is_spread(k: &Kernel, src: Expr, dst: Expr) -> bool {
+    let ExprData::Ref(value) = k.exprs[dst] else { return false };
+    let is_tile = matches!(&k.values[value].def, ValueDef::Var(t) if !t.shape.is_empty());
+    is_tile && matches!(type_of(k, src), Ok(Type::Scalar(_)))
 }
 
 /// Has a copy fill a register tile, at the place of the statement `s`.

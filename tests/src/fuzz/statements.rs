@@ -81,7 +81,7 @@ impl Writer<'_> {
     fn operand(&mut self) -> String {
         let Writer { rows, columns, .. } = *self;
         let (at, half) = (self.window(), rows / 2);
-        match self.random.below(21) {
+        match self.random.below(24) {
             0 | 1 => "a".to_owned(),
             2 | 3 => "b".to_owned(),
             4 => "r".to_owned(),
@@ -99,6 +99,9 @@ impl Writer<'_> {
             16 => format!("X[i * {rows} - 1.., j * {columns} + 1..]"),
             17 => format!("X[i * {rows}..n, j * {columns}..]"),
             18 => format!("b[{half}, 0..+{columns}]"),
+            20 => "G[n]".to_owned(),
+            21 => format!("R[j * {columns} + n]"),
+            22 => format!("s[1, {}]", columns / 2),
             19 => format!("concat(b[0..+{half}, 0..+{columns}], a[0..+{half}, 0..+{columns}], 0)"),
             _ => format!("reshape(q, [{rows}, {columns}])"),
         }
@@ -140,7 +143,10 @@ impl Writer<'_> {
         let level = self.random.below(3);
         let e = self.expression(level);
         let tile = self.random.of(&["a", "b"]);
-        match self.random.below(16) {
+        match self.random.below(19) {
+            16 => format!("{p}{tile} = G[n]\n{p}a = a + b\n"),
+            17 => format!("{p}copy s[1, 1] -> {tile}\n{p}a = a + b\n"),
+            18 => format!("{p}let {l} = G[n] * 2 + cast<{elem}>(R[n])\n{p}a = a * {l}\n"),
             0 => format!("{p}let {l} = {e} + a\n{p}a = {l} + b\n"),
             1 => format!("{p}var {l} = reg {elem}[{rows}, {columns}] = {e} + a\n{p}b = {l} + a\n"),
             2 => {

@@ -1,0 +1,136 @@
+//! Elements of memory that are operands: `copy x * P[i] -> Y[i, ..]`, `iota(x, 1) < L[i]`.
+//!
+//! A scalar is the same for all elements of a tile, so an element that is an operand becomes one: `write_out` puts `var P_at = reg f32[]`, `copy P[i] -> P_at` in front of
+//! the statement, and the expression reads `P_at`. Elements in ranges of windows, bounds of loops and conditions are indices, and those of a `let` that is
+//! computed of indices alone (`let first = table[z] + t * 64`) stay one, too ([`crate::values`]).
+
+use super::said::{Notes, leaves, rank, window};
+use crate::attributes::CopyAttrs;
+use crate::diag::Span;
+use crate::entities::{Expr, Stmt, Value};
+use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::ops::Domain;
+use crate::types::TileTy;
+use crate::typing::{may_count, same_value};
+
+/// Writes out the scalars.
+pub(super) fn write_out(k: &mut Kernel, notes: &Notes) {
+    k.replace_statements(k.body, &mut |k, s, out| {
+        let mut operands = Operands { notes, loaded: Vec::new(), front: Vec::new() };
+        operands.statement(k, s);
+        out.append(&mut operands.front);
+        out.push(s);
+    });
+}
+
+struct Operands<'n> {
+    notes: &'n Notes,
+    /// The elements that the statement reads, and what holds them.
+    loaded: Vec<(Expr, Value)>,
+    front: Vec<Stmt>,
+}
+
+impl Operands<'_> {
+    fn statement(&mut self, k: &mut Kernel, s: Stmt) {
+        match k.stmts[s] {
+            StmtData::Let { init, .. } if self.is_index(k, init) => {}
+            StmtData::Let { init, .. } => self.inside(k, init),
+            StmtData::Var { value, init: Some(src) } | StmtData::Assign { dst: value, src } => {
+                match k.tile_ty(value).is_some_and(|t| !t.shape.is_empty()) {
+                    true => self.operand(k, src),
+                    false => self.inside(k, src),
+                }
+            }
+            StmtData::Copy { src, dst, .. } => match rank(k, self.notes, dst) {
+                0 => self.inside(k, src),
+                _ => self.operand(k, src),
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether `e` is an element, or is computed of integers as indices are.
+    fn is_index(&self, k: &Kernel, e: Expr) -> bool {
+        if self.is_element(k, e) {
+            return true;
+        }
+        let mut parts = Vec::new();
+        leaves(k, e, &mut parts);
+        let counts = |e: Expr| match window(k, self.notes, e) {
+            Some(of) => of.dims.is_empty() && k.values[of.base].def.elem().is_some_and(|elem| may_count(k, elem)),
+            // A scalar has a type, and what is computed of it has that.
+            None => match &k.exprs[e] {
+                ExprData::Ref(v) => !matches!(k.values[*v].def, ValueDef::Var(_) | ValueDef::Scalar { .. }),
+                _ => false,
+            },
+        };
+        is_of_indices(k, e) && parts.into_iter().all(counts)
+    }
+
+    /// Whether `e` is one element of a tensor or of shared memory.
+    fn is_element(&self, k: &Kernel, e: Expr) -> bool {
+        let single = matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_));
+        single
+            && window(k, self.notes, e).is_some_and(|of| {
+                of.dims.is_empty()
+                    && match &k.values[of.base].def {
+                        ValueDef::Tensor(t) => !t.shape.is_empty() && !t.pointers && t.scratch.is_none(),
+                        ValueDef::Smem(t) => !t.shape.is_empty(),
+                        _ => false,
+                    }
+            })
+    }
+
+    /// Loads `e` if it is an element, and the elements that it is computed of otherwise.
+    fn operand(&mut self, k: &mut Kernel, e: Expr) {
+        if !self.is_element(k, e) {
+            return self.inside(k, e);
+        }
+        let held = self.held(k, e);
+        k.exprs[e] = ExprData::Ref(held);
+    }
+
+    fn inside(&mut self, k: &mut Kernel, e: Expr) {
+        match &k.exprs[e] {
+            // Ranges are indices.
+            ExprData::View(_) | ExprData::Index(_) | ExprData::Iota { .. } => {}
+            ExprData::Combine(combine) => combine.args.clone().into_iter().for_each(|arg| self.operand(k, arg)),
+            _ => k.children(e).into_iter().for_each(|child| self.operand(k, child)),
+        }
+    }
+
+    /// The register variable that holds the element `e` in front of the statement.
+    fn held(&mut self, k: &mut Kernel, e: Expr) -> Value {
+        if let Some(&(_, held)) = self.loaded.iter().find(|&&(known, _)| same_value(k, known, e)) {
+            return held;
+        }
+        let span: Span = k.expr_spans[e];
+        let base = window(k, self.notes, e).expect("bug: an element is one of a window").base;
+        let elem = k.values[base].def.elem().expect("bug: an element has a type");
+        let name = match k.exprs[e] {
+            ExprData::View(_) => format!("{}_at", k.values[base].name),
+            ExprData::Ref(v) => format!("{}_now", k.values[v].name),
+            _ => unreachable!("an element is a window or the name of one"),
+        };
+        let held = k.value(&name, span, ValueDef::Var(TileTy::registers(elem, Vec::new(), None)));
+        let src = k.exprs[e].clone();
+        let src = k.expr(src, span);
+        let dst = k.value_ref(held, span);
+        for s in [StmtData::Var { value: held, init: None }, StmtData::Copy { src, dst, attrs: CopyAttrs::default() }] {
+            self.front.push(k.stmt(s, span));
+        }
+        self.loaded.push((src, held));
+        held
+    }
+}
+
+/// Whether `e` is arithmetic that indices have, of whole numbers.
+fn is_of_indices(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(_) | ExprData::Ref(_) | ExprData::View(_) | ExprData::Index(_) => true,
+        ExprData::Op { op, args } => {
+            matches!(op.domain(), Domain::Numeric | Domain::Integer) && args.iter().all(|&arg| is_of_indices(k, arg))
+        }
+        _ => false,
+    }
+}

@@ -293,6 +293,22 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     k.exprs[at] = ExprData::View(of);
 }
 
+/// A register tile among what `e` is computed of that has as many elements, so that nothing need be computed to have its shape.
+fn tile_like(k: &Kernel, e: Expr) -> Option<Expr> {
+    fn within(k: &Kernel, e: Expr, shape: &[u64]) -> Option<Expr> {
+        match &k.exprs[e] {
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Var(_)) => {
+                Some(e).filter(|&e| fixed_shape(k, e).is_some_and(|own| own[..] == *shape))
+            }
+            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                k.children(e).into_iter().find_map(|child| within(k, child, shape))
+            }
+            _ => None,
+        }
+    }
+    within(k, e, &fixed_shape(k, e)?)
+}
+
 /// Has what the reduction `e` runs over be what changes no result beyond `n` elements.
 fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
@@ -303,7 +319,8 @@ fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let span = k.expr_spans[arg];
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
     let own = k.expr(k.exprs[arg].clone(), span);
-    let like = k.copy_expr(own);
+    let like = tile_like(k, arg).unwrap_or(own);
+    let like = k.copy_expr(like);
     let place = k.expr(ExprData::Iota { axis, like }, span);
     let count = k.int(n as i64, span);
     let operator = |k: &mut Kernel, op: Op, args: Vec<Expr>| k.expr(ExprData::Op { op, args }, span);

@@ -26,11 +26,13 @@ pub struct Counted {
     pub barrier: Stmt,
     /// Copies of register tiles to buffers, which arrive in each block.
     pub stores: Vec<Stmt>,
-    /// What they bring to each block.
+    /// What they bring to each block, in each iteration of a loop.
     pub bytes: u64,
+    /// In a loop, the barrier in front of the stores.
+    pub begins: Option<Stmt>,
 }
 
-/// The barriers for which stores are counted: once, so they stand in the body of the kernel. All that they order is these stores:
+/// The barriers for which stores are counted: those of the kernel's body ([`counted_once`]), and of loops ([`counted_in`]). All that they order is these stores:
 ///
 /// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
 /// * nothing reads them in front of the barrier, nor does another barrier stand there, in a loop or a branch;
@@ -40,6 +42,63 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
     if ctas(k) == 1 || tensors_meet(k) {
         return Vec::new();
     }
+    let mut found = counted_once(k);
+    let mut looped = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        if let StmtData::For { unroll: false, body, .. } = k.stmts[s] {
+            looped.extend(counted_in(k, body));
+        }
+    });
+    // Its barriers order nothing else, either.
+    let counts = |s: &Stmt| found.iter().chain(&looped).any(|counted: &Counted| counted.stores.contains(s));
+    let stores = |s: &Stmt| k.sub_blocks(*s).is_empty() && stores_shared(k, *s);
+    if k.statements().iter().filter(|s| stores(s)).all(counts) {
+        found.extend(looped);
+    }
+    found
+}
+
+/// The barrier of a loop for which stores are counted in each iteration. There are two barriers: the first one begins an iteration's stores, and the second one ends them. Buffers are there twice, and iterations take
+/// them in turns, so that the first barrier is one of the block's own threads. It orders what they have read in front of what they store. What another block stores to the same place an iteration later
+/// comes behind the stores of this block that it has waited for.
+fn counted_in(k: &Kernel, body: Block) -> Option<Counted> {
+    let list = &k.blocks[body];
+    let barriers: Vec<usize> = (0..list.len()).filter(|&i| matches!(k.stmts[list[i]], StmtData::Barrier)).collect();
+    let &[begins, ends] = &barriers[..] else { return None };
+    let mut stores: Vec<(Stmt, Value, Store)> = Vec::new();
+    for (i, &s) in list.iter().enumerate() {
+        if settles(k, s) {
+            return None;
+        }
+        for view in stored_to(k, s) {
+            let view = view.filter(|_| begins < i && i < ends)?;
+            stores.push((s, view.base, Store::of(k, s, &view)?));
+        }
+    }
+    let read_early = |&&(s, ..): &&(Stmt, Value, Store)| list[..ends].iter().any(|&other| reads(k, other, s));
+    let inside = all_of(k, body);
+    let outside = |&&(_, buffer, _): &&(Stmt, Value, Store)| {
+        let names = |s: &Stmt| k.stmts[*s].exprs().into_iter().any(|e| mentions(k, e, buffer));
+        k.statements().iter().filter(|s| !inside.contains(s)).any(names)
+    };
+    let all = stores.iter().any(|(.., store)| store.by_all_warps);
+    if !all || stores.iter().any(|store| read_early(&store) || outside(&store)) {
+        return None;
+    }
+    let bytes = stores.iter().map(|(.., store)| store.bytes).sum();
+    let stores = stores.into_iter().map(|(s, ..)| s).collect();
+    Some(Counted { barrier: list[ends], stores, bytes, begins: Some(list[begins]) })
+}
+
+/// All statements under a block.
+fn all_of(k: &Kernel, body: Block) -> Vec<Stmt> {
+    let mut found = Vec::new();
+    k.walk(body, &mut |_, _, s| found.push(s));
+    found
+}
+
+/// The barriers of the kernel's body for which stores are counted.
+fn counted_once(k: &Kernel) -> Vec<Counted> {
     let mut found = Vec::new();
     let mut stores: Vec<(Stmt, Option<Store>)> = Vec::new();
     for &s in &k.blocks[k.body] {
@@ -47,7 +106,12 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
             let own: Option<Vec<Store>> = stores.iter().map(|(_, store)| *store).collect();
             if let Some(own) = own.filter(|own| own.iter().any(|store| store.by_all_warps)) {
                 let bytes = own.iter().map(|store| store.bytes).sum();
-                found.push(Counted { barrier: s, stores: stores.iter().map(|&(s, _)| s).collect(), bytes });
+                found.push(Counted {
+                    barrier: s,
+                    stores: stores.iter().map(|&(s, _)| s).collect(),
+                    bytes,
+                    begins: None,
+                });
             }
             stores.clear();
         } else {
@@ -157,8 +221,8 @@ mod tests {
     use super::*;
     use crate::diag::Sink;
 
-    /// How many stores are counted at each barrier of a kernel with this body behind a store to `s`.
-    fn stores(body: &str) -> Vec<(usize, u64)> {
+    /// A kernel with this body behind a store to `s`.
+    fn kernel(body: &str) -> Kernel {
         let text = format!(
             "kernel k(X: gmem f32[64], Y: gmem f32[64]) grid (i: 1) schedule {{ target sm_90 threads 32 ctas 2 }} {{\n\
              let s = smem f32[64] row layout (64):(1) at 0\nlet t = smem f32[64] row layout (64):(1) at 256\n\
@@ -167,7 +231,12 @@ mod tests {
         );
         let mut sink = Sink::new();
         let file = crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics()));
-        counted(&file.kernels[0]).into_iter().map(|counted| (counted.stores.len(), counted.bytes)).collect()
+        file.kernels[0].clone()
+    }
+
+    /// How many stores are counted at each barrier of such a kernel.
+    fn stores(body: &str) -> Vec<(usize, u64)> {
+        counted(&kernel(body)).into_iter().map(|counted| (counted.stores.len(), counted.bytes)).collect()
     }
 
     #[test]
@@ -185,5 +254,27 @@ mod tests {
         ] {
             assert_eq!(stores(other), [], "{other}");
         }
+    }
+
+    #[test]
+    fn loops_count_the_stores_between_their_two_barriers() {
+        let turn = |inside: &str| format!("barrier\ncopy s -> y\nfor j in 0..2 {{ {inside} }}");
+        let counts = |inside: &str| -> Vec<Option<u64>> {
+            let k = kernel(&turn(inside));
+            counted(&k).into_iter().map(|counted| counted.begins.map(|_| counted.bytes)).collect()
+        };
+        assert_eq!(counts("barrier\ncopy x -> t\nbarrier\ncopy t -> y"), [None, Some(256)]);
+        for other in [
+            "copy x -> t\nbarrier\ncopy t -> y",
+            "barrier\ncopy x -> t\ncopy t -> y\nbarrier",
+            "barrier\ncopy x -> t\nbarrier\ncopy t -> y\nbarrier",
+            "copy x -> t\nbarrier\nbarrier\ncopy t -> y",
+            "barrier\nif j > 0 { copy x -> t }\nbarrier\ncopy t -> y",
+            "barrier\ncopy x -> t\nbarrier\nif j > 0 { barrier }\ncopy t -> y",
+        ] {
+            assert_eq!(counts(other), [None], "{other}");
+        }
+        let behind = kernel(&(turn("barrier\ncopy x -> t\nbarrier\ncopy t -> y") + "\ncopy t -> y"));
+        assert!(counted(&behind).iter().all(|counted| counted.begins.is_none()));
     }
 }

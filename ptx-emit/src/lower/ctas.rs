@@ -6,18 +6,30 @@
 //! those of the cluster (PTX ISA 9.7.13.3), or wait for the bytes that all blocks store in front of them ([`tilec_ir::ctas::counted`]). A block's memory may be written
 //! when the block has begun, and until it ends.
 //!
-//! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They lie behind the buffers.
+//! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They lie behind the buffers. In a loop, iterations take buffers and mbarrier in turns with a second
+//! set of them, which lies behind all others: thread 0 says anew how many bytes there will be when those of an iteration have come.
+//!
+//! ```text
+//! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before last
+//! slot = slot ^ stride; parity = parity ^ (slot == 0)
+//! st.async [buffer + slot of each block], .., [mbarrier + slot of that block]
+//! mbarrier.try_wait [mbarrier + slot], parity     // the second one
+//! thread 0: mbarrier.arrive.expect_tx [mbarrier + slot]
+//! ld.shared [buffer + slot]
+//! ```
 
 use super::accesses::{cluster_store, guard};
+use super::in_turns::{CountedAt, InTurns};
 use super::state::Lower;
-use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
+use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::ctas;
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::Stmt;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::StmtData;
-use tilec_ir::placement::BARRIER_BYTES;
+use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
+use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
     /// Blocks that share out the tiles of one.
@@ -55,52 +67,125 @@ impl Lower<'_> {
         }
         if !self.counted.is_empty() {
             self.emit.comment("mbarriers count the bytes that blocks of the cluster store to this one's memory");
-            let tid = self.block_tid();
-            let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
-            let ready = self.emit.label("ready");
-            self.emit.push_if(Some(Guard { reg: other, negated: false }), P::Bra, [ready.into()]);
-            let all: Vec<(u64, u64)> = self.counted.iter().map(|(counted, offset)| (*offset, counted.bytes)).collect();
-            for (offset, bytes) in all {
-                let at = Operand::shared(0, offset as i64);
-                self.emit.push(P::MbarrierInit, [at.clone(), Operand::Imm(1)]);
-                let state = self.emit.reg(Class::B64);
-                self.emit.push(P::MbarrierArriveExpectTx, [state.into(), at, Operand::Imm(bytes as i64)]);
+            let ready = self.unless_first("ready");
+            for CountedAt { of, offset, in_turns } in self.counted.clone() {
+                let second = in_turns.map(|turns| offset + turns.stride);
+                for offset in [Some(offset), second].into_iter().flatten() {
+                    let at = Operand::shared(0, offset as i64);
+                    self.emit.push(P::MbarrierInit, [at.clone(), Operand::Imm(1)]);
+                    self.expect(at, of.bytes);
+                }
             }
             self.emit.push(P::FenceMbarrierInit, []);
             self.emit.item(Item::Label(ready));
+            self.begin_iterations();
         }
         self.emit.comment("this block has begun: others may store to its memory");
         self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
     }
 
-    /// Where shared memory ends, with the mbarriers that count stores behind `used` bytes.
-    pub(super) fn place_counted(&mut self, used: u64) -> u64 {
-        let counted = ctas::counted(self.k);
-        let first = used.next_multiple_of(BARRIER_BYTES);
-        let end = first + counted.len() as u64 * BARRIER_BYTES;
-        if counted.is_empty() || end > self.target.smem_per_block() {
-            return used;
+    /// Branches past what thread 0 alone does, up to the label.
+    fn unless_first(&mut self, label: &str) -> Label {
+        let tid = self.block_tid();
+        let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
+        let behind = self.emit.label(label);
+        self.emit.push_if(Some(Guard { reg: other, negated: false }), P::Bra, [behind.into()]);
+        behind
+    }
+
+    /// Says how many bytes there will be.
+    fn expect(&mut self, at: Operand, bytes: u64) {
+        let state = self.emit.reg(Class::B64);
+        self.emit.push(P::MbarrierArriveExpectTx, [state.into(), at, Operand::Imm(bytes as i64)]);
+    }
+
+    /// Registers for where iterations stand that take buffers in turns: the first one moves them to the first set.
+    fn begin_iterations(&mut self) {
+        for i in 0..self.counted.len() {
+            let Some(stride) = self.counted[i].in_turns.as_ref().map(|turns| turns.stride) else { continue };
+            let (slot, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
+            self.emit.push(P::MovB32, [slot.into(), Operand::Imm(stride as i64)]);
+            self.emit.push(P::MovB32, [parity.into(), Operand::Imm(1)]);
+            if let Some(turns) = &mut self.counted[i].in_turns {
+                turns.registers = Some((slot, parity));
+            }
         }
-        self.counted = (0..).zip(counted).map(|(i, counted)| (counted, first + i * BARRIER_BYTES)).collect();
+    }
+
+    /// Where the set of buffers lies behind the first one that a buffer is of, if iterations take it in turns with another.
+    pub(super) fn in_turns(&self, buffer: Value) -> Option<Reg> {
+        let own = |turns: &&InTurns| turns.buffers.contains(&buffer);
+        self.counted.iter().filter_map(|counted| counted.in_turns.as_ref()).find(own)?.slot()
+    }
+
+    /// Where shared memory ends, with the mbarriers that count stores behind `used` bytes, and the second set of what iterations take in turns.
+    pub(super) fn place_counted(&mut self, used: u64) -> u64 {
+        let (mut end, mut placed) = (used, Vec::new());
+        for of in ctas::counted(self.k) {
+            let offset = end.next_multiple_of(BARRIER_BYTES);
+            let in_turns = of.begins.map(|_| {
+                let stored = |&s: &Stmt| match self.k.stmts[s] {
+                    StmtData::Copy { dst, .. } => resolve_view(self.k, dst).map(|to| to.base),
+                    _ => None,
+                };
+                let buffers: Vec<Value> = of.stores.iter().filter_map(stored).collect();
+                let offsets = buffers.iter().filter_map(|&v| self.k.places[v]).map(|place| place.offset);
+                let first = offsets.min().unwrap_or(offset);
+                let stride = (offset + BARRIER_BYTES - first).next_multiple_of(ROW_ALIGN);
+                InTurns { buffers, stride, registers: None }
+            });
+            let next = offset + BARRIER_BYTES + in_turns.as_ref().map_or(0, |turns| turns.stride);
+            if next <= self.target.smem_per_block() {
+                end = next;
+                placed.push(CountedAt { of, offset, in_turns });
+            }
+        }
+        self.counted = placed;
         end
     }
 
     /// A barrier of the threads of all blocks: where their stores are counted, until these are there.
     pub(super) fn ctas_barrier(&mut self, s: Stmt) {
-        let Some(&(_, offset)) = self.counted.iter().find(|(counted, _)| counted.barrier == s) else {
+        if let Some(counted) = self.counted.iter().find(|counted| counted.of.begins == Some(s)) {
+            let Some(turns) = counted.in_turns.clone() else { return self.cluster_barrier() };
+            return self.next_of_turns(&turns);
+        }
+        let Some(CountedAt { of, offset, in_turns }) = self.counted.iter().find(|c| c.of.barrier == s).cloned() else {
             return self.cluster_barrier();
+        };
+        let registers = in_turns.and_then(|turns| turns.registers);
+        let (at, parity) = match registers {
+            Some((slot, parity)) => {
+                let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+                let at = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
+                (Operand::at(at, offset as i64), parity.into())
+            }
+            None => (Operand::shared(0, offset as i64), Operand::Imm(0)),
         };
         let again = self.emit.label("stored");
         self.emit.item(Item::Label(again));
-        let operands = [Operand::shared(0, offset as i64), Operand::Imm(0)];
-        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParityCluster, operands);
+        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParityCluster, [at.clone(), parity]);
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
+        if registers.is_some() {
+            let expected = self.unless_first("expected");
+            self.expect(at, of.bytes);
+            self.emit.item(Item::Label(expected));
+        }
+    }
+
+    /// An iteration begins: the threads of this block have read what the one before the last has stored.
+    fn next_of_turns(&mut self, turns: &InTurns) {
+        let (slot, parity) = turns.registers.expect("bug: an iteration that has not begun");
+        self.emit.push(P::BarSync, [Operand::Imm(0)]);
+        self.emit.push(P::XorB32, [slot.into(), slot.into(), Operand::Imm(turns.stride as i64)]);
+        let first = self.emit.def(Class::Pred, P::SetpEqS32, [slot.into(), Operand::Imm(0)]);
+        let guard = Some(Guard { reg: first, negated: false });
+        self.emit.push_if(guard, P::XorB32, [parity.into(), parity.into(), Operand::Imm(1)]);
     }
 
     /// In front of the first statement that stores to the memory of other blocks: they have begun.
     pub(super) fn meet_ctas(&mut self, s: Stmt) {
-        let own = self.counted.iter().find(|(counted, _)| counted.stores.contains(&s));
-        self.counts = own.map(|&(_, offset)| offset);
+        self.counts = self.counted.iter().position(|counted| counted.of.stores.contains(&s));
         if self.writes_first == Some(s) {
             self.emit.comment("all blocks of the cluster have begun");
             self.emit.push(P::BarrierClusterWaitAligned, []);
@@ -142,8 +227,12 @@ impl Lower<'_> {
             let rank = Operand::Imm(i64::from(rank));
             let there = self.emit.pure(Class::B32, P::MapaSharedCluster, [own.into(), rank.clone()]);
             let mut operands = vec![Operand::at(there, offset), value.clone()];
-            if let Some(offset) = self.counts {
-                let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+            if let Some(counts) = self.counts {
+                let offset = self.counted[counts].offset;
+                let mut base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+                if let Some(slot) = self.counted[counts].in_turns.as_ref().and_then(InTurns::slot) {
+                    base = self.emit.pure(Class::B32, P::AddS32, [base.into(), slot.into()]);
+                }
                 let base = self.emit.pure(Class::B32, P::MapaSharedCluster, [base.into(), rank]);
                 operands.push(Operand::at(base, offset as i64));
             }

@@ -4,7 +4,7 @@
 //!
 //! | level | files |
 //! |---|---|
-//! | data | `ints` (integers with ranges), `tile`, `rings`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
+//! | data | `ints` (integers with ranges), `tile`, `rings`, `in_turns`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
 //! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `functions_f64`, `power`, `round_random`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
@@ -45,6 +45,7 @@ mod global;
 mod grids;
 mod hyperbolic;
 mod in_place;
+mod in_turns;
 mod index;
 mod inputs;
 mod inside;

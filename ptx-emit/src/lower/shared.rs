@@ -294,7 +294,7 @@ impl Lower<'_> {
         Ok(SharedWindow {
             root: None,
             thread: None,
-            slot: None,
+            slot: self.in_turns(v),
             reach: carried.iter().flat_map(|c| &c.places).fold(0, |all, &p| all | size.byte_with(p)),
             value_cols: Vec::new(),
             half: Half { thread: Int::constant(0), base: 0, value_cols: Vec::new() },
@@ -333,9 +333,9 @@ impl Lower<'_> {
         parts.panel = self.xor(parts.panel, number);
     }
 
-    /// The offset of the slot that a window of a ring's channel is in: a register, or a number.
+    /// The offset of the slot that a window of a ring's channel is in, or a buffer that iterations take in turns: a register, or a number.
     fn slot_of(&mut self, view: &ResolvedView, ring: Option<usize>) -> (Option<Reg>, u64) {
-        let Some(r) = ring else { return (None, 0) };
+        let Some(r) = ring else { return (self.in_turns(view.base), 0) };
         self.rings[r].read |= view.slot != Some(Slot::Put);
         let ring = &self.rings[r];
         match if view.slot == Some(Slot::Put) { ring.put } else { ring.get } {

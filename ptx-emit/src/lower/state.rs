@@ -1,6 +1,7 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
 use super::emit::Emit;
+use super::in_turns::CountedAt;
 use super::ints::Int;
 use super::rings::{Draws, Placed, Ring, Turns};
 use super::scope::Kind;
@@ -13,7 +14,6 @@ use crate::report::Report;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 use tilec_ir::codes;
-use tilec_ir::ctas::Counted;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -65,10 +65,10 @@ pub(crate) struct Lower<'a> {
     pub(super) block_threads: u32,
     /// Of blocks that share out tiles: the first statement of the kernel's body that stores to the memory of all of them.
     pub(super) writes_first: Option<Stmt>,
-    /// Barriers that count what these blocks store, and where their mbarriers lie.
-    pub(super) counted: Vec<(Counted, u64)>,
-    /// Where the mbarrier lies that counts what the present statement stores.
-    pub(super) counts: Option<u64>,
+    /// Barriers that count what these blocks store.
+    pub(super) counted: Vec<CountedAt>,
+    /// The one of them that counts what the present statement stores.
+    pub(super) counts: Option<usize>,
     /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
     pub(super) thread_bits: u32,
     /// The role whose statements these are.

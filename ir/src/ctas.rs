@@ -59,8 +59,8 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
 }
 
 /// The barrier of a loop for which stores are counted in each iteration. There are two barriers: the first one begins an iteration's stores, and the second one ends them. Buffers are there twice, and iterations take
-/// them in turns, so that the first barrier is one of the block's own threads. It orders what they have read in front of what they store. What another block stores to the same place an iteration later
-/// comes behind the stores of this block that it has waited for.
+/// them in turns, so that the first barrier is one of the block's own threads. Each block says there that its threads have read what the iteration before has brought, and the second barrier waits for
+/// all to have said so. The next iteration may then store to these buffers.
 fn counted_in(k: &Kernel, body: Block) -> Option<Counted> {
     let list = &k.blocks[body];
     let barriers: Vec<usize> = (0..list.len()).filter(|&i| matches!(k.stmts[list[i]], StmtData::Barrier)).collect();

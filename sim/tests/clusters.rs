@@ -308,15 +308,6 @@ fn threads_send_words_to_other_blocks() {
 }
 
 #[test]
-fn who_waits_for_a_word_knows_what_its_sender_did_before() {
-    let send = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r0, [%r3];";
-    let plain = "st.shared::cluster.u32 [%r1+256], %r0;";
-    let both = SEND.replace(send, &format!("{plain}\n{send}")).replace("%r2, [%s];", "%r2, [%s+256];");
-    assert_eq!(good(&both), good(SEND));
-    bad(&both.replace(&format!("{plain}\n{send}"), &format!("{send}\n{plain}")), RACE);
-}
-
-#[test]
 fn threads_add_to_words_of_other_blocks() {
     let sum = SEND
         .replacen("SYNC", "@%p7 st.shared.b64 [%s], 5; SYNC", 1)

@@ -66,13 +66,17 @@ impl Lower<'_> {
     pub(super) fn arrive_everywhere(&mut self, barrier: Reg, offset: i64) {
         let tid = self.block_tid();
         let lane = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(31)]);
-        let blocks = Operand::Imm(i64::from(self.cluster_blocks()));
-        let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, [lane.into(), blocks]);
         let own = self.emit.def(Class::B32, P::AddS32, [barrier.into(), Operand::Imm(offset)]);
-        // Other lanes number no block.
+        self.arrive_in_each(lane, own);
+    }
+
+    /// Arrives at the barrier at `own` in each block: who has the block's `number` does. Other numbers are no block's.
+    pub(super) fn arrive_in_each(&mut self, number: Reg, own: Reg) {
+        let blocks = Operand::Imm(i64::from(self.cluster_blocks()));
+        let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, [number.into(), blocks]);
         let guard = Some(Guard { reg: one_each, negated: false });
         let there = self.emit.reg(Class::B32);
-        self.emit.push_if(guard, P::MapaSharedCluster, [there.into(), own.into(), lane.into()]);
+        self.emit.push_if(guard, P::MapaSharedCluster, [there.into(), own.into(), number.into()]);
         self.emit.push_if(guard, P::MbarrierArriveCluster, [Operand::Sink, Operand::at(there, 0)]);
     }
 }

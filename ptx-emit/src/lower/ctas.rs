@@ -7,11 +7,13 @@
 //! when the block has begun, and until it ends.
 //!
 //! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They lie behind the buffers. In a loop, iterations take buffers and mbarrier in turns with a second
-//! set of them, which lies behind all others: thread 0 says anew how many bytes there will be when those of an iteration have come.
+//! set of them, which lies behind all others. Thread 0 says anew how many bytes there will be when those of an iteration have come. The mbarrier counts an arrival of each block, too: it has read what
+//! the iteration before has brought. What `st.async` counts orders nothing else that its thread did before.
 //!
 //! ```text
-//! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before last
+//! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before
 //! slot = slot ^ stride; parity = parity ^ (slot == 0)
+//! thread of each block's number: mbarrier.arrive [mbarrier + slot of that block]
 //! st.async [buffer + slot of each block], .., [mbarrier + slot of that block]
 //! mbarrier.try_wait [mbarrier + slot], parity     // the second one
 //! thread 0: mbarrier.arrive.expect_tx [mbarrier + slot]
@@ -69,10 +71,11 @@ impl Lower<'_> {
             self.emit.comment("mbarriers count the bytes that blocks of the cluster store to this one's memory");
             let ready = self.unless_first("ready");
             for CountedAt { of, offset, in_turns } in self.counted.clone() {
+                let arrivals = 1 + in_turns.as_ref().map_or(0, |_| i64::from(self.ctas()));
                 let second = in_turns.map(|turns| offset + turns.stride);
                 for offset in [Some(offset), second].into_iter().flatten() {
                     let at = Operand::shared(0, offset as i64);
-                    self.emit.push(P::MbarrierInit, [at.clone(), Operand::Imm(1)]);
+                    self.emit.push(P::MbarrierInit, [at.clone(), Operand::Imm(arrivals)]);
                     self.expect(at, of.bytes);
                 }
             }
@@ -146,9 +149,9 @@ impl Lower<'_> {
 
     /// A barrier of the threads of all blocks: where their stores are counted, until these are there.
     pub(super) fn ctas_barrier(&mut self, s: Stmt) {
-        if let Some(counted) = self.counted.iter().find(|counted| counted.of.begins == Some(s)) {
-            let Some(turns) = counted.in_turns.clone() else { return self.cluster_barrier() };
-            return self.next_of_turns(&turns);
+        if let Some(counted) = self.counted.iter().find(|counted| counted.of.begins == Some(s)).cloned() {
+            let Some(turns) = counted.in_turns else { return self.cluster_barrier() };
+            return self.next_of_turns(&turns, counted.offset);
         }
         let Some(CountedAt { of, offset, in_turns }) = self.counted.iter().find(|c| c.of.barrier == s).cloned() else {
             return self.cluster_barrier();
@@ -173,14 +176,19 @@ impl Lower<'_> {
         }
     }
 
-    /// An iteration begins: the threads of this block have read what the one before the last has stored.
-    fn next_of_turns(&mut self, turns: &InTurns) {
+    /// An iteration begins: the threads of this block have read what the one before has stored, and say so to each block.
+    fn next_of_turns(&mut self, turns: &InTurns, offset: u64) {
         let (slot, parity) = turns.registers.expect("bug: an iteration that has not begun");
         self.emit.push(P::BarSync, [Operand::Imm(0)]);
         self.emit.push(P::XorB32, [slot.into(), slot.into(), Operand::Imm(turns.stride as i64)]);
         let first = self.emit.def(Class::Pred, P::SetpEqS32, [slot.into(), Operand::Imm(0)]);
         let guard = Some(Guard { reg: first, negated: false });
         self.emit.push_if(guard, P::XorB32, [parity.into(), parity.into(), Operand::Imm(1)]);
+        let tid = self.block_tid();
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+        let own = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
+        let own = self.emit.def(Class::B32, P::AddS32, [own.into(), Operand::Imm(offset as i64)]);
+        self.arrive_in_each(tid, own);
     }
 
     /// In front of the first statement that stores to the memory of other blocks: they have begun.

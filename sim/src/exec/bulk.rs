@@ -236,7 +236,7 @@ impl Cta<'_> {
                 }
             }
             let data = (!self.landing.reads_late()).then(|| Rc::clone(&data));
-            self.issue(Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock, reduce, told: None })?;
+            self.issue(Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock, reduce })?;
         }
         Ok(())
     }
@@ -330,9 +330,6 @@ impl Cta<'_> {
         let (warp, lane) = (load.who.warp, load.who.lane);
         self.count_landed(lane, load.object, load.plan.span.1, |races, known| {
             races.clocks.copies_done(warp, lane, load.clock, u32::MAX, known);
-            if let Some(told) = &load.told {
-                known.join(told);
-            }
         })
     }
 

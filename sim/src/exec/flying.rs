@@ -2,7 +2,7 @@
 
 use crate::numerics::half::Half;
 use crate::program::Atom;
-use crate::race::{Known, Who};
+use crate::race::Who;
 use std::rc::Rc;
 
 /// Up to 16 bytes that lie together on both sides.
@@ -48,8 +48,6 @@ pub(crate) struct Load {
     pub(crate) clock: u32,
     /// What is done with the elements that are there.
     pub(crate) reduce: Option<Reduce>,
-    /// What its thread had done, and knew, in front of it: whoever sees it counted knows that, too (`st.async`).
-    pub(crate) told: Option<Rc<Known>>,
 }
 
 /// The stores of a warp.

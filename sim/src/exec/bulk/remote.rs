@@ -1,5 +1,5 @@
 //! `st.async`, `red.async` (PTX 9.7.9.12, 9.7.13.7): a thread's registers to the shared memory of a block of the cluster, counted there by an
-//! mbarrier as a bulk copy is, but not through the async proxy. The mbarrier counts with `.release` semantics at the scope of the cluster.
+//! mbarrier as a bulk copy is, but not through the async proxy.
 
 use crate::exec::access::for_lanes;
 use crate::exec::cta::Cta;
@@ -7,7 +7,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::exec::flying::{Load, Piece, Plan, Reduce};
 use crate::exec::warp::Warp;
 use crate::program::bulk::Remote;
-use crate::race::{Known, Slot, Strength, Who};
+use crate::race::{Slot, Strength, Who};
 use crate::report::ReportKind;
 use std::rc::Rc;
 
@@ -63,10 +63,7 @@ impl Cta<'_> {
                 width: n as u8,
             };
             let (plan, data) = (Rc::new(plan), Some(Rc::new(vec![data])));
-            let mut told = Known::default();
-            self.races.clocks.release(w.index, 1 << lane, w.live, &mut told);
-            let told = Some(Rc::new(told));
-            self.issue(Load { who, agent, object, plan, shift: 0, data, clock, reduce, told })?;
+            self.issue(Load { who, agent, object, plan, shift: 0, data, clock, reduce })?;
         });
         Ok(())
     }

@@ -81,6 +81,8 @@ pub struct Edit {
     pub text: String,
     /// What stands there stays, between `text` and this; `None`: it goes.
     pub behind: Option<String>,
+    /// What a person should know of it before: nothing where it only mends a mistake.
+    pub means: Option<&'static str>,
 }
 
 impl Edit {
@@ -122,6 +124,10 @@ pub struct Diagnostic {
     pub declined: Option<FastPath>,
     /// The fast path whose loss this says.
     pub loss: Option<Loss>,
+    /// The preconditions that would help, separated by commas; empty: none would.
+    pub needs: String,
+    /// The note that says what the loss costs.
+    pub cost: Option<String>,
     /// Of a loop that was scheduled: what an iteration takes.
     pub pace: Option<Pace>,
     /// The change that mends it, where one can be named that needs no thought.
@@ -157,6 +163,8 @@ impl Diagnostic {
             why: None,
             declined: None,
             loss: None,
+            needs: String::new(),
+            cost: None,
             pace: None,
             fix: None,
         }
@@ -186,6 +194,11 @@ impl Diagnostic {
         self
     }
 
+    /// What would help, of something that is not done: its notes, without what it costs.
+    pub fn ways_out(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().filter(|note| self.cost.as_ref() != Some(*note))
+    }
+
     /// With what an iteration of a loop takes.
     pub fn with_pace(mut self, pace: Pace) -> Diagnostic {
         self.pace = Some(pace);
@@ -194,7 +207,7 @@ impl Diagnostic {
 
     /// With the change that mends it; a note says it in words.
     pub fn with_fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.fix = Some(Edit { span, text: text.into(), behind: None });
+        self.fix = Some(Edit { span, text: text.into(), behind: None, means: None });
         self
     }
 
@@ -209,7 +222,7 @@ impl Diagnostic {
     /// With the change that mends it by what stands around a part of the source; none where the part is in no source.
     pub fn with_fix_around(mut self, span: Span, front: impl Into<String>, behind: impl Into<String>) -> Diagnostic {
         if !span.is_none() {
-            self.fix = Some(Edit { span, text: front.into(), behind: Some(behind.into()) });
+            self.fix = Some(Edit { span, text: front.into(), behind: Some(behind.into()), means: None });
         }
         self
     }
@@ -280,7 +293,8 @@ impl Sink {
         let d = &mut self.diagnostics[index];
         assert_eq!(d.severity, Severity::Remark, "bug: a warning is made of no remark");
         (d.severity, d.code) = (Severity::Warning, code);
-        d.notes.push(note);
+        d.notes.push(note.clone());
+        d.cost = Some(note);
     }
 
     /// Number of errors so far.

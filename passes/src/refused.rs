@@ -1,10 +1,11 @@
 //! Reasons why a fast path is not taken, as data that passes exchange.
 
 use crate::Cx;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::{Diagnostic, Edit, Span};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::loss::{FastPath, Loss};
+use tilec_ir::parser::HEADER_CLAUSES;
 
 /// Why a fast path is not taken.
 #[derive(Clone, Default, Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Refused {
     room: bool,
     /// Rows of a tensor are not known to be multiples of 16 bytes.
     rows: bool,
+    /// The preconditions that would help.
+    needs: String,
 }
 
 impl Refused {
@@ -64,7 +67,8 @@ impl Refused {
         if precondition.is_empty() {
             return self;
         }
-        Refused { rows: true, ..self.help(&format!("declare `where {precondition}`")) }
+        let needs = precondition.to_owned();
+        Refused { rows: true, needs, ..self.help(&format!("declare `where {precondition}`")) }
     }
 
     /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody asked for that. `what`: what is not to be had.
@@ -73,6 +77,8 @@ impl Refused {
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
         let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why)).with_why(&self.why);
         d.declined = Some(path);
+        d.needs = self.needs.clone();
+        d.fix = required(k, &self.needs);
         if let Some(way_out) = &self.way_out {
             d = d.with_note(way_out);
         }
@@ -84,6 +90,22 @@ impl Refused {
         }
         cx.lost(d);
     }
+}
+
+/// The change of the source that declares preconditions: behind those that are written, or as a clause in front of the others.
+fn required(k: &Kernel, needs: &str) -> Option<Edit> {
+    if needs.is_empty() {
+        return None;
+    }
+    let means = Some("fewer sizes are accepted then");
+    let at = |place: u32| Span { start: place, end: place };
+    let edit = |place: u32, text: String| Some(Edit { span: at(place), text, behind: None, means });
+    if let Some((_, clause)) = k.clauses.iter().find(|(word, _)| word == "where") {
+        return edit(clause.end, format!(", {needs}"));
+    }
+    let first =
+        k.clauses.iter().filter(|(word, _)| HEADER_CLAUSES.contains(&word.as_str())).min_by_key(|(_, c)| c.start)?;
+    edit(first.1.start, format!(" where {needs}"))
 }
 
 impl From<String> for Refused {

@@ -21,7 +21,7 @@ use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::diag::{Diagnostic, Reported, Span, counted};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -38,7 +38,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let deferred = Deferred::of(k);
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
-        let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
+        let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else {
+            if cx.enabled {
+                read_in_expression(k, cx, &facts, &deferred, s);
+            }
+            continue;
+        };
         // No thread accesses what the hardware moves.
         if !attrs.is_by_threads() {
             result = result.and(describable(k, cx, &facts, s, src, dst));
@@ -67,7 +72,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let shifted = shifted.filter(|_| cx.enabled && attrs.vec.is_none() && through_registers);
         if let Some(of) = shifted.filter(|of| shiftable(&layout, &shape, of)) {
             let n = of.aligned;
-            let said = format!("{what} loads aligned words and shifts them: accesses are aligned to {n} element(s)");
+            let said = format!(
+                "{what} loads aligned words and shifts them: accesses are aligned to {}",
+                counted(n as usize, "element")
+            );
             lost(k, cx, s, &said, &provable);
             if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
                 (attrs.vec, attrs.mechanism) = (Some(of.vec), Mechanism::Words { aligned: of.aligned });
@@ -124,6 +132,33 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
+/// Says why what an assigned expression reads from tensors is narrow: element by element, which only a copy is not.
+fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Deferred, s: Stmt) {
+    let (tile, e) = match k.stmts[s] {
+        StmtData::Assign { dst, src } => (dst, src),
+        StmtData::Var { value, init: Some(init) } => (value, init),
+        _ => return,
+    };
+    let mut views = accessed_views(k, deferred, e);
+    views.retain(|v| k.tensor_ty(v.base).is_some());
+    let layout = k.tile_ty(tile).and_then(|t| t.reg_layout.clone());
+    let shape = k.tile_ty(tile).and_then(|t| k.const_shape(&t.shape));
+    let (Some(view), Some(layout), Some(shape)) = (views.first(), layout, shape) else { return };
+    // A window that is reduced has another shape than the tile.
+    if views.iter().any(|v| v.kept().len() != shape.len()) {
+        return;
+    }
+    let provable = narrowest(k, facts, &views, Some(&layout), &shape);
+    let what = format!("`{}` is read one element at a time", k.values[view.base].name);
+    let refused = match provable.elems > 1 {
+        true => Refused::at(k.stmt_spans[s], "it stands in an expression that is assigned")
+            .help("copy the window into a register tile in front of it: `copy X[..] -> x`"),
+        false if provable.why.is_empty() => return,
+        false => Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing),
+    };
+    refused.say(k, cx, &what, (FastPath::Wide, Vec::new()));
+}
+
 /// Whether a copy stores elements that share bytes to memory.
 fn shares_bytes(k: &Kernel, dst: Expr) -> bool {
     memory_views(k, dst).iter().any(|to| known_elem(k, to.base).size().whole_bytes().is_none())
@@ -165,7 +200,7 @@ fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width)
     if width.elems <= most {
         return width;
     }
-    let why = format!("an instruction combines {most} element(s) of {} with memory", elem.name());
+    let why = format!("an instruction combines {} of {} with memory", counted(most as usize, "element"), elem.name());
     Width { elems: most, why, missing: String::new() }
 }
 
@@ -253,7 +288,7 @@ fn written_unaligned(
     let elem = known_elem(k, view.base);
     let provable = global_width(k, facts, &view, &shape);
     if provable.elems < aligned {
-        let message = format!("{what} is aligned to {} element(s), not {aligned}", provable.elems);
+        let message = format!("{what} is aligned to {}, not {aligned}", counted(provable.elems as usize, "element"));
         let d = Diagnostic::error(codes::NOT_VECTORIZABLE, k.stmt_spans[s], message).with_note(provable.why);
         return Err(cx.report(d));
     }
@@ -363,7 +398,7 @@ fn promised(k: &Kernel, facts: &Facts, views: &[ResolvedView], shape: &[u64]) ->
 /// The widest access that all views, and the layout if there is one, allow.
 fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&RegLayout>, shape: &[u64]) -> Width {
     let bits = log2_shape(shape);
-    let mut best: Option<Width> = None;
+    let mut best: Option<(Width, bool)> = None;
     for view in views {
         let elem = known_elem(k, view.base);
         let global = k.tensor_ty(view.base).is_some();
@@ -373,21 +408,30 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
             let dim = smem_window_dim(k, view);
             (shared_width(k, facts, view, elem, shape, dim), dim)
         };
+        let mut by_layout = false;
         if let Some(dim) = dim.filter(|&d| d < bits.len()) {
             let run = layout.map_or(width.elems, |layout| 1 << owned_run(layout, &bits, dim));
             if run < width.elems {
                 let name = &k.values[view.base].name;
-                let why = format!("a thread owns {run} neighbouring element(s) of `{name}` in this layout");
+                let why = match run {
+                    1 => {
+                        format!("elements of `{name}` that a thread holds are not neighbours in memory in this layout")
+                    }
+                    _ => format!("a thread holds {run} neighbouring elements of `{name}` in this layout"),
+                };
                 width = Width { elems: run, why, missing: String::new() };
+                by_layout = true;
             }
         } else {
             width.elems = 1;
         }
-        if best.as_ref().is_none_or(|b| width.elems < b.elems) {
-            best = Some(width);
+        // Layouts follow what is known of tensors: that is the reason where both allow as much.
+        let first = |b: &(Width, bool)| width.elems < b.0.elems || width.elems == b.0.elems && b.1 && !by_layout;
+        if best.as_ref().is_none_or(first) {
+            best = Some((width, by_layout));
         }
     }
-    best.unwrap_or(Width { elems: 1, why: String::new(), missing: String::new() })
+    best.map(|(width, _)| width).unwrap_or(Width { elems: 1, why: String::new(), missing: String::new() })
 }
 
 fn shared_width(

@@ -100,7 +100,82 @@ fn every_loop_counts_and_no_precondition_is_advised_that_does_not_help() {
                    var x = reg f32[64, 64]\ncopy A[i * 64.., j * 64 - 1..] -> x\ncopy x -> B[i * 64.., j * 64..]\n}\n";
     let answer = ask(shifted, Target::Sm70, "vectorised");
     assert!(!holds(&answer) && preconditions(&answer).is_empty(), "{answer}");
-    assert!(answer.to_string().contains("`j * 64 - 1` is not known to be a multiple of 4"), "{answer}");
+    assert!(answer.to_string().contains("`j * 64 - 1` is not always a multiple of 4"), "{answer}");
+}
+
+#[test]
+fn windows_in_expressions_are_judged_like_copies() {
+    let program = |body: &str| {
+        format!(
+            "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[64, 64] multiple 4) grid (b: 1) {{\n\
+             var acc = reg f32[64, 64] = 0.0\nfor i in 0..M step 64 {{\n{body}\n}}\ncopy acc -> B[0.., 0..]\n}}\n"
+        )
+    };
+    let answer = ask(&program("acc = acc + A[i.., 0..]"), Target::Sm80, "vectorised");
+    assert!(!holds(&answer) && answer.to_string().contains("(4 bytes at a time)"), "{answer}");
+    assert!(advice(&answer).iter().any(|text| text.contains("copy the window into a register tile")), "{answer}");
+    let copied = program("var x = reg f32[64, 64]\ncopy A[i.., 0..] -> x\nacc = acc + x");
+    let answer = ask(&copied, Target::Sm80, "vectorised");
+    assert!(holds(&answer), "what is advised helps: {answer}");
+    // So is shared memory in expressions.
+    let columns =
+        "let s = smem f32[32, 32] layout (32,32):(32,1)\ncopy A[i.., 0..] -> s\ncopy transpose(s) * 2.0 -> B[0.., 0..]";
+    let answer = ask(&program(columns), Target::Sm80, "no bank conflicts");
+    assert!(!holds(&answer), "{answer}");
+}
+
+#[test]
+fn what_no_pass_decided_has_a_reason_and_costs_are_no_advice() {
+    let product = |promise: &str| {
+        format!(
+            "kernel k(A: gmem f16[M, K], B: gmem f16[K, N], C: gmem f32[M, N])\n\
+             where K % 8 == 0, N % 8 == 0{promise} grid (i: ceildiv(M, 128), j: ceildiv(N, 128)) schedule {{ align_rows 0 }} {{\n\
+             let a = smem f16[128, 64]\nlet b = smem f16[64, 128]\nvar acc = reg f32[128, 128] = 0.0\n\
+             for k in 0..K step 64 {{\ncopy A[i * 128.., k..] -> a\ncopy B[k.., j * 128..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy acc -> C[i * 128.., j * 128..]\n}}\n"
+        )
+    };
+    for what in ["wgmma", "tma"] {
+        let answer = ask(&product(""), Target::Sm90a, what);
+        assert!(!holds(&answer), "{answer}");
+        let [one] = advice(&answer)[..] else { panic!("one premise is missing: {answer}") };
+        assert!(one.starts_with("declare `where A_ld % 8 == 0"), "{answer}");
+        assert!(!answer.to_string().contains("this could be faster"), "{answer}");
+    }
+    assert!(holds(&ask(&product(", A_ld % 8 == 0, B_ld % 8 == 0"), Target::Sm90a, "tma")));
+    let rows = include_str!("../../examples/softmax.tile");
+    let answer = ask(rows, Target::Sm90a, "pipelined").to_string();
+    assert!(answer.contains("loads straight to registers"), "{answer}");
+    let answer = ask(rows, Target::Sm90a, "tma").to_string();
+    assert!(answer.contains("the kernel has no product"), "{answer}");
+}
+
+#[test]
+fn the_change_that_declares_preconditions_mends_the_warning() {
+    for header in [
+        "grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) schedule { warp_tile (32, 32) }",
+        "where M % 2 == 0 grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) schedule { warp_tile (32, 32) }",
+    ] {
+        let mut source = format!(
+            "kernel k(A: gmem f16[M, K], B: gmem f16[K, N], C: gmem f32[M, N] multiple 4) {header} {{\n\
+             let a = smem f16[64, 32]\nlet b = smem f16[32, 64]\nvar acc = reg f32[64, 64] = 0.0\n\
+             for k in 0..K step 32 {{\ncopy A[i * 64.., k..] -> a\ncopy B[k.., j * 64..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy acc -> C[i * 64.., j * 64..]\n}}\n"
+        );
+        let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+        let mut mended = 0;
+        loop {
+            let compiled = tilec::compile(&source, &options).expect("it compiles");
+            let Some(d) = compiled.diagnostics.iter().find(|d| d.code.0 == "W0409") else { break };
+            let fix = d.fix.as_ref().expect("a change");
+            assert!(fix.means.is_some(), "it narrows what is accepted");
+            let text = fix.new_text(&source);
+            source.replace_range(fix.span.start as usize..fix.span.end as usize, &text);
+            mended += 1;
+            assert!(mended < 4, "{source}");
+        }
+        assert!(mended > 0, "{source}");
+    }
 }
 
 #[test]

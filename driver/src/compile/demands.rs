@@ -308,7 +308,8 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         }
         Property::Vectorised => {
             let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16);
-            let mut at: Vec<_> = narrow.map(|c| (c.span, format!("{} bytes at a time", c.global_bytes))).collect();
+            let mut at: Vec<_> =
+                narrow.map(|c| (c.span, format!("{} at a time", counted(c.global_bytes as usize, "byte")))).collect();
             // Words that are shifted into place are 16 bytes wide, and still take longer.
             let seen: Vec<Span> = at.iter().map(|(span, _)| *span).collect();
             at.extend(code.lost(FastPath::Wide).into_iter().filter(|(span, _)| !seen.contains(span)));

@@ -218,7 +218,8 @@ pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]
         let mut message = d.message.clone();
         // Of what was not done notes are ways out; of what was done they say more of it.
         if d.why.is_some() || d.loss.is_some() {
-            change.extend(d.notes.iter().cloned());
+            change.extend(d.ways_out().cloned());
+            d.cost.iter().for_each(|cost| message.push_str(&format!("; {cost}")));
         } else {
             d.notes.iter().for_each(|n| message.push_str(&format!("; {n}")));
         }
@@ -226,14 +227,16 @@ pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]
         if !says.contains(&says_here) {
             says.push(says_here);
         }
+        // The places of a loss are what would be faster; they are no premise.
         says.extend(
             d.labels
                 .iter()
-                .filter(|l| !l.text.is_empty())
+                .filter(|l| !l.text.is_empty() && d.loss.is_none())
                 .map(|l| Says { message: l.text.clone(), ..place(known, l.span) }),
         );
     }
-    change.dedup();
+    let mut seen = BTreeSet::new();
+    change.retain(|text| seen.insert(text.clone()));
     Decision { by, rule: explain::about_pass(by).to_owned(), before: Vec::new(), after: Vec::new(), says, change }
 }
 

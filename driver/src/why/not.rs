@@ -5,11 +5,13 @@ use super::chain;
 use crate::compile::demands::{self, Judged};
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
-use tilec_ir::demands::{Figure, What};
+use std::collections::BTreeSet;
+use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted};
-use tilec_ir::entities::Stmt;
-use tilec_ir::kernel::{StmtData, ValueDef};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
+use tilec_ir::typing::resolve_view;
 use tilec_passes::occupancy::Occupancy;
 
 /// The answer to `--not WHAT`: of each kernel whether it holds, and why not.
@@ -18,6 +20,14 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     let mut parts = Vec::new();
     for kernel in &known.program.kernels {
         let name = &kernel.tile.kernel.name;
+        // What a pass made to bring rows into order means nothing by itself.
+        let own = kernel.tile.written.is_some();
+        if !own && known.program.kernels.iter().any(|k| k.tile.written.is_some()) {
+            about.push(format!(
+                "`{name}` is made by `align-rows`: it copies an operand in front of the product, and is not judged"
+            ));
+            continue;
+        }
         let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
         let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what);
         if let What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _) = what {
@@ -44,11 +54,15 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                         false => format!("{}: {} ({})", s.at, s.source, s.message),
                     }));
                 }
-                part.facts.dedup();
+                unrepeated(&mut part.facts);
                 part.facts.extend(notes);
                 parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
-                parts.push(premise(known, path, kernel, &spans, what));
+                let mut part = premise(known, path, kernel, &spans, what);
+                if known.program.kernels.len() > 1 {
+                    part.title = format!("{}, in `{name}`", part.title);
+                }
+                parts.push(part);
             }
         }
     }
@@ -68,20 +82,41 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, p
             decisions.push(chain::decision(known, pass, &said));
         }
     }
+    in_one(kernel, &own, &mut decisions);
     let written = written(kernel, path, places);
     if !written.is_empty() {
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
     }
-    let mut facts = Vec::new();
-    if decisions.is_empty() {
-        let target = known.program.target;
-        facts.push(match demands::has_path(target, path) {
-            false => format!("{} has no {}: compile for sm_90a", target.name(), words(path)),
-            true => format!("no pass had anything to decide of `{what}` here, or it is switched off"),
-        });
+    let facts = if decisions.is_empty() { undecided(known, kernel, path, what) } else { Vec::new() };
+    if path == FastPath::TensorLoads && decisions.is_empty() && demands::has_path(known.program.target, path) {
+        // Tiles come by TMA for products of warpgroups: what keeps these away keeps TMA away.
+        let products = premise(known, Some(FastPath::Wgmma), kernel, places, What::Has(Property::Wgmma));
+        decisions = products.decisions;
     }
     Part { title, facts, decisions }
+}
+
+/// The preconditions that several messages ask for, asked for once, in one clause.
+fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decision]) {
+    let mut all: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
+    unrepeated(&mut all);
+    let Some(last) = decisions.iter().rposition(|d| d.change.iter().any(|text| text.starts_with("declare `where ")))
+    else {
+        return;
+    };
+    decisions.iter_mut().for_each(|d| d.change.retain(|text| !text.starts_with("declare `where ")));
+    let change = &mut decisions[last].change;
+    change.insert(0, format!("declare `where {}`", all.join(", ")));
+    if kernel.tile.specialized.clauses.iter().any(|(word, _)| word == "where") {
+        change[0].push_str(", behind a comma in the `where` that is there");
+    }
+}
+
+/// Leaves out what is there already.
+fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
+    let mut seen = BTreeSet::new();
+    list.retain(|x| seen.insert(x.clone()));
 }
 
 /// What is written in the source, so that no pass decides it: widths of accesses, layouts of buffers.
@@ -113,6 +148,63 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
         }
         _ => Vec::new(),
     }
+}
+
+/// Why no pass had a fast path to decide about.
+fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: What) -> Vec<String> {
+    let (k, target) = (&kernel.tile.specialized, known.program.target);
+    if !demands::has_path(target, path) {
+        return vec![format!("{} has no {}: compile for sm_90a", target.name(), words(path))];
+    }
+    match path {
+        FastPath::TensorLoads if kernel.report.mma.is_empty() => {
+            vec!["TMA brings tiles to products of warpgroups (wgmma), and the kernel has no product".to_owned()]
+        }
+        FastPath::TensorLoads => {
+            vec!["TMA brings tiles to products of warpgroups (wgmma), which it does not have because:".to_owned()]
+        }
+        FastPath::Ahead => not_ahead(known, k),
+        _ => vec![format!("no pass had anything to decide of `{what}` here, or it is switched off (`--disable-pass`)")],
+    }
+}
+
+/// Why no loop was asked whether its loads may run ahead.
+fn not_ahead(known: &Known<'_>, k: &Kernel) -> Vec<String> {
+    let source = &known.program.source;
+    let mut facts = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::For { var, body, .. } = k.stmts[s] else { return };
+        let (mut buffers, mut registers) = (false, false);
+        k.walk(body, &mut |k, _, s| {
+            let global = |e: Expr| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
+            if let StmtData::Copy { src, dst, .. } = k.stmts[s]
+                && global(src)
+            {
+                let space = resolve_view(k, dst).map(|to| to.space(k));
+                buffers |= space.is_some_and(|space| space.is_of_block());
+                registers |= space.is_none_or(|space| space.in_registers());
+            }
+            registers |= k.stmts[s].exprs().into_iter().any(|e| reads_tensor(k, e));
+        });
+        let line = source.position(k.values[var].span.start as usize).line;
+        let name = &k.values[var].name;
+        facts.push(match (buffers, registers) {
+            (true, _) => format!("the loop over `{name}` (source:{line}) fills buffers, and the pass is switched off or its stages are written"),
+            (false, true) => format!("the loop over `{name}` (source:{line}) loads straight to registers; only tiles in shared memory have slots: `let s = smem ..`, `copy X[..] -> s`"),
+            (false, false) => format!("the loop over `{name}` (source:{line}) loads nothing"),
+        });
+    });
+    unrepeated(&mut facts);
+    if facts.is_empty() {
+        facts.push("the kernel has no loop: nothing is there to run ahead of".to_owned());
+    }
+    facts
+}
+
+/// Whether an expression reads a window of a tensor.
+fn reads_tensor(k: &Kernel, e: Expr) -> bool {
+    resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some())
+        || k.children(e).into_iter().any(|e| reads_tensor(k, e))
 }
 
 /// What a fast path is called.

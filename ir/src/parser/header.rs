@@ -17,8 +17,8 @@ use crate::values;
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
 
-/// Words that begin the clauses of a header.
-pub(crate) const HEADER_CLAUSES: &[&str] = &["where", "grid", "schedule", "require"];
+/// The words that begin clauses of a kernel's header.
+pub const HEADER_CLAUSES: &[&str] = &["where", "grid", "schedule", "require"];
 
 /// What a schedule may say.
 pub(crate) const SCHEDULE_ITEMS: &[&str] = &[

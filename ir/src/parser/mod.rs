@@ -41,7 +41,8 @@ use crate::kernel::Module;
 use crate::lexer::Tok;
 
 pub use crate::lexer::reserved_words;
-pub(crate) use header::{HEADER_CLAUSES, SCHEDULE_ITEMS};
+pub use header::HEADER_CLAUSES;
+pub(crate) use header::SCHEDULE_ITEMS;
 pub(crate) use marks::Marks;
 pub use marks::{Declaration, Mention};
 pub(crate) use reader::CLAUSES;

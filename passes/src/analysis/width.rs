@@ -1,8 +1,10 @@
 //! The widest access a view of global memory provably allows, and what stops a wider one.
 
 use super::facts::{Facts, Stride, contiguous_dim, strides};
+use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim};
@@ -80,27 +82,19 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
     let Some(window_dim) = window_contiguous_dim(k, view) else {
         return narrow(&format!("the window has a single element along the contiguous dimension of `{name}`"), "");
     };
-    let mut width = Width { elems: full as u32, why: String::new(), missing: String::new() };
-    // Every precondition that a full access lacks, not only the one that limits it most: they are needed together.
-    let mut all_missing: Vec<String> = Vec::new();
-    let mut hopeless = false;
-    let mut limit = |elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String| {
-        if elems < full {
-            match missing() {
-                fact if fact.is_empty() => hopeless = true,
-                fact if !all_missing.contains(&fact) => all_missing.push(fact),
-                _ => {}
-            }
-        }
-        if elems < u64::from(width.elems) {
-            width = Width { elems: elems as u32, why: why(), missing: String::new() };
-        }
-    };
+    let mut limits = Limits::new(full);
+    let mut limit =
+        |elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String| limits.limit(elems, why, missing);
+    let mut beside = None;
     if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
         limit(u64::from(elem.per(align)), &|| format!("`{name}` is declared with `align {align}`"), &String::new);
     }
     let extent = shape[window_dim];
-    limit(extent, &|| format!("the tile is {extent} elements wide along the contiguous dimension"), &String::new);
+    limit(
+        extent,
+        &|| format!("the tile is {} wide along the contiguous dimension", counted(extent as usize, "element")),
+        &String::new,
+    );
     let lacks = |text: &str, factor: &str| {
         (format!("`{text}` is not known to be a multiple of {full}"), format!("{factor} % {full} == 0"))
     };
@@ -136,7 +130,11 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
                 }
             };
             for e in starts {
-                limit(facts.divisor(k, e).min(full), &|| multiple(e).0, &String::new);
+                let why = || never(k, e, full).unwrap_or_else(|| multiple(e).0);
+                limit(facts.divisor(k, e).min(full), &why, &String::new);
+                if facts.divisor(k, e) < full {
+                    beside = beside.or(never(k, e, full));
+                }
             }
             // Within the innermost mode elements are neighbours.
             steps.as_mut().and_then(Vec::pop);
@@ -164,10 +162,85 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
             None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
         }
     }
-    if !hopeless {
-        width.missing = all_missing.join(", ");
+    limits.width(beside)
+}
+
+/// What limits an access, as it is found.
+struct Limits {
+    full: u64,
+    width: Width,
+    /// Every precondition that a full access lacks, not only the one that limits it most: they are needed together.
+    missing: Vec<String>,
+    /// Something stays in the way whatever is declared.
+    hopeless: bool,
+    /// The reason is one that a precondition would mend.
+    declarable: bool,
+}
+
+impl Limits {
+    fn new(full: u64) -> Limits {
+        let width = Width { elems: full as u32, why: String::new(), missing: String::new() };
+        Limits { full, width, missing: Vec::new(), hopeless: false, declarable: false }
     }
-    width
+
+    /// No more than so many elements, and what would mend that.
+    fn limit(&mut self, elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String) {
+        if elems >= self.full {
+            return;
+        }
+        let fact = missing();
+        let declarable = !fact.is_empty();
+        self.hopeless |= !declarable;
+        // Of reasons that weigh the same one that nothing can be declared against.
+        let sooner = elems == u64::from(self.width.elems) && self.declarable && !declarable;
+        if elems < u64::from(self.width.elems) || sooner {
+            self.width = Width { elems: elems as u32, why: why(), missing: String::new() };
+            self.declarable = declarable;
+        }
+        if declarable && !self.missing.contains(&fact) {
+            self.missing.push(fact);
+        }
+    }
+
+    /// The width; `beside`: what else stays in the way of a full access.
+    fn width(mut self, beside: Option<String>) -> Width {
+        if let Some(beside) = beside.filter(|beside| *beside != self.width.why) {
+            self.width.why = format!("{}; and {beside}", self.width.why);
+        }
+        if !self.hopeless {
+            self.width.missing = self.missing.join(", ");
+        }
+        self.width
+    }
+}
+
+/// That an index is not always a multiple, where that is so whatever is declared; with the extents of tiles that would make it one.
+fn never(k: &Kernel, e: Expr, full: u64) -> Option<String> {
+    if !is_of_indices(k, e) {
+        return None;
+    }
+    let text = print_expr(k, e);
+    let step = match &k.exprs[e] {
+        ExprData::Op { op: Op::Mul, args } => {
+            args.iter().find_map(|&a| k.as_int(a)).and_then(|n| u64::try_from(n).ok())
+        }
+        _ => None,
+    };
+    let near = step.filter(|&n| n > full && !n.is_multiple_of(full)).map(|n| {
+        let below = n / full * full;
+        format!(": with {below} or {} for {n} it is", below + full)
+    });
+    Some(format!("`{text}` is not always a multiple of {full}{}", near.unwrap_or_default()))
+}
+
+/// Whether an index is made of numbers, block indices and loop variables alone, so that no precondition makes more of it.
+fn is_of_indices(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(_) => true,
+        ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Grid | ValueDef::Loop),
+        ExprData::Op { args, .. } => args.iter().all(|&e| is_of_indices(k, e)),
+        _ => false,
+    }
 }
 
 fn narrow(why: &str, missing: &str) -> Width {

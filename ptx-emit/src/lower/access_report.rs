@@ -29,12 +29,7 @@ impl Lower<'_> {
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
-        let (src, dst) = match self.k.stmts[s] {
-            StmtData::Copy { src, dst, .. } => {
-                (tilec_ir::print::print_expr(self.k, src), tilec_ir::print::print_expr(self.k, dst))
-            }
-            _ => (tilec_ir::print::print_expr(self.k, e), String::new()),
-        };
+        let (src, dst) = self.ends_of(s, e);
         let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
         let lanes = if global { self.lanes_of(view, access) } else { Vec::new() };
         let gathered = global && self.contiguous(view).is_some_and(|dim| is_gathered(view, dim));
@@ -68,6 +63,19 @@ impl Lower<'_> {
                 lanes,
                 in_loop,
             });
+        }
+    }
+
+    /// What an access reads and writes, as text: both sides of a copy; of a window in an expression the window, and what the expression is for.
+    fn ends_of(&self, s: Stmt, e: Expr) -> (String, String) {
+        let text = |e: Expr| tilec_ir::print::print_expr(self.k, e);
+        match self.k.stmts[s] {
+            StmtData::Copy { src, dst, .. } if e == dst => (text(src), text(dst)),
+            StmtData::Copy { dst, .. } => (text(e), text(dst)),
+            StmtData::Assign { dst: value, .. } | StmtData::Var { value, .. } | StmtData::Let { value, .. } => {
+                (text(e), self.k.values[value].name.clone())
+            }
+            _ => (text(e), String::new()),
         }
     }
 

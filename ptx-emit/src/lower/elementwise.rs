@@ -81,6 +81,7 @@ impl Lower<'_> {
 
     /// Loads what an expression reads for group `g`, and computes what is named in it.
     pub(super) fn begin_group(&mut self, operands: &mut Operands, g: usize, group: &[usize]) -> Result<(), Reported> {
+        self.report_operands(operands, group.len());
         operands.group = group.to_vec();
         operands.loaded.clear();
         for i in 0..operands.windows.len() {
@@ -110,6 +111,19 @@ impl Lower<'_> {
             operands.named.push((v, regs));
         }
         Ok(())
+    }
+
+    /// Says of each window of an expression, once, how it is read.
+    fn report_operands(&mut self, operands: &mut Operands, elements: usize) {
+        let Some(s) = self.emit.origin.expand().filter(|_| !std::mem::replace(&mut operands.reported, true)) else {
+            return;
+        };
+        let attrs = CopyAttrs { vec: u32::try_from(elements).ok(), ..CopyAttrs::default() };
+        for (e, access, elem) in &operands.windows {
+            if let Some(view) = resolve_view(self.k, *e) {
+                self.report_copy(s, *e, &view, access, *elem, &attrs, false);
+            }
+        }
     }
 
     /// The elements of group `g`, in the class the expression's type is computed in.

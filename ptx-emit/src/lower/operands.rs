@@ -23,6 +23,8 @@ pub(super) struct Reduced {
 pub(super) struct Operands {
     pub(super) scope: Scope,
     pub(super) windows: Vec<(Expr, Access, Elem)>,
+    /// It was said how they are read.
+    pub(super) reported: bool,
     /// The current group.
     pub(super) group: Vec<usize>,
     /// Elements of the current group of each window.
@@ -45,6 +47,7 @@ impl Operands {
         Operands {
             scope,
             windows: Vec::new(),
+            reported: false,
             group: Vec::new(),
             loaded: Vec::new(),
             preds: Vec::new(),

@@ -81,10 +81,11 @@ pub(crate) fn diagnostic(text: Text<'_>, uri: &Uri, d: &diag::Diagnostic) -> Opt
 /// What is wanted of a mistake that has a fix, in few words.
 pub(crate) fn fix_title(text: Text<'_>, fix: &diag::Edit) -> String {
     let old = text.text.get(fix.span.start as usize..fix.span.end as usize).unwrap_or("");
+    let means = fix.means.map_or(String::new(), |means| format!(" ({means})"));
     match (old, fix.new_text(text.text).trim()) {
-        ("", new) => format!("insert `{new}`"),
-        (old, "") => format!("remove `{}`", old.trim()),
-        (old, new) => format!("replace `{old}` with `{new}`"),
+        ("", new) => format!("insert `{new}`{means}"),
+        (old, "") => format!("remove `{}`{means}", old.trim()),
+        (old, new) => format!("replace `{old}` with `{new}`{means}"),
     }
 }
 

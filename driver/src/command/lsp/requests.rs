@@ -151,7 +151,7 @@ fn actions<'d>(
         let action = json!({
             "title": convert::fix_title(text, fix),
             "kind": "quickfix",
-            "isPreferred": true,
+            "isPreferred": fix.means.is_none(),
             "diagnostics": [convert::diagnostic(text, uri, d)],
             "edit": { "changes": { uri.as_str(): [convert::edit(text, fix)] } },
         });

@@ -6,18 +6,20 @@
 #   tilec-VERSION-x86_64-linux.tar.xz          the command; it opens libcuda at run time where there is one
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
 #   tilec-VERSION-aarch64-linux.tar.xz         if Rust's target and a linker for it are installed
+#   tilec-VERSION-cp39-abi3-LINUX_x86_64.whl   the Python package, by scripts/build_wheel.sh
 #   tilec-VERSION.cdx.json                     bill of materials (CycloneDX)
 #   SHA256SUMS
 #
 # --out         where the files go: a folder that does not exist or is empty; target/release-VERSION without it.
 # --profile     `dist` without it; `release` for a rehearsal, which builds in a third of the time.
 # --once        skips the second build.
-# --advisories  also asks the RustSec database, which needs github.com.
+# --advisories  also asks the RustSec database, which needs github.com, and fails if `repository` of Cargo.toml does not answer.
 # --only        a rehearsal of one step, or of several:
 #                 licences  `cargo deny` over licences, sources and duplicates of dependencies
 #                 crates    packs the crates for a registry, builds each from its package, and uploads nothing
 #                 bill      the bill of materials
 #                 binaries  the command, built twice, packed, started
+#                 wheel     the wheel, built twice, installed beside NumPy, run
 # `cargo deny` and `cargo cyclonedx` are installed in the cache of tools if their step finds none (some minutes).
 # docs/stability.md, "Releases", has the steps before and after.
 set -euo pipefail
@@ -44,7 +46,7 @@ while [ $# -gt 0 ]; do
         --once) twice= ;;
         --advisories) advisories=(advisories) ;;
         --only)
-            case ${2-} in licences | crates | bill | binaries) only+=("$2") ;; *) echo "$usage" >&2; exit 2 ;; esac
+            case ${2-} in licences | crates | bill | binaries | wheel) only+=("$2") ;; *) echo "$usage" >&2; exit 2 ;; esac
             shift ;;
         *) echo "$usage" >&2; exit 2 ;;
     esac
@@ -81,10 +83,12 @@ tool() {
     fi
 }
 
-# build DIR: the binaries, in DIR/bin. Paths of this machine are not part of them.
+# Paths of this machine are not part of what is built.
+remap="--remap-path-prefix=$PWD=/tilec --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+
+# build DIR: the binaries, in DIR/bin.
 build() {
     local dir=$1 host=x86_64-unknown-linux-gnu arm=aarch64-unknown-linux-gnu
-    local remap="--remap-path-prefix=$PWD=/tilec --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
     local cargo=(cargo build --quiet --locked --profile "$profile" -p tilec)
     # A binary of an earlier version would be shipped with this one.
     rm -rf -- "$dir/bin"
@@ -141,6 +145,28 @@ binaries() {
     cp target/release-1/pack/*.tar.xz "$out/"
 }
 
+# The wheel, in both builds.
+wheel() {
+    local first=target/release-1/wheel second=target/release-2/wheel
+    RUSTFLAGS=$remap CARGO_TARGET_DIR=$first scripts/build_wheel.sh --profile "$profile" --check --quiet
+    if [ -n "$twice" ]; then
+        rm -rf -- "$second"
+        RUSTFLAGS=$remap CARGO_TARGET_DIR=$second scripts/build_wheel.sh --profile "$profile" --quiet
+        diff -r "$first/wheels" "$second/wheels" || fail "two builds of the wheel differ"
+        echo "two builds of the wheel have the same bytes"
+    fi
+    cp "$first"/wheels/*.whl "$out/"
+}
+
+# Whether the address that registries will show is there.
+address() {
+    local repository
+    repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
+    GIT_TERMINAL_PROMPT=0 timeout 20 git ls-remote --quiet "$repository" HEAD > /dev/null 2>&1 && return
+    [ ${#advisories[@]} -eq 0 ] || fail "no repository answers at $repository (\`repository\` in Cargo.toml)"
+    echo "unchecked: no repository answers at $repository: do not upload before it does (\`repository\` in Cargo.toml)" >&2
+}
+
 # The bill of materials: of the command, and of no other crate.
 bill() {
     local name=tilec-$version.cdx manifest
@@ -154,7 +180,8 @@ mkdir -p "$out"
 if step licences; then tool deny $deny; fi
 if step bill; then tool cyclonedx $cyclonedx; fi
 if step licences; then "$tools/bin/cargo-deny" check licenses bans sources ${advisories[@]+"${advisories[@]}"}; fi
-if step crates; then cargo publish --quiet --locked --dry-run --workspace; fi
+if step crates; then address; cargo publish --quiet --locked --dry-run --workspace; fi
 if step binaries; then binaries; fi
+if step wheel; then wheel; fi
 if step bill; then bill; fi
 [ -z "$(ls -A "$out")" ] || (cd "$out" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)

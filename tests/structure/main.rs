@@ -1,10 +1,12 @@
-//! What holds of the source text: no circle of files, no function of more than a hundred lines, no file of more than 800.
+//! What holds of the source text: no circle of files, no function of more than a hundred lines, no file of more than 800. And what
+//! a registry asks of the manifests.
 //!
 //! `docs/testing.md` says what counts. What does not hold yet is listed in `known.rs`, and what has been mended since must leave the list.
 
 mod circles;
 mod known;
 mod lex;
+mod manifests;
 mod modules;
 mod sizes;
 

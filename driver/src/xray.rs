@@ -159,7 +159,7 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
         ("threads".to_owned(), k.contract.block.iter().product::<u32>().to_string()),
         ("slots of the deepest channel".to_owned(), k.report.stages.to_string()),
         ("wavefronts of bank conflicts in loops".to_owned(), k.report.conflicts_in_loop.to_string()),
-        ("barriers in a trip of the main loop".to_owned(), k.report.barriers_in_loop.to_string()),
+        ("barriers inside of loops".to_owned(), k.report.barriers_in_loop.to_string()),
     ];
     if let Some(p) = &k.tile.prediction {
         out.push((

@@ -34,7 +34,7 @@ use global::Meetings;
 use place::Placed;
 pub use proof::prove;
 pub(crate) use prove::uses::buffer_uses;
-use tilec_ir::diag::{Diagnostic, Reported, Severity};
+use tilec_ir::diag::{Diagnostic, Reported, Severity, counted};
 use tilec_ir::entities::Block;
 use tilec_ir::index;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
@@ -69,7 +69,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     place::insert(k, &placement.barriers);
     let inner = innermost(k, k.body);
     let inner = inner.map_or(String::new(), |n| format!(", {n} per iteration of the innermost loop"));
-    cx.remark(k.name_span, format!("{} barrier(s) placed{inner}", placement.barriers.len()));
+    cx.remark(k.name_span, format!("{} placed{inner}", counted(placement.barriers.len(), "barrier")));
     proved(k, cx)
 }
 

@@ -23,10 +23,12 @@ pub struct Report {
     pub mma: Vec<MmaReport>,
     /// Slots of the deepest channel; 1: not pipelined.
     pub stages: u32,
-    /// Block-wide barriers in the text of the kernel, and in its innermost loops.
+    /// Block-wide barriers in the text of the kernel.
     pub barriers: u32,
-    /// Barriers in one trip of the main loop.
+    /// Of these, those inside of loops.
     pub barriers_in_loop: u32,
+    /// Threads of a block.
+    pub threads: u32,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
 }

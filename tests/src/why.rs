@@ -151,6 +151,29 @@ fn what_no_pass_decided_has_a_reason_and_costs_are_no_advice() {
 }
 
 #[test]
+fn what_is_not_predicted_is_neither_held_nor_broken_and_residency_is_judged_by_the_code() {
+    // Rows of 48 in tiles of 64: the model does not see through it.
+    let source = "kernel k(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, C: gmem f32[M, N] multiple 8)\n\
+                  grid (i: ceildiv(M, 48), j: ceildiv(N, 64)) {\nlet a = smem f16[64, 24]\nlet b = smem f16[24, 64]\nvar acc = reg f32[64, 64] = 0.0\n\
+                  for k in 0..K step 24 {\ncopy A[i * 64.., k..] -> a\ncopy B[k.., j * 64..] -> b\nacc = mma(a, b, acc)\n}\ncopy acc -> C[i * 64.., j * 64..]\n}\n";
+    for what in ["bytes <= 1.1 * minimum", "predicted >= 0.9 * roofline"] {
+        let answer = ask(source, Target::Sm80, what);
+        assert!(answer.about.iter().all(|line| line.contains("is not known")), "{answer}");
+        let demanding = source.replacen("\ngrid", &format!("\nrequire {what} grid"), 1);
+        let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+        let compiled = tilec::compile(&demanding, &options).expect("a warning");
+        assert!(compiled.diagnostics.iter().any(|d| d.code.0 == "W0602"), "{what}");
+    }
+    let asked = |blocks: u64| {
+        let demanding = source.replacen("\ngrid", &format!("\nrequire resident >= {blocks} grid"), 1);
+        tilec::compile(&demanding, &CompileOptions { target: Target::Sm80, ..CompileOptions::default() }).is_ok()
+    };
+    assert!(asked(2) && !asked(30), "four blocks are resident");
+    let answer = ask(source, Target::Sm80, "resident 30").to_string();
+    assert!(answer.contains("to change it: at most") && answer.contains("`a` has 4 slots"), "{answer}");
+}
+
+#[test]
 fn the_change_that_declares_preconditions_mends_the_warning() {
     for header in [
         "grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) schedule { warp_tile (32, 32) }",

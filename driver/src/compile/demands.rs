@@ -95,8 +95,8 @@ impl Broken {
 pub(crate) enum Judged {
     /// It holds.
     Holds,
-    /// Only an assembler can tell, and there is none.
-    Unknown,
+    /// Nobody can tell here; the text says why.
+    Unknown(&'static str),
     /// It does not.
     Broken {
         /// How not.
@@ -117,8 +117,11 @@ pub(crate) fn judged(
     (assembler, source): (Option<&Assembler>, &SourceFile),
     what: What,
 ) -> Judged {
+    if is_unpredicted(tile, what) {
+        return Judged::Unknown("the model does not see through this kernel, so it predicts nothing");
+    }
     let broken = match (what.needs_assembler(), assembler) {
-        (true, None) => return Judged::Unknown,
+        (true, None) => return Judged::Unknown("no assembler was found (`scripts/fetch_tools.sh`)"),
         (true, Some(assembler)) => judge_assembled(assembler, what, source),
         (false, _) => judge(&Code { tile, report }, what),
     };
@@ -143,7 +146,20 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
 pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
     let code = Code { tile, report };
     let known = tile.kernel.demands.iter().filter(|d| !d.what.needs_assembler());
-    known.filter_map(|d| judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken))).collect()
+    let judged = |d: &Demand| match is_unpredicted(tile, d.what) {
+        true => Some(unchecked(tile.kernel, *d)),
+        false => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
+    };
+    known.filter_map(judged).collect()
+}
+
+/// That a demand about a prediction was not checked.
+fn unchecked(kernel: &Kernel, demand: Demand) -> Diagnostic {
+    let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
+    let message = format!("`{demand}` of `{}` was not checked: nothing is predicted of this kernel", kernel.name);
+    Diagnostic::warning(codes::DEMAND_UNCHECKED, own, message).with_note(
+        "the model does not see through it: `registers`, `shared memory` and `resident` are judged by the code",
+    )
 }
 
 /// A demand that does not hold, of a program that is looked at and not used.
@@ -208,10 +224,36 @@ fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
     }
 }
 
+/// How many blocks are resident, by the code: of a kernel of which nothing is predicted.
+fn resident(code: &Code<'_>, what: What) -> Option<Broken> {
+    let report = code.report;
+    let (threads, registers) = (report.threads.into(), report.estimated_registers.into());
+    let occupancy = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
+    let broken = compared(what, occupancy.resident() as f64, |x| {
+        let limits = occupancy.limits().join(" and ");
+        format!("{} of {threads} threads on a multiprocessor, limited by {limits}", counted(x as usize, "block"))
+    })?;
+    let note = format!(
+        "a thread has some {registers} registers by estimate, and a block {} bytes of shared memory",
+        report.smem_bytes
+    );
+    Some(Broken { notes: vec![note], ..broken })
+}
+
+/// Whether a demand is about a prediction that there is not: it neither holds nor is it broken.
+fn is_unpredicted(tile: Demanding<'_>, what: What) -> bool {
+    let of_time = matches!(
+        what,
+        What::AtMost(Figure::Roofline | Figure::Bytes, _) | What::AtLeast(Figure::Roofline | Figure::Bytes, _)
+    );
+    of_time && tile.prediction.is_none()
+}
+
 /// A demand on what the model predicts.
 fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
     let Some(p) = code.tile.prediction else {
-        return Some(Broken::new("nothing is predicted of this kernel, so nothing can be held against it"));
+        // Of time and bytes nothing is known; how many blocks are resident follows from the code.
+        return if figure == Figure::Resident { resident(code, what) } else { None };
     };
     let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first().filter(|_| figure != Figure::Resident) {

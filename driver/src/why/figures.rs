@@ -141,7 +141,7 @@ pub(super) fn barrier(known: &Known<'_>) -> Answered {
     for kernel in &known.program.kernels {
         let (k, r) = (&kernel.tile.kernel, &kernel.report);
         about.push(format!(
-            "`{}` has {} of all threads of a block or role, {} in a trip of the main loop",
+            "`{}` has {} of all threads of a block or role, {} of them inside of loops",
             k.name,
             counted(r.barriers as usize, "barrier"),
             r.barriers_in_loop

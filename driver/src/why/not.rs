@@ -11,6 +11,7 @@ use tilec_ir::diag::{Diagnostic, Span, counted};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
+use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::occupancy::Occupancy;
 
@@ -41,8 +42,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 about.push(format!("`{what}` holds of `{name}`"));
                 parts.push(holds(known, what));
             }
-            Judged::Unknown => about
-                .push(format!("`{what}` of `{name}` is not known: no assembler was found (`scripts/fetch_tools.sh`)")),
+            Judged::Unknown(why) => about.push(format!("`{what}` of `{name}` is not known: {why}")),
             Judged::Broken { message, path, places, notes } => {
                 about.push(format!("`{what}` does not hold of `{name}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
@@ -268,11 +268,46 @@ fn resident_is(known: &Known<'_>, kernel: &CompiledKernel, what: What, predicted
         false => format!("`{what}` does not hold of `{name}`: {blocks}, limited by {limits}"),
     };
     let mut part = resident(known, kernel);
+    part.facts.extend(to_have_more(known, kernel, what, &o));
     if predicted != holds {
         let says = if predicted { "holds" } else { "is broken" };
         part.facts.push(format!("`require {what}` {says}: it asks the model"));
     }
     (line, part)
+}
+
+/// The bounds to reach for more blocks, and who has most of what limits them.
+fn to_have_more(known: &Known<'_>, kernel: &CompiledKernel, what: What, is: &Occupancy) -> Vec<String> {
+    let What::AtLeast(_, wanted) = what else { return Vec::new() };
+    let (target, smem) = (known.program.target, kernel.report.smem_bytes);
+    let threads: u64 = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
+    let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
+    let mut facts = Vec::new();
+    if (is.registers as f64) < wanted {
+        let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
+        facts.push(match most {
+            Some(n) => format!("to change it: at most {n} registers a thread; smaller tiles, or more warps for one (a smaller `warp_tile`), take fewer"),
+            None => format!("to change it: fewer threads: {threads} of so many blocks have no registers at all"),
+        });
+    }
+    if (is.shared as f64) < wanted {
+        let most = (0..smem / 16).rev().map(|n| 16 * n).find(|&n| room(1, n).shared as f64 >= wanted).unwrap_or(0);
+        facts.push(format!(
+            "to change it: at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles"
+        ));
+        let mut tiles: Vec<_> = kernel.report.tiles.iter().collect();
+        tiles.sort_by_key(|t| std::cmp::Reverse(t.bytes * t.slots));
+        facts.extend(
+            tiles
+                .iter()
+                .take(3)
+                .map(|t| format!("`{}` has {} of {} bytes", t.name, counted(t.slots as usize, "slot"), t.bytes)),
+        );
+    }
+    if (is.warps as f64) < wanted {
+        facts.push(format!("to change it: fewer threads than {threads} a block"));
+    }
+    facts
 }
 
 /// What is resident, and where the registers of that come from.

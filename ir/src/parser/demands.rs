@@ -35,8 +35,14 @@ impl Parser<'_, '_> {
             return Err(self.error(d.with_note(format!("there are {}", all.join(", ")))));
         };
         let at_most = self.eat_sign("<=");
-        if !at_most {
-            self.expect_sign(">=")?;
+        if !at_most && !self.eat_sign(">=") {
+            let d = self.expected_here("`<=` or `>=`");
+            let meant =
+                [("<", "<="), (">", ">="), ("==", "<="), ("=", "<=")].into_iter().find(|(sign, _)| self.at_sign(sign));
+            return Err(self.error(match meant {
+                Some((_, meant)) => d.with_spelling(meant),
+                None => d,
+            }));
         }
         let number = match self.peek() {
             Tok::Int(n) => n as f64,

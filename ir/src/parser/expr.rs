@@ -266,7 +266,11 @@ impl Parser<'_, '_> {
     fn reduced(&mut self) -> Parsed<(Expr, u32, u32)> {
         self.expect_sign("(")?;
         let arg = self.expr()?;
-        self.expect_sign(",")?;
+        if !self.at_sign(",") {
+            let note = "a reduction names its dimension, counted from 0: `sum(x, 1)` has one element for each row";
+            return Err(self.expected_with_note("`,` and a dimension", note));
+        }
+        self.bump();
         let axis = self.small_int("the number of a dimension")?;
         let mut parts = 0u32;
         if self.eat_sign(",") {

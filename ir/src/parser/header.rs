@@ -323,6 +323,7 @@ impl<'s> Parser<'s, '_> {
 
     /// `where .. grid .. schedule .. require ..` in any order. The host evaluates what they say: grid indices are visible after them.
     fn clauses(&mut self) -> Parsed<()> {
+        let mut wrong = Ok(());
         let mut seen: Vec<(&str, Span)> = Vec::new();
         let mut axes = Vec::new();
         loop {
@@ -343,7 +344,7 @@ impl<'s> Parser<'s, '_> {
                         }
                     }
                 }
-                return Ok(());
+                return wrong;
             };
             let blanks = self.blanks();
             let span = self.bump().span;
@@ -352,7 +353,13 @@ impl<'s> Parser<'s, '_> {
                     let requires = self.comma_list(|p| p.expr())?;
                     self.kernel.requires.extend(requires);
                 }
-                "require" => self.kernel.demands = self.demands()?,
+                "require" => match self.demands() {
+                    Ok(demands) => self.kernel.demands = demands,
+                    Err(reported) => {
+                        wrong = Err(reported);
+                        self.skip_to(|p| p.at_sign("{") || HEADER_CLAUSES.iter().any(|w| p.at_word(w)));
+                    }
+                },
                 "grid" => axes.extend(self.grid()?),
                 _ => {
                     let mut schedule = self.schedule()?;
@@ -397,9 +404,16 @@ impl<'s> Parser<'s, '_> {
     #[expect(clippy::type_complexity, reason = "an axis as it is written")]
     fn grid(&mut self) -> Parsed<Vec<(&'s str, Span, Expr, Option<Expr>)>> {
         self.expect_sign("(")?;
+        let mut axis = 0;
         let axes = self.comma_list(|p| {
             let (name, span) = p.name("the name of a grid index")?;
-            p.expect_sign(":")?;
+            axis += 1;
+            if !p.at_sign(":") {
+                let index = ["i", "j", "k"].get(axis - 1).copied().unwrap_or("l");
+                let d = p.expected_here("`:`").with_note("a grid index has a name and an extent: `grid (i: M, j: N)`");
+                return Err(p.error(d.with_fix(Span { start: span.start, end: span.start }, format!("{index}: "))));
+            }
+            p.bump();
             let extent = p.expr()?;
             let blocks = if p.eat_word("over") { Some(p.expr()?) } else { None };
             Ok((name, span, extent, blocks))

@@ -103,6 +103,10 @@ impl Parser<'_, '_> {
         }
         let message = format!("nothing called `{}` is visible here", clip(name));
         let mut d = Diagnostic::error(codes::UNKNOWN_NAME, span, message).with_label("unknown name");
+        if ["threadIdx", "blockDim", "blockIdx", "gridDim", "laneId", "warpId", "tid", "program_id"].contains(&name) {
+            let note = "a kernel says what a block does with tiles: there are no threads in the language, and the index of a block is one of `grid (i: ..)`";
+            return self.error(d.with_note(note));
+        }
         match self.suggest(name) {
             Some((near, declared)) => {
                 d = d.with_place(declared, format!("`{near}` is declared here"));

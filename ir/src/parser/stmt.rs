@@ -257,9 +257,31 @@ impl Parser<'_, '_> {
         self.resolve(name, span)
     }
 
+    /// What a statement of CUDA or C is here.
+    fn of_another_language(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
+        let rest = &self.source[self.span().start as usize..];
+        if let Some(op) = ["+", "-", "*", "/"].into_iter().find(|op| rest.starts_with(&format!("{op}="))) {
+            let note = format!("there is no `{op}=`: write `{0} = {0} {op} ..`", clip(name));
+            let d = self.expected_here(&format!("`=` after `{}`", clip(name))).with_note(note);
+            let whole = Span { start: span.start, end: self.span().start + 2 };
+            // Of the others the right side may need parentheses.
+            return Some(if op == "+" { d.with_fix(whole, format!("{name} = {name} +")) } else { d });
+        }
+        if matches!(name, "__syncthreads" | "syncthreads" | "__syncwarp") {
+            let d = self.expected_here(&format!("`=` after `{name}`"));
+            let d = d.with_note("barriers are placed by the compiler, where they are needed, and proved: leave it out");
+            let end = if rest.starts_with("()") { self.span().start + 2 } else { span.end };
+            return Some(d.with_fix(Span { start: span.start, end }, ""));
+        }
+        None
+    }
+
     fn assign(&mut self) -> Parsed<StmtData> {
         let (name, span) = self.name("a statement")?;
         if !self.at_sign("=") {
+            if let Some(d) = self.of_another_language(name, span) {
+                return Err(self.error(d));
+            }
             let note = if self.at_sign("[") || self.at_sign(".") {
                 "to write part of a tile, or memory, use `copy expression -> place`"
             } else {
@@ -558,6 +580,14 @@ impl Parser<'_, '_> {
 
     fn for_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let begin = self.bump().span;
+        if self.at_sign("(") {
+            let d = self.expected_here("the name of a loop variable");
+            let note = "a loop counts through a range: `for j in 0..N { .. }`, or `for j in 0..N step 32 { .. }`";
+            let header: Parsed<()> = Err(self.error(d.with_note(note)));
+            // What its head would declare is not known in its body.
+            self.names.incomplete = true;
+            return self.body_after(header).map(drop);
+        }
         let (name, span) = self.name("the name of a loop variable")?;
         let header = self.for_header();
         self.scoped(|p| {

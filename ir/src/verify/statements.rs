@@ -250,8 +250,18 @@ fn assigned(cx: &mut Cx<'_, '_>, dst: Value, src: Expr) {
         let message = format!("`{}` is {}, found {}", cx.name(dst), shape_text(k, &shape), ty.describe(k));
         let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[src], message)
             .with_place(k.values[dst].span, "declared here");
-        cx.report(d);
+        cx.report(match reduces(k, src) {
+            true => d.with_note(
+                "a reduction keeps its dimension, with extent 1: the sum over dimension 1 of [32, 64] is [32, 1]",
+            ),
+            false => d,
+        });
     }
+}
+
+/// Whether something is reduced in an expression.
+fn reduces(k: &Kernel, e: Expr) -> bool {
+    matches!(k.exprs[e], ExprData::Reduce { .. }) || k.children(e).into_iter().any(|e| reduces(k, e))
 }
 
 /// Rule 14 for loops that go on while a condition holds.

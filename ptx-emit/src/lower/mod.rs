@@ -185,6 +185,7 @@ pub fn lower(
     cx.emit.push(P::Ret, []);
     cx.emit.define_unwritten();
     cx.report.smem_bytes = cx.smem_bytes;
+    cx.report.threads = threads;
     cx.report.stages = cx.rings.iter().map(|r| r.slots as u32).max().unwrap_or(1);
     cx.report.estimated_registers = cx.estimate_registers();
     let launch = cx.launch(threads);

@@ -184,21 +184,36 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str) -> String {
     for (mark, cells, text) in &rows {
         line(*mark, cells, text);
     }
-    out + &sectors(&total) + &conflicts(&lines, &total, &name)
+    out + &sectors(&lines, &total, &name) + &conflicts(&lines, &total, &name)
 }
 
-/// Why more is moved than asked for, if it is.
-fn sectors(total: &Line) -> String {
+/// Why more is moved than asked for, if it is. An access that begins inside of a sector touches one more than it fills, so twice as many at most: beyond
+/// that its lanes are apart.
+fn sectors(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> String {
     let Counts { sectors, ideal_sectors, .. } = total.counts;
     if sectors <= ideal_sectors {
         return String::new();
     }
-    format!(
-        "{} sectors more than the ideal {}: accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations \
-         promise (`multiple`, `align`); `--sim-align 256` has them begin where allocations of a GPU do\n",
-        grouped(sectors - ideal_sectors),
-        grouped(ideal_sectors)
-    )
+    let mut out =
+        format!("{} sectors more than the ideal {}", grouped(sectors - ideal_sectors), grouped(ideal_sectors));
+    let more = |l: &&Line| l.counts.sectors.saturating_sub(l.counts.ideal_sectors);
+    let apart = |l: &&Line| l.counts.sectors > 2 * l.counts.ideal_sectors;
+    let Some(worst) = lines.iter().filter(apart).max_by_key(more) else {
+        out.push_str(
+            ": accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations promise (`multiple`, \
+             `align`), or lanes leave bytes out; `--sim-align 256` has tensors begin where allocations of a GPU do, and shows which\n",
+        );
+        return out;
+    };
+    let Counts { sectors, ideal_sectors, .. } = worst.counts;
+    let _ = writeln!(
+        out,
+        ", most at line {}: the lanes of a warp are apart there, and use {:.0} % of the bytes of the sectors that they touch; neighbouring lanes \
+         should have neighbours along the contiguous dimension, by another order of loops or by way of shared memory",
+        name(worst),
+        100.0 * ratio(ideal_sectors, sectors)
+    );
+    out
 }
 
 fn shortened(text: &str) -> String {

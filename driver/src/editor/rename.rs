@@ -45,10 +45,23 @@ pub fn places(a: &Analysis, byte: usize) -> Result<(Symbol, Vec<Span>), String> 
     for symbol in alike(a, symbol) {
         places.extend(a.uses(symbol));
         places.push(a.definition(symbol));
+        places.extend(made_of(a, symbol));
     }
     places.sort();
     places.dedup();
     Ok((symbol, places))
+}
+
+/// The name of a tensor in the names that are made of it: `A` in `A_ld`.
+fn made_of(a: &Analysis, symbol: Symbol) -> Vec<Span> {
+    let Symbol::Value(kernel, value) = symbol else { return Vec::new() };
+    let k = &a.outline.module.kernels[kernel];
+    let Some(tensor) = k.tensor_ty(value) else { return Vec::new() };
+    let length = k.values[value].name.len() as u32;
+    let part = |span: Span| Span { start: span.start, end: span.start + length };
+    let strides = tensor.ld.iter().map(|&stride| Symbol::Value(kernel, stride));
+    let undeclared = strides.filter(|&stride| a.declaration(stride).is_none());
+    undeclared.flat_map(|stride| a.uses(stride)).map(part).collect()
 }
 
 /// The symbol, and what it is in other kernels: those of a sequence share what they call alike.

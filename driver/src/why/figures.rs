@@ -159,8 +159,10 @@ fn mbarriers(k: &Kernel) -> Option<Part> {
         let (ValueDef::Channel { slots, .. }, Some(handover)) = (&value.def, k.handovers[v]) else { continue };
         let slots = k.as_int(*slots).map_or(String::new(), |n| n.to_string());
         facts.push(format!(
-            "channel `{}`, {slots} slots, two mbarriers each: `full` completes with {} arrivals and the bytes of TMA loads, `empty` with {} arrivals",
-            value.name, handover.full, handover.empty
+            "channel `{}`, {slots} slots, two mbarriers each: `full` completes with {} and the bytes of TMA loads, `empty` with {}",
+            value.name,
+            counted(handover.full as usize, "arrival"),
+            counted(handover.empty as usize, "arrival")
         ));
     }
     let mut waits: Vec<String> = Vec::new();

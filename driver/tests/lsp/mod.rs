@@ -137,6 +137,19 @@ fn names_lead_to_where_they_are_declared_and_used() {
 }
 
 #[test]
+fn names_that_are_made_of_a_tensors_follow_it() {
+    let program = "kernel k(A: gmem f32[M, N], B: gmem f32[M, N])\n    where A_ld % 4 == 0, A_ld >= B_ld\n    grid (i: M)\n{\n    copy A[i..+1, 0..+4] -> B[i.., 0..]\n}\n";
+    let mut client = Client::new(Value::Null);
+    client.open(URI, program);
+    let mut ask = at(URI, program, "A:", 0);
+    ask["newName"] = json!("Left");
+    let answer = client.answer("textDocument/rename", ask);
+    let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let wanted = program.replace("A:", "Left:").replace("A_ld", "Left_ld").replace("A[", "Left[");
+    assert_eq!(edited(program, edits), wanted);
+}
+
+#[test]
 fn a_name_is_changed_everywhere_or_not_at_all() {
     let mut client = Client::new(Value::Null);
     client.open(URI, PROGRAM);

@@ -18,9 +18,10 @@ pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<Cow<'static, s
 fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     if from_tile {
         return match report.kind {
-            ReportKind::Race if report.other_block.is_some() => {
-                Some("blocks run in any order: no element may be written by one block and accessed by another")
-            }
+            ReportKind::Race if report.other_block.is_some() => Some(
+                "blocks run in any order: no element may be written by one block and accessed by another: begin the window at every index of \
+                     the grid, combine with memory (`add` behind the copy), or loop in one block over what several share",
+            ),
             ReportKind::OutOfBounds => Some(
                 "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
                  does neither, this is a bug of tilec",

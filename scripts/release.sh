@@ -147,7 +147,7 @@ binaries() {
 
 # The wheel, in both builds.
 wheel() {
-    local first=target/release-1/wheel second=target/release-2/wheel
+    local first=$PWD/target/release-1/wheel second=$PWD/target/release-2/wheel
     RUSTFLAGS=$remap CARGO_TARGET_DIR=$first scripts/build_wheel.sh --profile "$profile" --check --quiet
     if [ -n "$twice" ]; then
         rm -rf -- "$second"

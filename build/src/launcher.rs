@@ -10,13 +10,14 @@ use tilec_launch::bundle::Bundle;
 /// In front of an `impl`: a crate need not use all that a launcher has, also where its module is private.
 const UNUSED: &str = "#[allow(dead_code, reason = \"not every crate uses all of a launcher\")]\n";
 
+/// The struct of all launchers.
+pub(crate) const ALL: &str = "Launchers";
+
 /// The module of a file: the bundle, and a launcher for each kernel.
 pub(crate) fn module(stem: &str, source: &str, bundle_file: &Path, bundle: &Bundle, all: &[Interface]) -> String {
     let targets = bundle.targets().join(", ");
-    let (module, constant) =
-        (parameter(&format!("{stem}_module"), &[]), format!("{}_BUNDLE", stem.to_ascii_uppercase()));
+    let (module, constant) = (module_name(stem), format!("{}_BUNDLE", stem.to_ascii_uppercase()));
     let constant: String = constant.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let module: String = module.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let mut out = format!(
         "/// The kernels of `{source}`, compiled for {targets}: a bundle.\n\
          pub static {constant}: &[u8] = include_bytes!({bundle_file:?});\n\n\
@@ -30,6 +31,35 @@ pub(crate) fn module(stem: &str, source: &str, bundle_file: &Path, bundle: &Bund
         launcher(interface, source, &module, &mut out);
     }
     out
+}
+
+/// The function that loads all kernels of a file.
+fn module_name(stem: &str) -> String {
+    let name = parameter(&format!("{stem}_module"), &[]);
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// The launchers of all files, by the names of their kernels, in a struct that loads each file once.
+pub(crate) fn all(files: &[(String, Vec<String>)]) -> String {
+    let mut fields: Vec<String> = Vec::new();
+    let (mut declared, mut loaded, mut modules) = (String::new(), String::new(), String::new());
+    for (stem, kernels) in files {
+        let module = module_name(stem);
+        let _ = writeln!(modules, "        let {module} = {module}(device)?;");
+        for kernel in kernels {
+            let (field, name) = (parameter(kernel, &fields), type_name(kernel));
+            let _ = writeln!(declared, "    /// The launcher of `{kernel}`.\n    pub {field}: {name},");
+            let _ = writeln!(loaded, "            {field}: {name}::of(&{module})?,");
+            fields.push(field);
+        }
+    }
+    format!(
+        "/// The launchers of all kernels.\n{UNUSED}pub struct {ALL} {{\n{declared}}}\n\n{UNUSED}impl {ALL} {{\n    \
+         /// Loads all kernels for a device.\n    ///\n    /// # Errors\n    \
+         /// There is a file of which the device runs no target, or the device refuses the code.\n    \
+         pub fn load(device: &::tilec_launch::Device) -> Result<{ALL}, ::tilec_launch::LaunchError> {{\n\
+         {modules}        Ok({ALL} {{\n{loaded}        }})\n    }}\n}}\n"
+    )
 }
 
 /// Names of Rust for what a kernel takes.

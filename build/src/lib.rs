@@ -5,7 +5,7 @@
 //! ```
 //!
 //! compiles every `kernels/*.tile` and writes a module with a launcher for each kernel, whose arguments have element type,
-//! rank and access in their types. The crate takes it in with
+//! rank and access in their types, and the struct `Launchers` of them all. The crate takes it in with
 //!
 //! ```text
 //! mod kernels {
@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use tilec::bench::variants;
 use tilec::compile::bundle::{Cubins, bundle};
 use tilec::{CompileOptions, Diagnostics, Target};
+use tilec_launch::Bundle;
 use tilec_launch::contract::hash::hash;
 
 /// What is compiled, and how.
@@ -179,8 +180,9 @@ impl Build {
     /// A file is not read or written, a program is wrong, or a kernel takes what launchers do not.
     pub fn generate(&self, out: &Path) -> Result<Built, BuildError> {
         let mut built = Built::default();
-        let mut all = String::new();
+        let mut text = String::new();
         let mut types: Vec<(String, PathBuf)> = Vec::new();
+        let mut files: Vec<(String, Vec<String>)> = Vec::new();
         let sources = self.sources()?;
         let stem = |source: &Path| source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some((name, _)) = self.of_files.iter().find(|(name, _)| !sources.iter().any(|s| stem(s) == *name)) {
@@ -189,22 +191,29 @@ impl Build {
         }
         for source in sources {
             let stem = stem(&source);
-            let launchers = self.one(&source, &stem, out, &mut built)?;
-            for name in launchers.lines().filter_map(|line| line.strip_prefix("pub struct ")) {
-                let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
-                if let Some((_, first)) = types.iter().find(|(other, _)| *other == name) {
-                    let what = format!("a launcher `{name}` is there already, of {}", first.display());
-                    return Err(BuildError::Kernel { path: source, what });
+            let (launchers, kernels) = self.one(&source, &stem, out, &mut built)?;
+            for kernel in &kernels {
+                let name = names::type_name(kernel);
+                let failed = |what| Err(BuildError::Kernel { path: source.clone(), what });
+                if name == launcher::ALL {
+                    return failed(format!("`{kernel}`: `{name}` is the struct of all launchers"));
+                }
+                // A launcher has two types.
+                let is_of = |other: &str| format!("{name}Launch") == other || format!("{other}Launch") == name;
+                if let Some((_, first)) = types.iter().find(|(other, _)| *other == name || is_of(other)) {
+                    return failed(format!("a launcher `{name}` is there already, of {}", first.display()));
                 }
                 types.push((name, source.clone()));
             }
-            let _ = writeln!(all, "{launchers}");
+            let _ = writeln!(text, "{launchers}");
+            files.push((stem, kernels));
             built.sources.push(source);
         }
         if built.sources.is_empty() {
             return Err(BuildError::Option(format!("there is no .tile file in {}", self.folder.display())));
         }
-        write(&out.join("kernels.rs"), all.as_bytes())?;
+        text.push_str(&launcher::all(&files));
+        write(&out.join("kernels.rs"), text.as_bytes())?;
         Ok(built)
     }
 
@@ -219,8 +228,8 @@ impl Build {
         Ok(files)
     }
 
-    /// The launchers of a file, compiled now or before.
-    fn one(&self, path: &Path, stem: &str, out: &Path, built: &mut Built) -> Result<String, BuildError> {
+    /// The launchers of a file, compiled now or before, and the names of its kernels.
+    fn one(&self, path: &Path, stem: &str, out: &Path, built: &mut Built) -> Result<(String, Vec<String>), BuildError> {
         let text = std::fs::read_to_string(path).map_err(|error| BuildError::File { path: path.to_owned(), error })?;
         let [key_file, rust_file, bundle_file] =
             ["key", "rs", "tilec"].map(|e| out.join(format!("{stem}.launcher.{e}")));
@@ -229,10 +238,11 @@ impl Build {
         let how = format!("{:?} {settings:?} {:?}", self.targets, self.cubins);
         let key = hash(&[env!("CARGO_PKG_VERSION"), &own_build(), &path.display().to_string(), &how, &text]);
         if std::fs::read_to_string(&key_file).is_ok_and(|before| before == key)
-            && bundle_file.is_file()
+            && let Some(bundle) = std::fs::read(&bundle_file).ok().and_then(|bytes| Bundle::from_bytes(&bytes).ok())
+            && let Ok(of_file) = interface::Interface::of_file(&bundle)
             && let Ok(launchers) = std::fs::read_to_string(&rust_file)
         {
-            return Ok(launchers);
+            return Ok((launchers, of_file.into_iter().map(|kernel| kernel.name).collect()));
         }
         let targets = self.targets.iter().map(|name| {
             Target::from_name(name).ok_or_else(|| BuildError::Option(format!("`{name}` is no target of tilec")))
@@ -260,7 +270,7 @@ impl Build {
         // The key last: what it stands for is there.
         write(&key_file, key.as_bytes())?;
         built.compiled.push(path.to_owned());
-        Ok(launchers)
+        Ok((launchers, of_file.into_iter().map(|kernel| kernel.name).collect()))
     }
 }
 

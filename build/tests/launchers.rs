@@ -261,6 +261,9 @@ fn launchers_are_written_and_only_when_needed() {
         "pub fn factor(mut self, factor: f32) -> Self {",
         "sm_70, sm_90a",
         "| `A` | f32 | `[M, N]` | `[A_ld, 1]` | read |",
+        "    pub scale: Scale,\n}",
+        "let scale_module = scale_module(device)?;",
+        "Ok(Launchers {\n            scale: Scale::of(&scale_module)?,\n        })",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -268,6 +271,7 @@ fn launchers_are_written_and_only_when_needed() {
     assert_eq!(Bundle::from_bytes(&bytes).expect("a bundle").targets(), ["sm_70", "sm_90a"]);
 
     assert!(build.generate(&folder.out()).expect("again").compiled.is_empty());
+    assert_eq!(folder.read("out/kernels.rs"), text, "what was compiled before gives the same text");
     folder.write("scale.tile", &SCALE.replace("2.0", "3.0"));
     assert_eq!(build.generate(&folder.out()).expect("changed").compiled, std::slice::from_ref(&source));
     let other = build.define("T", "f16");
@@ -300,6 +304,9 @@ fn mistakes_are_shown_in_their_file() {
     folder.write("twice.tile", SCALE);
     let error = Build::new(&folder.0).generate(&folder.out()).expect_err("two of one name").to_string();
     assert!(error.contains("a launcher `Scale` is there already"), "{error}");
+    folder.write("again.tile", &SCALE.replace("scale", "launchers"));
+    let error = Build::new(&folder.0).generate(&folder.out()).expect_err("a name of ours").to_string();
+    assert!(error.contains("`launchers`: `Launchers` is the struct of all launchers"), "{error}");
     let error = Build::new(&folder.0).targets(&["sm_1"]).generate(&folder.out()).expect_err("a target").to_string();
     assert_eq!(error, "`sm_1` is no target of tilec");
     assert!(Build::new(folder.0.join("out")).generate(&folder.out()).is_err(), "no file");

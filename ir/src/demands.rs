@@ -42,6 +42,8 @@ pub enum Property {
     Pipelined,
     /// Every access to global memory is 16 bytes wide.
     Vectorised,
+    /// Accesses of warps to global memory use all bytes of the sectors that they touch.
+    Coalesced,
 }
 
 /// A figure of code.
@@ -70,6 +72,7 @@ pub const PROPERTIES: &[(&str, Property)] = &[
     ("tma", Property::Tma),
     ("pipelined", Property::Pipelined),
     ("vectorised", Property::Vectorised),
+    ("coalesced", Property::Coalesced),
 ];
 
 /// Spellings of figures, and of the unit behind their numbers.

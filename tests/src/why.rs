@@ -174,6 +174,22 @@ fn what_is_not_predicted_is_neither_held_nor_broken_and_residency_is_judged_by_t
 }
 
 #[test]
+fn what_lanes_leave_of_sectors_is_asked_for() {
+    let program = |body: &str| {
+        format!(
+            "kernel k(X: gmem f32[M, N] multiple 4, Y: gmem f32[N, M] multiple 4) grid (i: ceildiv(M, 32), j: ceildiv(N, 32)) {{\n{body}\n}}\n"
+        )
+    };
+    let direct = program("copy transpose(X[i * 32..+32, j * 32..+32]) -> Y[j * 32.., i * 32..]");
+    let answer = ask(&direct, Target::Sm80, "coalesced");
+    assert!(!holds(&answer) && answer.to_string().contains("by way of shared memory"), "{answer}");
+    let staged = program(
+        "let s = smem f32[32, 32]\ncopy X[i * 32.., j * 32..] -> s\ncopy transpose(s) -> Y[j * 32.., i * 32..]",
+    );
+    assert!(holds(&ask(&staged, Target::Sm80, "coalesced")));
+}
+
+#[test]
 fn the_change_that_declares_preconditions_mends_the_warning() {
     for header in [
         "grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) schedule { warp_tile (32, 32) }",

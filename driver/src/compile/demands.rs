@@ -21,6 +21,9 @@ use tilec_ptx::report::Report;
 /// Statements that an error shows, of those that break a demand.
 const SHOWN: usize = 4;
 
+/// The share of the bytes of sectors from which on they count as used, rounding aside.
+const WHOLE_SECTORS: f64 = 0.999;
+
 /// A kernel after the passes.
 #[derive(Copy, Clone)]
 pub(crate) struct Demanding<'a> {
@@ -347,6 +350,20 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let message =
                 if report.stages < 2 { "no load runs ahead of its use" } else { "not every loop loads ahead" };
             (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
+        }
+        Property::Coalesced => {
+            let apart = report.copies.iter().filter(|c| c.global_bytes > 0 && c.sector_use < WHOLE_SECTORS);
+            let text = |share: f64, tensor: &str| {
+                format!("uses {:.0} % of the bytes of the sectors of `{tensor}`", 100.0 * share)
+            };
+            let at: Vec<_> = apart.map(|c| (c.span, text(c.sector_use, &c.tensor))).collect();
+            let notes = vec![
+                "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
+                 another order, go by way of shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column lie apart"
+                    .to_owned(),
+            ];
+            let message = "an access of a warp leaves bytes of its sectors unused";
+            (!at.is_empty()).then(|| Broken { places: at, notes, ..Broken::new(message) })
         }
         Property::Vectorised => {
             let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16);

@@ -246,6 +246,12 @@ fn holds(known: &Known<'_>, what: What) -> Part {
                 let wide = r.copies.iter().filter(|c| c.global_bytes > 0);
                 facts.extend(wide.map(|c| format!("`{}` -> `{}`: {} bytes an access", c.src, c.dst, c.global_bytes)));
             }
+            What::Has(Property::Coalesced) => {
+                let moved = r.copies.iter().filter(|c| c.global_bytes > 0);
+                facts.extend(
+                    moved.map(|c| format!("`{}` -> `{}`: {:.0} % of its sectors", c.src, c.dst, 100.0 * c.sector_use)),
+                );
+            }
             _ => {}
         }
     }

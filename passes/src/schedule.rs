@@ -60,11 +60,20 @@ fn hoist_loads(k: &mut Kernel, body: Block) -> usize {
     for s in stmts {
         let mut at = out.len();
         if let Some(load) = Load::of(k, s) {
+            // The declaration of its tile moves with it.
+            let declares =
+                |&s: &Stmt| matches!(k.stmts[s], StmtData::Var { value, init: None } if value == load.register);
+            let declared = out.pop_if(|s| declares(s));
+            at = out.len();
             while at > 0 && !load.blocked_by(k, out[at - 1]) {
                 at -= 1;
             }
             if at < out.len() {
                 moved += 1;
+            }
+            if let Some(declared) = declared {
+                out.insert(at, declared);
+                at += 1;
             }
         }
         out.insert(at, s);

@@ -1,10 +1,12 @@
 //! Register tiles that are filled from memory.
 //!
 //! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` move what `copy X[i.., j..] -> x` does, so they become that copy: as wide, and as far ahead of its use.
+//! Windows of tensors that are operands, `acc = acc + X[i.., j..]`, are copied into tiles in front of the statement: what is decided of loads is decided of them.
 //! What a copy computes from a buffer that it fills, `copy s * sum(x, 1) -> s`, goes by way of a register tile: all is read before any is written, whichever threads
 //! hold an element.
 //! `let x = s` of a buffer names the values that it has then: a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
 
+use super::pad::in_context;
 use crate::analysis::distribution::copy_layout;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -32,6 +34,10 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
             fill(k, s, init, value, out);
         }
         StmtData::Assign { dst, src } if moves(k, src, dst) => fill(k, s, src, dst, out),
+        StmtData::Var { value, init: Some(src) } | StmtData::Assign { dst: value, src } => {
+            operands(k, s, src, value, out);
+            out.push(s);
+        }
         StmtData::Copy { src, dst, ref attrs } if *attrs == CopyAttrs::default() && is_spread(k, src, dst) => {
             let ExprData::Ref(value) = k.exprs[dst] else { unreachable!("a register tile has a name") };
             let elem = k.tile_ty(value).expect("a register tile has a type").elem;
@@ -68,6 +74,50 @@ fn fill(k: &mut Kernel, s: Stmt, src: Expr, value: Value, out: &mut Vec<Stmt>) {
     let span = k.stmt_spans[s];
     let dst = k.value_ref(value, span);
     out.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
+}
+
+/// Loads the windows of tensors among the operands of `e`, which the tile `to` is set to, in front of the statement `s`.
+fn operands(k: &mut Kernel, s: Stmt, e: Expr, to: Value, out: &mut Vec<Stmt>) {
+    let Some(shape) = k.tile_ty(to).and_then(|tile| k.const_shape(&tile.shape)) else { return };
+    let mut found: Vec<(Expr, Vec<u64>)> = Vec::new();
+    in_context(k, e, &shape, &mut |e, shape| {
+        if is_load(k, e, shape) {
+            found.push((e, shape.to_vec()));
+        }
+    });
+    let mut loaded: Vec<(Expr, Value)> = Vec::new();
+    for (e, shape) in found {
+        let known = loaded.iter().find(|&&(other, value)| {
+            same_expr(k, other, e)
+                && k.tile_ty(value).and_then(|tile| k.const_shape(&tile.shape)).as_ref() == Some(&shape)
+        });
+        let value = if let Some(&(_, value)) = known {
+            value
+        } else {
+            let span = k.expr_spans[e];
+            let base = resolve_view(k, e).expect("a load is of a window").base;
+            let data = &k.values[base];
+            let elem = data.def.elem().expect("a tensor has elements");
+            let name = format!("{}_now", data.name);
+            let shape = shape.iter().map(|&n| k.int(n.cast_signed(), span)).collect();
+            let value = k.value(&name, span, ValueDef::Var(TileTy::registers(elem, shape, None)));
+            let src = k.expr(k.exprs[e].clone(), span);
+            out.push(k.stmt(StmtData::Var { value, init: None }, k.stmt_spans[s]));
+            fill(k, s, src, value, out);
+            loaded.push((src, value));
+            value
+        };
+        k.exprs[e] = ExprData::Ref(value);
+    }
+}
+
+/// Whether `e` is a window of a tensor with all elements of a tile of this shape: nothing of it repeats.
+fn is_load(k: &Kernel, e: Expr, shape: &[u64]) -> bool {
+    let Some(view) = resolve_view(k, e) else { return false };
+    let Some(tensor) = k.tensor_ty(view.base) else { return false };
+    let kept = view.kept();
+    let one = |d: usize| tensor.shape.get(d).and_then(|&n| k.as_int(n)) == Some(1);
+    !shape.is_empty() && kept.len() == shape.len() && !kept.into_iter().any(|d| tensor.repeats.contains(&d) || one(d))
 }
 
 /// Whether a copy to a buffer reads other elements of it than a thread writes, as far as is known: in a program with layouts, that each element is one thread's is.

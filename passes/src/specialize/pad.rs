@@ -177,7 +177,7 @@ fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
 }
 
 /// Calls `f` for the windows among what is combined element by element in tiles of these extents, and in what is reduced of them.
-fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
+pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
     match k.exprs[e] {
         _ if resolve_view(k, e).is_some_and(|view| view.kept().len() == shape.len()) => f(e, shape),
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
@@ -207,7 +207,7 @@ fn operands(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
 }
 
 /// The windows in a statement, and the extents of the tiles that they are combined with.
-fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
+pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
     let mut found = Vec::new();
     let mut add = |e: Expr, shape: &[u64]| in_context(k, e, shape, &mut |e, shape| found.push((e, shape.to_vec())));
     match k.stmts[s] {

@@ -3,6 +3,7 @@
 //! Both are what the text says, and may be meant: of a range that blocks or roles share each skips the others' parts. So they are warnings, and a window
 //! whose end is written says that they are.
 
+use super::pad::windows_of;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions};
 use tilec_ir::codes;
@@ -12,7 +13,7 @@ use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::loop_ends::{loop_variable, meaning};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::typing::{copy_shape, resolve_view, same_expr};
+use tilec_ir::typing::{resolve_view, same_expr};
 
 /// A window that moves with a loop.
 struct Moving {
@@ -181,12 +182,12 @@ fn is_shared(k: &Kernel, start: Expr) -> bool {
 fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<Moving>> {
     let mut found = Vec::new();
     for s in all_stmts(k, body) {
-        let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
-        if attrs.is_prefetch() {
-            continue;
-        }
-        let Some(shape) = copy_shape(k, src, dst) else { continue };
-        for e in [src, dst] {
+        let copied = match k.stmts[s] {
+            StmtData::Copy { ref attrs, .. } if attrs.is_prefetch() => continue,
+            StmtData::Copy { src, dst, .. } => Some((src, dst)),
+            _ => None,
+        };
+        for (e, shape) in windows_of(k, s) {
             let Some(view) = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_some()) else { continue };
             let ExprData::View(written) = &k.exprs[e] else { continue };
             let kept = view.kept();
@@ -206,8 +207,11 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
                 let cut = end.is_some_and(|end| same_expr(k, end, loop_end));
                 let extent = i64::try_from(extent).unwrap_or(i64::MAX);
                 let ends = end.is_some() && !cut;
-                let other = if e == src { dst } else { src };
-                let tile = source(k, other, 0).map(|(tile, _)| (tile, w));
+                let other = copied.and_then(|(src, dst)| {
+                    let moves = |from: Expr, to: Expr| (e == from).then_some(to);
+                    moves(src, dst).or_else(|| moves(dst, src))
+                });
+                let tile = other.and_then(|other| source(k, other, 0)).map(|(tile, _)| (tile, w));
                 found.push(Moving {
                     at: e,
                     tensor: view.base,

@@ -71,7 +71,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
         ExprData::View(view) if view.ranges.is_empty() => whole(k, notes, view.base, names),
         ExprData::View(view) => {
             let base = match k.values[view.base].def {
-                ValueDef::Let => whole(k, notes, view.base, names)?.base,
+                ValueDef::Let => whole(k, notes, view.base, names).map_or(view.base, |window| window.base),
                 ValueDef::Tensor(_) | ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => view.base,
                 _ => return None,
             };

@@ -4,6 +4,7 @@
 //! `rows = i * 64 + 2 * iota(rows, 0)`, in 64 bits, so that no number wraps around. Numbers at and past the end of the range, and of the tensor, name nothing, as in any gathered window.
 
 use super::said::{Notes, leaves, window};
+use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
@@ -28,6 +29,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &Notes) -> Vec<Diagnostic> {
     }
     let loops = LoopEnds::of(k);
     k.replace_statements(k.body, &mut |k, s, out| {
+        out.extend(as_copy(k, s, &open));
         if let StmtData::Copy { src, dst, .. } = k.stmts[s] {
             let mut found = Vec::new();
             leaves(k, src, &mut found);
@@ -48,11 +50,30 @@ pub(super) fn write_out(k: &mut Kernel, notes: &Notes) -> Vec<Diagnostic> {
         out.push(s);
     });
     for e in open {
-        let message = "a window with a step is read and written by copies alone";
+        let message = "a window with a step is read and written by copies, and by statements that set a tile";
         let d = Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message);
         wrong.push(d.with_note("copy it into a tile first: `var x = reg f32[64, 64]`, `copy X[i.. step 2, ..] -> x`"));
     }
     wrong
+}
+
+/// Has a register tile that is set to what windows with steps have be filled by a copy; returns its declaration.
+fn as_copy(k: &mut Kernel, s: Stmt, open: &BTreeSet<Expr>) -> Option<Stmt> {
+    let (value, src, declares) = match k.stmts[s] {
+        StmtData::Var { value, init: Some(src) } => (value, src, true),
+        StmtData::Assign { dst, src } => (dst, src, false),
+        _ => return None,
+    };
+    let mut found = Vec::new();
+    leaves(k, src, &mut found);
+    let steps = |&e: &Expr| open.contains(&e) || matches!(k.exprs[e], ExprData::Transpose(arg) if open.contains(&arg));
+    if k.tile_ty(value).is_none_or(|tile| tile.shape.is_empty()) || !found.iter().any(steps) {
+        return None;
+    }
+    let span = k.stmt_spans[s];
+    let dst = k.value_ref(value, k.values[value].span);
+    k.stmts[s] = StmtData::Copy { src, dst, attrs: CopyAttrs::default() };
+    declares.then(|| k.stmt(StmtData::Var { value, init: None }, span))
 }
 
 /// Has the window `e` of a copy be gathered, seen transposed if `last` is the number of its last dimension; returns what counts the rows.

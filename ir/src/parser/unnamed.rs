@@ -8,15 +8,15 @@ use super::said::{Notes, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span, counted};
-use crate::entities::{Expr, Stmt};
+use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use crate::types::{ElemRef, TileTy};
-use crate::typing::{Extent, Type, join_extent, shape_text, type_of};
+use crate::typing::{Extent, Type, join_extent, register_tile, shape_text, type_of};
 use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what is wrong with what windows say.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    let mut writer = Writer { notes, used: BTreeSet::new(), wrong: Vec::new() };
+    let mut writer = Writer { windowed: with_windows(k), notes, used: BTreeSet::new(), wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         writer.statement(k, s, out);
         out.push(s);
@@ -39,6 +39,8 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
 
 struct Writer<'n> {
     notes: &'n mut Notes,
+    /// Names of what is computed that have windows.
+    windowed: BTreeSet<Value>,
     /// The windows whose notes have been looked at.
     used: BTreeSet<Expr>,
     wrong: Vec<Diagnostic>,
@@ -48,8 +50,41 @@ struct Writer<'n> {
 struct Parts {
     /// Windows that have no extents of their own.
     windows: Vec<(Expr, Window)>,
+    /// Windows that `iota` counts in. Nothing of them is read.
+    counted: Vec<(Expr, Window)>,
     /// Extents of a tile among them, of the most dimensions.
     tile: Option<Vec<Extent>>,
+    /// The tiles among them.
+    tiles: Vec<Expr>,
+}
+
+impl Parts {
+    /// Everything that may say extents.
+    fn all(&self) -> Vec<(Expr, Window)> {
+        self.windows.iter().chain(&self.counted).cloned().collect()
+    }
+}
+
+/// Names of what is computed that windows are taken of, and nothing is stored to.
+fn with_windows(k: &Kernel) -> BTreeSet<Value> {
+    let base = |e: Expr| match &k.exprs[e] {
+        ExprData::View(view) => Some(view.base),
+        _ => None,
+    };
+    let computed = |v: Value| {
+        let init = k.let_init(v).filter(|_| matches!(k.values[v].def, ValueDef::Let));
+        let of_memory = |e: Expr| matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_) | ExprData::Transpose(_));
+        init.is_some_and(|init| !of_memory(init) && !matches!(k.exprs[init], ExprData::Combine(_)))
+    };
+    let mut found: BTreeSet<Value> = k.exprs.keys().filter_map(base).filter(|&v| computed(v)).collect();
+    for s in k.statement_data() {
+        if let StmtData::Copy { dst, .. } = *s
+            && let Some(v) = base(dst)
+        {
+            found.remove(&v);
+        }
+    }
+    found
 }
 
 impl Writer<'_> {
@@ -65,29 +100,53 @@ impl Writer<'_> {
                 if let Some(ty) = k.tile_ty(value) {
                     let shape: Vec<Extent> = ty.shape.iter().map(|&n| Extent::of(k, n)).collect();
                     self.agree(k, &parts, &shape);
+                    let assigned = matches!(k.stmts[s], StmtData::Assign { .. });
+                    let like = assigned.then(|| k.value_ref(value, k.expr_spans[src]));
+                    self.count_in(k, &parts, &shape, like);
                 }
             }
             // A name of a window is none of a tile; what is computed of windows is one.
-            StmtData::Let { init, .. }
+            StmtData::Let { value, init } => {
                 if matches!(
                     k.exprs[init],
-                    ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. }
-                ) =>
-            {
-                self.tile_among(k, init, front);
+                    ExprData::Op { .. }
+                        | ExprData::Cast { .. }
+                        | ExprData::Bits { .. }
+                        | ExprData::Round { .. }
+                        | ExprData::Iota { .. }
+                ) {
+                    self.tile_among(k, init, front);
+                }
+                // What has windows is a register tile.
+                if self.windowed.contains(&value)
+                    && let Some(tile) = register_tile(k, init)
+                {
+                    k.values[value].def = ValueDef::Var(tile);
+                    k.stmts[s] = StmtData::Var { value, init: Some(init) };
+                }
             }
             _ => {}
         }
     }
 
+    /// What `e` is a window of, if that has windows.
+    fn window(&self, k: &Kernel, e: Expr) -> Option<Window> {
+        window(k, self.notes, e).filter(|window| !matches!(k.values[window.base].def, ValueDef::Let))
+    }
+
     fn parts(&mut self, k: &Kernel, e: Expr) -> Parts {
         let mut found = Vec::new();
         leaves(k, e, &mut found);
-        let mut parts = Parts { windows: Vec::new(), tile: None };
+        let mut parts = Parts { windows: Vec::new(), counted: Vec::new(), tile: None, tiles: Vec::new() };
         for e in found {
-            if let Some(window) = window(k, self.notes, e) {
+            if let Some(window) = self.window(k, e) {
                 parts.windows.push((e, window));
+            } else if let ExprData::Iota { like, .. } = k.exprs[e]
+                && let Some(window) = self.window(k, like)
+            {
+                parts.counted.push((like, window));
             } else if let Ok(Type::Tile(t)) = type_of(k, e) {
+                parts.tiles.push(e);
                 parts.tile = match parts.tile.take() {
                     Some(tile) if tile.len() > t.shape.len() => Some(tile),
                     // A row repeats beside a matrix. Whether they go together the types say.
@@ -102,9 +161,33 @@ impl Writer<'_> {
         parts
     }
 
+    /// Has `iota` count in a tile of these extents instead of a window of as many dimensions: in `like`, or in one among the parts.
+    fn count_in(&self, k: &mut Kernel, parts: &Parts, extents: &[Extent], like: Option<Expr>) {
+        if parts.counted.is_empty() {
+            return;
+        }
+        let has_all = |e: Expr| match type_of(k, e) {
+            Ok(Type::Tile(t)) => {
+                let same = |(a, &b): (&Extent, &Extent)| a.same(k, b) == Some(true);
+                t.shape.len() == extents.len() && t.shape.iter().zip(extents).all(same)
+            }
+            _ => false,
+        };
+        let among = parts.tiles.iter().copied().find(|&e| has_all(e));
+        let Some(like) = like.filter(|&e| has_all(e)).or(among) else { return };
+        for (e, _) in parts
+            .counted
+            .iter()
+            .filter(|(_, window)| window.dims.len() == extents.len() && window.dims.iter().all(|dim| !dim.repeats))
+        {
+            let own = k.copy_expr(like);
+            k.exprs[*e] = k.exprs[own].clone();
+        }
+    }
+
     /// What windows say must be what the tile beside them has.
     fn agree(&mut self, k: &Kernel, parts: &Parts, tile: &[Extent]) {
-        for (_, window) in &parts.windows {
+        for (_, window) in &parts.all() {
             self.used.extend(&window.from);
             let dims = window.dims.iter().rev().zip(tile.iter().rev());
             for (own, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, n))) {
@@ -162,30 +245,32 @@ impl Writer<'_> {
     fn copy(&mut self, k: &mut Kernel, s: Stmt, (src, dst): (Expr, Expr), attrs: &CopyAttrs, front: &mut Vec<Stmt>) {
         let span = k.stmt_spans[s];
         let mut parts = self.parts(k, src);
-        let Some(to) = window(k, self.notes, dst) else {
+        let Some(to) = self.window(k, dst) else {
             if let Ok(Type::Tile(t)) = type_of(k, dst) {
                 self.agree(k, &parts, &t.shape);
+                self.count_in(k, &parts, &t.shape, Some(dst));
             }
             return;
         };
         let rank = to.dims.len();
-        if let Some((e, window)) = parts.windows.iter().find(|(_, window)| window.dims.len() > rank) {
+        if let Some((e, window)) = parts.all().iter().find(|(_, window)| window.dims.len() > rank) {
             self.wrong.push(too_few(k, (*e, window.dims.len()), (dst, rank)));
-            self.used.extend(parts.windows.iter().flat_map(|(_, window)| &window.from).chain(&to.from));
+            self.used.extend(parts.all().iter().flat_map(|(_, window)| &window.from).chain(&to.from));
             return;
         }
         let tile = parts.tile.take();
         let is_larger =
-            |tile: &Vec<Extent>| larger(&to, tile) || parts.windows.iter().any(|(_, window)| larger(window, tile));
+            |tile: &Vec<Extent>| larger(&to, tile) || parts.all().iter().any(|(_, window)| larger(window, tile));
         if let Some(tile) = tile.as_ref().filter(|&tile| !is_larger(tile)) {
             parts.windows.push((dst, to));
             self.agree(k, &parts, tile);
+            self.count_in(k, &parts, tile, None);
             return;
         }
         let elem = k.values[to.base].def.elem();
         parts.windows.insert(0, (dst, to));
         let known = tile.map_or_else(|| vec![None; rank], |tile| but_for_ones(&tile));
-        let (Some(extents), Some(elem)) = (self.extents(k, &parts.windows, known, span), elem) else { return };
+        let (Some(extents), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
         if rank == 0 {
             return;
         }
@@ -193,6 +278,7 @@ impl Writer<'_> {
         if let Some(loaded) = whole(&parts.windows, rank) {
             let load = loading(k, attrs, loaded == src);
             front.extend(self.tile_of(k, loaded, &extents, load, span));
+            self.count_in(k, &parts, &extents, Some(loaded));
             let mut store = attrs.clone();
             if loaded == src {
                 store.fill = None;
@@ -207,7 +293,8 @@ impl Writer<'_> {
         let shape = shape(k, &extents, span);
         let value = k.value("tile", span, ValueDef::Var(TileTy::registers(elem, shape, None)));
         let tile = k.value_ref(value, span);
-        if parts.windows.is_empty() {
+        self.count_in(k, &parts, &extents, Some(tile));
+        if parts.windows.is_empty() && parts.counted.is_empty() {
             front.push(k.stmt(StmtData::Var { value, init: Some(src) }, span));
         } else {
             front.push(k.stmt(StmtData::Var { value, init: None }, span));
@@ -240,19 +327,30 @@ impl Writer<'_> {
     /// A window among the parts of `arg` becomes the tile that says how many elements there are, if none does.
     fn tile_among(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
         let parts = self.parts(k, arg);
-        let rank = parts.windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
+        let rank = parts.all().iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
         let known = match &parts.tile {
-            Some(tile) if !parts.windows.iter().any(|(_, window)| larger(window, tile)) => {
+            Some(tile) if !parts.all().iter().any(|(_, window)| larger(window, tile)) => {
                 self.agree(k, &parts, tile);
+                self.count_in(k, &parts, tile, None);
                 return;
             }
             Some(tile) => but_for_ones(tile),
             None => vec![None; rank],
         };
         let span = k.expr_spans[arg];
-        let Some(extents) = self.extents(k, &parts.windows, known, span) else { return };
+        let Some(extents) = self.extents(k, &parts.all(), known, span) else { return };
         if let Some(loaded) = whole(&parts.windows, rank).filter(|_| rank > 0) {
             front.extend(self.tile_of(k, loaded, &extents, CopyAttrs::default(), span));
+            self.count_in(k, &parts, &extents, Some(loaded));
+        } else if let Some(like) = whole(&parts.counted, rank).filter(|_| rank > 0) {
+            // Its elements are places alone.
+            let shape = shape(k, &extents, span);
+            let tile = TileTy::registers(type_of_window(k, like), shape, None);
+            let value = k.value("tile", span, ValueDef::Var(tile));
+            let zero = k.int(0, span);
+            front.push(k.stmt(StmtData::Var { value, init: Some(zero) }, span));
+            let like = k.value_ref(value, span);
+            self.count_in(k, &parts, &extents, Some(like));
         }
     }
 

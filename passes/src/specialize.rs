@@ -380,10 +380,17 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// `stay`: those of what warpgroups may multiply, of which `select-mma` sees whether they do.
 fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Reported> {
     let mut result = Ok(());
-    let why = pad::extents(k, cx, pad::Windows::Any, stay);
+    let stays = pad::extents(k, cx, pad::Windows::Any, stay);
     for d in bad_extents(k, cx.options.target, stay) {
-        result = Err(cx.report(match &why {
-            Some(why) => d.with_note(format!("it is not made larger by the compiler: {why}")),
+        result = Err(cx.report(match &stays {
+            // Tiles with more elements are no way out where these count.
+            Some(pad::Stays { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
+                .with_note(
+                    "register and shared-memory tiles have power-of-two extents; in a larger one have elements beyond be what changes \
+                     no result: `select(iota(x, 1) < 100, x, -inf)`",
+                )
+                .with_note(format!("it is not made larger by the compiler: {why}")),
+            Some(pad::Stays { why, .. }) => d.with_note(format!("it is not made larger by the compiler: {why}")),
             None => d,
         }));
     }

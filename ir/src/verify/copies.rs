@@ -1,5 +1,6 @@
 //! Copies: rules 12 and 13.
 
+use super::lacking::lacking;
 use super::structure::mentions;
 use super::{atomics, gathers, matrices};
 use crate::bits::Bits;
@@ -45,7 +46,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         let storable = cx.types.storable(src, &from, elem);
         cx.ok(storable);
     }
-    shapes(cx, s, &from, &to);
+    shapes(cx, s, (src, &from), &to);
     once(cx, s, &from, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
     atomics::check(cx, s, (src, dst), attrs, &target);
@@ -109,7 +110,7 @@ fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
     found
 }
 
-fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
+fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), to: &Type) {
     let k = cx.k;
     let span = k.stmt_spans[s];
     if let (Type::Tile(a), Type::Tile(b)) = (from, to) {
@@ -117,9 +118,9 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
             a.shape.len() == b.shape.len() && a.shape.iter().zip(&b.shape).all(|(&x, &y)| x.same(k, y) != Some(false));
         if !agree {
             let message = format!("this copy is from {} to {}", shape_text(k, &a.shape), shape_text(k, &b.shape));
-            cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(
-                "both sides of a copy have the same extents; take a window of the larger one: `a[0.., 8..]`",
-            ));
+            let same = "both sides of a copy have the same extents; take a window of the larger one: `a[0.., 8..]`";
+            let note = lacking(cx, src, from, b.shape.len()).unwrap_or_else(|| same.to_owned());
+            cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
         }
         return;
     }
@@ -132,13 +133,17 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, to: &Type) {
     }
     if from.rank() != to.rank() {
         let message = format!("this copy is from {} to {}", from.describe(k), to.describe(k));
-        let tile_has_more =
-            |tile: &Type, view: &Type| matches!((tile, view), (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank);
-        let note = if tile_has_more(from, to) || tile_has_more(to, from) {
-            "a vector repeats along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`"
-        } else {
-            "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`"
+        let other = "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`";
+        let note = match (from, to) {
+            (_, Type::Tile(t)) => lacking(cx, src, from, t.shape.len()),
+            (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank => Some(
+                "a vector repeats along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`"
+                    .to_owned(),
+            ),
+            (_, Type::Scalar(_)) => lacking(cx, src, from, 0),
+            _ => None,
         };
+        let note = note.unwrap_or_else(|| other.to_owned());
         cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
     } else if matches!((from, to), (Type::View(_), Type::View(_))) {
         no_extents(

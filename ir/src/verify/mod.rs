@@ -76,6 +76,7 @@ mod draws;
 mod fragments;
 mod gathers;
 mod header;
+mod lacking;
 mod lanes;
 mod layouts;
 mod matrices;

@@ -1,6 +1,7 @@
 //! Statements: rules 9 to 11 and 14 to 16.
 
 use super::header::MAX_RANK;
+use super::lacking::lacking;
 use super::structure::mentions;
 use super::{copies, draws, roles};
 use crate::diag::Diagnostic;
@@ -248,14 +249,14 @@ fn assigned(cx: &mut Cx<'_, '_>, dst: Value, src: Expr) {
     };
     if !fits {
         let message = format!("`{}` is {}, found {}", cx.name(dst), shape_text(k, &shape), ty.describe(k));
-        let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[src], message)
+        let mut d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[src], message)
             .with_place(k.values[dst].span, "declared here");
-        cx.report(match reduces(k, src) {
-            true => d.with_note(
-                "a reduction keeps its dimension, with extent 1: the sum over dimension 1 of [32, 64] is [32, 1]",
-            ),
-            false => d,
-        });
+        let reduced = "a reduction keeps its dimension, with extent 1: the sum over dimension 1 of [32, 64] is [32, 1]";
+        let note = lacking(cx, src, &ty, shape.len()).or_else(|| reduces(k, src).then(|| reduced.to_owned()));
+        if let Some(note) = note {
+            d = d.with_note(note);
+        }
+        cx.report(d);
     }
 }
 

@@ -2,22 +2,23 @@
 //!
 //! Threads share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile: windows of tensors end where the tile did
 //! (`X[i * 80..i * 80 + 80]`, unless it has all of a dimension of just that extent), so that what is beyond reads as zero, adds nothing to a product, and is not written; and what is reduced is,
-//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`). So do windows of buffers and register tiles. A tile that copies fill in parts begins as zero.
+//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`); tuples beyond are not combined. So do windows of buffers and register tiles. A tile that copies fill in parts begins as zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. Where a tile means something else when it is larger, it stays, and the reason is part of the error.
+
+mod tuples;
 
 use super::begun;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
-use tilec_ir::combine::How;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, shape_of_tuples, type_of};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
 
 /// Which tiles become larger.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -28,8 +29,15 @@ pub(crate) enum Windows {
     Any,
 }
 
+/// Why tiles stay as they are.
+pub(crate) struct Stays {
+    pub(crate) why: String,
+    /// Zeros beyond would change a result, in tiles that a person makes larger as well.
+    pub(crate) counts: bool,
+}
+
 /// Makes extents that are no powers of two larger, but those that stay, and says so. Gives back why the others stay, too, if they do.
-pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<String> {
+pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<Stays> {
     match enlarge(k, windows, stay) {
         Ok(larger) => {
             for (v, from, to) in larger {
@@ -62,7 +70,7 @@ pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
 }
 
 /// The same without a word: which tiles have become larger, from what to what.
-pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, String> {
+pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Stays> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
@@ -93,27 +101,28 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
 }
 
 /// Why tiles of extent `n` cannot be larger.
-fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<String> {
+fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Stays> {
+    let other = |why: String| Stays { why, counts: false };
     for (_, data) in k.values.iter() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
         let own = k.const_shape(&t.shape).is_some_and(|shape| shape.contains(&n));
         if own && (t.reg_layout.is_some() || t.smem_layout.is_some()) {
-            return Some(format!("the layout of `{}` is written", data.name));
+            return Some(other(format!("the layout of `{}` is written", data.name)));
         }
     }
     for s in all_stmts(k, k.body) {
         if let StmtData::Copy { src, dst, attrs } = &k.stmts[s]
             && let Some(why) = copied(k, n, (*src, *dst), attrs, windows)
         {
-            return Some(why);
+            return Some(other(why));
         }
         for e in stmt_exprs(k, s) {
             if let Some(why) = computed(k, n, e, windows) {
-                return Some(why);
+                return Some(Stays { why, counts: true });
             }
         }
         if let Some(why) = windows_of(k, s).into_iter().find_map(|(e, shape)| kept(k, n, e, &shape, windows)) {
-            return Some(why);
+            return Some(other(why));
         }
     }
     None
@@ -246,14 +255,17 @@ fn cut_off(k: &mut Kernel, n: u64) {
         end(k, n, e, &shape);
     }
     for e in reduced {
-        neutral(k, n, e);
+        match k.exprs[e] {
+            ExprData::Combine(_) => tuples::without(k, n, e),
+            _ => neutral(k, n, e),
+        }
     }
 }
 
 /// The reductions in an expression, the inner ones first.
 fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     k.children(e).into_iter().for_each(|child| reductions(k, child, found));
-    if matches!(k.exprs[e], ExprData::Reduce { .. }) {
+    if matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Combine(_)) {
         found.push(e);
     }
 }
@@ -293,22 +305,6 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     k.exprs[at] = ExprData::View(of);
 }
 
-/// A register tile among what `e` is computed of that has as many elements, so that nothing need be computed to have its shape.
-fn tile_like(k: &Kernel, e: Expr) -> Option<Expr> {
-    fn within(k: &Kernel, e: Expr, shape: &[u64]) -> Option<Expr> {
-        match &k.exprs[e] {
-            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Var(_)) => {
-                Some(e).filter(|&e| fixed_shape(k, e).is_some_and(|own| own[..] == *shape))
-            }
-            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
-                k.children(e).into_iter().find_map(|child| within(k, child, shape))
-            }
-            _ => None,
-        }
-    }
-    within(k, e, &fixed_shape(k, e)?)
-}
-
 /// Has what the reduction `e` runs over be what changes no result beyond `n` elements.
 fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
@@ -319,7 +315,7 @@ fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let span = k.expr_spans[arg];
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
     let own = k.expr(k.exprs[arg].clone(), span);
-    let like = tile_like(k, arg).unwrap_or(own);
+    let like = tuples::tile_like(k, arg).unwrap_or(own);
     let like = k.copy_expr(like);
     let place = k.expr(ExprData::Iota { axis, like }, span);
     let count = k.int(n as i64, span);
@@ -370,12 +366,8 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
                 return Some(format!("a reduction runs over {n} elements, and what is beyond them would count"));
             }
         }
-        // No tuple is known that changes nothing.
-        ExprData::Combine(combine) if matches!(combine.how, How::Reduce { .. }) => {
-            let over = shape_of_tuples(k, combine).is_some_and(|shape| shape.get(combine.axis as usize) == Some(&n));
-            if over {
-                return Some(format!("a `reduce` runs over {n} elements, and what is beyond them would count"));
-            }
+        ExprData::Combine(combine) if windows == Windows::Whole && tuples::counts(k, n, combine) => {
+            return Some(format!("a `reduce` runs over {n} elements, and what is beyond them would count"));
         }
         ExprData::Mma(mma) => {
             let along = |e: Expr, d: usize| fixed_shape(k, e).is_some_and(|shape| shape.get(d) == Some(&n));

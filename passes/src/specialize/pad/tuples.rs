@@ -1,0 +1,68 @@
+//! Reductions of tuples along extents that are no powers of two: no tuple is known that changes nothing, so those beyond are not combined.
+//!
+//! ```text
+//! reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) { give f, g }
+//! reduce (x, 1.0, iota(x, 1)) along 1 with (m1, l1, place1: i32), (m2, l2, place2) { give select(place2 < 80, f, m1), select(place2 < 80, g, l1), place1 }
+//! ```
+//!
+//! A component has the place of the first element of what a tuple stands for. Where that of the second tuple is beyond, so is all that it stands for, and the first one
+//! remains. The order in which the others are combined is that of the odd extent.
+
+use tilec_ir::combine::{Combine, How};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{fixed_shape, shape_of_tuples};
+
+/// Whether tuples are reduced over `n` elements, so that those beyond would count.
+pub(super) fn counts(k: &Kernel, n: u64, combine: &Combine) -> bool {
+    matches!(combine.how, How::Reduce { .. }) && along(k, n, combine)
+}
+
+fn along(k: &Kernel, n: u64, combine: &Combine) -> bool {
+    shape_of_tuples(k, combine).is_some_and(|shape| shape.get(combine.axis as usize) == Some(&n))
+}
+
+/// Has the reduction `e` combine the first `n` tuples alone, if there are so many.
+pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
+    let ExprData::Combine(combine) = &k.exprs[e] else { panic!("bug: it is made of tuples") };
+    if !matches!(combine.how, How::Reduce { .. }) || !along(k, n, combine) {
+        return;
+    }
+    let mut combine = combine.clone();
+    let (span, axis) = (k.expr_spans[e], combine.axis);
+    let has_all = |&&arg: &&Expr| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
+    let arg = *combine.args.iter().find(has_all).expect("bug: no component has the extent of the tuples");
+    let like = tile_like(k, arg).unwrap_or(arg);
+    let like = k.copy_expr(like);
+    combine.args.push(k.expr(ExprData::Iota { axis, like }, span));
+    let place = |k: &mut Kernel, name: &str| k.value(name, span, ValueDef::Element { elem: ElemRef::Known(Elem::I32) });
+    let (first, second): (Value, Value) = (place(k, "place1"), place(k, "place2"));
+    let olds = combine.first.clone();
+    for (result, old) in combine.results.iter_mut().zip(olds) {
+        let (at, count, kept) = (k.value_ref(second, span), k.int(n.cast_signed(), span), k.value_ref(old, span));
+        let inside = k.expr(ExprData::Op { op: Op::Lt, args: vec![at, count] }, span);
+        *result = k.expr(ExprData::Op { op: Op::Select, args: vec![inside, *result, kept] }, span);
+    }
+    combine.results.push(k.value_ref(first, span));
+    combine.first.push(first);
+    combine.second.push(second);
+    k.exprs[e] = ExprData::Combine(combine);
+}
+
+/// A register tile among what `e` is computed of that has as many elements, so that nothing need be computed to have its shape.
+pub(super) fn tile_like(k: &Kernel, e: Expr) -> Option<Expr> {
+    fn within(k: &Kernel, e: Expr, shape: &[u64]) -> Option<Expr> {
+        match &k.exprs[e] {
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Var(_)) => {
+                Some(e).filter(|&e| fixed_shape(k, e).is_some_and(|own| own[..] == *shape))
+            }
+            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                k.children(e).into_iter().find_map(|child| within(k, child, shape))
+            }
+            _ => None,
+        }
+    }
+    within(k, e, &fixed_shape(k, e)?)
+}

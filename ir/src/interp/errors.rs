@@ -99,7 +99,8 @@ pub(super) fn elementwise(
         errors[i].as_ref().map_or(0.0, |b| b.error[at]) + rounding
     };
     let round = |x: f64| if float { computed(elem, x) } else { x };
-    let bound = |at: usize| -> f64 {
+    // What the result may differ by, and what it may before it is rounded.
+    let bound = |at: usize| -> (f64, f64) {
         let e = |i: usize| error(i, at);
         let within = match op {
             Op::Add | Op::Sub => e(0) + e(1),
@@ -148,26 +149,40 @@ pub(super) fn elementwise(
                 own + if e(0) == 0.0 { 0.0 } else { spread_of(x, e(0), |x| f(&[x])).1 }
             }
         };
-        if within == 0.0 {
-            0.0
-        } else if within.is_nan() {
-            f64::INFINITY
-        } else if matches!(op, Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge) {
-            within
-        } else {
-            spread_of(exact[at], within, round).1
-        }
+        let rounded = match op {
+            _ if within == 0.0 => 0.0,
+            _ if within.is_nan() => f64::INFINITY,
+            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => within,
+            Op::Fma => fused_spread([0, 1, 2].map(|i| arg(i, at)), out[at], within, round),
+            _ => spread_of(exact[at], within, round).1,
+        };
+        (rounded, within)
     };
-    let error: Vec<f64> = (0..out.len()).map(bound).collect();
+    let (error, within): (Vec<f64>, Vec<f64>) = (0..out.len()).map(bound).unzip();
     let rounding = if rounds {
-        let rounding: Vec<f64> = exact.iter().zip(out).map(|(x, r)| if x == r { 0.0 } else { (x - r).abs() }).collect();
-        rounding.iter().any(|&x| x > 0.0).then_some(rounding)
+        roundings((exact, out), (&within, &error))
     } else if passes {
         unrounded[0].cloned()
     } else {
         None
     };
     Bound { error, sums: None, rounding, drowned }.kept()
+}
+
+/// How far a fused product and sum may be off that is `within` of what its operands give: `out` is rounded once, and does not tell how far that is from a border.
+fn fused_spread([a, b, c]: [f64; 3], out: f64, within: f64, round: impl Fn(f64) -> f64) -> f64 {
+    let (middle, spread) = spread_of(a.mul_add(b, c), within, round);
+    if middle == out { spread } else { spread + (middle - out).abs() }
+}
+
+/// What products lose where they are rounded; `None`: nothing. With the error it comes to what each may be off before that, `within`, which is what is added up then.
+fn roundings((exact, out): (&[f64], &[f64]), (within, error): (&[f64], &[f64])) -> Option<Vec<f64>> {
+    let unrounded = |((x, r), (within, error)): ((&f64, &f64), (&f64, &f64))| {
+        let own = if x == r { 0.0 } else { (x - r).abs() };
+        if error.is_infinite() { own } else { (own + within - error).max(0.0) }
+    };
+    let rounding: Vec<f64> = exact.iter().zip(out).zip(within.iter().zip(error)).map(unrounded).collect();
+    rounding.iter().any(|&x| x > 0.0).then_some(rounding)
 }
 
 /// What `a · b` adds to the bound of the accumulator `c`, which had the elements `before`. `sum(a, b, into)` is the product

@@ -143,6 +143,32 @@ fn an_explicit_fused_multiply_and_add_rounds_once() {
     assert_eq!(z[0], 2f64.powi(-24));
 }
 
+/// What it adds up may lie on the other side of the border between two numbers.
+#[test]
+fn a_fused_multiply_and_add_of_what_is_off_is_within_the_bound() {
+    let x = f64::from((-24.0 * std::f64::consts::LN_2) as f32);
+    let (y, errors) = of("f32", "f32", "fma(exp(x), 1.0, 1.0)", [x; 8]);
+    let error = errors.map_or(0.0, |e| e.largest[0]);
+    for near in [2f64.powi(-24) * (1.0 - 1e-7), 2f64.powi(-24) * (1.0 + 1e-7)] {
+        let fused = f64::from((near as f32).mul_add(1.0, 1.0));
+        assert!((fused - y[0]).abs() <= error, "{fused} {} {error}", y[0]);
+    }
+    assert!(error <= 2f64.powi(-23), "{error}");
+}
+
+/// A product that is off by less than a last bit, and is added up before it is rounded.
+#[test]
+fn what_is_off_is_multiplied_and_added_within_the_bound() {
+    let x = [0.1f64, 0.3, 0.7, 1.1, 1.3, 1.7, 1.9, 2.3].map(|x| f64::from(x as f32));
+    let (y, errors) = of("f32", "f32", "(1.0 + 0.1 * x) * 0.7 - 0.7", x);
+    let errors = errors.unwrap().largest;
+    for i in 0..8 {
+        let inner = 0.1f32.mul_add(x[i] as f32, 1.0);
+        let fused = f64::from(inner.mul_add(0.7, -0.7));
+        assert!((fused - y[i]).abs() <= errors[i], "{}: {fused} {} {}", x[i], y[i], errors[i]);
+    }
+}
+
 #[test]
 fn a_choice_between_near_numbers_is_open() {
     let (_, errors) =

@@ -105,11 +105,9 @@ pub(crate) fn contents(
     let kind = if normal { Data::Normal } else { Data::Int { limit: if facts.f16_accumulators { 2 } else { 4 } } };
     let error = |message: String| Diagnostic::error(codes::BAD_TENSOR_FILE, Span::default(), message);
     for name in options.inputs.keys() {
-        let names: Vec<String> = bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect();
-        match bound.tensors.iter().find(|t| t.name == *name) {
-            Some(plan) if plan.access.reads() => {}
-            Some(_) => return Err(Box::new(error(format!("`{name}` is written first: it has no input")))),
-            None => return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", "))))),
+        if bound.tensors.iter().all(|t| t.name != *name) {
+            let names: Vec<String> = bound.tensors.iter().map(|t| format!("`{}`", t.name)).collect();
+            return Err(Box::new(error(format!("no tensor `{name}`; there are {}", names.join(", ")))));
         }
     }
     let mut one = |t: &TensorPlan| {

@@ -159,14 +159,16 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             if turns.crowded && cx.options.target.has_asynchronous_copies() {
                 in_memory = InMemory::of_several(k, turns.at, elements, room);
             }
-            let two_blocks = turns.two_blocks && cx.options.target.has_clusters();
-            if in_memory.is_none() && elements > LARGE * turns.each && !two_blocks {
+            let clusters = cx.options.target.has_clusters();
+            let two_blocks = turns.two_blocks.filter(|_| clusters && in_memory.is_none());
+            let share = two_blocks.unwrap_or(turns.share);
+            if in_memory.is_none() && two_blocks.is_none() && elements > LARGE * share.each {
                 in_memory = InMemory::of(k, turns.at, elements, room);
             }
-            // Blocks of a cluster wait for each other, and for all that they load, in every iteration.
-            let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / turns.each };
-            let ctas = if cx.options.target.has_clusters() { threads.div_ceil(LARGE) } else { 1 };
-            together = if in_memory.is_some() { None } else { turns.together(threads / ctas) };
+            // Blocks of a cluster wait for each other in every iteration.
+            let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / share.each };
+            let ctas = if clusters { threads.div_ceil(LARGE) } else { 1 };
+            together = if in_memory.is_some() { None } else { share.together(threads / ctas) };
             (ctas, threads / ctas)
         }
         Some(_) => {
@@ -239,9 +241,10 @@ const FEWER_IN_TURNS: u64 = 200;
 /// elements, and warps meet once for all rows of an iteration. On an H100, with two rows, gradients of layer norm of 4096 bf16 reach 0.91 of a copy's rate with 32 elements for a thread and 0.89 with 16.
 const SEVERAL_IN_TURNS: u64 = 104;
 const FEWEST_OF_SEVERAL: u64 = 128;
-/// Registers of a thread for its elements in two blocks of a cluster, of [`LARGE`] threads each. On an H100 gradients of RMS norm of 16384 f32 reach 0.84 of a copy's rate so and 0.74 by way of shared
-/// memory, of layer norm 0.75, and 0.40 in four blocks.
-const OF_TWO_BLOCKS: u64 = 112;
+/// Registers of a thread for its elements, and for what is converted of them, in two blocks of a cluster, of [`LARGE`] threads each. On an H200 gradients of layer norm of 16384 bf16 reach 0.72 of a copy's rate so, 0.51 in one block by way
+/// of shared memory and 0.31 in four blocks; of RMS norm 0.85, 0.81 and 0.34. Those of RMS norm of 32768
+/// bf16 would take 208 registers, spill, and reach 0.29.
+const OF_TWO_BLOCKS: u64 = 128;
 /// Most rows of an iteration: more are no rows that threads share.
 const MOST_IN_TURNS: u64 = 8;
 /// Registers of a thread beside those for its elements.
@@ -250,13 +253,19 @@ const BESIDE_IN_TURNS: u64 = 40;
 /// A loop that takes row after row, or several rows after several, and carries something along them.
 struct InTurns {
     at: Stmt,
-    /// Elements of the rows of an iteration for each thread.
-    each: u64,
+    share: Share,
     /// Registers hardly hold a row and the next one: rows go by way of shared memory where they can.
     crowded: bool,
-    /// Two blocks of a cluster share a row.
-    two_blocks: bool,
-    /// Registers of a thread, beside addresses and the like, where rows are loaded in the loop.
+    /// Where that is so, what a thread has if two blocks of a cluster share a row.
+    two_blocks: Option<Share>,
+}
+
+/// What a thread has of the rows of an iteration.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Elements.
+    each: u64,
+    /// Registers, beside addresses and the like, where rows are loaded in the loop.
     registers: Option<u64>,
 }
 
@@ -293,27 +302,29 @@ impl InTurns {
             let narrow = |v: &Value| declared(*v) && whole(*v).is_some_and(|tile| tile.elem.bytes_of(1) < 4);
             let computed = (vars().filter(narrow).count() as u64).max(1);
             let each = fitting(IN_TURNS).clamp(4, 32);
-            let found = |each: u64, two_blocks, crowded| {
-                let registers = loads.then(|| registers(each) + computed * each);
-                Some(InTurns { at, each, crowded, two_blocks, registers })
+            let share = |each: u64| Share { each, registers: loads.then(|| registers(each) + computed * each) };
+            let found = |each: u64, crowded: bool| {
+                let in_two = elements.div_ceil(2 * LARGE);
+                let two_blocks =
+                    Some(share(in_two)).filter(|two| crowded && two.registers.is_some_and(|n| n <= OF_TWO_BLOCKS));
+                Some(InTurns { at, share: share(each), crowded, two_blocks })
             };
             if elements > row {
-                return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false, false);
+                return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
             }
             // Half of the threads, or fewer threads that have all the registers there are.
             let fewer = elements.div_ceil(FEWER);
             return match elements > LARGE * each {
-                true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, false, loads),
-                true if registers(fewer) <= FEWER_IN_TURNS => found(fewer, false, false),
-                true if registers(2 * each) <= OF_TWO_BLOCKS && elements == 2 * LARGE * 2 * each => {
-                    found(2 * each, true, false)
-                }
-                crowded => found(each, false, crowded && loads),
+                true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, loads),
+                true if registers(fewer) <= FEWER_IN_TURNS => found(fewer, false),
+                crowded => found(each, crowded && loads),
             };
         }
         None
     }
+}
 
+impl Share {
     /// Blocks of so many threads that share a multiprocessor.
     fn together(&self, threads: u64) -> Option<i64> {
         let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);

@@ -17,6 +17,10 @@ pub(super) struct Part {
     pub(super) between: f64,
     /// Of these, those that the products of other warpgroups do not hide: of additions, and of operands that are computed.
     pub(super) added: f64,
+    /// Elements of operands that warpgroups compute in registers.
+    pub(super) computes: f64,
+    /// Clocks in which a warpgroup computes an operand while its products of the step before are pending; 0: it does not.
+    pub(super) behind: f64,
     /// Blocks of 64 rows that a warpgroup multiplies one after the other.
     pub(super) blocks: f64,
     /// Instructions that warps issue.

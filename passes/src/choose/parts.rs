@@ -3,6 +3,7 @@
 use super::cost::Part;
 use super::product::{Shape, slice};
 use super::setting::Setting;
+use super::sharing;
 use super::work::{Env, Product, Region};
 use crate::schedule_loops::lag::IN_TURNS;
 use crate::select_mma::warpgroup;
@@ -33,11 +34,6 @@ const LOADED: f64 = 30.0;
 /// Clocks that a warpgroup takes to compute an operand in registers, beside [`CONVERTED`]. Products of the others do not hide them (H200, `examples/gemm_w4a16.tile`: a step
 /// of two warpgroups takes 450 to 590 clocks more than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
-/// Elements of a warpgroup's operand that it computes behind its products of the step before, where these are pending (`pending 1`; W8A16 of 4096x4096x4096 on an H100: 190 us in steps of
-/// 64 and 214 in steps of 128 of 256 rows; of 128 rows in steps of 128 as long as if nothing were pending).
-const BEHIND_PRODUCTS: f64 = 4096.0;
-/// What is left of [`COMPUTED`] then.
-const BEHIND: f64 = 40.0;
 /// Instructions of an element that a warp converts in pairs for its product (W4A16 in bf16: three of the pair take it out of its word and one scales it, and a group's
 /// numbers take half of one).
 const FED: f64 = 2.3;
@@ -165,13 +161,14 @@ impl Setting<'_> {
                     part.between += rows * depth / f64::from(WARP * WARPGROUP) * CONVERTED;
                 }
                 if product.operands.iter().any(|operand| operand.computed) {
-                    // Where the products of the step before are pending, they hide it.
-                    let own = clocks * f64::from(WARPGROUP) / warps;
-                    let few = rows * depth <= BEHIND_PRODUCTS;
-                    let waits =
-                        if few && self.pending(product, shape) { (COMPUTED - own).max(BEHIND) } else { COMPUTED };
-                    part.between += waits;
-                    part.added += waits;
+                    if self.pending(product, shape) {
+                        part.behind = rows * depth * sharing::COMPUTED;
+                    }
+                    let extents = [shape.rows, shape.cols].into_iter().zip(&product.operands);
+                    let computed = extents.filter(|(_, operand)| operand.computed).map(|(extent, _)| extent as f64);
+                    part.computes += computed.sum::<f64>() * depth;
+                    part.between += COMPUTED;
+                    part.added += COMPUTED;
                 }
             }
             return;

@@ -462,6 +462,8 @@ struct Found {
     end: Expr,
     /// Bytes of each operand that a step loads for a tile, where it is clear whose they are.
     sides: Option<[f64; 2]>,
+    /// Elements of an operand that a step computes in registers.
+    computed: u64,
     span: Span,
 }
 
@@ -475,7 +477,8 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
         return Err("the reduction is not the same for all tiles, from 0".to_owned());
     }
     let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
-    let acc = reduction::of(k, body)?.sums;
+    let step_of = reduction::of(k, body)?;
+    let acc = step_of.sums;
     if !reduction::begins_at_zero(k, at, acc) {
         return Err(format!("`{}` does not begin at zero, and every part of the sums would", k.values[acc].name));
     }
@@ -485,7 +488,8 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), span: k.stmt_spans[at] })
+    let computed = step_of.load.filter(|load| !load.of.is_empty()).map_or(0, |load| elements(k, load.tile));
+    Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
 }
 
 /// Whether the sizes that are given say that it pays, and for how many blocks a tile is then cut at most.
@@ -542,6 +546,7 @@ fn gain(
         shape: (rows, cols),
         bytes: own + other,
         row: elem.traffic(step),
+        computed: found.computed as f64,
         operands: layers * (down * own + across * other) * reduction / step,
         distinct: distinct::share(k, &|e| count(k, cx, e)),
         blocks: each as f64,
@@ -554,6 +559,11 @@ fn gain(
     }
     let shared = shared(card, &work, groups, &HANDING);
     Some((shared.gains, shared.most))
+}
+
+/// Elements of a tile.
+fn elements(k: &Kernel, v: Value) -> u64 {
+    k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape)).map_or(0, |shape| shape.iter().product())
 }
 
 /// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.

@@ -114,6 +114,12 @@ const COMPUTED: f64 = 2.0;
 /// Of the way from one step to the next, the share that is left where its products are pending while the next are issued, as promoted ones are
 /// (16x4096x4096 of e4m3 on an H200: 7.0 us with 16x64 tiles).
 const PENDING: f64 = 0.7;
+/// Clocks between the steps of warpgroups that compute an operand while products of the step before are pending.
+const BEHIND: f64 = 60.0;
+/// Clocks of a step of one of these, and the share of its own products that comes on top: it waits for a slot, loads from it, converts, and waits for its registers (W4A16 on an H200, one warpgroup: steps of
+/// products of 160, 256 and 512 clocks take 532, 598 and 680 to 710).
+const CHAIN: f64 = 540.0;
+const CHAINED: f64 = 0.4;
 /// Rows of the shortest tiles: of those nothing was seen of what is outside (1x3456x5120 takes as long as 10x3456x5120).
 const SHORT: u64 = 16;
 /// Bytes of a row of a TMA load.
@@ -177,7 +183,10 @@ impl Tile {
         let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
         let alone = if cost.ping_pong { product } else { own + drain };
         // Additions of one warpgroup take from the rate of the others' products, too.
-        let multiply = (product / c.peak + groups * part.added).max(alone + part.between);
+        let multiply = match part.behind > 0.0 {
+            true => (product + groups * part.behind + BEHIND).max(CHAIN + CHAINED * product / groups),
+            false => (product / c.peak + groups * part.added).max(alone + part.between),
+        };
         let feed = passed(part, cost) / of.from_cache;
         let zeros = c.outside * of.outside * per_row(part, cost) / LINE;
         let loaded = part.loads * of.from_memory;
@@ -304,6 +313,7 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         shape: (rows, cols),
         bytes: part.loads,
         row: part.sides.map_or(part.loads / (rows + cols), |_| part.row),
+        computed: part.computes,
         operands: batch * (down * own + across * other) * part.trips * part.taken() / (own + other),
         distinct: launch.distinct,
         blocks: each,

@@ -20,8 +20,8 @@
 //!
 //! Where shared memory has room for [`SLOTS`] of them, sums stay in registers, and what is loaded once for all rows stands in shared memory, too: two rows are on their way while one is computed with.
 //!
-//! The copies to buffers are then done an iteration ahead as those of other loops are (`pipeline`), where there is room for two rows. Gradients of RMS norm of 16384 bf16 reach 0.71 of a copy's rate on an
-//! H200 in one block of 512 threads so, and 0.58 in two blocks of a cluster; of 16384 f32 0.64 and 0.35.
+//! The copies to buffers are then done an iteration ahead as those of other loops are (`pipeline`), where there is room for two rows. Two blocks of a cluster that
+//! share a row are faster (docs/notes/rows.md): this is for targets without clusters, and for rows that are too long for two.
 
 use crate::Cx;
 use crate::analysis::live;

@@ -70,7 +70,7 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
                     Err(refused) => refused.or_at(span),
                 }
             }
-            Err((wanted, site, why)) => no_tile(wanted, why).or_at(k.stmt_spans[site.product.s]),
+            Err((wanted, site, why)) => no_tile(k, wanted, why).or_at(k.stmt_spans[site.product.s]),
         };
         first.get_or_insert(refused);
     }
@@ -134,11 +134,19 @@ impl Site {
 const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
 
 /// Why warpgroups do not compute a product.
-fn no_tile(wanted: &Wanted<'_>, why: NoTile) -> Refused {
+fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
     match why {
         NoTile::Deep { depth, most } => return promoted::deep(depth, most),
         NoTile::Instruction { wanted, has } => return short_of(wanted, has),
         NoTile::Shape => {}
+    }
+    if let (Some((rows, cols)), Some((e, _))) = (wanted.scheduled, k.schedule.warp_tile)
+        && (Wanted { scheduled: None, ..*wanted }).is_possible()
+    {
+        let why = format!(
+            "`warp_tile` gives a warp {rows} x {cols}, and a warpgroup computes 64 rows or a multiple (transposed, columns)"
+        );
+        return Refused::asked_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
     }
     if wanted.sums() > 1 && (Wanted { promoted: None, ..*wanted }).is_possible() {
         return Refused::room(TIGHT);

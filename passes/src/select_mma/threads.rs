@@ -151,7 +151,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     // Of the tiles that are as large; what is left of rows is small.
     let tiles = live::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
-    let (mut together, mut in_memory) = (None, None);
+    let (mut together, mut in_memory, mut in_turns) = (None, None, None);
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(turns) = turns => {
@@ -167,8 +167,8 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             }
             // Blocks of a cluster wait for each other in every iteration.
             let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / share.each };
-            let ctas = if clusters { threads.div_ceil(LARGE) } else { 1 };
-            together = if in_memory.is_some() { None } else { share.together(threads / ctas) };
+            let ctas = if clusters { threads.div_ceil(LARGE).max(1) } else { 1 };
+            in_turns = Some(share).filter(|_| in_memory.is_none());
             (ctas, threads / ctas)
         }
         Some(_) => {
@@ -188,6 +188,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
         }
     };
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
+    together = in_turns.map_or(together, |share| share.together(threads));
     let all = ctas * threads;
     let mut message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / all);
     if ctas > 1 {
@@ -247,6 +248,8 @@ const FEWEST_OF_SEVERAL: u64 = 128;
 const OF_TWO_BLOCKS: u64 = 128;
 /// Most rows of an iteration: more are no rows that threads share.
 const MOST_IN_TURNS: u64 = 8;
+/// Blocks that share a multiprocessor at most.
+const MOST_TOGETHER: u64 = 32;
 /// Registers of a thread beside those for its elements.
 const BESIDE_IN_TURNS: u64 = 40;
 
@@ -328,7 +331,8 @@ impl Share {
     /// Blocks of so many threads that share a multiprocessor.
     fn together(&self, threads: u64) -> Option<i64> {
         let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);
-        i64::try_from(u64::from(REGISTERS_PER_SM) / (threads * registers)).ok().filter(|&blocks| blocks > 0)
+        let blocks = u64::from(REGISTERS_PER_SM) / (threads * registers);
+        i64::try_from(blocks.min(MOST_TOGETHER)).ok().filter(|&blocks| blocks > 0)
     }
 }
 

@@ -2,6 +2,9 @@
 
 use crate::entities::Block;
 
+/// Memory as a unit, were nothing in the cache.
+pub const UNCACHED: &str = "memory, uncached";
+
 /// The pace of a loop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pace {

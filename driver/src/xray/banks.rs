@@ -109,7 +109,7 @@ pub(super) fn pictures(kernel: &Kernel, accesses: &[SharedReport], prefix: &str)
         let bad =
             if conflicts > 0 { format!(", {conflicts} wavefronts more than its width needs") } else { String::new() };
         let title = format!(
-            "{kind} of {} bytes a thread at {} by the lanes of a warp: {} wavefronts{bad}",
+            "{kind} of {} bytes a thread at {}, numbers are lanes of a warp: {} wavefronts{bad}",
             a.access_bytes, a.buffer, a.wavefronts
         );
         let mut frames: Vec<String> = all.into_iter().map(|(svg, _)| svg.done()).collect();
@@ -147,7 +147,7 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
     }
     let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
     let title = format!(
-        "{name}, {}[{}], in shared memory: the element at the begin of every 16 bytes, of the first rows of 32 banks",
+        "{name}, {}[{}], in shared memory: a row is the 32 banks, a cell 16 bytes, named by the element that it begins with",
         elem.name(),
         dims.join(", ")
     );

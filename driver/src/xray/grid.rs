@@ -55,7 +55,7 @@ pub(super) fn pictures(target: Target, kernel: &CompiledKernel, prefix: &str) ->
     }
     let of: Vec<String> = sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let title = format!(
-        "the order of {} x {} tiles over ({}, {}): {how}; {}",
+        "the order of the tiles, {} by {} of them over ({}, {}): {how}; {}",
         extents.0,
         extents.1,
         names.0,

@@ -469,9 +469,12 @@ pub(super) fn pictures(program: &Compiled, kernel: &CompiledKernel, prefix: &str
 pub fn picture(name: String, what: &str, steps: &[Step], span: Span) -> Picture {
     const BOX: (f64, f64) = (760.0, 36.0);
     let back = steps.get(1).is_some_and(|step| step.at == "result");
-    let title = match back {
-        true => format!("where {what} comes from: the store, the product and what it reads"),
-        false => format!("the way of {what}, from global memory to the product and back"),
+    let product = steps.iter().any(|step| step.at == "product");
+    let title = match (back, product) {
+        (true, true) => format!("where {what} comes from: the store, the product and what it reads"),
+        (true, false) => format!("where {what} comes from: the store and what it reads"),
+        (false, true) => format!("the way of {what}, from global memory to the product and back"),
+        (false, false) => format!("the way of {what}, from global memory on"),
     };
     let mut svg = Svg::new(BOX.0 + 140.0, 30.0 + steps.len() as f64 * (BOX.1 + 16.0), &title);
     for (i, step) in steps.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::compile::CompiledKernel;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
-use tilec_ir::pace::Pace;
+use tilec_ir::pace::{Pace, UNCACHED};
 use tilec_ir::print::print_head;
 use tilec_ir::typing::resolve_view;
 
@@ -146,7 +146,7 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         .filter(|&(p, _, stage)| t.events.iter().any(|e| e.producer == p && e.begin / t.length == stage))
         .collect();
     let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.beside).collect();
-    let height = 70.0 + (lines.len() + rows.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 45.0;
+    let height = 100.0 + (lines.len() + rows.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 45.0;
     let mut svg = Svg::new((t.x(ends) + 20.0).max(900.0), height, &title);
     let top = 44.0;
     for i in 0..=ITERATIONS + stages - 1 {
@@ -187,6 +187,15 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         let text = "yellowish: not counted by the schedule. Copies take these beside it, at the rates of the model; `memory, uncached` is as if nothing were in the cache";
         svg.colored(12.0, y + 12.0, Anchor::Start, "#555555", text);
         y += 15.0;
+    }
+    let longest = t.pace.beside.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
+    if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
+        let lasts =
+            format!("an iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule");
+        for text in [lasts.as_str(), "`roofline` and `time` count that, and what iterations wait for"] {
+            svg.colored(12.0, y + 12.0, Anchor::Start, "#555555", text);
+            y += 15.0;
+        }
     }
     y += 20.0;
     for (n, e) in t.events.iter().enumerate() {
@@ -236,9 +245,9 @@ fn waits_for(t: &Timed<'_>, e: &Event) -> Option<String> {
         ChannelOp::Wait => {
             let later = t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt));
             let lands = if later { " and the bytes of its copies to land" } else { "" };
-            Some(format!("{} of the same iteration{lands}", number(ChannelOp::Publish)?))
+            Some(format!("statement {} of the same iteration{lands}", number(ChannelOp::Publish)?))
         }
-        ChannelOp::Acquire => Some(format!("{} of {slots} iterations before", number(ChannelOp::Release)?)),
+        ChannelOp::Acquire => Some(format!("statement {}, {slots} iterations earlier", number(ChannelOp::Release)?)),
         ChannelOp::Publish | ChannelOp::Release => None,
     }
 }

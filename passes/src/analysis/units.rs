@@ -5,6 +5,7 @@ use crate::analysis::uses::all_stmts;
 use crate::choose::Card;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::pace::UNCACHED;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view};
 
@@ -64,7 +65,7 @@ pub(crate) fn beside(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str,
         ("shared memory", shared),
         ("tensor copies", clocks(bytes.tensor, PORT)),
         ("second-level cache", clocks(bytes.moved, card.l2 / sms)),
-        ("memory, uncached", clocks(bytes.moved, card.dram / card.clock / sms)),
+        (UNCACHED, clocks(bytes.moved, card.dram / card.clock / sms)),
     ];
     all.into_iter().filter(|&(_, n)| n > 0).collect()
 }

@@ -140,6 +140,9 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
         NoTile::Instruction { wanted, has } => return short_of(wanted, has),
         NoTile::Shape => {}
     }
+    if wanted.sums() > 1 && (Wanted { promoted: None, ..*wanted }).is_possible() {
+        return Refused::room(TIGHT);
+    }
     if let (Some((rows, cols)), Some((e, _))) = (wanted.scheduled, k.schedule.warp_tile)
         && (Wanted { scheduled: None, ..*wanted }).is_possible()
     {
@@ -147,9 +150,6 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
             "`warp_tile` gives a warp {rows} x {cols}, and a warpgroup computes 64 rows or a multiple (transposed, columns)"
         );
         return Refused::asked_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
-    }
-    if wanted.sums() > 1 && (Wanted { promoted: None, ..*wanted }).is_possible() {
-        return Refused::room(TIGHT);
     }
     if wanted.way.registers {
         let dim = if wanted.way.swap { "columns" } else { "rows" };

@@ -62,9 +62,15 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
     let instruction = instruction(k, cx, &product, share.tile);
     let Some((inputs, atom, swap)) = instruction.filter(|_| threads % i64::from(WARPGROUP * WARP) == 0) else {
-        let (threads, warp_tile) = (k.schedule.threads, k.schedule.warp_tile);
+        // What was decided stays, as expressions of the kernel as it was.
+        let warp_tile = k.schedule.warp_tile.and_then(|(rows, cols)| k.as_int(rows).zip(k.as_int(cols)));
         *k = before;
-        (k.schedule.threads, k.schedule.warp_tile) = (threads, warp_tile);
+        if k.schedule.threads.is_none() {
+            k.schedule.threads = Some(k.int(threads, span));
+        }
+        if let (None, Some((rows, cols))) = (k.schedule.warp_tile, warp_tile) {
+            k.schedule.warp_tile = Some((k.int(rows, span), k.int(cols, span)));
+        }
         return Ok(());
     };
     let (name, (wm, wn)) = (atom.row().name, share.tile);

@@ -318,6 +318,11 @@ impl Sink {
     }
 }
 
+/// The way out of who lacks preconditions, separated by commas: `` declare `where K % 8 == 0` ``.
+pub fn declare_where(preconditions: &str) -> String {
+    format!("declare `where {preconditions}`")
+}
+
 /// A number of things: `1 range`, `2 ranges`.
 pub fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })

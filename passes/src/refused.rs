@@ -1,7 +1,7 @@
 //! Reasons why a fast path is not taken, as data that passes exchange.
 
 use crate::Cx;
-use tilec_ir::diag::{Diagnostic, Edit, Span};
+use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::loss::{FastPath, Loss};
@@ -68,7 +68,7 @@ impl Refused {
             return self;
         }
         let needs = precondition.to_owned();
-        Refused { rows: true, needs, ..self.help(&format!("declare `where {precondition}`")) }
+        Refused { rows: true, needs, ..self.help(&declare_where(precondition)) }
     }
 
     /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody asked for that. `what`: what is not to be had.

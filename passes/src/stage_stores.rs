@@ -46,7 +46,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, declare_where};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -292,7 +292,7 @@ fn fits(
     match pieces::of(&shape, dim, Threads::of(k).count()) {
         Some(pieces) => Ok(Some(pieces)),
         None if missing.is_empty() => Err(why),
-        None => Err(format!("{why}; declare `where {missing}`")),
+        None => Err(format!("{why}; {}", declare_where(&missing))),
     }
 }
 

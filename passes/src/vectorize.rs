@@ -21,7 +21,7 @@ use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::diag::{Diagnostic, Reported, Span, counted};
+use tilec_ir::diag::{Diagnostic, Reported, Span, counted, declare_where};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -102,7 +102,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let message = format!("{what} cannot be `async`: it moves less than 4 bytes at a time");
             let mut d = Diagnostic::error(codes::BAD_COPY, span, message).with_note(provable.why.clone());
             if !provable.missing.is_empty() {
-                d = d.with_note(format!("declare `where {}`", provable.missing));
+                d = d.with_note(declare_where(&provable.missing));
             }
             result = Err(cx.report(d.with_note("without `async` the copy goes through registers")));
             continue;
@@ -227,7 +227,7 @@ fn width(
             let message = format!("{what} cannot move {asked} elements per access, only {}", provable.elems);
             let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message).with_note(provable.why.clone());
             if !provable.missing.is_empty() {
-                d = d.with_note(format!("declare `where {}`", provable.missing));
+                d = d.with_note(declare_where(&provable.missing));
             }
             Err(cx.report(d))
         }
@@ -252,7 +252,7 @@ fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, d
         let message = format!("{what} cannot be `tma`: {why}");
         let mut d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message);
         if !missing.is_empty() {
-            d = d.with_note(format!("declare `where {missing}`"));
+            d = d.with_note(declare_where(&missing));
         }
         return Err(cx.report(d.with_note("without `tma` threads copy the elements")));
     }

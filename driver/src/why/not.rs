@@ -7,7 +7,7 @@ use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use std::collections::BTreeSet;
 use tilec_ir::demands::{Figure, Property, What};
-use tilec_ir::diag::{Diagnostic, Span, counted};
+use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
@@ -90,7 +90,7 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, p
     }
     let facts = if decisions.is_empty() { undecided(known, kernel, path, what) } else { Vec::new() };
     if path == FastPath::TensorLoads && decisions.is_empty() && demands::has_path(known.program.target, path) {
-        // Tiles come by TMA for products of warpgroups: what keeps these away keeps TMA away.
+        // Tiles come by TMA for wgmma products: what keeps these away keeps TMA away.
         let products = premise(known, Some(FastPath::Wgmma), kernel, places, What::Has(Property::Wgmma));
         decisions = products.decisions;
     }
@@ -101,13 +101,11 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, p
 fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decision]) {
     let mut all: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
     unrepeated(&mut all);
-    let Some(last) = decisions.iter().rposition(|d| d.change.iter().any(|text| text.starts_with("declare `where ")))
-    else {
-        return;
-    };
-    decisions.iter_mut().for_each(|d| d.change.retain(|text| !text.starts_with("declare `where ")));
+    let own: BTreeSet<String> = said.iter().filter(|d| !d.needs.is_empty()).map(|d| declare_where(&d.needs)).collect();
+    let Some(last) = decisions.iter().rposition(|d| d.change.iter().any(|text| own.contains(text))) else { return };
+    decisions.iter_mut().for_each(|d| d.change.retain(|text| !own.contains(text)));
     let change = &mut decisions[last].change;
-    change.insert(0, format!("declare `where {}`", all.join(", ")));
+    change.insert(0, declare_where(&all.join(", ")));
     if kernel.tile.specialized.clauses.iter().any(|(word, _)| word == "where") {
         change[0].push_str(", behind a comma in the `where` that is there");
     }
@@ -158,10 +156,10 @@ fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: W
     }
     match path {
         FastPath::TensorLoads if kernel.report.mma.is_empty() => {
-            vec!["TMA brings tiles to products of warpgroups (wgmma), and the kernel has no product".to_owned()]
+            vec!["TMA loads fill the slots of wgmma products, and the kernel has no product".to_owned()]
         }
         FastPath::TensorLoads => {
-            vec!["TMA brings tiles to products of warpgroups (wgmma), which it does not have because:".to_owned()]
+            vec!["TMA loads fill the slots of wgmma products, and the kernel has none because:".to_owned()]
         }
         FastPath::Ahead => not_ahead(known, k),
         _ => vec![format!("no pass had anything to decide of `{what}` here, or it is switched off (`--disable-pass`)")],

@@ -136,17 +136,22 @@ fn names_lead_to_where_they_are_declared_and_used() {
     assert_eq!(client.request("textDocument/definition", nothing), Value::Null);
 }
 
+/// The text, in which what stands at `place` has another name.
+fn renamed(client: &mut Client, text: &str, place: &str, name: &str) -> String {
+    let mut ask = at(URI, text, place, 0);
+    ask["newName"] = json!(name);
+    let answer = client.answer("textDocument/rename", ask);
+    let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
+    edited(text, edits)
+}
+
 #[test]
 fn names_that_are_made_of_a_tensors_follow_it() {
     let program = "kernel k(A: gmem f32[M, N], B: gmem f32[M, N])\n    where A_ld % 4 == 0, A_ld >= B_ld\n    grid (i: M)\n{\n    copy A[i..+1, 0..+4] -> B[i.., 0..]\n}\n";
     let mut client = Client::new(Value::Null);
     client.open(URI, program);
-    let mut ask = at(URI, program, "A:", 0);
-    ask["newName"] = json!("Left");
-    let answer = client.answer("textDocument/rename", ask);
-    let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
     let wanted = program.replace("A:", "Left:").replace("A_ld", "Left_ld").replace("A[", "Left[");
-    assert_eq!(edited(program, edits), wanted);
+    assert_eq!(renamed(&mut client, program, "A:", "Left"), wanted);
 }
 
 #[test]
@@ -210,12 +215,9 @@ sequence whole { first, second }
 ";
     let mut client = Client::new(Value::Null);
     client.open(URI, text);
-    let mut ask = at(URI, text, "P[i", 0);
-    ask["newName"] = json!("Part");
-    let answer = client.answer("textDocument/rename", ask);
-    let edits = answer["result"]["changes"][URI].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let part = renamed(&mut client, text, "P[i", "Part");
     let (shared, apart) = text.split_at(text.find("kernel apart").expect("it is there"));
-    assert_eq!(edited(text, edits), shared.replace("P[", "Part[").replace("P:", "Part:") + apart);
+    assert_eq!(part, shared.replace("P[", "Part[").replace("P:", "Part:") + apart);
     let mut ask = at(URI, text, "i *", 0);
     ask["newName"] = json!("block");
     let answer = client.answer("textDocument/rename", ask);

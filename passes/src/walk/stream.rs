@@ -46,7 +46,7 @@ use crate::Cx;
 use crate::analysis::made_of::{of_extents, spelled_out};
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::views::reads_tensor;
-use crate::analysis::width::elem_of;
+use crate::analysis::width::{elem_of, tile_shape};
 use crate::analysis::{distinct, reduction, wgmma};
 use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
 use crate::rewrite::{Map, Subst};
@@ -488,7 +488,8 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
     let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    let computed = step_of.load.filter(|load| !load.of.is_empty()).map_or(0, |load| elements(k, load.tile));
+    let computed =
+        step_of.load.filter(|load| !load.of.is_empty()).map_or(0, |load| tile_shape(k, load.tile).iter().product());
     Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
 }
 
@@ -559,11 +560,6 @@ fn gain(
     }
     let shared = shared(card, &work, groups, &HANDING);
     Some((shared.gains, shared.most))
-}
-
-/// Elements of a tile.
-fn elements(k: &Kernel, v: Value) -> u64 {
-    k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape)).map_or(0, |shape| shape.iter().product())
 }
 
 /// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.

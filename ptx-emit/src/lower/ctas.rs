@@ -133,7 +133,7 @@ impl Lower<'_> {
                 };
                 let buffers: Vec<Value> = of.stores.iter().filter_map(stored).collect();
                 let offsets = buffers.iter().filter_map(|&v| self.k.places[v]).map(|place| place.offset);
-                let first = offsets.min().unwrap_or(offset);
+                let first = offsets.min().expect("bug: what is stored to blocks has a place");
                 let stride = (offset + BARRIER_BYTES - first).next_multiple_of(ROW_ALIGN);
                 InTurns { buffers, stride, registers: None }
             });
@@ -150,7 +150,7 @@ impl Lower<'_> {
     /// A barrier of the threads of all blocks: where their stores are counted, until these are there.
     pub(super) fn ctas_barrier(&mut self, s: Stmt) {
         if let Some(counted) = self.counted.iter().find(|counted| counted.of.begins == Some(s)).cloned() {
-            let Some(turns) = counted.in_turns else { return self.cluster_barrier() };
+            let turns = counted.in_turns.expect("bug: a loop counts without buffers that take turns");
             return self.next_of_turns(&turns, counted.offset);
         }
         let Some(CountedAt { of, offset, in_turns }) = self.counted.iter().find(|c| c.of.barrier == s).cloned() else {

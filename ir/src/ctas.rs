@@ -32,7 +32,7 @@ pub struct Counted {
     pub begins: Option<Stmt>,
 }
 
-/// The barriers for which stores are counted: those of the kernel's body ([`counted_once`]), and of loops ([`counted_in`]). All that they order is these stores:
+/// The barriers for which stores are counted: those of the kernel's body (`counted_once`), and of loops (`counted_in`). All that they order is these stores:
 ///
 /// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
 /// * nothing reads them in front of the barrier, nor does another barrier stand there, in a loop or a branch;

@@ -21,11 +21,11 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.attention_reference import judge  # noqa: E402
 from gpu.library_attention import BACKENDS, library  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # FlashAttention-3's protocol: 16k tokens, all heads together 2048 wide; and three cases that were measured by hand before.
@@ -375,27 +375,14 @@ def summary(case: Case, answer: Case) -> Case:
 
 def short(rows: list[Case]) -> str:
     """The table for the end of the output."""
-
-    def cell(row: Case, key: str, digits: int) -> str:
-        return f"{row[key]:.{digits}f}" if isinstance(row.get(key), float) else "-"
-
-    head = ["case", "ours us", "TF/s", *(f"{n} TF/s" for n in BACKENDS), "ratio", "least", "most", "error", "note"]
-    lines = [
-        [
-            row["case"], cell(row, "ours_us", 1), cell(row, "ours_tflops", 0), *(cell(row, f"{n}_tflops", 0) for n in BACKENDS), cell(row, "ratio", 3),
-            cell(row, "ratio_min", 3), cell(row, "ratio_max", 3), cell(row, "deviation", 5), str(row.get("note", ""))[:70],
-        ]
-        for row in rows
-    ]  # fmt: skip
-    return text_table(head, lines)
+    figures = {"ours us": ("ours_us", 1), "TF/s": ("ours_tflops", 0), **{f"{n} TF/s": (f"{n}_tflops", 0) for n in BACKENDS}}
+    figures |= {"ratio": ("ratio", 3), "least": ("ratio_min", 3), "most": ("ratio_max", 3), "error": ("deviation", 5)}
+    return case_table(rows, figures)
 
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(options)
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
+
     def row_of(case: Case, answer: Case) -> Case:
         times = {name: measure.Times(tuple(us)) for name, us in answer.get("times", {}).items()}
         for name in variants(options):
@@ -404,10 +391,15 @@ def main() -> int:
                 print(f"{case['case']}: {name} {times[name].median:.1f} us, {ratio.median:.3f} of ours (least {ratio.least:.3f}, most {ratio.greatest:.3f})")
         return summary(case, answer)
 
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, row_of)
-    print(suite.machine_of(common))
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title="attention",
+        cases=lambda: cases(options),
+        dry=lambda: dry(options),
+        work=lambda: Bench(options).work,
+        row_of=row_of,
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 from gpu_inference import Program  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -337,13 +337,9 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
 
 def short(rows: list[Case]) -> str:
     """The table for the end of the output, with the geometric mean and the least."""
-    wanted = {"us": ("ours_us", 1), "cudnn us": ("cudnn_us", 1), "TFLOP/s": ("tflops", 0), "of cudnn": ("ratio", 3), "least": ("ratio_min", 3), "most": ("ratio_max", 3), "of bound": ("of_bound", 3)}
-    lines = []
-    for row in rows:
-        numbers = [f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()]
-        lines.append([row["case"], *numbers, str(row.get("registers", "-")), str(row.get("note", ""))[:80]])
+    figures = {"us": ("ours_us", 1), "cudnn us": ("cudnn_us", 1), "TFLOP/s": ("tflops", 0), "of cudnn": ("ratio", 3), "least": ("ratio_min", 3), "most": ("ratio_max", 3), "of bound": ("of_bound", 3)}
+    text = case_table(rows, figures, {"registers": "registers", "note": "note"}, first="layer")
     ratios = [row["ratio"] for row in rows if "ratio" in row]
-    text = text_table(["layer", *wanted, "registers", "note"], lines)
     if ratios:
         text += f"\ngeometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, least {min(ratios):.3f}, of {len(ratios)} of {len(rows)} layers"
     return text
@@ -351,14 +347,15 @@ def short(rows: list[Case]) -> str:
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(cases(options), lambda case: compile_case(options, case))
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
-    print(f"{options.way} {options.type}: {suite.machine_of(common)}")
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title=f"{options.way} {options.type}",
+        cases=lambda: cases(options),
+        dry=lambda: dry(cases(options), lambda case: compile_case(options, case)),
+        work=lambda: Bench(options).work,
+        row_of=lambda case, answer: summary(options, case, answer),
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import assemble, find_ptxas  # noqa: E402
 from gpu.fused_programs import KINDS, worst  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = {
@@ -313,25 +313,24 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
 
 def short(rows: list[Case]) -> str:
     """The table for the end of the output."""
-    wanted = {
+    figures = {
         "fused us": ("fused_us", 1), "TF/s": ("fused_tflops", 0), "plain": ("plain_tflops", 0), "cuBLAS": ("cublas_tflops", 0), "of plain": ("of_plain", 3),
         "least": ("of_plain_min", 3), "most": ("of_plain_max", 3), "of cuBLAS": ("of_cublas", 3), "over separate": ("over_separate", 2), "deviation": ("deviation", 5),
     }  # fmt: skip
-    cells = [[f"{row[key]:.{digits}f}" if isinstance(row.get(key), float) else "-" for key, digits in wanted.values()] for row in rows]
-    lines = [[row["case"], *numbers, str(row.get("note", ""))[:80]] for row, numbers in zip(rows, cells, strict=True)]
-    return text_table(["case", *wanted, "note"], lines)
+    return case_table(rows, figures)
 
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(options)
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
-    print(f"{options.kind}: {suite.machine_of(common)}")
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title=options.kind,
+        cases=lambda: cases(options),
+        dry=lambda: dry(options),
+        work=lambda: Bench(options).work,
+        row_of=lambda case, answer: summary(options, case, answer),
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "tf32": "float32", "f32": "float32"}
@@ -324,25 +324,24 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
 def short(rows: list[Case]) -> str:
     """The table for the end of the output."""
     named = [name for name in OTHERS if any(f"ratio_{name}" in row for row in rows)]
-    wanted = {"us": ("ours_us", 1), "rate": ("rate", 0), "spread": ("ours_spread", 3)}
+    figures = {"us": ("ours_us", 1), "rate": ("rate", 0), "spread": ("ours_spread", 3)}
     for name in named:
-        wanted |= {f"{name} us": (f"{name}_us", 1), f"of {name}": (f"ratio_{name}", 3), "least": (f"ratio_{name}_min", 3), "most": (f"ratio_{name}_max", 3)}
-    wanted |= {"of bound": ("of_bound", 3)}
-    cells = [[f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()] for row in rows]
-    lines = [[row["case"], *numbers, str(row.get("registers", "-")), str(row.get("note", ""))[:80]] for row, numbers in zip(rows, cells, strict=True)]
-    return text_table(["case", *wanted, "registers", "note"], lines)
+        figures |= {f"{name} us": (f"{name}_us", 1), f"of {name}": (f"ratio_{name}", 3), "least": (f"ratio_{name}_min", 3), "most": (f"ratio_{name}_max", 3)}
+    figures |= {"of bound": ("of_bound", 3)}
+    return case_table(rows, figures, {"registers": "registers", "note": "note"})
 
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(cases(options), lambda case: compile_case(options, case))
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
-    print(f"{options.kind} {options.type}: {suite.machine_of(common)}")
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title=f"{options.kind} {options.type}",
+        cases=lambda: cases(options),
+        dry=lambda: dry(cases(options), lambda case: compile_case(options, case)),
+        work=lambda: Bench(options).work,
+        row_of=lambda case, answer: summary(options, case, answer),
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

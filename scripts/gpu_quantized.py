@@ -19,9 +19,9 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MATRICES = [(4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192)]
@@ -234,25 +234,24 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
 
 def short(rows: list[Case]) -> str:
     """The table for the end of the output."""
-    wanted = {
+    figures = {
         "us": ("tilec_us", 1), "cublas us": ("cublas_us", 1), "over cublas": ("over_cublas", 3), "least": ("over_cublas_min", 3), "most": ("over_cublas_max", 3),
         "TFLOP/s": ("tflop_s", 0), "GB/s": ("gb_s", 0), "of bound": ("of_bound", 3), "registers": ("registers", 0),
     }  # fmt: skip
-    cells = [[f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()] for row in rows]
-    lines = [[row["case"], *numbers, str(row.get("note", ""))[:80]] for row, numbers in zip(rows, cells, strict=True)]
-    return text_table(["case", *wanted, "note"], lines)
+    return case_table(rows, figures)
 
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(cases(options), lambda case: compile_case(options, case))
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
-    print(f"{options.kind} {options.type}, groups of {options.group}: {suite.machine_of(common)}")
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title=f"{options.kind} {options.type}, groups of {options.group}",
+        cases=lambda: cases(options),
+        dry=lambda: dry(cases(options), lambda case: compile_case(options, case)),
+        work=lambda: Bench(options).work,
+        row_of=lambda case, answer: summary(options, case, answer),
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

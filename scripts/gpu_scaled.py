@@ -21,9 +21,9 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from gpu import contract_host as host  # noqa: E402
-from gpu import measure, suite, supervise  # noqa: E402
+from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu.report import machine, text_table  # noqa: E402
+from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GROUP = 128
@@ -252,25 +252,24 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
 
 def short(rows: list[Case]) -> str:
     """The table for the end of the output."""
-    wanted = {
+    figures = {
         "us": ("tilec_us", 1), "TFLOP/s": ("tflop_s", 0), **{f"{n} us": (f"{n}_us", 1) for n in OTHERS}, **{f"over {n}": (f"over_{n}", 3) for n in OTHERS},
         "of bound": ("of_bound", 3), "registers": ("registers", 0),
     }  # fmt: skip
-    cells = [[f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in wanted.values()] for row in rows]
-    lines = [[row["case"], *numbers, f"{row.get('also', '')} {row.get('note', '')}"[:400]] for row, numbers in zip(rows, cells, strict=True)]
-    return text_table(["case", *wanted, "note"], lines)
+    return case_table(rows, figures, {"also": "also", "note": "note"}, width=200)
 
 
 def main() -> int:
     options = arguments()
-    if options.dry:
-        return dry(cases(options), lambda case: compile_case(options, case))
-    if options.child:
-        return supervise.answer_cases(Bench(options).work)
-    rows, common = suite.measured(__file__, options, cases(options), COLUMNS, lambda case, answer: summary(options, case, answer))
-    print(f"{options.type}, scales of 1x128 and 128x128: {suite.machine_of(common)}")
-    print(short(rows))
-    return suite.status(rows)
+    parts = suite.Parts(
+        title=f"{options.type}, scales of 1x128 and 128x128",
+        cases=lambda: cases(options),
+        dry=lambda: dry(cases(options), lambda case: compile_case(options, case)),
+        work=lambda: Bench(options).work,
+        row_of=lambda case, answer: summary(options, case, answer),
+        table=short,
+    )
+    return suite.run(__file__, options, COLUMNS, parts)
 
 
 if __name__ == "__main__":

@@ -65,3 +65,14 @@ def text_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [list(head), *map(list, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))).rstrip() for line in lines)
+
+
+def case_table(rows: Sequence[Mapping[str, Any]], figures: Mapping[str, tuple[str, int]], texts: Mapping[str, str] | None = None, *, first: str = "case", width: int = 80) -> str:
+    """A table with a line a case: `figures` has (column, digits) by heading, `texts` columns of text, of which the first `width` characters are shown."""
+    texts = texts or {"note": "note"}
+
+    def line(row: Mapping[str, Any]) -> list[str]:
+        numbers = [f"{row[key]:.{digits}f}" if isinstance(row.get(key), int | float) else "-" for key, digits in figures.values()]
+        return [str(row["case"]), *numbers, *(str(row.get(key, ""))[:width] for key in texts.values())]
+
+    return text_table([first, *figures, *texts], map(line, rows))

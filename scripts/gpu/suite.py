@@ -4,12 +4,29 @@ import pathlib
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from . import supervise
 from .report import Table, occasion, shown
 
 Case = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What tells one script from another."""
+
+    title: str
+    cases: Callable[[], Iterable[Case]]
+    # Compiles all cases, and assembles them where there is ptxas. Returns the exit status.
+    dry: Callable[[], int]
+    # Made in the child, where there is a GPU: what measures a case.
+    work: Callable[[], Callable[[Case], Case]]
+    # The row of a case and its answer.
+    row_of: Callable[[Case, Case], Case]
+    # The table for the end of the output.
+    table: Callable[[list[Case]], str]
 
 
 def measured(script: str, options: Namespace, cases: Iterable[Case], columns: Sequence[str], row_of: Callable[[Case, Case], Case]) -> tuple[list[Case], dict[str, str]]:
@@ -45,3 +62,18 @@ def machine_of(common: dict[str, str]) -> str:
 def status(rows: Iterable[Case]) -> int:
     """The exit status: 1 if a result was wrong."""
     return int(any("WRONG" in str(row.get("note")) for row in rows))
+
+
+def run(script: str, options: Namespace, columns: Sequence[str], parts: Parts) -> int:
+    """The whole of such a script: a dry run, the child's work, or the measurement with its table at the end. Returns the exit status.
+
+    `options` has, beside what `measured` asks for, dry and child.
+    """
+    if options.dry:
+        return parts.dry()
+    if options.child:
+        return supervise.answer_cases(parts.work())
+    rows, common = measured(script, options, parts.cases(), columns, parts.row_of)
+    print(f"{parts.title}: {machine_of(common)}")
+    print(parts.table(rows))
+    return status(rows)

@@ -9,30 +9,7 @@ mod made {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
 
-/// All launchers.
-pub struct Launchers {
-    pub linear: made::Linear,
-    pub linear_dx: made::LinearDx,
-    pub linear_dw: made::LinearDw,
-    pub rms_norm: made::RmsNorm,
-    pub rms_norm_backward: made::RmsNormBackward,
-    pub attention: made::Attention,
-    pub attention_backward: made::AttentionBackward,
-}
-
-impl Launchers {
-    pub(crate) fn load(device: &Device) -> Result<Launchers, LaunchError> {
-        Ok(Launchers {
-            linear: made::Linear::load(device)?,
-            linear_dx: made::LinearDx::load(device)?,
-            linear_dw: made::LinearDw::load(device)?,
-            rms_norm: made::RmsNorm::load(device)?,
-            rms_norm_backward: made::RmsNormBackward::load(device)?,
-            attention: made::Attention::load(device)?,
-            attention_backward: made::AttentionBackward::load(device)?,
-        })
-    }
-}
+pub use made::Launchers;
 
 static SIMULATED: RwLock<Option<Arc<Launchers>>> = RwLock::new(None);
 

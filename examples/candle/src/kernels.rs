@@ -16,19 +16,8 @@ pub(crate) mod made {
 /// All kernels of this crate, loaded for one device. Clones share them.
 #[derive(Clone)]
 pub struct Kernels {
-    pub(crate) all: Arc<All>,
+    pub(crate) all: Arc<made::Launchers>,
     pub(crate) memory: AnyMemory,
-}
-
-/// The launchers.
-pub(crate) struct All {
-    pub linear: made::Linear,
-    pub linear_dx: made::LinearDx,
-    pub linear_dw: made::LinearDw,
-    pub rms_norm: made::RmsNorm,
-    pub rms_norm_backward: made::RmsNormBackward,
-    pub attention: made::Attention,
-    pub attention_backward: made::AttentionBackward,
 }
 
 /// Where the tensors of a device lie.
@@ -50,7 +39,10 @@ impl Kernels {
             #[cfg(feature = "cuda")]
             Device::Cuda(device) => {
                 let memory = crate::memory::cuda::OnDevice::new(device);
-                Ok(Kernels { all: Arc::new(All::load(&memory.device()?)?), memory: AnyMemory::Cuda(memory) })
+                Ok(Kernels {
+                    all: Arc::new(made::Launchers::load(&memory.device()?).map_err(failed)?),
+                    memory: AnyMemory::Cuda(memory),
+                })
             }
             other => bail!("kernels of tilec run on a GPU of NVIDIA and on the CPU, not on {:?}", other.location()),
         }
@@ -62,7 +54,10 @@ impl Kernels {
     /// There is no such target, or there are no kernels for it.
     pub fn simulated(target: &str) -> Result<Kernels> {
         let device = tilec_launch::Device::simulator(target).map_err(failed)?;
-        Ok(Kernels { all: Arc::new(All::load(&device)?), memory: AnyMemory::Simulated(Simulated) })
+        Ok(Kernels {
+            all: Arc::new(made::Launchers::load(&device).map_err(failed)?),
+            memory: AnyMemory::Simulated(Simulated),
+        })
     }
 
     /// `Y = X·Wᵀ`, with gradients: X of bf16 `[.., K]`, W of bf16 `[N, K]`, Y of bf16 `[.., N]`. Sums are f32.
@@ -148,20 +143,6 @@ impl Kernels {
             AnyMemory::Cuda(memory) => operation.run(self, memory, inputs),
             AnyMemory::Simulated(_) => bail!("a tensor is on a GPU, and the kernels are loaded for the simulator"),
         }
-    }
-}
-
-impl All {
-    fn load(device: &tilec_launch::Device) -> Result<All> {
-        Ok(All {
-            linear: made::Linear::load(device).map_err(failed)?,
-            linear_dx: made::LinearDx::load(device).map_err(failed)?,
-            linear_dw: made::LinearDw::load(device).map_err(failed)?,
-            rms_norm: made::RmsNorm::load(device).map_err(failed)?,
-            rms_norm_backward: made::RmsNormBackward::load(device).map_err(failed)?,
-            attention: made::Attention::load(device).map_err(failed)?,
-            attention_backward: made::AttentionBackward::load(device).map_err(failed)?,
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 #
 #   scripts/release.sh [--out DIR] [--profile NAME] [--once] [--advisories] [--only STEP ...]
 #
-#   tilec-VERSION-x86_64-linux.tar.xz          the command; it opens libcuda at run time where there is one
+#   tilec-VERSION-x86_64-linux.tar.xz          the command, which opens libcuda at run time where there is one; libcuda on the simulator
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
 #   tilec-VERSION-aarch64-linux.tar.xz         if Rust's target and a linker for it are installed
 #   tilec-VERSION-cp39-abi3-LINUX_x86_64.whl   the Python package, by scripts/build_wheel.sh
@@ -90,11 +90,15 @@ remap="--remap-path-prefix=$PWD=/tilec --remap-path-prefix=${CARGO_HOME:-$HOME/.
 build() {
     local dir=$1 host=x86_64-unknown-linux-gnu arm=aarch64-unknown-linux-gnu
     local cargo=(cargo build --quiet --locked --profile "$profile" -p tilec)
+    local driver=(cargo build --quiet --locked --profile "$profile" -p tilec-libcuda)
     # A binary of an earlier version would be shipped with this one.
     rm -rf -- "$dir/bin"
     mkdir -p "$dir/bin"
     RUSTFLAGS=$remap "${cargo[@]}" --target $host --target-dir "$dir"
     cp "$dir/$host/$profile/tilec" "$dir/bin/tilec-$version-x86_64-linux"
+    RUSTFLAGS=$remap "${driver[@]}" --target $host --target-dir "$dir"
+    mkdir -p "$dir/simulator"
+    cp "$dir/$host/$profile/libtilec_libcuda.so" "$dir/simulator/libcuda.so.1"
     RUSTFLAGS="$remap -C target-feature=+crt-static" "${cargo[@]}" \
         --no-default-features --features command --target $host --target-dir "$dir/static"
     cp "$dir/static/$host/$profile/tilec" "$dir/bin/tilec-$version-x86_64-linux-static"
@@ -117,6 +121,7 @@ pack() {
         stage=$(mktemp -d -p "$scratch")
         mkdir "$stage/$name"
         cp "$file" "$stage/$name/tilec"
+        case $name in *-x86_64-linux) cp -r "$dir/simulator" "$stage/$name/" ;; esac
         git archive HEAD README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE examples | tar -xf - -C "$stage/$name"
         tar --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
             -C "$stage" -cf - "$name" | xz -6 -T1 > "$dir/pack/$name.tar.xz"

@@ -2,24 +2,25 @@
 //! by the library's own evaluation.
 
 mod bundled;
+mod compiled;
 mod expected;
 mod folder;
 mod overlap;
 mod problems;
 mod program;
+mod simulated;
 
 use crate::programs::Test;
 use crate::{golden, test_file};
+use compiled::{TARGETS, compiled};
 use folder::{Folder, exists};
 use problems::{Problem, problems};
 use std::path::Path;
+use tilec::Compiled;
 use tilec::c_header::{Image, bundle_reader, header};
 use tilec::contract::{Contract, ParamKind};
-use tilec::{CompileOptions, Compiled, Target, compile};
 use tilec_launch::Bundle;
 
-/// The targets of each header.
-const TARGETS: [Target; 3] = [Target::Sm70, Target::Sm80, Target::Sm90a];
 /// Another way to compile an example: its name and that of the test, definitions, and values of `ALIGN` that are variants.
 type Way = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 const MORE: [Way; 3] = [
@@ -46,6 +47,10 @@ pub fn tests() -> Result<Vec<Test>, String> {
         tests.push((format!("c_header/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
     }
     tests.push(("c_header/overlap".to_owned(), Box::new(overlap::check)));
+    for target in TARGETS {
+        tests.push((format!("c_header/simulated/{}", target.name()), Box::new(move || simulated::programs(target))));
+    }
+    tests.push(("c_header/simulated/mistakes".to_owned(), Box::new(simulated::mistakes)));
     for (path, name) in test_file::walk(&crate::root().join("tests/c"))? {
         let stem = name.trim_end_matches(".tile").to_owned();
         tests.push((format!("c_header/own/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
@@ -56,25 +61,7 @@ pub fn tests() -> Result<Vec<Test>, String> {
 fn example(path: &Path, stem: &str, label: &str, defines: &[(&str, &str)], alignments: &[&str]) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     let source = format!("examples/{stem}.tile");
-    let variants = alignments.iter().map(|n| vec![("ALIGN".to_owned(), (*n).to_owned())]).collect::<Vec<_>>();
-    // Some are for one target; what they are compiled for elsewhere is another matter.
-    let all: Vec<Compiled> = TARGETS
-        .into_iter()
-        .filter_map(|target| {
-            let variants = variants.clone();
-            let defines = defines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            let options = CompileOptions {
-                source_name: source.clone(),
-                target,
-                defines,
-                variants,
-                report_accesses: false,
-                verify_each: false,
-                ..CompileOptions::default()
-            };
-            compile(&text, &options).ok()
-        })
-        .collect();
+    let all = compiled(&source, &text, defines, alignments);
     if all.is_empty() {
         return Err(format!("{source} compiles for no target"));
     }

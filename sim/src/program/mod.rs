@@ -170,6 +170,16 @@ impl Program {
         self.entry(entry).map(|e| e.params.iter().map(|p| p.bytes).collect())
     }
 
+    /// First byte and size of each parameter of a kernel in its parameter memory.
+    pub fn param_places(&self, entry: &str) -> Option<Vec<(u64, u64)>> {
+        self.entry(entry).map(|e| e.params.iter().map(|p| (p.offset, p.bytes)).collect())
+    }
+
+    /// Bytes of a kernel's static shared memory.
+    pub fn static_shared(&self, entry: &str) -> Option<u64> {
+        self.entry(entry).map(|e| e.static_bytes)
+    }
+
     /// The variable that holds byte `offset` of a kernel's shared memory, and the byte in it: static variables where they
     /// lie, a dynamic one (`.extern .shared`) from its start on.
     pub fn shared_variable(&self, entry: &str, offset: u64) -> Option<(&str, u64)> {

@@ -34,6 +34,26 @@ impl Folder {
         run(Command::new(&binary).args(argument))
     }
 
+    /// Compiles a program and runs it on the simulator, `libcuda` in the place of the driver: a device of `target`. What goes to standard
+    /// error is in front of what goes to standard output.
+    pub(super) fn run_simulated(&self, main: &Path, target: &str, arguments: &[&Path]) -> Result<String, String> {
+        let driver = self.path("libcuda.so.1");
+        if !driver.exists() {
+            let made = simulated_driver()?;
+            std::fs::copy(&made, &driver).map_err(|e| format!("cannot copy {}: {e}", made.display()))?;
+        }
+        let binary = main.with_extension("run");
+        let mut gcc = Command::new("gcc");
+        gcc.arg("-std=c99").args(WARNINGS).arg("-I").arg(&self.0).arg("-isystem").arg(crate::root().join("tests/c"));
+        run(gcc.arg("-o").arg(&binary).arg(main).arg("-L").arg(&self.0).args(["-l:libcuda.so.1", "-lm"]))?;
+        let mut program = Command::new(&binary);
+        program.args(arguments).env("LD_LIBRARY_PATH", &self.0).env("TILEC_SIM_TARGET", target);
+        let output = program.output().map_err(|e| format!("cannot run {program:?}: {e}"))?;
+        let said = [output.stderr, output.stdout].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        if output.status.success() { Ok(said) } else { Err(format!("{program:?} failed:\n{said}")) }
+    }
+
     /// Has a C++ compiler read a header.
     pub(super) fn check_cpp(&self, header: &str) -> Result<(), String> {
         let user = self.write("user.cpp", &format!("#include \"{header}\"\nint main() {{ return 0; }}\n"))?;
@@ -54,6 +74,13 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The library that stands in for the driver: cargo builds it beside the tests, for this package depends on it.
+fn simulated_driver() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let made = own.with_file_name("libtilec_libcuda.so");
+    if made.exists() { Ok(made) } else { Err(format!("{} is not there", made.display())) }
 }
 
 /// Runs a program, and gives what it writes to standard output.

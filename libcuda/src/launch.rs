@@ -1,0 +1,85 @@
+//! Launches: what the driver checks before, and the run on the simulator.
+
+use crate::code::{Code, Failure};
+use crate::state::State;
+use tilec_ir::target::MAX_THREADS;
+use tilec_sim::{Launch, Options};
+
+/// Warp instructions that a block may execute: minutes of one core, and far more than a block of a real kernel needs.
+const FUEL: u64 = 1 << 30;
+
+/// A launch as the driver is asked for it.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Handle of the function.
+    pub function: u64,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic: u32,
+    /// Blocks of a cluster, if the launch says so.
+    pub cluster: Option<[u32; 3]>,
+    /// The launch may begin before those in front of it have ended (programmatic stream serialization).
+    pub programmatic: bool,
+    /// The parameters in order, each as its bytes.
+    pub params: Vec<Vec<u8>>,
+}
+
+impl State {
+    /// Runs a kernel to its end.
+    ///
+    /// # Errors
+    /// The launch does not fit the kernel or the device, or the simulator has found an error in the kernel.
+    pub fn launch(&mut self, request: &Request) -> Result<(), Failure> {
+        let target = self.settings.target;
+        let function = self.alive()?.function_of(request.function)?.clone();
+        let wrong = |message: String| Err(Failure::new(Code::InvalidValue, format!("`{}`: {message}", function.entry)));
+        let [x, y, z] = request.grid;
+        if request.grid.contains(&0) || x > i32::MAX as u32 || y > 65_535 || z > 65_535 {
+            return wrong(format!("a grid of {x} x {y} x {z} blocks"));
+        }
+        let [bx, by, bz] = request.block.map(u64::from);
+        if request.block.contains(&0) || bx * by * bz > u64::from(MAX_THREADS) || bz > 64 {
+            return wrong(format!("blocks of {bx} x {by} x {bz} threads"));
+        }
+        if request.dynamic > function.dynamic {
+            return wrong(format!(
+                "{} bytes of dynamic shared memory, {} are permitted: ask for more by \
+                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+                request.dynamic, function.dynamic
+            ));
+        }
+        if request.cluster.is_some() && !target.has_clusters() {
+            return wrong(format!("{} has no clusters", target.name()));
+        }
+        let launch = Launch {
+            entry: function.entry.clone(),
+            grid: request.grid,
+            block: request.block,
+            dynamic_smem: request.dynamic,
+            params: request.params.clone(),
+        };
+        let options = Options {
+            threads: self.settings.threads,
+            fuel: FUEL,
+            generation: tilec_sim::Generation::of_sm(target.cc()),
+            landing: self.settings.landing,
+            cluster: request.cluster,
+            programmatic: request.programmatic,
+            allow: self.settings.allow.clone(),
+            ..Options::default()
+        };
+        match self.device.run(&function.program, &launch, &options) {
+            Ok(_) => Ok(()),
+            Err(report) => {
+                let fits = report.kind != tilec_sim::ReportKind::Launch;
+                let failure = Failure::from(report);
+                // A kernel that was never begun harms nothing.
+                self.failed = fits.then_some(failure.code);
+                Err(failure)
+            }
+        }
+    }
+}

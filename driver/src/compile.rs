@@ -11,7 +11,7 @@ mod pipeline;
 pub(crate) mod places;
 mod reach;
 pub mod report_json;
-mod shares;
+pub(crate) mod shares;
 mod sources;
 pub mod spilled;
 pub(crate) mod stages;

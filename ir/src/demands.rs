@@ -55,7 +55,7 @@ pub enum Figure {
     SharedMemory,
     /// Slots of the deepest channel.
     Stages,
-    /// Blocks that are resident on a multiprocessor, as the model predicts.
+    /// Blocks that are resident on a multiprocessor, by registers and shared memory of the code.
     Resident,
     /// The share of the predicted time in which the busiest of tensor cores, memory and caches works.
     Roofline,
@@ -92,6 +92,13 @@ impl What {
             self,
             What::Has(Property::NoSpills) | What::AtMost(Figure::Registers, _) | What::AtLeast(Figure::Registers, _)
         )
+    }
+}
+
+impl What {
+    /// Whether registers have a part in it: judged when the code is assembled, or by an estimate.
+    pub fn is_of_registers(self) -> bool {
+        self.needs_assembler() || matches!(self, What::AtMost(Figure::Resident, _) | What::AtLeast(Figure::Resident, _))
     }
 }
 

@@ -49,6 +49,7 @@ mod walk;
 
 pub use barriers::prove;
 pub use cx::{Cx, Options, Sizes};
+pub use pipeline::MAX_SLOTS;
 pub use table::{PASSES, PassInfo};
 
 use tilec_ir::diag::{Reported, Severity, Sink};

@@ -40,7 +40,7 @@ use tilec_ir::pace::Pace;
 pub(crate) use wanted::{NAME, asynchronous};
 
 /// Slots of a loop's buffers at most.
-pub(crate) const MAX_SLOTS: u64 = plan::MAX_SLOTS;
+pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;
 
 /// Slots of a loop's buffers where the schedule names none; `choose` asks. `direct`: copies are asynchronous.
 pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
@@ -89,7 +89,9 @@ fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
     let (fills, _) = fills::ahead(k, cx, &k.blocks[body]);
     if let Some(fill) = fills.first() {
         let why = format!("its stages are written, and `{}` is no channel", k.values[fill.buffer].name);
-        Refused::asked(why).say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
+        let refused = Refused::asked(why)
+            .help("leave `@(stage ..)` of its statements out: the pass finds stages and makes channels");
+        refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
     }
 }
 

@@ -173,11 +173,13 @@ fn what_is_not_predicted_is_neither_held_nor_broken_and_residency_is_judged_by_t
     }
     let asked = |blocks: u64| {
         let demanding = source.replacen("\ngrid", &format!("\nrequire resident >= {blocks} grid"), 1);
-        tilec::compile(&demanding, &CompileOptions { target: Target::Sm80, ..CompileOptions::default() }).is_ok()
+        let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+        let mut compiled = tilec::compile(&demanding, &options).expect("registers are not judged yet");
+        tilec::compile::machine_code::meet_demands(&mut compiled).is_ok()
     };
     assert!(asked(2) && !asked(30), "four blocks are resident");
     let answer = ask(source, Target::Sm80, "resident 30").to_string();
-    assert!(answer.contains("to change it: at most") && answer.contains("`a` has 4 slots"), "{answer}");
+    assert!(answer.contains("to change it: at most") && answer.contains("4 slots of"), "{answer}");
 }
 
 #[test]
@@ -235,4 +237,35 @@ fn resident_blocks_are_those_of_the_figures_below() {
         let blocks: u64 = resident.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
         assert_eq!(holds(&answer), blocks >= n, "{answer}");
     }
+}
+
+/// What binds is named by the model's own terms, and figures say the bound to reach, the lines, and what to write.
+#[test]
+fn figures_that_are_too_far_have_a_way_out() {
+    let product = |schedule: &str, promise: &str| {
+        format!(
+            "kernel k(A: gmem f16[M, K]{promise}, B: gmem f16[K, N]{promise}, C: gmem f32[M, N] multiple 4)\n\
+             grid (i: ceildiv(M, 128), j: ceildiv(N, 128)) schedule {{ warp_tile (64, 64) {schedule} }} {{\n\
+             let a = smem f16[128, 32]\nlet b = smem f16[32, 128]\nvar acc = reg f32[128, 128] = 0.0\n\
+             for k in 0..K step 32 {{\ncopy A[i * 128.., k..] -> a\ncopy B[k.., j * 128..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy acc -> C[i * 128.., j * 128..]\n}}\n"
+        )
+    };
+    let answer = ask(&product("stages 1", ""), Target::Sm80, "predicted >= 0.9 roofline").to_string();
+    assert!(answer.contains("beside shared memory: latency"), "{answer}");
+    assert!(
+        answer.contains("write `stages 2` or more") && answer.contains("loads of the loop have 2 bytes each"),
+        "{answer}"
+    );
+    assert!(
+        !answer.contains("wavefronts"),
+        "accesses that take as few wavefronts as can be are not in the way: {answer}"
+    );
+    let answer = ask(&product("stages 2", " multiple 8"), Target::Sm80, "stages >= 3").to_string();
+    assert!(answer.contains("write `stages 3` in the kernel's `schedule`, which has 2 now"), "{answer}");
+    assert!(holds(&ask(&product("stages 3", " multiple 8"), Target::Sm80, "stages >= 3")));
+    let answer = ask(&product("stages 1", " multiple 8"), Target::Sm80, "pipelined");
+    assert!(advice(&answer).iter().any(|text| text.starts_with("write `stages 2`")), "{answer}");
+    let rows = ask(include_str!("../../examples/softmax.tile"), Target::Sm80, "pipelined");
+    assert!(advice(&rows).iter().any(|text| text.starts_with("bring the tiles by way of a buffer")), "{rows}");
 }

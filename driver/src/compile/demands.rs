@@ -3,8 +3,10 @@
 //! A demand that does not hold is an error, at the demand; the statements that break it are shown beside it, with what the
 //! passes said of the fast path that they have not taken.
 
+mod figures;
+mod roofline;
+
 use super::report_json::Assembler;
-use super::shares;
 use crate::console::render::SourceFile;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
@@ -15,7 +17,6 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::Prediction;
-use tilec_passes::occupancy::Occupancy;
 use tilec_ptx::report::Report;
 
 /// Statements that an error shows, of those that break a demand.
@@ -81,11 +82,13 @@ struct Broken {
     /// The fast path that is missing.
     path: Option<FastPath>,
     notes: Vec<String>,
+    /// What would have it hold.
+    change: Vec<String>,
 }
 
 impl Broken {
     fn new(message: impl Into<String>) -> Broken {
-        Broken { message: message.into(), places: Vec::new(), path: None, notes: Vec::new() }
+        Broken { message: message.into(), places: Vec::new(), path: None, notes: Vec::new(), change: Vec::new() }
     }
 
     fn of(message: impl Into<String>, path: FastPath, places: Vec<(Span, String)>) -> Broken {
@@ -110,6 +113,8 @@ pub(crate) enum Judged {
         places: Vec<(Span, String)>,
         /// More of it.
         notes: Vec<String>,
+        /// What would have it hold.
+        change: Vec<String>,
     },
 }
 
@@ -123,14 +128,17 @@ pub(crate) fn judged(
     if is_unpredicted(tile, what) {
         return Judged::Unknown("the model does not see through this kernel, so it predicts nothing");
     }
+    let code = Code { tile, report };
     let broken = match (what.needs_assembler(), assembler) {
         (true, None) => return Judged::Unknown("no assembler was found (`scripts/fetch_tools.sh`)"),
-        (true, Some(assembler)) => judge_assembled(assembler, what, source),
-        (false, _) => judge(&Code { tile, report }, what),
+        _ if what.is_of_registers() => figures::with_registers(&code, assembler, what, source),
+        _ => judge(&code, what),
     };
     match broken {
         None => Judged::Holds,
-        Some(Broken { message, path, places, notes }) => Judged::Broken { message, path, places, notes },
+        Some(Broken { message, path, places, notes, change }) => {
+            Judged::Broken { message, path, places, notes, change }
+        }
     }
 }
 
@@ -145,10 +153,10 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
     }
 }
 
-/// The errors of the demands that can be judged without an assembler.
+/// The errors of the demands that registers have no part in.
 pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
     let code = Code { tile, report };
-    let known = tile.kernel.demands.iter().filter(|d| !d.what.needs_assembler());
+    let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
     let judged = |d: &Demand| match is_unpredicted(tile, d.what) {
         true => Some(unchecked(tile.kernel, *d)),
         false => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
@@ -171,76 +179,29 @@ pub(super) fn shown(mut d: Diagnostic) -> Diagnostic {
     d
 }
 
-/// The errors of the demands that only the assembler can judge.
-pub(super) fn broken_by_assembler(tile: Demanding<'_>, assembler: &Assembler, source: &SourceFile) -> Vec<Diagnostic> {
-    let asked = tile.kernel.demands.iter().filter(|d| d.what.needs_assembler());
-    asked.filter_map(|d| judge_assembled(assembler, d.what, source).map(|b| diagnostic(tile, *d, b))).collect()
-}
-
-fn judge_assembled(assembler: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {
-    let Assembler { registers, spill_store_bytes, spill_load_bytes, .. } = assembler;
-    match what {
-        What::Has(Property::NoSpills) if spill_store_bytes + spill_load_bytes > 0 => {
-            let message =
-                format!("a thread stores {spill_store_bytes} bytes of spilled registers and loads {spill_load_bytes}");
-            let note = format!("it has {registers} registers; smaller tiles, or more warps for one, need fewer");
-            let places = assembler.spilled.iter().filter_map(|s| s.place(source)).collect();
-            Some(Broken { places, notes: vec![note], ..Broken::new(message) })
-        }
-        What::AtMost(Figure::Registers, _) | What::AtLeast(Figure::Registers, _) => {
-            let broken = compared(what, f64::from(*registers), |x| format!("a thread has {x} registers"))?;
-            let places = assembler.most_live.iter().filter_map(|m| m.place(source)).collect();
-            Some(Broken { places, ..broken })
-        }
-        _ => None,
-    }
-}
-
-/// Whether a figure is on the wrong side; `text` says what it is.
-fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
-    let holds = match what {
-        What::AtMost(_, x) => is <= x,
-        What::AtLeast(_, x) => is >= x,
-        What::Has(_) => true,
-    };
-    (!holds).then(|| Broken::new(text(is)))
+/// The errors of the demands that registers have a part in. Without an assembler those that can be estimated are judged.
+pub(super) fn broken_by_registers(
+    tile: Demanding<'_>,
+    report: &Report,
+    (assembler, source): (Option<&Assembler>, &SourceFile),
+) -> Vec<Diagnostic> {
+    let code = Code { tile, report };
+    let asked = tile.kernel.demands.iter().filter(|d| d.what.is_of_registers());
+    let known = asked.filter(|d| assembler.is_some() || !d.what.needs_assembler());
+    let broken = |d: &Demand| Some((*d, figures::with_registers(&code, assembler, d.what, source)?));
+    known.filter_map(broken).map(|(d, b)| diagnostic(tile, d, b)).collect()
 }
 
 fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
-    let report = code.report;
     match what {
         What::Has(property) => lacks(code, property),
         What::AtMost(figure, _) | What::AtLeast(figure, _) => match figure {
-            Figure::Registers => None,
-            Figure::SharedMemory => {
-                let broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
-                Some(Broken { places: shares::buffers(code.tile.kernel, report), ..broken })
-            }
-            Figure::Stages => {
-                let broken = compared(what, f64::from(report.stages), |x| {
-                    format!("the deepest channel has {}", counted(x as usize, "slot"))
-                })?;
-                Some(Broken { path: Some(FastPath::Ahead), ..broken })
-            }
-            Figure::Resident | Figure::Roofline | Figure::Bytes => predicted(code, figure, what),
+            Figure::Registers | Figure::Resident => None,
+            Figure::SharedMemory => figures::shared_memory(code, what),
+            Figure::Stages => figures::stages(code, what),
+            Figure::Roofline | Figure::Bytes => figures::predicted(code, figure, what),
         },
     }
-}
-
-/// How many blocks are resident, by the code: of a kernel of which nothing is predicted.
-fn resident(code: &Code<'_>, what: What) -> Option<Broken> {
-    let report = code.report;
-    let (threads, registers) = (report.threads.into(), report.estimated_registers.into());
-    let occupancy = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
-    let broken = compared(what, occupancy.resident() as f64, |x| {
-        let limits = occupancy.limits().join(" and ");
-        format!("{} of {threads} threads on a multiprocessor, limited by {limits}", counted(x as usize, "block"))
-    })?;
-    let note = format!(
-        "a thread has some {registers} registers by estimate, and a block {} bytes of shared memory",
-        report.smem_bytes
-    );
-    Some(Broken { notes: vec![note], ..broken })
 }
 
 /// Whether a demand is about a prediction that there is not: it neither holds nor is it broken.
@@ -250,55 +211,6 @@ fn is_unpredicted(tile: Demanding<'_>, what: What) -> bool {
         What::AtMost(Figure::Roofline | Figure::Bytes, _) | What::AtLeast(Figure::Roofline | Figure::Bytes, _)
     );
     of_time && tile.prediction.is_none()
-}
-
-/// A demand on what the model predicts.
-fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
-    let Some(p) = code.tile.prediction else {
-        // Of time and bytes nothing is known; how many blocks are resident follows from the code.
-        return if figure == Figure::Resident { resident(code, what) } else { None };
-    };
-    let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
-    if let Some(first) = gathered.first().filter(|_| figure != Figure::Resident) {
-        let what =
-            format!("memory says where elements of `{}` lie, so the bytes that pass are not known", first.tensor);
-        let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
-        return Some(Broken { places: at, ..Broken::new(what) });
-    }
-    let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
-    let mut broken = match figure {
-        Figure::Resident => compared(what, p.resident as f64, |x| {
-            let (blocks, shared) = (counted(x as usize, "block"), code.report.smem_bytes);
-            format!("the model predicts {blocks} of {shared} bytes of shared memory on a multiprocessor")
-        })
-        .map(|b| {
-            // Buffers have a part in it where shared memory alone has room for too few.
-            let room = Occupancy::new(code.tile.target, p.threads, 0, code.report.smem_bytes).shared as f64;
-            let few = matches!(what, What::AtLeast(_, n) if room < n);
-            Broken { places: if few { shares::buffers(code.tile.kernel, code.report) } else { Vec::new() }, ..b }
-        }),
-        Figure::Bytes => compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
-            // Rounded away from what is demanded, so that the number breaks the demand as it is read.
-            let times = (100.0 * x).ceil() / 100.0;
-            format!("{:.0} bytes pass, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
-        })
-        .map(|b| Broken { places: shares::copies(code.tile.kernel), ..b }),
-        Figure::Roofline => {
-            let (unit, share) = p.busiest();
-            let broken = compared(what, share, |x| {
-                let (us, most, x) = (p.seconds * 1e6, p.terms.limit(), (100.0 * x).floor() / 100.0);
-                format!(
-                    "{us:.1} us are predicted, {x:.2} of the roofline (the busiest unit: {unit}); most of it {most}"
-                )
-            });
-            let places = shares::of_term(code.tile.kernel, code.report, p, p.terms.largest());
-            broken.map(|b| Broken { places, ..b })
-        }
-        Figure::Registers | Figure::SharedMemory | Figure::Stages => unreachable!("bug: nothing predicted"),
-    }?;
-    let given = if p.sizes_given { "" } else { "; `--for` gives others" };
-    broken.notes.push(format!("predicted for {} with {}{given}", p.card, sizes.join(" ")));
-    Some(broken)
 }
 
 fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
@@ -336,7 +248,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let at = products(&|row| !row.tensor_core);
             let note = "`tilec explain W0401` says what tensor cores take".to_owned();
             let message = "not every product runs on tensor cores".to_owned();
-            (!at.is_empty()).then(|| Broken { message, places: at, path: None, notes: vec![note] })
+            (!at.is_empty()).then(|| Broken { places: at, notes: vec![note], ..Broken::new(message) })
         }
         Property::Tma => {
             let by_threads = report.copies.iter().filter(|c| c.in_loop && c.global_bytes > 0 && c.shared_bytes > 0);
@@ -403,6 +315,7 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
         d.notes.extend(remark.notes.iter().cloned());
     }
     d.notes.extend(broken.notes);
+    d.notes.extend(broken.change);
     if broken.path == Some(FastPath::Wgmma) && d.notes.is_empty() {
         d.notes.push("`tilec explain W0407` says what wgmma takes".to_owned());
     }
@@ -452,7 +365,8 @@ mod tests {
         };
         let said = |assembler: Assembler| -> Vec<String> {
             let demanding = Demanding { kernel: &tile.kernel, target: Target::Sm70, prediction: None, lost: &[] };
-            let list = broken_by_assembler(demanding, &assembler, &SourceFile::new("k.tile", source));
+            let by = (Some(&assembler), &SourceFile::new("k.tile", source));
+            let list = broken_by_registers(demanding, &Report::default(), by);
             assert!(list.iter().all(|d| d.code == codes::BROKEN_DEMAND && d.labels.len() == 1), "{list:?}");
             list.into_iter().map(|d| d.message).collect()
         };

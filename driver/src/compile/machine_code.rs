@@ -198,8 +198,8 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
     Ok(true)
 }
 
-/// Holds the code against the demands that only an assembler can judge (`no spills`, `registers <= 168`); the others were judged when it was made.
-/// Without an assembler a warning says what was not checked.
+/// Holds the code against the demands that registers have a part in (`no spills`, `registers <= 168`, `resident >= 2`); the others were judged when it
+/// was made. Without an assembler `resident` is judged by an estimate, and a warning says what was not checked.
 ///
 /// # Errors
 /// A demand does not hold, or the assembler fails.
@@ -222,20 +222,27 @@ pub fn show_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
 }
 
 fn broken_demands(program: &mut Compiled) -> Result<Vec<Diagnostic>, Diagnostics> {
-    let asked = |k: &CompiledKernel| k.tile.kernel.demands.iter().copied().find(|d| d.what.needs_assembler());
-    let Some(first) = program.kernels.iter().find_map(asked) else { return Ok(Vec::new()) };
+    let demands = || program.kernels.iter().flat_map(|k| k.tile.kernel.demands.iter().copied());
+    if !demands().any(|d| d.what.is_of_registers()) {
+        return Ok(Vec::new());
+    }
+    let needed = demands().find(|d| d.what.needs_assembler());
     let measured = program.kernels.iter().all(|k| k.report.assembler.is_some());
-    if !measured && !measure(program)? {
+    if !measured
+        && !measure(program)?
+        && let Some(first) = needed
+    {
         let message = format!("`{first}` was not checked: no assembler for {} was found", program.target.name());
         let d = Diagnostic::warning(codes::DEMAND_UNCHECKED, first.span, message);
         program
             .diagnostics
             .push(d.with_note("set `TILEC_PTXAS`, or fetch a pinned version with `scripts/fetch_tools.sh`"));
-        return Ok(Vec::new());
     }
-    let judged = program.kernels.iter().filter_map(|k| Some((k, k.report.assembler.as_ref()?)));
-    let broken = |(k, by): (&CompiledKernel, _)| demands::broken_by_assembler(k.tile.demanding(), by, &program.source);
-    Ok(judged.flat_map(broken).collect())
+    let broken = |k: &CompiledKernel| {
+        let by = (k.report.assembler.as_ref(), &program.source);
+        demands::broken_by_registers(k.tile.demanding(), &k.lowered, by)
+    };
+    Ok(program.kernels.iter().flat_map(broken).collect())
 }
 
 /// A failure of the tools as diagnostics.

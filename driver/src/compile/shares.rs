@@ -3,9 +3,10 @@
 //! The model predicts a kernel as a whole. What a statement has of that is read off the kernel and the emitter's report: bytes of a copy's
 //! window, wavefronts of an access to shared memory.
 
-use tilec_ir::diag::Span;
+use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{copy_shape, resolve_view};
 use tilec_passes::choose::{Prediction, Term};
 use tilec_ptx::report::Report;
@@ -35,9 +36,8 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         Term::Products => report.mma.iter().map(|m| (m.span, has(&format!("`{}`", m.atom)))).collect(),
         Term::Shared => {
             let mut all: Vec<_> = report.shared.iter().collect();
-            all.sort_by_key(|s| (!s.in_loop, std::cmp::Reverse(s.wavefronts)));
-            let text = |s: &&_| accesses(s);
-            all.iter().take(2).map(text).collect()
+            all.sort_by_key(|s| (!s.in_loop, std::cmp::Reverse(s.conflicts()), std::cmp::Reverse(s.wavefronts)));
+            all.iter().take(2).map(|s| accesses(s)).collect()
         }
         Term::Latency => loops(k).into_iter().map(|s| (s, has("waits for loads and dependent instructions"))).collect(),
         Term::Barriers => loops(k).into_iter().map(|s| (s, has("barriers"))).collect(),
@@ -61,9 +61,35 @@ pub(super) fn buffers(k: &Kernel, report: &Report) -> Places {
     tiles.into_iter().filter_map(place).collect()
 }
 
+/// The register tiles that take most, where they are declared.
+pub(super) fn registers(k: &Kernel) -> Places {
+    let tiles = register_tiles(k).into_iter().filter(|(.., span)| !span.is_none());
+    let text = |(words, text, span)| (span, format!("{text} takes {words} registers of a thread"));
+    tiles.map(text).take(3).collect()
+}
+
+/// Register tiles by the registers that a thread has for each, most first: registers, the tile in words, where it is declared.
+pub(crate) fn register_tiles(k: &Kernel) -> Vec<(u64, String, Span)> {
+    let mut all: Vec<(u64, String, Span)> = Vec::new();
+    for value in k.values.values() {
+        let ValueDef::Var(tile) = &value.def else { continue };
+        let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
+        let words = elem.words(1u64 << layout.value_bits());
+        let shape: Vec<String> = k.const_shape(&tile.shape).unwrap_or_default().iter().map(u64::to_string).collect();
+        all.push((words, format!("`{}`, {}[{}],", value.name, elem.name(), shape.join(", ")), value.span));
+    }
+    all.sort_by_key(|(words, ..)| std::cmp::Reverse(*words));
+    all
+}
+
 fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     let access = if s.store { "a store to" } else { "a load from" };
-    (s.span, format!("{access} `{}` takes {} wavefronts a warp", s.buffer, s.wavefronts))
+    let least = match s.conflicts() {
+        0 => ", as few as its width needs".to_owned(),
+        _ => format!(", not {}", s.ideal_wavefronts),
+    };
+    let wavefronts = counted(s.wavefronts as usize, "wavefront");
+    (s.span, format!("{access} `{}` takes {wavefronts} a warp{least}", s.buffer))
 }
 
 /// The copies with most bytes, and their share.
@@ -107,7 +133,7 @@ fn tensor_of(k: &Kernel, e: Expr) -> Option<(String, u64)> {
     let base = resolve_view(k, e)?.base;
     let elem = k.values[base].def.elem()?;
     k.tensor_ty(base)?;
-    let tilec_ir::types::ElemRef::Known(elem) = elem else { return None };
+    let ElemRef::Known(elem) = elem else { return None };
     Some((k.values[base].name.clone(), elem.size().get().into()))
 }
 
@@ -115,7 +141,7 @@ fn tensor_of(k: &Kernel, e: Expr) -> Option<(String, u64)> {
 fn loops(k: &Kernel) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     walk(k, k.body, false, &mut |s, _| {
-        let StmtData::For { var, body, .. } = &k.stmts[s] else { return };
+        let StmtData::For { var, body, unroll: false, .. } = &k.stmts[s] else { return };
         let works = |&s: &Stmt| matches!(k.stmts[s], StmtData::Copy { .. } | StmtData::Assign { .. });
         let span = k.values[*var].span;
         if k.blocks[*body].iter().any(works) && !span.is_none() && !out.contains(&span) {

@@ -2,14 +2,12 @@
 
 use super::answer::{Known, Part};
 use super::{chain, not};
-use crate::compile::CompiledKernel;
+use crate::compile::{CompiledKernel, shares};
 use crate::xray::{path, registers_of, registers_of_roles};
-use std::cmp::Reverse;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, counted};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::print::print_head;
-use tilec_ir::types::ElemRef;
 
 /// Tiles and lines that are shown, of those that take most.
 const SHOWN: usize = 8;
@@ -70,25 +68,9 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
 /// Register tiles, and what a thread holds of each.
 fn tiles(kernel: &CompiledKernel) -> Part {
     let k = &kernel.tile.kernel;
-    let mut all: Vec<(u64, String)> = Vec::new();
-    for value in k.values.values() {
-        let ValueDef::Var(tile) = &value.def else { continue };
-        let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
-        let each = 1u64 << layout.value_bits();
-        let shape: Vec<String> = k.const_shape(&tile.shape).unwrap_or_default().iter().map(u64::to_string).collect();
-        let words = elem.words(each);
-        all.push((
-            words,
-            format!(
-                "`{}`, {}[{}]: {each} elements a thread, {words} registers",
-                value.name,
-                elem.name(),
-                shape.join(", ")
-            ),
-        ));
-    }
-    all.sort_by_key(|(words, _)| Reverse(*words));
-    let facts = all.into_iter().take(SHOWN).map(|(_, text)| text).collect();
+    let all = shares::register_tiles(k).into_iter().take(SHOWN);
+    let facts =
+        all.map(|(words, text, _)| format!("{text} {} of a thread", counted(words as usize, "register"))).collect();
     Part { title: format!("Register tiles of `{}` (not all live at once)", k.name), facts, decisions: Vec::new() }
 }
 

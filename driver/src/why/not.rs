@@ -11,7 +11,6 @@ use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
-use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::occupancy::Occupancy;
 
@@ -32,10 +31,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
         let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
         let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what);
         if let What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _) = what {
-            let (line, part) = resident_is(known, kernel, what, matches!(judged, Judged::Holds));
-            about.push(line);
-            parts.push(part);
-            continue;
+            parts.push(resident(known, kernel));
         }
         match judged {
             Judged::Holds => {
@@ -43,7 +39,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 parts.push(holds(known, what));
             }
             Judged::Unknown(why) => about.push(format!("`{what}` of `{name}` is not known: {why}")),
-            Judged::Broken { message, path, places, notes } => {
+            Judged::Broken { message, path, places, notes, change } => {
                 about.push(format!("`{what}` does not hold of `{name}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 for (span, text) in &places {
@@ -56,6 +52,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 }
                 unrepeated(&mut part.facts);
                 part.facts.extend(notes);
+                part.facts.extend(change.into_iter().map(|text| format!("to change it: {text}")));
                 parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
                 let mut part = premise(known, path, kernel, &spans, what);
@@ -83,7 +80,10 @@ fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, p
         }
     }
     in_one(kernel, &own, &mut decisions);
-    let written = written(kernel, path, places);
+    let mut written = written(kernel, path, places);
+    if path == FastPath::Ahead && decisions.is_empty() {
+        written.extend(not_ahead(&kernel.tile.specialized));
+    }
     if !written.is_empty() {
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
@@ -150,7 +150,7 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
 
 /// Why no pass had a fast path to decide about.
 fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: What) -> Vec<String> {
-    let (k, target) = (&kernel.tile.specialized, known.program.target);
+    let target = known.program.target;
     if !demands::has_path(target, path) {
         return vec![format!("{} has no {}: compile for sm_90a", target.name(), words(path))];
     }
@@ -161,15 +161,14 @@ fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: W
         FastPath::TensorLoads => {
             vec!["TMA loads fill the slots of wgmma products, and the kernel has none because:".to_owned()]
         }
-        FastPath::Ahead => not_ahead(known, k),
+        FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
         _ => vec![format!("no pass had anything to decide of `{what}` here, or it is switched off (`--disable-pass`)")],
     }
 }
 
-/// Why no loop was asked whether its loads may run ahead.
-fn not_ahead(known: &Known<'_>, k: &Kernel) -> Vec<String> {
-    let source = &known.program.source;
-    let mut facts = Vec::new();
+/// Why no loop was asked whether its loads may run ahead, and what would have them.
+fn not_ahead(k: &Kernel) -> Vec<Diagnostic> {
+    let mut said: Vec<Diagnostic> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         let StmtData::For { var, body, .. } = k.stmts[s] else { return };
         let (mut buffers, mut registers) = (false, false);
@@ -184,19 +183,28 @@ fn not_ahead(known: &Known<'_>, k: &Kernel) -> Vec<String> {
             }
             registers |= k.stmts[s].exprs().into_iter().any(|e| reads_tensor(k, e));
         });
-        let line = source.position(k.values[var].span.start as usize).line;
         let name = &k.values[var].name;
-        facts.push(match (buffers, registers) {
-            (true, _) => format!("the loop over `{name}` (source:{line}) fills buffers, and the pass is switched off or its stages are written"),
-            (false, true) => format!("the loop over `{name}` (source:{line}) loads straight to registers; only tiles in shared memory have slots: `let s = smem ..`, `copy X[..] -> s`"),
-            (false, false) => format!("the loop over `{name}` (source:{line}) loads nothing"),
-        });
+        let (why, way_out) = match (buffers, registers) {
+            (true, _) => (
+                format!("the loop over `{name}` fills buffers, and the pass is switched off"),
+                "leave `--disable-pass` out".to_owned(),
+            ),
+            (false, true) => (
+                format!("the loop over `{name}` loads straight to registers; only tiles in shared memory have slots"),
+                "bring the tiles by way of a buffer: `let s = smem ..` in front of the loop, and in it `copy X[..] -> s`"
+                    .to_owned(),
+            ),
+            (false, false) => (
+                format!("the loop over `{name}` loads nothing"),
+                "nothing to change: there is no load to run ahead".to_owned(),
+            ),
+        };
+        let d = Diagnostic::remark("", k.values[var].span, why.clone()).with_why(why).with_note(way_out);
+        if !said.contains(&d) {
+            said.push(d);
+        }
     });
-    unrepeated(&mut facts);
-    if facts.is_empty() {
-        facts.push("the kernel has no loop: nothing is there to run ahead of".to_owned());
-    }
-    facts
+    said
 }
 
 /// Whether an expression reads a window of a tensor.
@@ -255,63 +263,6 @@ fn holds(known: &Known<'_>, what: What) -> Part {
     }
     facts.dedup();
     Part { title: "What shows it".to_owned(), facts, decisions: Vec::new() }
-}
-
-/// How many blocks are resident: by the registers that the code has. The model, which `require` asks, may have predicted others.
-fn resident_is(known: &Known<'_>, kernel: &CompiledKernel, what: What, predicted: bool) -> (String, Part) {
-    let o = occupancy(known, kernel).0;
-    let holds = match what {
-        What::AtMost(_, n) => o.resident() as f64 <= n,
-        What::AtLeast(_, n) => o.resident() as f64 >= n,
-        What::Has(_) => true,
-    };
-    let (name, blocks) = (&kernel.tile.kernel.name, counted(o.resident() as usize, "block"));
-    let limits = o.limits().join(" and ");
-    let line = match holds {
-        true => format!("`{what}` holds of `{name}`: {blocks}"),
-        false => format!("`{what}` does not hold of `{name}`: {blocks}, limited by {limits}"),
-    };
-    let mut part = resident(known, kernel);
-    part.facts.extend(to_have_more(known, kernel, what, &o));
-    if predicted != holds {
-        let says = if predicted { "holds" } else { "is broken" };
-        part.facts.push(format!("`require {what}` {says}: it asks the model"));
-    }
-    (line, part)
-}
-
-/// The bounds to reach for more blocks, and who has most of what limits them.
-fn to_have_more(known: &Known<'_>, kernel: &CompiledKernel, what: What, is: &Occupancy) -> Vec<String> {
-    let What::AtLeast(_, wanted) = what else { return Vec::new() };
-    let (target, smem) = (known.program.target, kernel.report.smem_bytes);
-    let threads: u64 = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
-    let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
-    let mut facts = Vec::new();
-    if (is.registers as f64) < wanted {
-        let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
-        facts.push(match most {
-            Some(n) => format!("to change it: at most {n} registers a thread; smaller tiles, or more warps for one (a smaller `warp_tile`), take fewer"),
-            None => format!("to change it: fewer threads: {threads} of so many blocks have no registers at all"),
-        });
-    }
-    if (is.shared as f64) < wanted {
-        let most = (0..smem / 16).rev().map(|n| 16 * n).find(|&n| room(1, n).shared as f64 >= wanted).unwrap_or(0);
-        facts.push(format!(
-            "to change it: at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles"
-        ));
-        let mut tiles: Vec<_> = kernel.report.tiles.iter().collect();
-        tiles.sort_by_key(|t| std::cmp::Reverse(t.bytes * t.slots));
-        facts.extend(
-            tiles
-                .iter()
-                .take(3)
-                .map(|t| format!("`{}` has {} of {} bytes", t.name, counted(t.slots as usize, "slot"), t.bytes)),
-        );
-    }
-    if (is.warps as f64) < wanted {
-        facts.push(format!("to change it: fewer threads than {threads} a block"));
-    }
-    facts
 }
 
 /// What is resident, and where the registers of that come from.

@@ -313,6 +313,7 @@ fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (Strin
         y += ROW;
     }
     let (unit, busy) = p.busiest();
+    let unit = unit.name();
     let percent = (100.0 * busy).floor();
     let busiest = format!(
         "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",
@@ -371,6 +372,7 @@ fn roofline(
         svg.colored(LEFT - 8.0, y(each * 1e9) + 4.0, Anchor::End, "#555555", &text);
     }
     let (unit, share) = p.busiest();
+    let unit = unit.name();
     let percent = (100.0 * share).floor();
     let busiest = format!(
         "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",

@@ -1,6 +1,6 @@
 //! Predictions as data, and in words.
 
-use super::model::launch::Terms;
+use super::model::launch::{Term, Terms};
 use std::fmt;
 
 /// What the model predicts of a kernel.
@@ -40,11 +40,25 @@ pub struct Prediction {
 
 impl Prediction {
     /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.
-    pub fn busiest(&self) -> (&'static str, f64) {
-        let list = self.terms.list();
-        let units = &list[..4];
-        let (name, seconds) = units.iter().max_by(|a, b| a.1.total_cmp(&b.1)).copied().unwrap_or_default();
-        (name, seconds / self.seconds)
+    pub fn busiest(&self) -> (Term, f64) {
+        let unit = Term::UNITS.into_iter().max_by(|a, b| self.terms.of(*a).total_cmp(&self.terms.of(*b)));
+        let unit = unit.unwrap_or(Term::Products);
+        (unit, self.terms.of(unit) / self.seconds)
+    }
+
+    /// What the launch takes beside the work of the busiest unit, in seconds, the largest first: waits as they are, and of each other unit its part of
+    /// the rest, which the busiest does not hide.
+    pub fn beside_busiest(&self) -> Vec<(Term, f64)> {
+        let (busiest, _) = self.busiest();
+        let units = || Term::UNITS.into_iter().filter(|t| *t != busiest);
+        let waits = || Term::ALL.into_iter().filter(|t| !Term::UNITS.contains(t));
+        let waited: f64 = waits().map(|t| self.terms.of(t)).sum();
+        let rest = (self.seconds - self.terms.of(busiest) - waited).max(0.0);
+        let worked: f64 = units().map(|t| self.terms.of(t)).sum::<f64>().max(f64::MIN_POSITIVE);
+        let shown = units().map(|t| (t, rest * self.terms.of(t) / worked));
+        let mut all: Vec<(Term, f64)> = waits().map(|t| (t, self.terms.of(t))).chain(shown).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
     }
 }
 

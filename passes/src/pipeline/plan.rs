@@ -161,7 +161,9 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
 fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
-        Ok(1) => Err(Refused::asked("the schedule says `stages 1`").into()),
+        Ok(1) => Err(Refused::asked("the schedule says `stages 1`")
+            .help("write `stages 2` or more, or leave `stages` out")
+            .into()),
         Ok(n) if (2..=MAX_SLOTS).contains(&n) => Ok(Some(n)),
         _ => {
             let most = fitting(k, cx, fills, (MAX_SLOTS, at));

@@ -42,6 +42,9 @@ pub enum Term {
 }
 
 impl Term {
+    /// The units of the card.
+    pub const UNITS: [Term; 4] = [Term::Products, Term::Shared, Term::L2, Term::Memory];
+
     /// All, units of the card first.
     pub const ALL: [Term; 8] =
         [Term::Products, Term::Shared, Term::L2, Term::Memory, Term::Latency, Term::Barriers, Term::Ends, Term::Uneven];

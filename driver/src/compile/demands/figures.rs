@@ -1,0 +1,212 @@
+//! Figures: what code has, at which places most of it is, and the bound to reach.
+
+use super::{Broken, Code, roofline};
+use crate::compile::report_json::Assembler;
+use crate::compile::shares;
+use crate::console::render::SourceFile;
+use tilec_ir::demands::{Figure, Property, What};
+use tilec_ir::diag::{Span, counted};
+use tilec_ir::loss::FastPath;
+use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_passes::MAX_SLOTS;
+use tilec_passes::choose::Prediction;
+use tilec_passes::occupancy::Occupancy;
+
+/// Whether a figure is on the wrong side; `text` says what it is.
+fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
+    let holds = match what {
+        What::AtMost(_, x) => is <= x,
+        What::AtLeast(_, x) => is >= x,
+        What::Has(_) => true,
+    };
+    (!holds).then(|| Broken::new(text(is)))
+}
+
+/// What registers have a part in: as assembled, else as estimated.
+pub(super) fn with_registers(
+    code: &Code<'_>,
+    assembler: Option<&Assembler>,
+    what: What,
+    source: &SourceFile,
+) -> Option<Broken> {
+    match (what, assembler) {
+        (What::AtMost(Figure::Resident, _) | What::AtLeast(Figure::Resident, _), _) => resident(code, assembler, what),
+        (What::Has(Property::NoSpills), Some(by)) => spills(code, by, source),
+        (What::AtMost(Figure::Registers, _) | What::AtLeast(Figure::Registers, _), Some(by)) => {
+            registers(code, by, what, source)
+        }
+        _ => None,
+    }
+}
+
+fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken> {
+    let (stored, loaded) = (by.spill_store_bytes, by.spill_load_bytes);
+    let message = format!("a thread stores {stored} bytes of spilled registers and loads {loaded}");
+    let note = format!("it has {} registers", by.registers);
+    let places = by.spilled.iter().filter_map(|s| s.place(source)).collect();
+    let change = vec![fewer_registers(code)];
+    (stored + loaded > 0).then(|| Broken { places, notes: vec![note], change, ..Broken::new(message) })
+}
+
+fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {
+    let broken = compared(what, f64::from(by.registers), |x| format!("a thread has {x} registers"))?;
+    let mut places: Vec<(Span, String)> = by.most_live.iter().filter_map(|m| m.place(source)).collect();
+    let mut change = Vec::new();
+    if let What::AtMost(..) = what {
+        places.extend(shares::registers(code.tile.kernel));
+        change.push(fewer_registers(code));
+    }
+    Some(Broken { places, change, ..broken })
+}
+
+/// How a thread comes to have fewer registers.
+fn fewer_registers(code: &Code<'_>) -> String {
+    let largest = shares::register_tiles(code.tile.kernel).into_iter().next();
+    let most = largest.map_or(String::new(), |(words, text, _)| format!(" ({text} takes {words})"));
+    format!(
+        "a thread holds a part of each register tile{most}: smaller tiles, or more warps for one (a smaller `warp_tile`, more `threads`), take fewer registers"
+    )
+}
+
+pub(super) fn shared_memory(code: &Code<'_>, what: What) -> Option<Broken> {
+    let report = code.report;
+    let broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
+    let less = "fewer slots (`stages`), smaller tiles, or elements of fewer bits take less".to_owned();
+    let change = if let What::AtMost(..) = what { vec![less] } else { Vec::new() };
+    Some(Broken { places: shares::buffers(code.tile.kernel, report), change, ..broken })
+}
+
+/// The slots of the deepest channel.
+pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
+    let (k, report) = (code.tile.kernel, code.report);
+    let broken = compared(what, f64::from(report.stages), |x| {
+        format!("the deepest channel has {}", counted(x as usize, "slot"))
+    })?;
+    let What::AtLeast(_, wanted) = what else {
+        return Some(Broken { places: shares::buffers(k, report), ..broken });
+    };
+    let slot: u64 = report.tiles.iter().filter(|t| t.slots > 1).map(|t| t.bytes).sum();
+    if slot == 0 {
+        return Some(Broken { path: Some(FastPath::Ahead), ..broken });
+    }
+    let slots: u64 = report.tiles.iter().filter(|t| t.slots > 1).map(|t| t.bytes * t.slots).sum();
+    let room = code.tile.target.smem_per_block().saturating_sub(report.smem_bytes.saturating_sub(slots));
+    let fit = (room / slot).min(MAX_SLOTS);
+    let note = format!(
+        "a slot of all channels has {slot} bytes, and a block of {} has room for {fit} of them",
+        code.tile.target.name()
+    );
+    let change = vec![match wanted {
+        n if n > MAX_SLOTS as f64 => format!("a loop has at most {MAX_SLOTS} slots"),
+        n if n <= fit as f64 => format!("write `stages {n}` in the kernel's `schedule`{}", said_by(code)),
+        n => format!(
+            "tiles of at most {} bytes together leave room for {n}; then write `stages {n}` in the kernel's `schedule`{}",
+            room / n as u64,
+            said_by(code)
+        ),
+    }];
+    Some(Broken { places: shares::buffers(k, report), notes: vec![note], change, ..broken })
+}
+
+/// Where the number of stages was said.
+fn said_by(code: &Code<'_>) -> String {
+    let k = code.tile.kernel;
+    match k.schedule.stages.and_then(|e| k.as_int(e)) {
+        Some(n) => format!(", which has {n} now"),
+        None => String::new(),
+    }
+}
+
+/// How many blocks are resident, by the code.
+fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Option<Broken> {
+    let report = code.report;
+    let (registers, from) = match assembler {
+        Some(by) => (by.registers, "by the assembler"),
+        None => (report.estimated_registers, "estimated"),
+    };
+    let (target, threads, smem) = (code.tile.target, u64::from(report.threads), report.smem_bytes);
+    let is = Occupancy::new(target, threads, registers.into(), smem);
+    let mut broken = compared(what, is.resident() as f64, |x| {
+        let limits = is.limits().join(" and ");
+        format!("{} of {threads} threads on a multiprocessor, limited by {limits}", counted(x as usize, "block"))
+    })?;
+    broken
+        .notes
+        .push(format!("a thread has {registers} registers ({from}), and a block {smem} bytes of shared memory"));
+    let What::AtLeast(_, wanted) = what else { return Some(broken) };
+    let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
+    if (is.registers as f64) < wanted {
+        let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
+        broken.places.extend(shares::registers(code.tile.kernel));
+        broken.change.push(match most {
+            Some(n) => format!("at most {n} registers a thread; {}", fewer_registers(code)),
+            None => format!("fewer threads: {threads} of so many blocks have no registers at all"),
+        });
+    }
+    if (is.shared as f64) < wanted {
+        let most = (0..smem / 16).rev().map(|n| 16 * n).find(|&n| room(1, n).shared as f64 >= wanted).unwrap_or(0);
+        broken.places.extend(shares::buffers(code.tile.kernel, report));
+        broken
+            .change
+            .push(format!("at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles"));
+    }
+    if (is.warps as f64) < wanted {
+        broken.change.push(format!("fewer threads than {threads} a block (a larger `warp_tile`, fewer `threads`)"));
+    }
+    if (is.blocks as f64) < wanted {
+        broken.change.push(format!(
+            "a multiprocessor of {} has {} slots for blocks, and no more",
+            target.name(),
+            is.blocks
+        ));
+    }
+    Some(broken)
+}
+
+/// A demand on what the model predicts.
+pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
+    let p = code.tile.prediction?;
+    let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
+    if let Some(first) = gathered.first() {
+        let what =
+            format!("memory says where elements of `{}` lie, so the bytes that pass are not known", first.tensor);
+        let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
+        return Some(Broken { places: at, ..Broken::new(what) });
+    }
+    let mut broken = match figure {
+        Figure::Bytes => bytes(code, p, what),
+        Figure::Roofline => {
+            let (unit, share) = p.busiest();
+            let broken = compared(what, share, |x| {
+                let (us, works, x) = (p.seconds * 1e6, p.terms.of(unit) * 1e6, (100.0 * x).floor() / 100.0);
+                format!(
+                    "{us:.1} us are predicted, {x:.2} of the roofline: the busiest unit ({}) works {works:.1} us",
+                    unit.name()
+                )
+            });
+            broken.map(|b| roofline::between(code, p, b))
+        }
+        _ => unreachable!("bug: nothing predicted"),
+    }?;
+    let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    let given = if p.sizes_given { "" } else { "; `--for` gives others" };
+    broken.notes.push(format!("predicted for {} with {}{given}", p.card, sizes.join(" ")));
+    Some(broken)
+}
+
+fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
+    let broken = compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
+        // Rounded away from what is demanded, so that the number breaks the demand as it is read.
+        let times = (100.0 * x).ceil() / 100.0;
+        format!("{:.0} bytes pass, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
+    })?;
+    let change = match (what, p.atom) {
+        (What::AtMost(..), Some(_)) => vec![
+            "larger tiles load each element less often; `raster` has neighbouring blocks share what they load"
+                .to_owned(),
+        ],
+        (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
+        _ => Vec::new(),
+    };
+    Some(Broken { places: shares::copies(code.tile.kernel), change, ..broken })
+}

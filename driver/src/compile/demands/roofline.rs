@@ -1,0 +1,138 @@
+//! What stands between the predicted time and the work of the busiest unit, by the model's own terms.
+
+use super::{Broken, Code, declined};
+use crate::compile::shares;
+use tilec_ir::atoms::Atom;
+use tilec_ir::diag::counted;
+use tilec_ir::loss::FastPath;
+use tilec_passes::choose::{Prediction, Term};
+
+/// Of the time beside the busiest unit, the share from which on a term is named, and advised about.
+const NAMED: f64 = 0.05;
+const ADVISED: f64 = 0.2;
+
+/// A prediction that is too far from the work of the busiest unit: with what is between them, where, and what takes less.
+pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken {
+    let (busiest, _) = p.busiest();
+    let beside = p.beside_busiest();
+    let all: f64 = beside.iter().map(|(_, seconds)| seconds).sum();
+    let from = |share: f64| beside.iter().filter(move |(_, seconds)| *seconds > share * all).copied();
+    let named: Vec<String> =
+        from(NAMED).map(|(term, seconds)| format!("{} {:.1} us", words(term), 1e6 * seconds)).collect();
+    let mut notes = broken.notes;
+    if !named.is_empty() {
+        notes.push(format!("beside {}: {}", busiest.name(), named.join(", ")));
+    }
+    let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
+    for (term, _) in from(ADVISED) {
+        places.extend(shares::of_term(code.tile.kernel, code.report, p, term));
+        path = path.or_else(|| lost(code, term));
+        change.extend(ways_out(code, p, term));
+    }
+    Broken { notes, places, change, path, ..broken }
+}
+
+/// A term as a part of the time beside the busiest unit.
+fn words(term: Term) -> String {
+    match Term::UNITS.contains(&term) {
+        true => format!("what of {} does not overlap", term.name()),
+        false => term.name().to_owned(),
+    }
+}
+
+/// The fast path whose loss a term is for.
+fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
+    let paths: &[FastPath] = match term {
+        Term::Latency => &[FastPath::Ahead, FastPath::Asynchronous, FastPath::Overlap],
+        Term::Shared => &[FastPath::Banks, FastPath::Wgmma],
+        Term::Products => &[FastPath::Wgmma],
+        Term::Ends => &[FastPath::StagedStores],
+        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven => &[],
+    };
+    paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
+}
+
+/// What takes less time of a term.
+fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
+    let (k, report) = (code.tile.kernel, code.report);
+    match term {
+        Term::Latency => latency(code, p),
+        Term::Shared => {
+            let conflicts = report.shared.iter().any(|s| s.conflicts() > 0);
+            let products = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().asynchronous()));
+            let mut out = Vec::new();
+            if conflicts {
+                out.push(
+                    "`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned(),
+                );
+            }
+            if products {
+                out.push("each warp loads its rows and columns of both tiles into registers: a larger `warp_tile` loads less for each product".to_owned());
+            }
+            out
+        }
+        Term::L2 if p.atom.is_some() => {
+            let cluster = match code.tile.target.has_tensor_copies() && k.schedule.cluster.is_empty() {
+                true => "; blocks of a `cluster` load their common operand once",
+                false => "",
+            };
+            vec![format!(
+                "a block loads its rows and columns of the operands for itself: larger tiles load less for each product{cluster}"
+            )]
+        }
+        Term::Memory if p.bytes > 1.05 * p.least_bytes => vec![format!(
+            "{:.2} times the bytes of the tensors pass: larger tiles, or another `raster`, load less again",
+            p.bytes / p.least_bytes.max(1.0)
+        )],
+        Term::L2 | Term::Memory => Vec::new(),
+        Term::Products => {
+            let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
+            match scalar {
+                true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
+                false => {
+                    vec!["more resident warps hide the latency of products (`tilec why --not 'resident 2'`)".to_owned()]
+                }
+            }
+        }
+        Term::Barriers => {
+            vec!["warps meet in every iteration: deeper tiles along the reduction have fewer iterations".to_owned()]
+        }
+        Term::Ends => {
+            let more = p.resident + 1;
+            vec![format!(
+                "a block fills its pipeline and stores its result while its products rest: another resident block hides that (`tilec why --not 'resident {more}'`), or a longer reduction"
+            )]
+        }
+        Term::Uneven => vec![format!(
+            "{:.0} blocks are {:.2} waves of those that are resident at once: tiles of another size divide more evenly{}",
+            p.blocks,
+            p.waves,
+            if code.tile.target.has_tensor_copies() { ", and `stream_k 1` shares the last tiles" } else { "" }
+        )],
+    }
+}
+
+/// What waits for loads, and how it would wait less.
+fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+    let report = code.report;
+    let mut out = Vec::new();
+    if report.stages >= 2 {
+        out.push(format!(
+            "the deepest channel has {}: more run further ahead (`tilec why --not 'stages >= {}'`)",
+            counted(report.stages as usize, "slot"),
+            report.stages + 1
+        ));
+    }
+    let narrow =
+        report.copies.iter().filter(|c| c.in_loop && (1..16).contains(&c.global_bytes)).map(|c| c.global_bytes);
+    if let Some(bytes) = narrow.min() {
+        out.push(format!(
+            "loads of the loop have {} each: wider ones are fewer (`tilec why --not vectorised`)",
+            counted(bytes as usize, "byte")
+        ));
+    }
+    if p.resident < 2 {
+        out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
+    }
+    out
+}

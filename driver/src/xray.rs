@@ -81,8 +81,9 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
     let mut shown = of_measured(&program, machine.as_ref(), more.measured.as_ref());
     if let Some(name) = &more.element {
         let (tile, coords) = name;
-        if let Ok(steps) = path::path(&program, tile, coords) {
-            let picture = path::picture(more.picture.clone(), &path::element(tile, coords), &steps, Default::default());
+        if let Ok(way) = path::path(&program, tile, coords) {
+            let picture =
+                path::draw::picture(more.picture.clone(), &path::element(tile, coords), &way, Default::default());
             shown.pictures.push(picture);
         }
     }

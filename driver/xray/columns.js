@@ -201,8 +201,14 @@ function words(c) {
 // Scrolls a line into its own column, and moves nothing else.
 function bring(line) {
   const box = line.closest(".lines");
-  const [top, height] = [line.offsetTop - box.offsetTop, box.clientHeight];
-  if (top < box.scrollTop || top + line.offsetHeight > box.scrollTop + height) box.scrollTop = top - height / 3;
+  const [high, height] = [line.offsetHeight, box.clientHeight];
+  const top = line.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
+  // Names of fields stay at the top, and cover what is under them: whole lines.
+  const covered = box.querySelector(".head")?.offsetHeight ?? 0;
+  if (top >= box.scrollTop + covered && top + high <= box.scrollTop + height) return;
+  const end = Math.floor((box.scrollHeight - height) / high) * high;
+  const to = Math.max(0, Math.min(Math.round((top - height / 3) / high) * high, end));
+  box.scrollTop = top + high > to + height ? to + high : to;
 }
 
 const KINDS = ["source", "tile", "ptx", "sass"];

@@ -37,6 +37,25 @@ const count = (page, selector) => page.$$eval(selector, (found) => found.length)
 const lit = (page, kind) => count(page, `.column[data-kind="${kind}"] .l.strong`);
 const at = (page) => page.evaluate(() => location.hash);
 
+// Names of fields above lines that are scrolled: what shows through them, and lines that they cover in part.
+const covered = (page) =>
+  page.$$eval(".lines .head", (heads) =>
+    heads.flatMap((head) => {
+      const { left, right, top, bottom } = head.getBoundingClientRect();
+      const box = head.closest(".lines");
+      const wrong = [];
+      for (let x = left + 8; x < Math.min(right, box.getBoundingClientRect().right) - 20; x += 16) {
+        const on = document.elementFromPoint(x, (top + bottom) / 2);
+        if (!head.contains(on)) wrong.push(`over the names of fields: ${on?.textContent.slice(0, 40)}`);
+      }
+      const rows = [...box.querySelectorAll(".l:not(.head)")].map((l) => [l, l.getBoundingClientRect()]);
+      // At the very end the last line decides.
+      const end = box.scrollTop + box.clientHeight >= box.scrollHeight - 1;
+      const cut = rows.filter(([, r]) => !end && r.top < bottom - 1 && r.bottom > bottom + 1);
+      return [...wrong, ...cut.map(([l]) => `a line in part under the names of fields: ${l.textContent.slice(0, 40)}`)];
+    }),
+  );
+
 // Every kind of link opens with its line chosen and in view, and lights what belongs to it.
 async function links(file) {
   const { page, said } = await open(file, "");
@@ -61,6 +80,7 @@ async function links(file) {
       return line.top >= box.top - 1 && line.bottom <= box.bottom + 1;
     });
     assert.ok(seen, `${file}#${name}:${line}: the line is not in view`);
+    assert.deepEqual(await covered(page), [], `${file}#${name}:${line}`);
     most = Math.max(most, seconds);
     assert.deepEqual(said, [], `${file}#${name}:${line}`);
     await page.close();
@@ -173,10 +193,10 @@ async function drawn(file) {
     await page.click(`nav a[href="#${room}"]`);
     const outside = await page.$$eval(".room.open figure svg", (svgs) =>
       svgs.flatMap((svg) => {
-        const { width, height } = svg.viewBox.baseVal;
+        const { y, width, height } = svg.viewBox.baseVal;
         const out = (t) => {
           const b = t.getBBox();
-          return b.x < -1 || b.y < -1 || b.x + b.width > width + 1 || b.y + b.height > height + 1;
+          return b.x < -1 || b.y < y - 1 || b.x + b.width > width + 1 || b.y + b.height > y + height + 1;
         };
         return [...svg.querySelectorAll("text")].filter(out).map((t) => `${svg.closest("figure").dataset.name}: ${t.textContent}`);
       }),

@@ -548,6 +548,12 @@ impl Cli {
                 );
                 Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
             }
+            if let Some(emit) = error.use_stderr().then(|| for_a_page(&args)).flatten() {
+                let file = args.get(1).map(|a| a.to_string_lossy()).unwrap_or_default();
+                let message =
+                    format!("`--emit {emit}` is of `tilec xray`: `tilec xray {file} --emit {emit}`; `--emit svg:list` lists the pictures");
+                Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+            }
             error.exit()
         })
     }
@@ -597,6 +603,18 @@ fn for_a_launch(args: &[OsString]) -> Option<String> {
         }
     }
     None
+}
+
+/// The picture or page that a command line without subcommand asks for: `--emit svg:NAME`, `--emit html`.
+fn for_a_page(args: &[OsString]) -> Option<String> {
+    let words: Vec<_> = args.iter().skip(1).map(|a| a.to_string_lossy()).collect();
+    let file = words.first()?;
+    if file.starts_with('-') || Cli::command().find_subcommand(file.as_ref()).is_some() {
+        return None;
+    }
+    let after = words.windows(2).filter(|w| w[0] == "--emit").map(|w| w[1].to_string());
+    let joined = words.iter().filter_map(|w| w.strip_prefix("--emit=").map(str::to_owned));
+    after.chain(joined).find(|what| what == "html" || what == "svg" || what.starts_with("svg:"))
 }
 
 /// The arguments with `--counters FORM` as `--counters=FORM`: the form may be left out, and what follows is then not one.
@@ -728,6 +746,15 @@ mod tests {
         assert_eq!(found("tilec f.tile --check").as_deref(), Some("--check"));
         assert_eq!(found("tilec f.tile -D BM=64 --for M=1 --emit=ptx"), None);
         assert_eq!(found("tilec run f.tile M=1 --check"), None);
+    }
+
+    #[test]
+    fn pictures_are_asked_of_xray() {
+        let found = |line: &str| for_a_page(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(found("tilec f.tile --emit svg:smem").as_deref(), Some("svg:smem"));
+        assert_eq!(found("tilec f.tile --target sm_80 --emit=html").as_deref(), Some("html"));
+        assert_eq!(found("tilec f.tile --emit ptx"), None);
+        assert_eq!(found("tilec xray f.tile --emit svg:smem"), None);
     }
 
     #[test]

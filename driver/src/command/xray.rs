@@ -81,9 +81,38 @@ fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
     match shown.pictures.iter().find(|p| p.name == name) {
         Some(picture) => Ok(picture.whole()),
         None if shown.pictures.is_empty() => Err(Failure::Usage("there are no pictures of this program".to_owned())),
-        None => Err(Failure::Usage(format!(
-            "there is no picture `{name}`; there are {}",
-            names.collect::<Vec<_>>().join(", ")
-        ))),
+        None => {
+            let names: Vec<&str> = names.collect();
+            Err(Failure::Usage(format!(
+                "there is no picture `{name}`{}; there are {}",
+                meant(name, &names),
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// The pictures that may be meant by a name that is none: those that it begins, or whose tile it is, else the most similar one.
+fn meant(name: &str, names: &[&str]) -> String {
+    let part = |own: &&&str| own.split(['-', '.']).any(|part| part == name) || own.starts_with(name);
+    let mut likely: Vec<&str> = names.iter().filter(part).copied().collect();
+    if likely.is_empty() {
+        likely.extend(tilec::explain::nearest(name, names.to_vec()));
+    }
+    let likely: Vec<String> = likely.iter().map(|own| format!("`svg:{own}`")).collect();
+    if likely.is_empty() { String::new() } else { format!(": did you mean {}", likely.join(" or ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_that_may_be_meant_are_named() {
+        let names = ["acc", "smem-a", "smem-b", "banks-a-load", "roofline"];
+        assert_eq!(meant("smem", &names), ": did you mean `svg:smem-a` or `svg:smem-b`");
+        assert_eq!(meant("a", &names), ": did you mean `svg:acc` or `svg:smem-a` or `svg:banks-a-load`");
+        assert_eq!(meant("rooflin", &names), ": did you mean `svg:roofline`");
+        assert_eq!(meant("nothing like it", &names), "");
     }
 }

@@ -17,7 +17,7 @@ type Answered = (Vec<String>, Vec<Part>);
 
 /// The way of an element.
 pub(super) fn element(known: &Known<'_>, name: &str, coords: &[u64]) -> Result<Answered, String> {
-    let steps = path::path(known.program, name, coords)?;
+    let steps = path::path(known.program, name, coords)?.steps;
     let facts = steps.iter().map(|s| {
         let line = if s.line == 0 { String::new() } else { format!(" ({}:{})", known.program.source.name(), s.line) };
         format!("{:<13}  {}{line}\n    {}", s.at, s.what, s.text)

@@ -1,17 +1,19 @@
 //! Shared memory by banks: where a tile lies, and which lanes of an access meet in a bank.
 
-use super::lines::{self, ACROSS, PIECE};
+use super::lines::{self, ACROSS, DIM, PIECE};
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, BAD, Svg, TINTS};
+use super::svg::{Anchor, BAD, INK, Key, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::diag::counted;
 use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::layout::SmemLayout;
 use tilec_ir::layout::access::{BANK_BYTES, BANKS, phase_lane_bits};
-use tilec_ir::types::{ElemRef, TileTy};
+use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ptx::report::SharedReport;
 
 /// Bytes of all banks.
 const ROW: u64 = lines::LINE;
-/// Rows of memory that a picture of a tile has.
+/// Rows of memory that a picture of a tile has at most.
 const ROWS: u64 = 8;
 /// Size of a bank in a picture.
 const CELL: (f64, f64) = (26.0, 20.0);
@@ -46,23 +48,24 @@ fn one_phase(access: &SharedReport, phase: u32, count: u32) -> (Svg, usize) {
     let rows: BTreeSet<u64> = touched.values().flat_map(|words| words.keys().map(|w| w / BANKS)).collect();
     let waves = touched.values().map(BTreeMap::len).max().unwrap_or(1);
     let per_phase = 1u32 << phase_lane_bits(access.access_bytes);
-    let what = if access.store { "store to" } else { "load from" };
+    let what = if access.store { "stores to" } else { "loads from" };
     let title = format!(
-        "{} bytes a thread, a {what} {}: phase {} of {count}, lanes {} to {}: {waves} wavefront{}",
-        access.access_bytes,
+        "Banks of shared memory while a warp {what} {}, {} bytes a thread: phase {} of {count}, lanes {} to {}, {}",
         access.buffer,
+        access.access_bytes,
         phase + 1,
         phase * per_phase,
         (phase + 1) * per_phase - 1,
-        if waves == 1 { "" } else { "s, because words of one bank are served one after the other" }
+        counted(waves, "wavefront")
     );
     let height = MARGIN.1 + rows.len() as f64 * CELL.1 + 10.0;
     let mut svg = Svg::new(MARGIN.0 + BANKS as f64 * CELL.0 + 8.0, height, &title);
-    svg.colored(MARGIN.0 - 6.0, MARGIN.1 - 8.0, Anchor::End, "#555555", "bank");
+    svg.colored(MARGIN.0 - 6.0, MARGIN.1 - 8.0, Anchor::End, DIM, "bank");
     svg.rect((MARGIN.0, MARGIN.1), (BANKS as f64 * CELL.0, rows.len() as f64 * CELL.1), "#ffffff");
+    let (mut shared, mut conflicts) = (false, false);
     for bank in 0..BANKS {
         let x = MARGIN.0 + bank as f64 * CELL.0;
-        svg.colored(x + CELL.0 / 2.0, MARGIN.1 - 8.0, Anchor::Middle, "#555555", &bank.to_string());
+        svg.colored(x + CELL.0 / 2.0, MARGIN.1 - 8.0, Anchor::Middle, DIM, &bank.to_string());
         for (i, row) in rows.iter().enumerate() {
             let y = MARGIN.1 + i as f64 * CELL.1;
             let words = touched.get(&bank);
@@ -71,15 +74,34 @@ fn one_phase(access: &SharedReport, phase: u32, count: u32) -> (Svg, usize) {
             if let Some(lanes) = lanes {
                 let fill = if conflict { BAD } else { TINTS[lanes[0] as usize % TINTS.len()] };
                 svg.rect((x, y), CELL, fill);
-                let (color, sign) = if conflict { ("#ffffff", "!") } else { ("#1a1a1a", "") };
+                let (color, sign) = if conflict { ("#ffffff", "!") } else { (INK, "") };
                 let more = if lanes.len() > 1 { "+" } else { "" };
+                (shared, conflicts) = (shared || lanes.len() > 1, conflicts || conflict);
                 svg.colored(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, color, &format!("{}{more}{sign}", lanes[0]));
             }
         }
     }
     for (i, row) in rows.iter().enumerate() {
         let y = MARGIN.1 + i as f64 * CELL.1 + 14.0;
-        svg.colored(MARGIN.0 - 6.0, y, Anchor::End, "#555555", &format!("+{}", row * ROW));
+        svg.colored(MARGIN.0 - 6.0, y, Anchor::End, DIM, &format!("+{}", row * ROW));
+    }
+    svg.key(
+        Key::Cell(TINTS[0]),
+        "a word of 4 bytes; the number is the lane that moves it, and a lane's words have one tint",
+    );
+    if shared {
+        svg.key(Key::Text("5+"), "several lanes move the word, the first of which is lane 5");
+    }
+    if conflicts {
+        svg.key(Key::Cell(BAD), "with `!`: a bank that several words are wanted of. It serves a word a wavefront");
+    }
+    svg.note("A column is a bank, a row the 128 bytes of all banks; +128: bytes from where lane 0 begins. Rows that nobody touches are left out.");
+    if count > 1 {
+        let part = format!(
+            "The hardware serves {per_phase} lanes of {} bytes at a time: a phase, which takes a wavefront where no bank is wanted twice.",
+            access.access_bytes
+        );
+        svg.note(part);
     }
     (svg, waves)
 }
@@ -109,8 +131,11 @@ pub(super) fn pictures(kernel: &Kernel, accesses: &[SharedReport], prefix: &str)
         let bad =
             if conflicts > 0 { format!(", {conflicts} wavefronts more than its width needs") } else { String::new() };
         let title = format!(
-            "{kind} of {} bytes a thread at {}, numbers are lanes of a warp: {} wavefronts{bad}",
-            a.access_bytes, a.buffer, a.wavefronts
+            "Banks of shared memory while a warp {} {}, {} bytes a thread: {}{bad}",
+            if a.store { "stores to" } else { "loads from" },
+            a.buffer,
+            a.access_bytes,
+            counted(a.wavefronts as usize, "wavefront")
         );
         let mut frames: Vec<String> = all.into_iter().map(|(svg, _)| svg.done()).collect();
         let first = if frames.len() == 1 { frames.remove(0) } else { String::new() };
@@ -125,6 +150,8 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
     let layout = tile.smem_layout.as_ref()?;
     let ElemRef::Known(elem) = tile.elem else { return None };
     let shape = kernel.const_shape(&tile.shape)?;
+    let all = elem.bytes_of(layout.dims().iter().product());
+    let rows = drawn_rows(layout, elem, all);
     let mut pieces: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let count: u64 = shape.iter().product();
     for n in 0..count {
@@ -141,28 +168,85 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
             .collect();
         coords.reverse();
         let byte = elem.bytes_of(layout.offset(&coords));
-        if byte < ROWS * ROW && byte % PIECE == 0 {
+        if byte % PIECE == 0 && rows.contains(&(byte / ROW * ROW)) {
             pieces.entry(byte).or_insert(coords);
         }
     }
     let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
-    let title = format!(
-        "{name}, {}[{}], in shared memory: a row is the 32 banks, a cell 16 bytes, named by the element that it begins with",
-        elem.name(),
-        dims.join(", ")
-    );
+    let title = format!("Where elements of {name}, {}[{}], lie in shared memory", elem.name(), dims.join(", "));
     let wide = 104.0;
-    let mut svg = Svg::new(MARGIN.0 + ACROSS as f64 * wide + 8.0, MARGIN.1 + ROWS as f64 * lines::HIGH + 10.0, &title);
+    let height = MARGIN.1 + rows.len() as f64 * lines::HIGH + 10.0;
+    let mut svg = Svg::new(MARGIN.0 + ACROSS as f64 * wide + 8.0, height, &title);
+    // Of each tint the elements along the last dimension that have it.
+    let mut tints: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    let each = (0..).take_while(|&n| elem.bytes_of(n) < PIECE).count() as u64;
     let drawn = pieces.into_iter().map(|(byte, coords)| {
         // The same colour: the same columns, so that a swizzle shows.
-        let natural = coords.last().map_or(0, |c| elem.bytes_of(*c) / PIECE % ACROSS);
+        let last = coords.last().copied().unwrap_or(0);
+        let tint = elem.bytes_of(last) / PIECE % ACROSS;
+        tints.entry(tint).or_default().insert(last);
         let text: Vec<String> = coords.iter().map(u64::to_string).collect();
-        let fill = TINTS[natural as usize % TINTS.len()];
+        let fill = TINTS[tint as usize % TINTS.len()];
         (byte, lines::Piece { fill, text: format!("[{}]", text.join(", ")) })
     });
-    let rows: Vec<u64> = (0..ROWS).map(|row| row * ROW).collect();
     lines::draw(&mut svg, MARGIN, wide, &rows, &drawn.collect());
+    let last = shape.len().saturating_sub(1);
+    let along = if tile.smem_layout.as_ref().is_some_and(|l| in_pieces(l, last, each)) { each } else { 1 };
+    for (tint, starts) in &tints {
+        let few: Vec<String> = starts
+            .iter()
+            .take(3)
+            .map(|&n| match along {
+                1 => n.to_string(),
+                _ => format!("{n} to {}", n + along - 1),
+            })
+            .collect();
+        let more = if starts.len() > few.len() { ", .." } else { "" };
+        svg.key(Key::Cell(TINTS[*tint as usize % TINTS.len()]), format!("column {}{more}", few.join(", ")));
+    }
+    svg.note(format!("A cell is 16 bytes, {}, named by the coordinates of the first. A row of cells is the 128 bytes of all 32 banks; +128: bytes from where the tile begins.", counted(each as usize, "element")));
+    svg.note(formula(layout, elem));
+    if rows.iter().zip(0..).any(|(&row, i)| row != i * ROW) {
+        svg.note("Rows are those where the swizzle changes; the rows between are as the one in front of them.");
+    }
     Some((title, svg.done()))
+}
+
+/// Whether elements along a dimension follow one another in pieces of as many.
+fn in_pieces(layout: &SmemLayout, dim: usize, count: u64) -> bool {
+    let cols = layout.dim_cols(dim);
+    (0..count.trailing_zeros() as usize).all(|bit| cols.get(bit).is_none_or(|&c| c == 1 << bit))
+}
+
+/// The bytes of memory that are drawn, from where each row of them begins: enough for every value of the swizzle, where these are few.
+fn drawn_rows(layout: &SmemLayout, elem: Elem, bytes: u64) -> Vec<u64> {
+    let swizzle = layout.to_cute().and_then(|(swizzle, _)| swizzle).filter(|s| !s.is_identity() && s.s() > 0);
+    let apart = swizzle.map_or(ROW, |s| elem.bytes_of(1 << (s.m() + s.s().unsigned_abs()))).max(ROW);
+    (0..ROWS).map(|i| i * apart).filter(|&row| row < bytes).collect()
+}
+
+/// Where an element lies, as a formula.
+fn formula(layout: &SmemLayout, elem: Elem) -> String {
+    let Some((swizzle, places)) = layout.to_cute() else {
+        return "No CuTe layout with one swizzle says where an element lies: it is the exclusive or of what the bits of its coordinates say.".to_owned();
+    };
+    let unit = match elem.bytes_of(1) {
+        1 => "bytes".to_owned(),
+        n if n > 1 => format!("elements of {n} bytes"),
+        _ => "elements".to_owned(),
+    };
+    let Some(s) = swizzle.filter(|s| !s.is_identity()) else {
+        return format!("No swizzle: an element lies at its place in the CuTe layout {places}, in {unit}.");
+    };
+    let (low, high) = (elem.bytes_of(1 << s.m()), elem.bytes_of(1 << (s.m() + s.s().unsigned_abs())));
+    let (to, from) = if s.s() > 0 { (low, high) } else { (high, low) };
+    format!(
+        "Swizzle: byte = p XOR {to} * ((p / {from}) mod {}), where p is the byte of the CuTe layout {places}, in {unit}. In CuTe: Swizzle<{},{},{}> of places in elements.",
+        1u64 << s.b(),
+        s.b(),
+        s.m(),
+        s.s()
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::lines::{self, ACROSS, DIM, HIGH, LINE, PIECE, Piece};
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, INK, STRONG, Svg, TINTS};
+use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::layout::hardware::{Exchange, PERIOD};
 use tilec_ir::target::SECTOR_BYTES;
@@ -69,7 +69,7 @@ fn title(kind: &[&BoxReport]) -> String {
         1 => format!("of {extents} elements"),
         n => format!("for which {n} blocks of the cluster ask in parts of {extents} elements"),
     };
-    format!("TMA copy {sides}: {of}, {kind}, the contiguous ones first")
+    format!("How TMA moves {sides}: {of}, {kind} (the contiguous dimension first)")
 }
 
 struct Shown<'a> {
@@ -115,8 +115,8 @@ impl Shown<'_> {
         let all = self.all();
         let row = self.row_bytes();
         let exchanged = match self.copy.exchange {
-            Exchange::Plain => "pieces of 16 bytes lie as they are".to_owned(),
-            x => format!("pieces of 16 bytes are exchanged by bits of the row, mode {}", x.name()),
+            Exchange::Plain => "no swizzle".to_owned(),
+            x => format!("pieces of 16 bytes are swizzled by the row, mode {}", x.name()),
         };
         let whole = format!("the box, its first {} rows of {row} bytes each: {exchanged}", self.rows());
         let mut frames = vec![self.draw(&all, &whole)];
@@ -142,7 +142,7 @@ impl Shown<'_> {
             let beside = if self.copy.exchange == Exchange::Plain {
                 String::new()
             } else {
-                format!("; without the exchange in {plain}")
+                format!("; without the swizzle in {plain}")
             };
             frames.push(self.draw(
                 &column,
@@ -159,10 +159,11 @@ impl Shown<'_> {
         let beside = MARGIN.0 + pieces as f64 * WIDE + 120.0;
         let memory: BTreeSet<u64> = self.all().iter().map(|&p| self.byte(p, true) / LINE * LINE).collect();
         let memory: Vec<u64> = memory.into_iter().collect();
-        let below = MARGIN.1 + HIGH * (rows as f64).max(memory.len() as f64) + 16.0;
-        let places = c.places.len().min(PLACES);
-        let mut svg = Svg::new(beside + ACROSS as f64 * WIDE + 8.0, below + 16.0 * places as f64 + 10.0, self.title);
+        let below = MARGIN.1 + HIGH * (rows as f64).max(memory.len() as f64) + 12.0;
+        let mut svg = Svg::new(beside + ACROSS as f64 * WIDE + 8.0, below, self.title);
         svg.colored(4.0, 32.0, Anchor::Start, STRONG, said);
+        svg.colored(MARGIN.0, 50.0, Anchor::Start, DIM, "global memory, by sectors");
+        svg.colored(beside, 50.0, Anchor::Start, DIM, "shared memory, by banks");
         svg.colored(MARGIN.0 - 6.0, MARGIN.1 - 8.0, Anchor::End, DIM, "sector");
         let sector = u64::from(SECTOR_BYTES);
         // What a step does not mark is left out: a page has many of them.
@@ -191,14 +192,32 @@ impl Shown<'_> {
         }
         let landed: BTreeMap<u64, Piece> = marked.iter().map(|&at| (self.byte(at, true), look(at))).collect();
         lines::draw(&mut svg, (beside, MARGIN.1), WIDE, &memory, &landed);
-        for (i, (start, byte)) in c.places.iter().take(places).enumerate() {
-            let start: Vec<String> = start.iter().map(u64::to_string).collect();
-            let more = if i + 1 == places && c.places.len() > places { ", and so on" } else { "" };
-            let text =
-                format!("box {}: from [{}] of the window, at byte {byte} of the tile{more}", i + 1, start.join(", "));
-            svg.colored(4.0, below + 16.0 * i as f64 + 12.0, Anchor::Start, DIM, &text);
+        svg.key(Key::Text("2.5"), "row 2 of the box, 16 bytes number 5 of the row");
+        svg.key(Key::Cell(TINTS[0]), "equal tints: equal places in their rows");
+        svg.key(Key::Line(INK), "the edge of a sector of 32 bytes");
+        svg.note(match c.exchange {
+            Exchange::Plain => "Swizzle mode: none. Rows lie in shared memory one after the other; +128: bytes from where the box begins there.".to_owned(),
+            x => format!(
+                "Swizzle mode {}: byte = p XOR 16 * ((p / 128) mod {}), where p is the byte of rows that lie one after the other; +128: bytes from where the box begins in shared memory.",
+                x.name(),
+                x.row_bytes() / PIECE
+            ),
+        });
+        for text in self.places() {
+            svg.note(text);
         }
         svg.done()
+    }
+
+    /// Where the boxes of a tile lie.
+    fn places(&self) -> Vec<String> {
+        let c = self.copy;
+        let text = |(i, (start, byte)): (usize, &(Vec<u64>, u64))| {
+            let start: Vec<String> = start.iter().map(u64::to_string).collect();
+            let more = if i + 1 == PLACES && c.places.len() > PLACES { ", and so on" } else { "" };
+            format!("Box {}: from [{}] of the window, at byte {byte} of the tile{more}.", i + 1, start.join(", "))
+        };
+        c.places.iter().take(PLACES).enumerate().map(text).collect()
     }
 }
 
@@ -255,7 +274,7 @@ mod tests {
                 assert!(frame.contains("in 32 banks, each once"), "{frame}");
             }
             let last = frames.last().expect("a column");
-            assert!(last.contains(&format!("in 32 banks; without the exchange in {plain}<")), "{columns}: {last}");
+            assert!(last.contains(&format!("in 32 banks; without the swizzle in {plain}<")), "{columns}: {last}");
         }
     }
 }

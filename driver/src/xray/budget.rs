@@ -1,8 +1,9 @@
 //! The budget of a kernel: registers, shared memory by what lives when, occupancy, the roofline, the terms of the predicted time; and what was measured.
 
+use super::lines::DIM;
 use super::machine::Machine;
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, BAD, STRONG, Svg, TINTS};
+use super::svg::{Anchor, BAD, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel};
 use serde::Serialize;
 use tilec_ir::atoms::Inputs;
@@ -71,30 +72,34 @@ fn occupancy(program: &Compiled, kernel: &CompiledKernel, machine: Option<&Machi
     let threads: u64 = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
     let o = Occupancy::new(program.target, threads, registers, kernel.report.smem_bytes);
     let title = format!(
-        "occupancy on {}: {} of {threads} threads, limited by {}",
-        program.target.name(),
+        "Occupancy: {} of {threads} threads at a time on a multiprocessor of {}, limited by {}",
         counted(o.resident() as usize, "block"),
+        program.target.name(),
         o.limits().join(" and ")
     );
-    let mut svg = Svg::new(LEFT + WIDTH + 60.0, 60.0 + 5.0 * ROW, &title);
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, 36.0 + 4.0 * ROW, &title);
     let most = o.list().iter().map(|(_, n)| *n).max().unwrap_or(1).clamp(1, 32);
     for (i, (name, n)) in o.list().into_iter().enumerate() {
         let y = 30.0 + i as f64 * ROW;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
         let limit = o.as_limit(name);
         let width = WIDTH * n.min(most) as f64 / most as f64;
-        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit.is_some() { TINTS[1] } else { TINTS[0] });
+        svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit.is_some() { TINTS[6] } else { TINTS[0] });
         let sign = limit.map_or(String::new(), |limit| format!(", {limit}"));
         let text = format!("room for {}{sign}", counted(usize::try_from(n).unwrap_or(usize::MAX), "block"));
         // Inside of its bar, or behind one that is too short.
         let inside = width > Svg::wide(&text) + 12.0;
         svg.text(LEFT + if inside { 6.0 } else { width + 6.0 }, y + 15.0, Anchor::Start, &text);
     }
-    let text = format!(
-        "a thread has {registers} registers ({from}), a block {} bytes of shared memory",
+    svg.key(Key::Cell(TINTS[0]), "blocks that this resource of a multiprocessor has room for");
+    svg.key(Key::Cell(TINTS[6]), "the least: the limit");
+    if o.list().iter().any(|(_, n)| *n > most) {
+        svg.note(format!("Bars end at {most} blocks."));
+    }
+    svg.note(format!(
+        "A thread has {registers} registers ({from}), a block {} bytes of shared memory.",
         kernel.report.smem_bytes
-    );
-    svg.text(12.0, 30.0 + 4.0 * ROW + 24.0, Anchor::Start, &text);
+    ));
     (title, svg.done())
 }
 
@@ -141,8 +146,10 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
     }
     const HEIGHT: f64 = 260.0;
     let (count, lives) = lives(k);
-    let title = format!("shared memory of a block: {all} bytes; what lies where, and from its first to its last use");
-    let mut svg = Svg::new(LEFT + WIDTH + 40.0, HEIGHT + 80.0, &title);
+    let title = format!(
+        "Shared memory of a block, {all} bytes: what lies where (down), and from its first to its last use (across)"
+    );
+    let mut svg = Svg::new(LEFT + WIDTH + 40.0, HEIGHT + 58.0, &title);
     let y = |byte: u64| 34.0 + byte as f64 / all as f64 * HEIGHT;
     svg.rect((LEFT, y(0)), (WIDTH, HEIGHT), "#ffffff");
     let mut labelled = f64::NEG_INFINITY;
@@ -173,11 +180,12 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
             }
         }
     }
+    svg.key(Key::Cell(TINTS[0]), "a box is a buffer, or a slot of a channel; a tint each name");
+    svg.note("Buffers that are never in use at the same time may share bytes. Left of its box nothing has used a buffer yet, right of it nothing uses it any more.");
     let end = kernel.report.tiles.iter().map(|t| t.offset + (t.slots.max(1) - 1) * t.stride + t.bytes).max();
     let rest = all.saturating_sub(end.unwrap_or(0));
     if rest > 0 && k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
-        let text = format!("the last {rest} bytes: mbarriers of the channels and of turns, and padding");
-        svg.colored(LEFT, 34.0 + HEIGHT + 34.0, Anchor::Start, "#555555", &text);
+        svg.note(format!("The last {rest} bytes: mbarriers of the channels and of turns, and padding."));
     }
     svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, "#555555", "first statement");
     svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, "#555555", "last statement");
@@ -191,9 +199,11 @@ fn registers(machine: &Machine, entry: &str, k: &Kernel) -> Option<(String, Stri
     const HEIGHT: f64 = 200.0;
     let live: Vec<(usize, u32)> = machine.lines_of(entry)?.filter_map(|i| Some((i, machine.live[i]?))).collect();
     let (at, most) = machine.most_live(entry)?;
-    let title =
-        format!("registers in use, instruction by instruction: most at line {} of the machine code, {most}", at + 1);
-    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 90.0, &title);
+    let title = format!(
+        "Registers of a thread that hold values, instruction by instruction: at most {most}, at line {} of the machine code",
+        at + 1
+    );
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 62.0, &title);
     let count = live.len().max(2) as f64 - 1.0;
     let point = |n: usize, x: u32| (LEFT + n as f64 / count * WIDTH, 34.0 + HEIGHT - f64::from(x) / 256.0 * HEIGHT);
     for n in [0, 64, 128, 168, 255] {
@@ -206,14 +216,17 @@ fn registers(machine: &Machine, entry: &str, k: &Kernel) -> Option<(String, Stri
     if let Some(n) = live.iter().position(|&(i, _)| i == at) {
         svg.mark(point(n, most), BAD);
     }
+    svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, DIM, "first instruction");
+    svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, DIM, "last instruction");
+    svg.colored(LEFT - 34.0, 34.0, Anchor::End, DIM, "registers");
+    svg.key(Key::Line(STRONG), "registers in use at each instruction, in the order of the code");
+    svg.key(Key::Dot(BAD), "most of them");
     if let Some(e) = machine.entries.iter().find(|e| e.entry == entry) {
-        let text = format!("the assembler gives a thread {} registers and spills {} bytes", e.registers, e.spilled);
-        svg.text(LEFT, 34.0 + HEIGHT + 24.0, Anchor::Start, &text);
+        svg.note(format!("The assembler gives a thread {} registers and spills {} bytes.", e.registers, e.spilled));
     }
     let roles: Vec<String> = registers_of_roles(k).into_iter().map(|(name, n)| format!("role `{name}` {n}")).collect();
     if !roles.is_empty() {
-        let text = format!("at the launch; `setmaxnreg` gives threads of {}", roles.join(", of "));
-        svg.text(LEFT, 34.0 + HEIGHT + 40.0, Anchor::Start, &text);
+        svg.note(format!("That is at the launch: `setmaxnreg` gives threads of {}.", roles.join(", of ")));
     }
     Some((title, svg.done()))
 }
@@ -238,9 +251,15 @@ fn given(p: &Prediction) -> String {
 
 /// What the predicted time is made of.
 fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
-    let title = format!("predicted: {:.1} us on {}, most of it {}", p.seconds * 1e6, given(p), p.terms.limit());
+    let title = format!(
+        "Predicted time of a launch: {:.1} us on {}, most of it {}",
+        p.seconds * 1e6,
+        given(p),
+        p.terms.limit()
+    );
     let list = p.terms.list();
-    let mut svg = Svg::new(LEFT + WIDTH + 120.0, 40.0 + (list.len() + 5) as f64 * ROW, &title);
+    let mut svg =
+        Svg::new(LEFT + WIDTH + 120.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
     let most =
         list.iter().map(|(_, s)| *s).fold(p.seconds, f64::max).max(measured.map_or(0.0, |m| m.us / 1e6)).max(1e-12);
     let mut y = 30.0;
@@ -251,21 +270,20 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
         y += ROW;
     };
     list.iter().for_each(|(name, seconds)| bar(name, *seconds, TINTS[0]));
-    bar("predicted, overlapped", p.seconds, TINTS[1]);
+    bar("predicted, overlapped", p.seconds, TINTS[4]);
     if let Some(m) = measured {
-        bar("measured", m.us / 1e6, TINTS[2]);
-        svg.text(12.0, y + 18.0, Anchor::Start, &format!("measured on {} with {} {}", m.device, m.sizes, m.by));
-    } else {
-        svg.colored(
-            12.0,
-            y + 18.0,
-            Anchor::Start,
-            "#555555",
-            "no measurement: `--measured FILE` with what `tilec bench --format json` wrote",
-        );
+        bar("measured", m.us / 1e6, TINTS[3]);
     }
-    let overlap = "terms overlap: the prediction is the longest, what of the others does not overlap with it, and 1 to 2 us for the launch itself";
-    svg.colored(12.0, y + 18.0 + ROW, Anchor::Start, "#555555", overlap);
+    svg.key(Key::Cell(TINTS[0]), "what a part of the work takes by itself, at the rates of the model");
+    svg.key(Key::Cell(TINTS[4]), "the prediction");
+    svg.note("Parts overlap: the prediction is the longest, what of the others does not overlap with it, and 1 to 2 us for the launch itself.");
+    match measured {
+        Some(m) => {
+            svg.key(Key::Cell(TINTS[3]), "the measurement");
+            svg.note(format!("Measured on {} with {} {}", m.device, m.sizes, m.by));
+        }
+        None => svg.note("No measurement: `--measured FILE` takes what `tilec bench --format json` wrote."),
+    }
     (title, svg.done())
 }
 
@@ -293,17 +311,16 @@ fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (Strin
     let rate = |seconds: f64| p.bytes / seconds / 1e9;
     let share = |gb: f64| format!("{gb:.0} GB/s, {:.0} %", 100.0 * gb / card.dram);
     let title = format!(
-        "roofline of {}: no product, so its roof is the memory: {:.0} bytes, {:.0} GB/s predicted, {:.0} % of {:.0}",
+        "Roofline of {}: no product, so its roof is the memory; {:.0} GB/s predicted, {:.0} % of {:.0}",
         given(p),
-        p.bytes,
         rate(p.seconds),
         100.0 * rate(p.seconds) / card.dram,
         card.dram
     );
-    let mut bars = vec![("memory of the card", card.dram, TINTS[0]), ("predicted", rate(p.seconds), TINTS[1])];
-    bars.extend(measured.map(|m| ("measured", rate(m.us / 1e6), TINTS[2])));
+    let mut bars = vec![("memory of the card", card.dram, TINTS[0]), ("predicted", rate(p.seconds), TINTS[4])];
+    bars.extend(measured.map(|m| ("measured", rate(m.us / 1e6), TINTS[3])));
     let most = bars.iter().map(|b| b.1).fold(1.0, f64::max);
-    let mut svg = Svg::new(LEFT + WIDTH + 160.0, 40.0 + (bars.len() + 3) as f64 * ROW, &title);
+    let mut svg = Svg::new(LEFT + WIDTH + 160.0, 34.0 + bars.len() as f64 * ROW, &title);
     let mut y = 30.0;
     for (name, gb, fill) in bars {
         let width = gb / most * WIDTH;
@@ -312,18 +329,24 @@ fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (Strin
         svg.text(LEFT + width + 6.0, y + 15.0, Anchor::Start, &share(gb));
         y += ROW;
     }
-    let (unit, busy) = p.busiest();
-    let unit = unit.name();
-    let percent = (100.0 * busy).floor();
-    let busiest = format!(
-        "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",
-        percent / 100.0
-    );
-    svg.colored(12.0, y + 18.0, Anchor::Start, "#555555", &busiest);
-    let least =
-        format!("{:.2} times the bytes of the tensors, each read or written once", p.bytes / p.least_bytes.max(1.0));
-    svg.colored(12.0, y + 18.0 + ROW, Anchor::Start, "#555555", &least);
+    svg.note(format!(
+        "The kernel moves {:.0} bytes, {:.2} times those of the tensors, each read or written once.",
+        p.bytes,
+        p.bytes / p.least_bytes.max(1.0)
+    ));
+    svg.note(busiest(p));
     (title, svg.done())
+}
+
+/// What a demand on the roofline compares.
+fn busiest(p: &Prediction) -> String {
+    let (unit, share) = p.busiest();
+    let unit = unit.name();
+    let percent = (100.0 * share).floor();
+    format!(
+        "The busiest unit ({unit}), at the rate that kernels reach, works {percent} % of the predicted time: `require predicted >= {} roofline` holds.",
+        percent / 100.0
+    )
 }
 
 /// The roofline of the card, with the kernel's place: operations over bytes of memory.
@@ -343,14 +366,12 @@ fn roofline(
     let (peak, unit) = peak(card, &kernel.tile.kernel)?;
     let (intensity, bandwidth) = (p.flops / p.bytes, card.dram * 1e9);
     let title = format!(
-        "roofline of {}: {:.0} operations a byte of memory; {:.1} TFLOP/s predicted, {:.0} % of {:.1} ({unit})",
+        "Roofline of {}: {:.1} TFLOP/s predicted, {:.0} % of the peak",
         given(p),
-        intensity,
         p.flops / p.seconds / 1e12,
         100.0 * p.flops / p.seconds / peak,
-        peak / 1e12
     );
-    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 106.0, &title);
+    let mut svg = Svg::new(LEFT + WIDTH + 60.0, HEIGHT + 76.0, &title);
     // Decades.
     let (x0, x1) = (-1.0, 5.0f64.max(intensity.log10().ceil()));
     let y1 = (peak / 1e9).log10().ceil() + 0.5;
@@ -365,28 +386,32 @@ fn roofline(
         let i = 10f64.powf(x0 + f64::from(d));
         svg.colored(x(i), 34.0 + HEIGHT + 16.0, Anchor::Middle, "#555555", &format!("{i}"));
     }
-    svg.colored(LEFT + WIDTH / 2.0, 34.0 + HEIGHT + 34.0, Anchor::Middle, "#555555", "operations a byte of memory");
+    svg.colored(
+        LEFT + WIDTH / 2.0,
+        34.0 + HEIGHT + 34.0,
+        Anchor::Middle,
+        "#555555",
+        "operations a byte of memory that is read or written",
+    );
     for d in y0.ceil() as i32..=y1 as i32 {
         let each = 10f64.powi(d);
         let text = if d < 3 { format!("{each} GFLOP/s") } else { format!("{} TFLOP/s", each / 1e3) };
         svg.colored(LEFT - 8.0, y(each * 1e9) + 4.0, Anchor::End, "#555555", &text);
     }
-    let (unit, share) = p.busiest();
-    let unit = unit.name();
-    let percent = (100.0 * share).floor();
-    let busiest = format!(
-        "`require predicted >= {} roofline` holds: the busiest unit ({unit}) works {percent} % of the predicted time",
-        percent / 100.0
-    );
-    svg.colored(12.0, 34.0 + HEIGHT + 56.0, Anchor::Start, "#555555", &busiest);
     svg.text(LEFT + WIDTH - 6.0, y(peak) - 6.0, Anchor::End, &format!("{:.0} TFLOP/s", peak / 1e12));
     svg.text(x(low) + 70.0, y(low * bandwidth) - 20.0, Anchor::Start, &format!("{:.0} GB/s", card.dram));
     svg.mark((x(intensity), y(p.flops / p.seconds)), STRONG);
-    svg.text(x(intensity) - 8.0, y(p.flops / p.seconds) + 16.0, Anchor::End, "predicted");
+    let place = |rate: f64| format!("{:.1} TFLOP/s at {intensity:.0} operations a byte", rate / 1e12);
+    svg.key(
+        Key::Line(INK),
+        format!("the roof: {:.0} GB/s of memory, and {:.1} TFLOP/s of {unit}", card.dram, peak / 1e12),
+    );
+    svg.key(Key::Dot(STRONG), format!("predicted: {}", place(p.flops / p.seconds)));
     if let Some(m) = measured {
         let at = p.flops / (m.us / 1e6);
-        svg.mark((x(intensity), y(at)), BAD);
-        svg.text(x(intensity) + 8.0, y(at) + 16.0, Anchor::Start, "measured");
+        svg.diamond((x(intensity), y(at)), BAD);
+        svg.key(Key::Diamond(BAD), format!("measured: {}", place(at)));
     }
+    svg.note(busiest(p));
     Some((title, svg.done()))
 }

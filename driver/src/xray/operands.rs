@@ -5,13 +5,13 @@
 
 use super::lines::{self, ACROSS, DIM, HIGH, LINE, PIECE, Piece};
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, STRONG, Svg, TINTS};
+use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::layout::hardware::PERIOD;
 use tilec_ptx::report::OperandReport;
 
 /// Core matrices along the lines, and lines of memory, that are drawn at most.
-const MOST: (u64, usize) = (8, 8);
+const MOST: (u64, usize) = (8, 16);
 /// Width of a core matrix, and of a piece in memory.
 const WIDE: f64 = 46.0;
 const MARGIN: (f64, f64) = (110.0, 72.0);
@@ -53,10 +53,9 @@ fn title(all: &[&OperandReport]) -> String {
     let o = all[0];
     let names = all.iter().map(|o| o.buffer.as_str()).collect::<Vec<_>>().join(", ");
     let (side, lines) = kind(o);
-    let order = if o.descriptor.transposed { lines } else { "the reduction" };
     let (count, depth) = o.extents;
     format!(
-        "{names} as {side} of wgmma ({}): {count} {lines} by {depth} of the reduction an instruction, contiguous along {order}; {}",
+        "How wgmma ({}) reads {names} from shared memory as its operand {side}: {count} {lines} by {depth} elements of the reduction (k) an instruction; {}",
         o.atom,
         tilec_ir::diag::counted(o.steps.len(), "step")
     )
@@ -118,10 +117,19 @@ impl Operand<'_> {
         let shown = along.min(MOST.0);
         let wide = (o.steps.len() as u64 * deep) as f64 * WIDE;
         let touched: BTreeSet<u64> = self.of_step(step).iter().map(|&p| self.byte(p) / LINE * LINE).collect();
+        let all = touched.len();
         let memory: Vec<u64> = touched.into_iter().take(MOST.1).collect();
-        let below = MARGIN.1 + HIGH * (shown as f64).max(memory.len() as f64) + 16.0;
+        let own: BTreeMap<u64, Part> = self.of_step(step).into_iter().map(|part| (self.byte(part), part)).collect();
+        let parts: Vec<(u64, Part)> =
+            memory.iter().flat_map(|&line| own.range(line..line + LINE)).map(|(&byte, &part)| (byte, part)).collect();
+        // Those whose rows all stand on the right have their colour on the left, too.
+        let rows = |core| parts.iter().filter(|(_, part)| part.1 == core).count() as u64;
+        let whole: BTreeSet<u64> =
+            parts.iter().map(|(_, part)| part.1).filter(|&c| rows(c) == PERIOD).map(|c| self.number(c)).collect();
+        let below =
+            MARGIN.1 + HIGH * (shown as f64 + if along > shown { 1.0 } else { 0.0 }).max(memory.len() as f64) + 12.0;
         let beside = MARGIN.0 + wide + 90.0;
-        let mut svg = Svg::new(beside + ACROSS as f64 * WIDE + 8.0, below + 58.0, self.title);
+        let mut svg = Svg::new(beside + ACROSS as f64 * WIDE + 8.0, below, self.title);
         let (first, depth) = (step as u64 * o.extents.1, o.extents.1);
         let banks = (0..along).flat_map(|i| (0..deep).map(move |j| (i, j))).map(|core| self.banks(step, core)).min();
         let said = format!(
@@ -132,13 +140,14 @@ impl Operand<'_> {
             banks.unwrap_or(0)
         );
         svg.colored(4.0, 32.0, Anchor::Start, STRONG, &said);
-        self.grid(&mut svg, step, shown);
-        let own: BTreeMap<u64, Part> = self.of_step(step).into_iter().map(|part| (self.byte(part), part)).collect();
-        let pieces = memory.iter().flat_map(|&line| own.range(line..line + LINE));
-        let pieces = pieces.map(|(&byte, &part)| (byte, self.look(part))).collect();
+        svg.colored(MARGIN.0, 50.0, Anchor::Start, DIM, "the operand, by core matrices");
+        svg.colored(beside, 50.0, Anchor::Start, DIM, "shared memory, by banks");
+        self.grid(&mut svg, step, shown, &whole);
+        let pieces = parts.iter().map(|&(byte, part)| (byte, self.look(part))).collect();
         lines::draw(&mut svg, (beside, MARGIN.1), WIDE, &memory, &pieces);
-        for (i, text) in self.notes(step).iter().enumerate() {
-            svg.colored(4.0, below + 16.0 * i as f64 + 12.0, Anchor::Start, DIM, text);
+        self.legend(&mut svg, (along * deep, &whole), (all, memory.len()));
+        for text in self.notes(step) {
+            svg.note(text);
         }
         svg.done()
     }
@@ -146,21 +155,26 @@ impl Operand<'_> {
     /// A piece in memory: the core matrix and the row in it.
     fn look(&self, (_, core, row): Part) -> Piece {
         let number = self.number(core);
-        Piece { fill: TINTS[number as usize % TINTS.len()], text: format!("m{number}.{row}") }
+        Piece { fill: self.tint(core), text: format!("m{number}.{row}") }
     }
 
-    /// Core matrices of all steps, as the product has them.
-    fn grid(&self, svg: &mut Svg, step: usize, shown: u64) {
+    /// The tint of a core matrix.
+    fn tint(&self, core: (u64, u64)) -> &'static str {
+        TINTS[self.number(core) as usize % TINTS.len()]
+    }
+
+    /// Core matrices of all steps, as the product has them; `whole`: those that stand in memory beside, all of them.
+    fn grid(&self, svg: &mut Svg, step: usize, shown: u64, whole: &BTreeSet<u64>) {
         let o = self.of;
         let (along, deep) = self.cores();
         let (lines, depth) = (o.extents.0 / along, o.extents.1 / deep);
         let (_, word) = kind(o);
+        let across = o.steps.len() as u64 * deep;
         svg.colored(MARGIN.0 - 6.0, MARGIN.1 - 8.0, Anchor::End, DIM, word);
         for i in 0..shown {
             let y = MARGIN.1 + i as f64 * HIGH;
             let text = format!("{} to {}", i * lines, (i + 1) * lines - 1);
             svg.colored(MARGIN.0 - 6.0, y + 14.0, Anchor::End, DIM, &text);
-            let across = o.steps.len() as u64 * deep;
             svg.rect((MARGIN.0, y), (across as f64 * WIDE, HIGH), "#ffffff");
             for at in 0..across {
                 let x = MARGIN.0 + at as f64 * WIDE;
@@ -169,30 +183,96 @@ impl Operand<'_> {
                     svg.colored(x + WIDE / 2.0, MARGIN.1 - 8.0, Anchor::Middle, DIM, &text);
                 }
                 if at / deep == step as u64 {
-                    let number = self.number((i, at % deep));
-                    svg.rect((x, y), (WIDE, HIGH), TINTS[number as usize % TINTS.len()]);
-                    svg.text(x + WIDE / 2.0, y + 14.0, Anchor::Middle, &format!("m{number}"));
+                    let core = (i, at % deep);
+                    let number = self.number(core);
+                    let (fill, color) = if whole.contains(&number) { (self.tint(core), INK) } else { ("#ffffff", DIM) };
+                    svg.rect((x, y), (WIDE, HIGH), fill);
+                    svg.colored(x + WIDE / 2.0, y + 14.0, Anchor::Middle, color, &format!("m{number}"));
                 }
             }
         }
+        if along > shown {
+            let text = format!("and so on, to {}", o.extents.0 - 1);
+            svg.colored(MARGIN.0, MARGIN.1 + shown as f64 * HIGH + 14.0, Anchor::Start, DIM, &text);
+        }
+    }
+
+    /// What the signs mean, and which of the core matrices stand in memory.
+    fn legend(&self, svg: &mut Svg, (count, whole): (u64, &BTreeSet<u64>), (all, drawn): (usize, usize)) {
+        let o = self.of;
+        let (_, word) = kind(o);
+        let per = o.elem.per(PIECE as u32);
+        let shape = match o.descriptor.transposed {
+            true => format!("{PERIOD} elements of the reduction by {per} {word}"),
+            false => format!("{PERIOD} {word} by {per} elements of the reduction"),
+        };
+        svg.key(Key::Text("m3"), format!("core matrix 3: {shape}; 8 rows of 16 bytes"));
+        svg.key(Key::Text("m3.5"), "row 5 of core matrix 3: 16 bytes in 4 banks");
+        svg.key(Key::Cell(TINTS[0]), "the same tint and number: the same core matrix");
+        let numbers: Vec<String> = whole.iter().map(|n| format!("m{n}")).collect();
+        if (whole.len() as u64) < count {
+            svg.key(Key::Cell("#ffffff"), "on the left: its rows are not drawn on the right");
+            let list = match numbers.as_slice() {
+                [first, .., last] if numbers.len() > 8 => format!("{first} to {last}"),
+                few => few.join(", "),
+            };
+            svg.note(format!(
+                "Drawn on the right: {drawn} of the {all} rows of 128 bytes that the instruction reads, with {list} of its {count} core matrices. The others lie alike, further on by the offsets below."
+            ));
+        }
+        svg.note("+128: bytes from where the operand's tile begins.");
     }
 
     /// The descriptor in words, and what is not drawn.
     fn notes(&self, step: usize) -> Vec<String> {
         let (o, d) = (self.of, &self.of.descriptor);
         let added = |bytes: &[u64]| bytes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let leading = if d.transposed { format!("leading {}, ", d.leading) } else { String::new() };
-        let mut notes = vec![format!(
-            "descriptor: {leading}stride {} bytes, exchange {}; this step begins {} bytes on",
-            d.stride,
-            d.exchange.name(),
-            o.steps[step]
-        )];
+        let (_, word) = kind(o);
+        let row = o.elem.per(d.exchange.row_bytes() as u32);
+        // Who needs which field, and what for: the unit ignores the others.
+        let (leading, stride) = match d.transposed {
+            true if o.extents.0 > u64::from(row) => (
+                format!("{} bytes, from {row} {word} to the next {row}", d.leading),
+                format!("{} bytes, from 8 elements of the reduction to the next 8", d.stride),
+            ),
+            true => (
+                format!("{} bytes, not used: the {word} fit a row of {} bytes", d.leading, d.exchange.row_bytes()),
+                format!("{} bytes, from 8 elements of the reduction to the next 8", d.stride),
+            ),
+            false => (
+                format!(
+                    "{} bytes, not used: the reduction of an instruction fits a row of {} bytes",
+                    d.leading,
+                    d.exchange.row_bytes()
+                ),
+                format!("{} bytes, from 8 {word} to the next 8", d.stride),
+            ),
+        };
+        let major = if d.transposed {
+            format!("{word} are contiguous (MN-major)")
+        } else {
+            "the reduction is contiguous (K-major)".to_owned()
+        };
+        let mut notes = vec![
+            format!("Matrix descriptor (PTX ISA, asynchronous warpgroup instructions); {major}:"),
+            format!("start address: where the tile begins + {} bytes in this step", o.steps[step]),
+            format!("leading dimension byte offset: {leading}"),
+            format!("stride dimension byte offset: {stride}"),
+            format!(
+                "swizzle mode: {} bytes, byte = p XOR 16 * ((p / 128) mod {}), where p is the byte without swizzle",
+                d.exchange.row_bytes(),
+                d.exchange.row_bytes() / PIECE
+            ),
+        ];
         if o.groups.iter().any(|&b| b > 0) {
-            notes.push(format!("bits of the warpgroup's number add {} bytes", added(&o.groups)));
+            notes.push(format!("Bits of the warpgroup's number add to the start address: {} bytes", added(&o.groups)));
         }
         if o.repeats.len() > 1 {
-            notes.push(format!("instructions of a step begin at bytes {}", added(&o.repeats)));
+            notes.push(format!(
+                "A step has {} instructions, whose operands begin at bytes {}",
+                o.repeats.len(),
+                added(&o.repeats)
+            ));
         }
         notes
     }

@@ -4,9 +4,9 @@
 //! lies then, and who has it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
 
 mod back;
+pub(super) mod draw;
+mod onward;
 
-use super::picture::{Picture, Room};
-use super::svg::{Anchor, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
 const BANKS: u64 = tilec_ir::layout::access::BANKS;
 const BANK_BYTES: u64 = tilec_ir::layout::access::BANK_BYTES;
 /// Ways that are followed at most: an element may be read by many copies.
-const MOST: usize = 16;
+const MOST: usize = 24;
 
 /// A place on the way.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -39,6 +39,24 @@ pub struct Step {
     pub line: usize,
 }
 
+/// The way of an element: its steps, and how they hang together.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// The steps, each behind the one that it hangs on.
+    pub steps: Vec<Step>,
+    /// Of each step the one that it hangs on.
+    pub(super) links: Vec<Option<Link>>,
+}
+
+/// What a step hangs on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Link {
+    /// Its number.
+    pub(super) step: usize,
+    /// The element goes from this step to that one: the way is followed back.
+    pub(super) back: bool,
+}
+
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
 
@@ -46,7 +64,7 @@ pub(super) type Numbers = BTreeMap<Value, i64>;
 ///
 /// # Errors
 /// There is no such thing, or it has other dimensions; the text says so.
-pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Vec<Step>, String> {
+pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Path, String> {
     let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == name && has_elements(&k.values[v].def));
     let own = |k: &CompiledKernel| Some((called(&k.tile.specialized), called(&k.tile.kernel)));
     let found = program.kernels.iter().find_map(|k| own(k).filter(|(a, b)| a.is_some() || b.is_some()).map(|v| (k, v)));
@@ -54,7 +72,7 @@ pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Vec<Step>,
         let names: Vec<&str> = program.kernels.iter().flat_map(|k| names(&k.tile.kernel)).collect();
         return Err(format!("no tensor or tile is called `{name}`; there are {}", list(&names)));
     };
-    let mut way = Way { program, written: &kernel.tile.specialized, last: &kernel.tile.kernel, steps: Vec::new() };
+    let mut way = Way::new(program, kernel);
     let rank = |k: &Kernel, v: Value| shape_of(k, v).len();
     let (rank, tensor) = match (written, last) {
         (Some(v), _) => (rank(way.written, v), way.written.tensor_ty(v).is_some()),
@@ -69,7 +87,7 @@ pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Vec<Step>,
         Some(v) => way.of_tensor(v, coords),
         None => way.of_tile(name, coords)?,
     }
-    Ok(way.steps)
+    Ok(way.path)
 }
 
 fn has_elements(def: &ValueDef) -> bool {
@@ -203,20 +221,62 @@ struct Way<'a> {
     written: &'a Kernel,
     /// The program after the last pass.
     last: &'a Kernel,
-    steps: Vec<Step>,
+    path: Path,
+    /// What the next step hangs on.
+    link: Option<Link>,
+    /// The numbers of grid axes and loops of the program as it is written, as far as they are known.
+    numbers: Numbers,
+    /// The copy of the program as it is written that brought the element into its tile.
+    came: Option<Stmt>,
+    /// Elements of tiles that were followed, and by which copy they came.
+    seen: Vec<(String, Vec<u64>, Option<Stmt>)>,
 }
 
 impl<'a> Way<'a> {
+    fn new(program: &'a Compiled, kernel: &'a CompiledKernel) -> Way<'a> {
+        let (written, last) = (&kernel.tile.specialized, &kernel.tile.kernel);
+        Way {
+            program,
+            written,
+            last,
+            path: Path::default(),
+            link: None,
+            numbers: Numbers::new(),
+            came: None,
+            seen: Vec::new(),
+        }
+    }
+
     fn line(&self, span: Span) -> usize {
         if span.is_none() { 0 } else { self.program.source.position(span.start as usize).line }
     }
 
-    fn push(&mut self, at: &'static str, what: String, text: String, span: Span) {
+    /// A step that hangs on what is followed; its number, or that of the same one before. `None`: there are too many.
+    fn push(&mut self, at: &'static str, what: String, text: String, span: Span) -> Option<usize> {
         let line = self.line(span);
         let step = Step { at, what, text, line };
-        if self.steps.len() < MOST && !self.steps.contains(&step) {
-            self.steps.push(step);
+        match self.path.steps.iter().position(|s| *s == step) {
+            Some(before) => Some(before),
+            None => self.add(step),
         }
+    }
+
+    /// A step, be there an equal one or not.
+    fn add(&mut self, step: Step) -> Option<usize> {
+        if self.path.steps.len() == MOST {
+            return None;
+        }
+        self.path.steps.push(step);
+        self.path.links.push(self.link);
+        Some(self.path.steps.len() - 1)
+    }
+
+    /// Follows what hangs on a step; not if that is one too many.
+    fn from(&mut self, step: Option<usize>, back: bool, follow: impl FnOnce(&mut Self)) {
+        let Some(step) = step else { return };
+        let before = self.link.replace(Link { step, back });
+        follow(self);
+        self.link = before;
     }
 
     fn called(&self, name: &str) -> Option<Value> {
@@ -253,7 +313,22 @@ impl<'a> Way<'a> {
             format!("; byte {from} of its row where rows are contiguous: sector {sector} of {SECTOR_BYTES} bytes")
         });
         let span = k.values[v].span;
-        self.push("global memory", format!("{name}{}", at(coords)), format!("an element of the tensor{bytes}"), span);
+        let root = self.push("global memory", element(&name, coords), format!("an element of the tensor{bytes}"), span);
+        let mut found = false;
+        self.from(root, false, |way| found = way.is_read(v, coords));
+        self.from(root, true, |way| found |= way.of_result(v, coords));
+        if !found {
+            let text =
+                "no copy loads or stores a window that has it at a place that can be told before the launch".to_owned();
+            self.from(root, false, |way| {
+                way.push("global memory", element(&name, coords), text, span);
+            });
+        }
+    }
+
+    /// What reads an element of a tensor. Whether something does.
+    fn is_read(&mut self, v: Value, coords: &[u64]) -> bool {
+        let k = self.written;
         let mut found = false;
         for s in Way::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
@@ -265,17 +340,13 @@ impl<'a> Way<'a> {
                 found = true;
                 continue;
             }
-            let Some(shape) = copy_shape(k, src, dst) else { continue };
+            let to_tile = resolve_view(k, dst).is_some_and(|to| k.tile_ty(to.base).is_some());
+            let Some(shape) = copy_shape(k, src, dst).filter(|_| to_tile) else { continue };
             let Some((numbers, inside)) = place_in(k, &view, &shape, coords) else { continue };
             found = true;
             self.loaded(s, dst, &numbers, &inside);
         }
-        found |= self.of_result(v, coords);
-        if !found {
-            let text =
-                "no copy loads or stores a window that has it at a place that can be told before the launch".to_owned();
-            self.push("global memory", format!("{name}{}", at(coords)), text, span);
-        }
+        found | self.onward(k, v, coords)
     }
 
     /// What a copy of the program as it is written brings to `dst`, at these coordinates of the tile.
@@ -290,12 +361,15 @@ impl<'a> Way<'a> {
         let who = attrs.filter(|a| a.is_by_threads()).and_then(|a| a.threads.as_ref()).zip(copy_shape(k, dst, dst));
         let thread = who.and_then(|(layout, shape)| holder(layout, &shape, inside));
         let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} ({})", warp_and_lane(t)));
-        self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
+        let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
         let starts: Option<Vec<u64>> =
             to.dims.iter().map(|d| sum(k, d, numbers).and_then(|n| u64::try_from(n).ok())).collect();
         let Some(starts) = starts.filter(|s| s.len() == inside.len()) else { return };
         let coords: Vec<u64> = starts.iter().zip(inside).map(|(a, b)| a + b).collect();
-        self.tile(&name, &coords);
+        let before = std::mem::replace(&mut self.numbers, numbers.clone());
+        let came = self.came.replace(s);
+        self.from(copied, false, |way| way.tile(&name, &coords));
+        (self.numbers, self.came) = (before, came);
     }
 
     fn of_tile(&mut self, name: &str, coords: &[u64]) -> Result<(), String> {
@@ -306,7 +380,7 @@ impl<'a> Way<'a> {
             return Err(format!("`{name}` is a tile of {shape:?} elements, and has none at {}", at(coords)));
         }
         self.tile(name, coords);
-        if self.steps.is_empty() {
+        if self.path.steps.is_empty() {
             return Err(format!("`{name}` is no tile of the program after the last pass"));
         }
         Ok(())
@@ -318,11 +392,21 @@ impl<'a> Way<'a> {
         let Some(v) = self.called(name) else { return };
         let Some(shape) = k.const_shape(shape_of(k, v)) else { return };
         let Some((at, text)) = self.lies(name, coords) else { return };
-        let before = self.steps.len();
-        self.push(at, element(name, coords), text, k.values[v].span);
-        if self.steps.len() > before {
-            self.readers(v, &shape, coords);
+        let key = (name.to_owned(), coords.to_vec(), self.came);
+        if self.seen.contains(&key) {
+            return;
         }
+        self.seen.push(key);
+        let line = self.line(k.values[v].span);
+        let here = self.add(Step { at, what: element(name, coords), text, line });
+        self.from(here, false, |way| {
+            way.readers(v, &shape, coords);
+            let written = way.written.values.keys().find(|&v| way.written.values[v].name == name);
+            match written {
+                Some(v) => way.onward(way.written, v, coords),
+                None => way.onward(way.last, v, coords),
+            };
+        });
     }
 
     /// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
@@ -338,7 +422,7 @@ impl<'a> Way<'a> {
             let byte = elem.bytes_of(layout.offset(coords));
             let plain = coords.iter().zip(&shape).fold(0, |sum, (c, n)| sum * n + c);
             let moved = if tile.order.is_none_or(|o| o.name() == "row") && elem.bytes_of(plain) != byte {
-                format!(" (row-major without swizzle: byte {})", elem.bytes_of(plain))
+                format!(" ({} without the swizzle)", elem.bytes_of(plain))
             } else {
                 String::new()
             };
@@ -346,173 +430,14 @@ impl<'a> Way<'a> {
                 ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
                 _ => String::new(),
             };
-            let base = k.places[v]
-                .map_or(String::new(), |p| format!(", byte {} of the block's in the first", p.offset + byte));
-            let bank = byte / BANK_BYTES % BANKS;
-            return Some(("shared memory", format!("byte {byte}{slots}{moved}{base}: bank {bank}")));
+            let bank = k.places[v].map_or(byte, |p| p.offset + byte) / BANK_BYTES % BANKS;
+            let first = if slots.is_empty() { "" } else { " in the first" };
+            let base =
+                k.places[v].map_or(String::new(), |p| format!("; byte {} of the block's{first}", p.offset + byte));
+            let own = if slots.is_empty() { " of the tile" } else { "" };
+            return Some(("shared memory", format!("byte {byte}{own}{slots}{moved}, bank {bank}{base}")));
         }
         None
-    }
-
-    /// What reads an element of a tile.
-    fn readers(&mut self, v: Value, shape: &[u64], coords: &[u64]) {
-        let k = self.last;
-        let mut seen: Vec<(Span, Vec<u64>)> = Vec::new();
-        for s in Way::statements(k) {
-            match &k.stmts[s] {
-                StmtData::Copy { src, dst, attrs } => {
-                    let Some(view) = resolve_view(k, *src).filter(|view| view.base == v) else { continue };
-                    let Some(window) = copy_shape(k, *src, *dst) else { continue };
-                    let Some((_, inside)) = place_in(k, &view, &window, coords) else { continue };
-                    let Some(to) = resolve_view(k, *dst).filter(|to| k.tile_ty(to.base).is_some()) else { continue };
-                    let mark = (k.stmt_spans[s], inside.clone());
-                    if seen.contains(&mark) || to.base == v {
-                        continue;
-                    }
-                    seen.push(mark);
-                    self.push("copy", print_head(k, s), by(attrs), k.stmt_spans[s]);
-                    let name = k.values[to.base].name.clone();
-                    self.tile(&name, &inside);
-                }
-                StmtData::Assign { dst, src } => {
-                    let ExprData::Mma(mma) = k.exprs[*src] else { continue };
-                    for (operand, other, right) in [(mma.a, mma.b, false), (mma.b, mma.a, true)] {
-                        if resolve_view(k, operand).is_some_and(|view| view.base == v) && shape.len() == 2 {
-                            self.product((s, *dst), other, right, coords);
-                        }
-                    }
-                    if *dst == v {
-                        self.result(v, coords);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// What a product makes of an element of its left operand, or of its `right` one, with the `other`.
-    fn product(&mut self, (s, sum): (Stmt, Value), other: Expr, right: bool, coords: &[u64]) {
-        let k = self.last;
-        let (name, other) = (&k.values[sum].name, print_expr(k, other));
-        let (which, text) = match right {
-            false => (
-                coords[0],
-                format!("{name}[{}, j] for every j, multiplied with `{other}`[{}, j]", coords[0], coords[1]),
-            ),
-            true => (
-                coords[1],
-                format!("{name}[i, {}] for every i, multiplied with `{other}`[i, {}]", coords[1], coords[0]),
-            ),
-        };
-        let first = if right { [0, which] } else { [which, 0] };
-        self.push("product", print_head(k, s), format!("added into {text}"), k.stmt_spans[s]);
-        let Some(shape) = k.const_shape(shape_of(k, sum)).filter(|s| s.len() == 2) else { return };
-        let Some(layout) = k.tile_ty(sum).and_then(|t| t.reg_layout.as_ref()) else { return };
-        self.push("registers", format!("{name}{}", at(&first)), held(layout, &shape, &first), k.values[sum].span);
-        self.result(sum, &first);
-    }
-
-    /// Where an element of an accumulator is stored.
-    fn result(&mut self, sum: Value, coords: &[u64]) {
-        let k = self.written;
-        let name = &self.last.values[sum].name;
-        let Some(v) = k.values.keys().find(|&v| k.values[v].name == *name) else { return };
-        for s in Way::statements(k) {
-            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-            let Some(view) = resolve_view(k, dst).filter(|view| k.tensor_ty(view.base).is_some()) else { continue };
-            if !reads(k, src, v) || view.kept().len() != coords.len() {
-                continue;
-            }
-            let mut inside = coords.iter();
-            let dims = view.dims.iter().map(|d| {
-                let start: Vec<String> = d.starts().iter().map(|&e| print_expr(k, e)).collect();
-                let start = start.join(" + ");
-                match d {
-                    ViewDim::Fixed(_) | ViewDim::Gather(_) => start,
-                    ViewDim::From { .. } => match (start.is_empty(), inside.next().unwrap_or(&0)) {
-                        (true, n) => n.to_string(),
-                        (false, 0) => start,
-                        (false, n) => format!("{start} + {n}"),
-                    },
-                }
-            });
-            let what = format!("{}[{}]", k.values[view.base].name, dims.collect::<Vec<_>>().join(", "));
-            let span = k.stmt_spans[s];
-            let attrs = self.attrs_at(span, true);
-            self.push("result", what, attrs.map_or("stored".to_owned(), by), span);
-        }
-    }
-}
-
-/// Pictures of the ways of elements: one of each tensor that a kernel loads.
-pub(super) fn pictures(program: &Compiled, kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
-    let k = &kernel.tile.specialized;
-    let mut out = Vec::new();
-    for (v, value) in k.values.iter() {
-        let ValueDef::Tensor(t) = &value.def else { continue };
-        // The last two dimensions somewhere in the first tile, and the first place along those in front.
-        let rank = t.shape.len();
-        let coords: Vec<u64> = (0..rank)
-            .map(|d| if t.repeats.contains(&d) { 0 } else { [3, 5].get(d + 2 - rank.min(d + 2)).copied().unwrap_or(0) })
-            .collect();
-        let mut way = Way { program, written: k, last: &kernel.tile.kernel, steps: Vec::new() };
-        way.of_tensor(v, &coords);
-        if way.steps.len() > 2 {
-            let name = format!("{prefix}path-{}", value.name);
-            out.push(picture(name, &format!("{}{}", value.name, at(&coords)), &way.steps, value.span));
-        }
-    }
-    out
-}
-
-/// The way of one element as a picture.
-pub fn picture(name: String, what: &str, steps: &[Step], span: Span) -> Picture {
-    const BOX: (f64, f64) = (760.0, 36.0);
-    let back = steps.get(1).is_some_and(|step| step.at == "result");
-    let product = steps.iter().any(|step| step.at == "product");
-    let title = match (back, product) {
-        (true, true) => format!("where {what} comes from: the store, the product and what it reads"),
-        (true, false) => format!("where {what} comes from: the store and what it reads"),
-        (false, true) => format!("the way of {what}, from global memory to the product and back"),
-        (false, false) => format!("the way of {what}, from global memory on"),
-    };
-    let mut svg = Svg::new(BOX.0 + 140.0, 30.0 + steps.len() as f64 * (BOX.1 + 16.0), &title);
-    for (i, step) in steps.iter().enumerate() {
-        let y = 28.0 + i as f64 * (BOX.1 + 16.0);
-        let tint = match step.at {
-            "global memory" | "result" => TINTS[1],
-            "shared memory" => TINTS[0],
-            "registers" => TINTS[2],
-            "product" => TINTS[4],
-            _ => "#ffffff",
-        };
-        svg.colored(116.0, y + 22.0, Anchor::End, "#555555", step.at);
-        svg.rect((124.0, y), BOX, tint);
-        svg.text(130.0, y + 14.0, Anchor::Start, &cut(&step.what));
-        svg.colored(130.0, y + 29.0, Anchor::Start, "#444444", &cut(&step.text));
-        if i > 0 {
-            svg.line((144.0, y - 16.0), (144.0, y), "#444444", false);
-            svg.text(144.0, y - 2.0, Anchor::Middle, "\u{25be}");
-        }
-    }
-    Picture { title, span, ..Picture::new(Room::Memory, name, svg.done()) }
-}
-
-/// A text that fits its box.
-fn cut(text: &str) -> String {
-    const MOST: usize = 112;
-    match text.char_indices().nth(MOST) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{} ...", &text[..at]),
-    }
-}
-
-/// Whether an expression reads a value.
-fn reads(k: &Kernel, e: Expr, v: Value) -> bool {
-    match &k.exprs[e] {
-        ExprData::Ref(r) => *r == v || k.let_init(*r).is_some_and(|init| reads(k, init, v)),
-        ExprData::View(view) if view.base == v => true,
-        _ => k.children(e).into_iter().any(|c| reads(k, c, v)),
     }
 }
 
@@ -599,7 +524,7 @@ mod tests {
     fn steps(target: Target, name: &str, coords: &[u64]) -> Vec<Step> {
         let options = CompileOptions { target, ..CompileOptions::default() };
         let program = compile(GEMM, &options).expect("compiles");
-        path(&program, name, coords).expect("a way")
+        path(&program, name, coords).expect("a way").steps
     }
 
     /// Against the layouts by hand: row 3 of 128 bytes, whose 16-byte pieces are exchanged by the row: element 5 is in piece 0, which lies at 3.
@@ -616,7 +541,7 @@ mod tests {
         assert_eq!(way[2].what, "a[3, 5]");
         assert!(way[2].text.starts_with(&format!("byte {}", 3 * 128 + 3 * 16 + 10)), "{way:?}");
         assert!(way[2].text.contains("bank 14"), "{way:?}");
-        assert!(way[5].what.starts_with("C[bm * 128 + 3, bn * "), "{way:?}");
+        assert!(way[5].what.starts_with("C[131, bn * "), "{way:?}");
     }
 
     #[test]
@@ -632,15 +557,43 @@ mod tests {
         for target in [Target::Sm80, Target::Sm90a] {
             let way = steps(target, "C", &[3, 5]);
             let has = |at: &str, what: &str| way.iter().any(|s| s.at == at && s.what == what);
-            assert_eq!(way[1].at, "result", "{way:?}");
-            assert!(way[1].text.starts_with("at bm = 0, bn = 0: "), "{way:?}");
+            let stores = way.iter().filter(|s| s.at == "result" && s.text.starts_with("at bm = 0, bn = 0: "));
+            assert_eq!(stores.count(), 2, "{way:?}");
             assert!(has("registers", "acc[3, 5]") && has("product", "mma(a, b, acc)"), "{way:?}");
             assert!(way.iter().any(|s| s.text == "row 3 of `a` with column 5 of `b`"), "{way:?}");
             assert!(has("shared memory", "a[3, ..]") && has("shared memory", "b[.., 5]"), "{way:?}");
             assert!(has("global memory", "A[3, k..]") && has("global memory", "B[k.., 5]"), "{way:?}");
             // `beta * C`.
-            assert_eq!(way.iter().filter(|s| s.what == "C[3, 5]").count(), 2, "{way:?}");
+            assert_eq!(way.iter().filter(|s| s.what == "C[3, 5]" && s.at == "global memory").count(), 2, "{way:?}");
         }
+    }
+
+    /// Through shared memory, and through what is computed in registers, to the element that is stored; where a sum begins, the way ends.
+    #[test]
+    fn ways_end_where_the_element_is_stored() {
+        let of = |source: &str, target, name: &str, coords: &[u64]| {
+            let options = CompileOptions { target, ..CompileOptions::default() };
+            path(&compile(source, &options).expect("compiles"), name, coords).expect("a way")
+        };
+        let kinds = |path: &Path| path.steps.iter().map(|s| s.at).collect::<Vec<_>>();
+        let way = of(include_str!("../../../examples/transpose.tile"), Target::Sm80, "A", &[67, 5]);
+        assert_eq!(kinds(&way), ["global memory", "copy", "shared memory", "result"], "{way:?}");
+        assert_eq!(way.steps[3].what, "B[5, 67]", "{way:?}");
+        assert!(way.links.iter().flatten().all(|link| !link.back), "{way:?}");
+        let way = of(include_str!("../../../examples/transpose.tile"), Target::Sm80, "B", &[5, 67]);
+        assert_eq!(way.steps.last().map(|s| &*s.what), Some("A[67, 5]"), "{way:?}");
+        assert!(way.links.iter().flatten().all(|link| link.back), "{way:?}");
+        // Of two loops that read it, the second one stores what is made of it.
+        let way = of(include_str!("../../../examples/softmax.tile"), Target::Sm80, "X", &[3, 5]);
+        let end = way.steps.iter().position(|s| s.at == "result" && s.what == "Y[3, 5]").expect("stored");
+        let from = way.links[end].expect("a tile").step;
+        assert_eq!(way.steps[from].what, "x[3, 5]", "{way:?}");
+        assert!(way.steps[way.links[from].expect("a copy").step].text.contains("j_1 = 0"), "{way:?}");
+        assert!(way.steps.iter().any(|s| s.text.contains("l[3, 0] is made of")), "{way:?}");
+        // From a product through numbers of its sums into the next one, and to the result.
+        let way = of(include_str!("../../../examples/attention.tile"), Target::Sm90a, "K", &[0, 0, 3, 5]);
+        assert_eq!(way.steps.iter().filter(|s| s.at == "product").count(), 2, "{way:?}");
+        assert!(way.steps.iter().any(|s| s.at == "result" && s.what.starts_with("O[0, 0, ")), "{way:?}");
     }
 
     /// Rows that memory names: forwards it says so, backwards the tile that names them is followed.
@@ -652,11 +605,11 @@ mod tests {
                       for j in 0..N step 64 while i < 4 {\ncopy A[rows, j..] -> x\ns = s + x\ncopy C[i * 64.., j..] -> x\ns = s + x\n}\n\
                       copy s -> C[i * 64.., 0..]\n}\n";
         let program = compile(source, &CompileOptions::default()).expect("compiles");
-        let way = path(&program, "A", &[3, 5]).expect("a way");
+        let way = path(&program, "A", &[3, 5]).expect("a way").steps;
         assert!(way.iter().any(|s| s.text.starts_with("gathered: wherever `rows` names 3")), "{way:?}");
-        let way = path(&program, "C", &[3, 69]).expect("a way");
+        let way = path(&program, "C", &[3, 69]).expect("a way").steps;
         assert!(way.iter().any(|s| s.text.contains("j = 64 (if its `while` lets the loop come so far)")), "{way:?}");
-        let way = path(&program, "C", &[3, 5]).expect("a way");
+        let way = path(&program, "C", &[3, 5]).expect("a way").steps;
         assert!(way.iter().any(|s| s.what.starts_with("A[rows[3], ")), "{way:?}");
         assert!(way.iter().any(|s| s.what == "rows[3]") && way.iter().any(|s| s.what == "P[3]"), "{way:?}");
     }

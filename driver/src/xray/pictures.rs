@@ -3,10 +3,10 @@
 use super::budget::{self, Measured};
 use super::machine::Machine;
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, Svg, TINTS};
+use super::svg::{Anchor, Key, Svg, TINTS};
 use super::{banks, boxes, grid, operands, path, sectors, time, warps};
 use crate::compile::Compiled;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueDef};
@@ -15,7 +15,7 @@ use tilec_ir::target::WARP;
 
 /// Rows and columns that are drawn at most.
 const MOST: [u64; 2] = [16, 16];
-/// Width and height of an element.
+/// Width at least, and height, of an element.
 const CELL: [u64; 2] = [58, 20];
 /// Space for the numbers of rows and columns.
 const MARGIN: [u64; 2] = [34, 40];
@@ -39,9 +39,9 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
         out.extend(boxes::pictures(&k.lowered.boxes, &prefix));
         out.extend(operands::pictures(&k.lowered.operands, &prefix));
         out.extend(sectors::pictures(&k.lowered.copies, &prefix));
-        out.extend(path::pictures(program, k, &prefix));
+        out.extend(path::draw::pictures(program, k, &prefix));
         out.extend(time::pictures(k, &prefix));
-        out.extend(grid::pictures(program.target, k, &prefix));
+        out.extend(grid::pictures(program.target, k, machine, &prefix));
         out.extend(budget::pictures(program, k, machine, measured, &prefix));
     }
     // Roles may have tiles of one name: what is the same is drawn once, and what is not gets a number.
@@ -80,15 +80,19 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
         _ => return None,
     };
     let window = [rows.min(MOST[0]), columns.min(MOST[1])];
-    let mut title = format!("{}[{text}]: thread and register of each element", kernel.values[v].name);
+    let mut title = format!(
+        "Register tile {}[{text}]: which thread holds each element, in which of its registers",
+        kernel.values[v].name
+    );
     if window != [rows, columns] {
-        let _ = match shape.len() {
-            1 => write!(title, ", the first {} of {columns}", window[1]),
-            _ => write!(title, ", the first {} of {rows} rows and {} of {columns} columns", window[0], window[1]),
-        };
+        let cut = |shown: u64, all: u64, word: &str| (shown < all).then(|| format!("{shown} of {all}{word}"));
+        let words = if shape.len() == 1 { ["", ""] } else { [" rows", " columns"] };
+        let parts: Vec<String> =
+            [cut(window[0], rows, words[0]), cut(window[1], columns, words[1])].into_iter().flatten().collect();
+        let _ = write!(title, "; the first {}", parts.join(" and "));
     }
     if drawn > 0 {
-        let _ = write!(title, ", at the first place along the dimensions in front");
+        let _ = write!(title, "; the first place along the dimensions in front");
     }
     Some((draw(&holders(layout, &shape, window), window, &title), title))
 }
@@ -115,8 +119,18 @@ fn holders(layout: &RegLayout, shape: &[u64], window: [u64; 2]) -> BTreeMap<(u64
     held
 }
 
+/// The tint of a thread: that of its warp.
+fn tint(thread: u64) -> &'static str {
+    TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)]
+}
+
 fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> String {
-    let [left, top, wide, high] = [MARGIN[0], MARGIN[1], CELL[0], CELL[1]].map(|n| n as f64);
+    let text = |&(thread, value, threads): &Holder| {
+        let also = if threads > 1 { format!("\u{d7}{threads}") } else { String::new() };
+        format!("t{thread}{also} r{value}")
+    };
+    let [left, top, least, high] = [MARGIN[0], MARGIN[1], CELL[0], CELL[1]].map(|n| n as f64);
+    let wide = held.values().map(|h| Svg::wide(&text(h)) + 6.0).fold(least, f64::max);
     let at = |row: u64, column: u64| (left + column as f64 * wide, top + row as f64 * high);
     let (width, height) = at(window[0], window[1]);
     let mut svg = Svg::new(width + 4.0, height + 4.0, title);
@@ -128,13 +142,22 @@ fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> S
         let (x, y) = at(row, 0);
         svg.colored(x - 6.0, y + 14.0, Anchor::End, "#555555", &row.to_string());
     }
-    for (&(row, column), &(thread, value, threads)) in held {
+    for (&(row, column), holder) in held {
         let (x, y) = at(row, column);
-        let tint = TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)];
-        let also = if threads > 1 { format!("\u{d7}{threads}") } else { String::new() };
-        svg.rect((x, y), (wide, high), tint);
-        svg.text(x + wide / 2.0, y + 14.0, Anchor::Middle, &format!("t{thread}{also} r{value}"));
+        svg.rect((x, y), (wide, high), tint(holder.0));
+        svg.text(x + wide / 2.0, y + 14.0, Anchor::Middle, &text(holder));
     }
+    svg.key(Key::Text("t12 r3"), "thread 12 of those that hold the tile, register 3 of the tile's in that thread");
+    if held.values().any(|h| h.2 > 1) {
+        svg.key(Key::Text("t12\u{d7}4"), "4 threads hold the element; 12 is the first");
+    }
+    // Warps in the order of their numbers, as far as there are some here.
+    let warps: BTreeSet<u64> = held.values().map(|h| h.0 / u64::from(WARP)).collect();
+    for warp in warps {
+        let (first, last) = (warp * u64::from(WARP), (warp + 1) * u64::from(WARP) - 1);
+        svg.key(Key::Cell(tint(first)), format!("warp {warp}: threads {first} to {last}"));
+    }
+    svg.note("Numbers beside are rows, numbers above columns of the tile.");
     svg.done()
 }
 

@@ -1,8 +1,9 @@
 //! The pipeline in time: what the roles do in which iteration, what units of the multiprocessor work meanwhile, what each wait waits for, and the slots of
 //! the channels. From the schedule, which stands in the program in front of `expand`, and from the clocks of an iteration that the pass said ([`Pace`]).
 
+use super::lines::DIM;
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, STRONG, Svg, TINTS};
+use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::CompiledKernel;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -17,6 +18,11 @@ const ITERATIONS: u64 = 4;
 const WIDTH: f64 = 230.0;
 const LEFT: f64 = 170.0;
 const ROW: f64 = 22.0;
+/// Width of what takes no time that is known.
+const NARROW: f64 = 5.0;
+/// Units that a schedule counts, and those that are taken beside it.
+const COUNTED: &str = "#d0d0d0";
+const BESIDE: &str = "#f2ead8";
 
 /// A statement of a loop in time: of iteration 0, in clocks (or places) from its begin.
 struct Event {
@@ -90,6 +96,22 @@ impl<'a> Timed<'a> {
         LEFT + clock as f64 / self.length as f64 * WIDTH
     }
 
+    /// Pipeline stages.
+    fn stages(&self) -> u64 {
+        self.events.iter().map(|e| e.begin / self.length).max().unwrap_or(0) + 1
+    }
+
+    /// A line of statements for each stage of each role.
+    fn lines(&self) -> Vec<(bool, &'static str, u64)> {
+        let roles: &[(bool, &str)] = match self.has_producer() {
+            true => &[(true, "producer warps"), (false, "consumer warps")],
+            false => &[(false, "all warps")],
+        };
+        let all = roles.iter().flat_map(|&(p, name)| (0..self.stages()).map(move |stage| (p, name, stage)));
+        let has = |p: bool, stage: u64| self.events.iter().any(|e| e.producer == p && e.begin / self.length == stage);
+        all.filter(|&(p, _, stage)| has(p, stage)).collect()
+    }
+
     /// Whether a role of its own loads: it fills slots as soon as they are free, and others begin when the first is full.
     fn has_producer(&self) -> bool {
         self.events.iter().any(|e| e.producer)
@@ -131,91 +153,129 @@ fn loop_of(k: &Kernel, body: Block) -> Option<Stmt> {
 
 /// Roles and units as rows, iterations as colours.
 fn pipeline(t: &Timed<'_>) -> (String, String) {
-    let places = if t.pace.in_clocks { "" } else { "; statements stand in their order, not at their clocks" };
-    let title = format!("the pipeline: {ITERATIONS} iterations of {} clocks, as scheduled{places}", t.pace.clocks);
-    let roles: &[(bool, &str)] = match t.has_producer() {
-        true => &[(true, "producer warps"), (false, "consumer warps")],
-        false => &[(false, "all warps")],
-    };
-    let stages = t.events.iter().map(|e| e.begin / t.length).max().unwrap_or(0) + 1;
-    let ends = (ITERATIONS + stages - 1) * t.length;
-    // A line of statements for each stage of each role.
-    let lines: Vec<(bool, &str, u64)> = roles
-        .iter()
-        .flat_map(|&(p, name)| (0..stages).map(move |stage| (p, name, stage)))
-        .filter(|&(p, _, stage)| t.events.iter().any(|e| e.producer == p && e.begin / t.length == stage))
-        .collect();
+    let places = if t.pace.in_clocks { "" } else { ". Statements stand in their order, not at their clocks" };
+    let title = format!(
+        "The loop in time, as scheduled and not measured: {ITERATIONS} iterations, each of which begins {} clocks after the one before{places}",
+        t.pace.clocks
+    );
+    let stages = t.stages();
+    let lines = t.lines();
     let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.beside).collect();
-    let height = 100.0 + (lines.len() + rows.len() + 1) as f64 * ROW + t.events.len() as f64 * 15.0 + 45.0;
-    let mut svg = Svg::new((t.x(ends) + 20.0).max(900.0), height, &title);
     let top = 44.0;
-    for i in 0..=ITERATIONS + stages - 1 {
-        let x = t.x(i * t.length);
-        svg.line((x, 26.0), (x, top + (lines.len() + rows.len()) as f64 * ROW), "#bbbbbb", true);
-        if t.pace.in_clocks {
-            svg.colored(x + 2.0, 36.0, Anchor::Start, "#555555", &(i * t.length).to_string());
-        }
+    let mut svg = Svg::new(t.x((ITERATIONS + stages - 1) * t.length) + 20.0, top, &title);
+    let mut y = top;
+    let mut under = false;
+    for line in &lines {
+        let high = row(&mut svg, t, line, y);
+        under |= high > ROW;
+        y += high;
     }
-    for (row, &(producer, name, stage)) in lines.iter().enumerate() {
-        let y = top + row as f64 * ROW;
-        let label = if stages > 1 { format!("{name}, stage {stage}") } else { name.to_owned() };
-        svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &label);
-        for i in 0..ITERATIONS {
-            for (begin, end, numbers) in together(t, producer, stage) {
-                let (from, to) = (t.x(begin + i * t.length), t.x(end + i * t.length));
-                svg.rect((from, y + 2.0), ((to - from).max(3.0), ROW - 4.0), TINTS[i as usize % TINTS.len()]);
-                if to - from > Svg::wide(&numbers) + 2.0 {
-                    svg.text((from + to) / 2.0, y + 15.0, Anchor::Middle, &numbers);
-                }
-            }
-        }
-    }
-    let mut y = top + lines.len() as f64 * ROW;
     for (at, (name, clocks)) in rows.iter().enumerate() {
         let share = *clocks as f64 / t.pace.clocks.max(1) as f64;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{name}: {clocks}"));
         for i in 0..ITERATIONS {
             let x = t.x((i + stages - 1) * t.length);
             let (width, text) = (WIDTH * share.min(1.0), format!("{:.0} %", 100.0 * share));
-            svg.rect((x, y + 4.0), (width, ROW - 8.0), if at < t.pace.units.len() { "#e6e6e6" } else { "#f2ead8" });
+            svg.rect((x, y + 4.0), (width, ROW - 8.0), if at < t.pace.units.len() { COUNTED } else { BESIDE });
             let inside = width > Svg::wide(&text) + 12.0;
             svg.text(x + if inside { 4.0 } else { width + 4.0 }, y + 15.0, Anchor::Start, &text);
         }
         y += ROW;
     }
-    if !t.pace.beside.is_empty() {
-        let text = "yellowish: not counted by the schedule. Copies take these beside it, at the rates of the model; `memory, uncached` is as if nothing were in the cache";
-        svg.colored(12.0, y + 12.0, Anchor::Start, "#555555", text);
-        y += 15.0;
-    }
-    let longest = t.pace.beside.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
-    if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
-        let lasts =
-            format!("an iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule");
-        for text in [lasts.as_str(), "`roofline` and `time` count that, and what iterations wait for"] {
-            svg.colored(12.0, y + 12.0, Anchor::Start, "#555555", text);
-            y += 15.0;
+    for i in 0..=ITERATIONS + stages - 1 {
+        let x = t.x(i * t.length);
+        svg.line((x, 26.0), (x, y), "#bbbbbb", true);
+        if t.pace.in_clocks {
+            svg.colored(x + 2.0, 36.0, Anchor::Start, DIM, &(i * t.length).to_string());
         }
     }
-    y += 20.0;
+    if t.pace.in_clocks {
+        svg.colored(LEFT - 8.0, 36.0, Anchor::End, DIM, "clock");
+    }
+    y += 12.0;
     for (n, e) in t.events.iter().enumerate() {
         let waits = waits_for(t, e).map_or(String::new(), |text| format!("; waits for {text}"));
-        svg.text(12.0, y, Anchor::Start, &format!("{:>2}  {}{waits}", n + 1, print_head(t.k, e.stmt)));
+        svg.text(12.0, y + 8.0, Anchor::Start, &format!("{:>2}  {}{waits}", n + 1, print_head(t.k, e.stmt)));
         y += 15.0;
     }
-    let ahead = if t.has_producer() { "; a producer runs ahead, as far as there are slots" } else { "" };
-    let clock = format!("the schedule and the model's rates, not a measurement: the simulator has no clock{ahead}");
-    svg.colored(12.0, y + 6.0, Anchor::Start, "#555555", &clock);
+    svg.end(y);
+    legend(&mut svg, t, under);
     (title, svg.done())
 }
 
-/// What a role does in a stage of iteration 0: from when to when, and the numbers of the statements, of those that begin at once together.
+/// What the signs of a pipeline mean; `under`: some numbers stand under their boxes.
+fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
+    for i in 0..ITERATIONS {
+        svg.key(Key::Cell(TINTS[i as usize % TINTS.len()]), format!("iteration {i}"));
+    }
+    svg.key(Key::Text("2-4"), "statements 2 to 4 of the list");
+    svg.key(Key::Cell(COUNTED), "clocks an iteration takes of a unit, as the schedule counts");
+    if !t.pace.beside.is_empty() {
+        svg.key(Key::Cell(BESIDE), "the same, of units that the schedule does not count");
+    }
+    let lasts = match t.pace.in_clocks {
+        true => {
+            "A box lasts until the next statement of its role begins or the iteration ends, whether the role works or waits. Waits, releases and the like are narrow boxes: how long a wait takes is not known."
+        }
+        false => "Boxes have one width each, in the order of the statements.",
+    };
+    svg.note(lasts);
+    if under {
+        svg.note(
+            "The numbers of narrow boxes stand under iteration 0; the boxes of the other iterations are the same.",
+        );
+    }
+    if !t.pace.beside.is_empty() {
+        svg.note("Rates are those of the model. `memory, uncached` is what copies take if the cache had nothing; more than 100 % is drawn as 100 %.");
+    }
+    let longest = t.pace.beside.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
+    if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
+        svg.note(format!(
+            "An iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule. `roofline` and `time` count that, and what iterations wait for."
+        ));
+    }
+    if t.has_producer() {
+        svg.note("A producer runs ahead, as far as there are free slots: `slots` shows them.");
+    }
+}
+
+/// A row of statements at this height; returns how high it is, with the numbers under it.
+fn row(svg: &mut Svg, t: &Timed<'_>, &(producer, name, stage): &(bool, &str, u64), y: f64) -> f64 {
+    let label = if t.stages() > 1 { format!("{name}, stage {stage}") } else { name.to_owned() };
+    svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &label);
+    // Where the last number under the row ends, in each line of them.
+    let mut ends: Vec<f64> = Vec::new();
+    for i in 0..ITERATIONS {
+        for (begin, end, numbers) in together(t, producer, stage) {
+            let (from, to) =
+                (t.x(begin + i * t.length), t.x(end + i * t.length).max(t.x(begin + i * t.length) + NARROW));
+            svg.rect((from, y + 2.0), (to - from, ROW - 4.0), TINTS[i as usize % TINTS.len()]);
+            let (middle, wide) = ((from + to) / 2.0, Svg::wide(&numbers));
+            if to - from > wide + 2.0 {
+                svg.text(middle, y + 15.0, Anchor::Middle, &numbers);
+            } else if i == 0 {
+                let left = middle - wide / 2.0;
+                let line = ends.iter().position(|&end| end + 4.0 < left).unwrap_or(ends.len());
+                ends.resize(ends.len().max(line + 1), 0.0);
+                ends[line] = middle + wide / 2.0;
+                let at = y + ROW + 14.0 * line as f64;
+                svg.line((middle, y + ROW - 2.0), (middle, at + 2.0), DIM, false);
+                svg.colored(middle, at + 11.0, Anchor::Middle, INK, &numbers);
+            }
+        }
+    }
+    ROW + 14.0 * ends.len() as f64
+}
+
+/// What a role does in a stage of iteration 0: from when to when (only waits and the like: for no time that is known), and the numbers of the statements, of those that begin at once together.
 fn together(t: &Timed<'_>, producer: bool, stage: u64) -> Vec<(u64, u64, String)> {
     let own = t.events.iter().enumerate().filter(|(_, e)| e.producer == producer && e.begin / t.length == stage);
     let mut all: BTreeMap<u64, (u64, Vec<usize>)> = BTreeMap::new();
     for (n, e) in own {
         let at = all.entry(e.begin).or_default();
-        at.0 = at.0.max(e.end);
+        // Of clocks alone it is known how long a statement takes; what a channel has to wait for is not.
+        let end = if t.pace.in_clocks && t.operation(e).is_some() { e.begin } else { e.end };
+        at.0 = at.0.max(end);
         at.1.push(n + 1);
     }
     let all = all.into_iter().map(|(begin, (end, numbers))| (begin, end, ranges(&numbers)));
@@ -276,15 +336,14 @@ fn channels(t: &Timed<'_>) -> Option<(String, String)> {
     if known.is_empty() {
         return None;
     }
-    let title =
-        "slots of the channels over time: f being filled, = full, r being read; the numbers are iterations".to_owned();
+    let title = "Slots of the channels between producer and consumers over time, as scheduled".to_owned();
     let last = known
         .iter()
         .map(|(.., [.., r])| r + (ITERATIONS + u64::from(t.has_producer())) * t.length)
         .max()
         .unwrap_or(1)
         .max(1);
-    let mut svg = Svg::new(t.x(last) + 30.0, 46.0 + rows as f64 * ROW + 36.0, &title);
+    let mut svg = Svg::new(t.x(last) + 30.0, 36.0 + rows as f64 * ROW, &title);
     let mut y = 30.0;
     let first_full = known.iter().map(|(_, _, [a, p, ..])| a + t.filling(*a, *p)).min().unwrap_or(0);
     let first_read = known.iter().map(|(.., [_, _, w, _])| *w).min().unwrap_or(0);
@@ -305,10 +364,11 @@ fn channels(t: &Timed<'_>) -> Option<(String, String)> {
                 };
                 let full = (begin + filling).min(read).max(begin);
                 for (from, to, text, fill) in
-                    [(begin, full, "f", TINTS[1]), (full, read, "=", TINTS[2]), (read, free, "r", TINTS[0])]
+                    [(begin, full, "f", TINTS[6]), (full, read, "=", TINTS[3]), (read, free, "r", TINTS[0])]
                 {
                     let (x, end) = (t.x(from), t.x(to).min(t.x(last)));
-                    if end > x {
+                    // Of one that is cut off at the edge nothing is drawn that has no room for its name.
+                    if end > x && (end - x > 30.0 || t.x(to) <= t.x(last)) {
                         svg.rect((x, y + 2.0), (end - x, ROW - 4.0), fill);
                     }
                     if end - x > 30.0 {
@@ -322,7 +382,10 @@ fn channels(t: &Timed<'_>) -> Option<(String, String)> {
             y += ROW;
         }
     }
-    let note = "blue lines: `empty` completes and the producer goes on; where f ends `full` completes. How long a load takes is not known here: it is drawn as half an iteration";
-    svg.colored(12.0, y + 22.0, Anchor::Start, "#555555", note);
+    svg.key(Key::Cell(TINTS[6]), "f3: being filled for iteration 3");
+    svg.key(Key::Cell(TINTS[3]), "=3: full, and nobody reads it yet");
+    svg.key(Key::Cell(TINTS[0]), "r3: being read in iteration 3");
+    svg.key(Key::Line(STRONG), "the slot was released: its `empty` barrier completes, and the producer goes on");
+    svg.note("Where f ends, the `full` barrier completes. How long a load takes is no part of a schedule: it is drawn as half an iteration.");
     Some((title, svg.done()))
 }

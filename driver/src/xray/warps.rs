@@ -2,7 +2,7 @@
 
 use super::lines::DIM;
 use super::picture::{Picture, Room};
-use super::svg::{Anchor, Svg, TINTS};
+use super::svg::{Anchor, Key, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -35,10 +35,13 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
         let text = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let shown = (rows.div_ceil(BLOCK).min(MOST.0), columns.div_ceil(BLOCK).min(MOST.1));
         let first = |all: u64, shown: u64, word: &str| {
-            if shown * BLOCK < all { format!(", of the first {} {word}", shown * BLOCK) } else { String::new() }
+            if shown * BLOCK < all { format!("; the first {} of {all} {word}", shown * BLOCK) } else { String::new() }
         };
         let part = first(rows, shown.0, "rows") + &first(columns, shown.1, "columns");
-        let title = format!("{}[{text}], sums of {}: warp and registers of each 8x8 block{part}", own.name, row.name);
+        let title = format!(
+            "Accumulator {}[{text}] of {}: which warp holds each block of 8x8 elements, in which registers{part}",
+            own.name, row.name
+        );
         let svg = draw(&held(layout, &shape, shown), shown, &title);
         let name = format!("{prefix}warps-{}", own.name);
         out.push(Picture { title, span: own.span, ..Picture::new(Room::Pictures, name, svg) });
@@ -95,6 +98,18 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
         let text = format!("{} {}", numbers('w', warps), numbers('r', registers));
         svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &text);
     }
+    svg.key(
+        Key::Text("w3 r4-5"),
+        "warp 3; each of its lanes has 2 of the 64 elements, in registers 4 and 5 of the tile's",
+    );
+    let warps: BTreeSet<u64> = held.values().filter_map(|(warps, _)| warps.first().copied()).collect();
+    for warp in warps.iter().take(TINTS.len()) {
+        svg.key(Key::Cell(TINTS[*warp as usize % TINTS.len()]), format!("warp {warp}"));
+    }
+    if warps.len() > TINTS.len() {
+        svg.note("Further warps have the same tints in turn.");
+    }
+    svg.note("Numbers beside and above are the first row and the first column of a block.");
     svg.done()
 }
 

@@ -1,15 +1,34 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::{Numbers, Way, by, element, gathered, place_in, sum, when};
+use super::{Link, Numbers, Way, by, element, gathered, place_in, sum, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
 /// Coordinates; `None`: every one along that dimension.
-type Spot = Vec<Option<u64>>;
+pub(super) type Spot = Vec<Option<u64>>;
 
 impl Way<'_> {
+    /// The place of an element along a dimension of a tensor, as text.
+    pub(super) fn along(k: &Kernel, dim: &ViewDim, inside: Option<Option<u64>>, numbers: &Numbers) -> String {
+        if let ViewDim::Gather(rows) = dim {
+            let at = inside.flatten().map_or("..".to_owned(), |n| n.to_string());
+            return format!("{}[{at}]", print_expr(k, *rows));
+        }
+        let start = sum(k, dim, numbers);
+        let text = || dim.starts().iter().map(|&e| print_expr(k, e)).collect::<Vec<_>>().join(" + ");
+        match (inside, start) {
+            (None, Some(start)) => start.to_string(),
+            (None, None) => text(),
+            (Some(None), Some(start)) => format!("{start}.."),
+            (Some(None), None) => format!("{}..", text()),
+            (Some(Some(n)), Some(start)) => start.saturating_add_unsigned(n).to_string(),
+            (Some(Some(0)), None) => text(),
+            (Some(Some(n)), None) => format!("{} + {n}", text()),
+        }
+    }
+
     /// An element of a tensor that the kernel stores: each copy that stores it, and what that is made of. Whether there is one.
     pub(super) fn of_result(&mut self, v: Value, coords: &[u64]) -> bool {
         let k = self.written;
@@ -22,9 +41,9 @@ impl Way<'_> {
             found = true;
             let span = k.stmt_spans[s];
             let how = self.attrs_at(span, true).map_or("stored".to_owned(), by);
-            self.push("result", print_head(k, s), format!("{}: {how}", when(k, &numbers)), span);
+            let stored = self.push("result", print_head(k, s), format!("{}: {how}", when(k, &numbers)), span);
             let spot: Spot = inside.into_iter().map(Some).collect();
-            Back { way: self, numbers, seen: Vec::new() }.of(src, &spot);
+            self.from(stored, true, |way| Back { way, numbers, seen: Vec::new() }.of(src, &spot));
         }
         found
     }
@@ -40,6 +59,14 @@ struct Back<'w, 'p> {
 }
 
 impl Back<'_, '_> {
+    /// Follows what hangs on a step.
+    fn from(&mut self, step: Option<usize>, follow: impl FnOnce(&mut Self)) {
+        let Some(step) = step else { return };
+        let before = self.way.link.replace(Link { step, back: true });
+        follow(self);
+        self.way.link = before;
+    }
+
     /// What the element at `spot` of an expression is made of.
     fn of(&mut self, e: Expr, spot: &[Option<u64>]) {
         let k = self.way.written;
@@ -57,13 +84,19 @@ impl Back<'_, '_> {
             }
             ExprData::Mma(mma) => {
                 let [.., row, column] = *spot else { return };
-                let number = |n: Option<u64>| n.map_or("every".to_owned(), |n| n.to_string());
+                let line = |word: &str, n: Option<u64>| match n {
+                    Some(n) => format!("{word} {n}"),
+                    None => format!("every {word}"),
+                };
                 let (a, b) = (print_expr(k, mma.a), print_expr(k, mma.b));
-                let text = format!("row {} of `{a}` with column {} of `{b}`", number(row), number(column));
-                self.way.push("product", print_expr(k, e), text, k.expr_spans[e]);
-                self.of(mma.a, &[row, None]);
-                self.of(mma.b, &[None, column]);
-                self.of(mma.c, spot);
+                let text = format!("{} of `{a}` with {} of `{b}`", line("row", row), line("column", column));
+                let product = self.way.push("product", print_expr(k, e), text, k.expr_spans[e]);
+                let (a, b, c) = (mma.a, mma.b, mma.c);
+                self.from(product, |back| {
+                    back.of(a, &[row, None]);
+                    back.of(b, &[None, column]);
+                    back.of(c, spot);
+                });
             }
             ExprData::Reduce { axis, arg, .. } | ExprData::Scan { axis, arg, .. } => {
                 let mut spot = spot.to_vec();
@@ -110,12 +143,12 @@ impl Back<'_, '_> {
         let own = |d: usize| kept.iter().position(|&kept| kept == d).map(|i| spot[i]);
         let name = &k.values[view.base].name;
         if k.tensor_ty(view.base).is_some() {
-            let dims = view.dims.iter().enumerate().map(|(d, dim)| self.along(dim, own(d)));
+            let dims = view.dims.iter().enumerate().map(|(d, dim)| Way::along(k, dim, own(d), &self.numbers));
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
-            self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
+            let read = self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
             // What names the rows that are gathered is on the way, too.
             for (d, rows) in gathered(view) {
-                self.of(rows, &[own(d).flatten()]);
+                self.from(read, |back| back.of(rows, &[own(d).flatten()]));
             }
             return;
         }
@@ -125,26 +158,6 @@ impl Back<'_, '_> {
         };
         let at: Spot = view.dims.iter().enumerate().map(place).collect();
         self.tile(view.base, at);
-    }
-
-    /// The place of an element along a dimension of a tensor, as text.
-    fn along(&self, dim: &ViewDim, inside: Option<Option<u64>>) -> String {
-        let k = self.way.written;
-        if let ViewDim::Gather(rows) = dim {
-            let at = inside.flatten().map_or("..".to_owned(), |n| n.to_string());
-            return format!("{}[{at}]", print_expr(k, *rows));
-        }
-        let start = sum(k, dim, &self.numbers);
-        let text = || dim.starts().iter().map(|&e| print_expr(k, e)).collect::<Vec<_>>().join(" + ");
-        match (inside, start) {
-            (None, Some(start)) => start.to_string(),
-            (None, None) => text(),
-            (Some(None), Some(start)) => format!("{start}.."),
-            (Some(None), None) => format!("{}..", text()),
-            (Some(Some(n)), Some(start)) => start.saturating_add_unsigned(n).to_string(),
-            (Some(Some(0)), None) => text(),
-            (Some(Some(n)), None) => format!("{} + {n}", text()),
-        }
     }
 
     /// An element of a tile: where it lies after the last pass, and what is written there.
@@ -159,23 +172,30 @@ impl Back<'_, '_> {
             let text = if every { format!("the first at {text}") } else { text };
             let coords: Vec<String> = spot.iter().map(|n| n.map_or("..".to_owned(), |n| n.to_string())).collect();
             let what = if every { format!("{name}[{}]", coords.join(", ")) } else { element(name, &first) };
-            self.way.push(at, what, text, k.values[v].span);
+            let here = self.way.push(at, what, text, k.values[v].span);
+            return self.from(here, |back| back.writers(v, &spot, &first));
         }
+        self.writers(v, &spot, &first);
+    }
+
+    /// What writes an element of a tile.
+    fn writers(&mut self, v: Value, spot: &[Option<u64>], first: &[u64]) {
+        let k = self.way.written;
         for s in Way::statements(k) {
             match k.stmts[s] {
                 StmtData::Copy { src, dst, .. } => {
                     let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
                     let Some(shape) = copy_shape(k, src, dst) else { continue };
-                    let Some((_, inside)) = place_in(k, &view, &shape, &first) else { continue };
+                    let Some((_, inside)) = place_in(k, &view, &shape, first) else { continue };
                     let span = k.stmt_spans[s];
                     let how = self.way.attrs_at(span, false).map_or("moved".to_owned(), by);
-                    self.way.push("copy", print_head(k, s), how, span);
+                    let copied = self.way.push("copy", print_head(k, s), how, span);
                     let kept = view.kept().into_iter().zip(inside);
                     let spot: Spot = kept.map(|(d, n)| spot[d].map(|_| n)).collect();
-                    self.of(src, &spot);
+                    self.from(copied, |back| back.of(src, &spot));
                 }
-                StmtData::Assign { dst, src } if dst == v => self.of(src, &spot),
-                StmtData::Var { value, init: Some(init) } if value == v => self.of(init, &spot),
+                StmtData::Assign { dst, src } if dst == v => self.of(src, spot),
+                StmtData::Var { value, init: Some(init) } if value == v => self.of(init, spot),
                 _ => {}
             }
         }

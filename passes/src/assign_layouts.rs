@@ -12,6 +12,7 @@
 //!   dimension are loaded once ([`broadcast`]).
 //! * Where tiles that meet have different layouts in the end, one is exchanged: a copy in the text ([`exchange`]), which takes the memory of
 //!   buffers that are done ([`spent`]) where elements cross warps.
+//! * Tiles that are loaded and converted hold what shares a register in the order of memory ([`words`]).
 //! * A tile that is reduced has the elements along that dimension in one warp; tiles of one number per row go with those that they are
 //!   combined with ([`beside`]).
 //! * Shared-memory tiles take the order of the tensor they are filled from.
@@ -37,6 +38,7 @@ mod sorts;
 mod spent;
 pub(crate) mod threads;
 mod windows;
+mod words;
 
 use crate::analysis::facts::Facts;
 use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
@@ -85,6 +87,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     exchange::insert(k, cx, threads)?;
     if cx.enabled {
         broadcast::load_once(k, cx, By::Tiles);
+        words::in_order(k, &open);
     }
     windows::settle(k, cx);
     inherit_stages(k);

@@ -20,6 +20,7 @@
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
 pub(crate) mod atoms;
+mod converted;
 mod factors;
 mod fed;
 mod from_registers;
@@ -43,12 +44,13 @@ pub(crate) mod wgmma;
 mod written;
 
 use crate::Cx;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
 use crate::rewrite::inherit_stages;
 use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
 use crate::select_mma::slices::{declare, in_slices};
+use crate::select_mma::sources::Product;
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
@@ -205,6 +207,16 @@ fn select(
     };
     from_registers::name(k, s, &mut mma);
     operand_loads::write_out(k, &mma);
+    if cx.enabled && mma.atom.is_none() && sliced::groups(k, acc) == 1 && path_to(k, s).len() > 1 {
+        let product = Product { s, src, acc, mma };
+        let share = given.shares.of(k, cx, acc, span)?;
+        if let Some((inputs, atom, swap)) = converted::whole(k, cx, &product, share.tile) {
+            say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
+            lay_out(k, acc, (atom, swap), inputs, share);
+            converted::multiply(k, &product, (atom, swap));
+            return Ok(());
+        }
+    }
     let mut a = operand(k, cx, mma.a, 1)?;
     let mut b = operand(k, cx, mma.b, 0)?;
     let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));

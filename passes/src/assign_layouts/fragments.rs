@@ -7,6 +7,7 @@
 //! dimension of the accumulator, which has a sum for each. The verifier proves it again from the layouts alone.
 
 mod along;
+mod beside;
 
 use super::{in_windows, log2_shape};
 use crate::Cx;
@@ -66,7 +67,15 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             };
             let operands = [(product.instr_a(), a_frag, 0), (product.instr_b(), b_frag, 1)].map(operand);
             let bits = (row.log2_shape.2, product.k_bits.saturating_sub(product.slice_bits));
-            product.run = along::run(k, operands, bits, &|tile| source_contiguous(k, tile));
+            let contiguous = |tile| source_contiguous(k, tile);
+            product.run = along::run(k, &operands, bits, &contiguous);
+            // An accumulator that has a layout says which rows lanes have.
+            if product.run.is_some() && k.tile_ty(dst).is_some_and(|tile| tile.reg_layout.is_none()) {
+                let sides = operands.iter().zip(&mut product.places);
+                sides.for_each(|(operand, Places { atom, repeat })| {
+                    beside::place(k, operand, (atom, repeat), &contiguous)
+                });
+            }
         }
         let layouts = [
             (dst, product.accumulator(&types.c)),

@@ -116,6 +116,18 @@ struct Pairs<'a> {
     repeated: BTreeMap<(Value, [usize; 2]), Reg>,
 }
 
+/// The first of two neighbours of a register of a tile that two elements of the result are: threads may have them in another order than the result's.
+fn pair_of(tile: &Tile, at: [usize; 2], pairs: &Pairs<'_>) -> Option<usize> {
+    let scope = &pairs.operands.scope;
+    if tile.layout == scope.layout {
+        return Some(at[0]);
+    }
+    match repeated_elements((&tile.layout, &tile.dim_bits), scope, &at)?[..] {
+        [low, high] if low.is_multiple_of(2) && high == low + 1 => Some(low),
+        _ => None,
+    }
+}
+
 impl Lower<'_> {
     /// Computes a tile of packed 16-bit floats in pairs; whether it could be.
     pub(super) fn in_pairs(&mut self, tile: &Tile, e: Expr) -> Result<bool, Reported> {
@@ -153,15 +165,16 @@ impl Lower<'_> {
         match self.k.exprs[e].clone() {
             ExprData::Cast { arg, .. } => self.two_of(arg, at, pairs),
             ExprData::Op { op: Op::Sub, args }
-                if let Some(tile) = self.tile_of_halves(args[0], pairs)
+                if let Some((tile, first)) = self.tile_of_halves(args[0], at, pairs)
                     && let Some(Exact::Whole(least, most)) = exact(self.k, args[1], pairs.elem)
                     && [least, most].iter().all(|z| (z + more(tile.elem, pairs.elem)).abs() <= limit(pairs.elem)) =>
             {
                 let less = self.less_of(args[1], at, &tile, pairs)?;
                 if tile.per_register == 2 {
-                    return Ok(self.byte_less(&tile, at[0] / 2, (pairs.elem, less)));
+                    return Ok(self.byte_less(&tile, first / 2, (pairs.elem, less)));
                 }
-                let (reg, byte) = (tile.regs[at[0] / tile.per_register], at[0] % tile.per_register / 2);
+                let (reg, place) = tile.nibble_of(first);
+                let byte = place / 2;
                 let word = match pairs.words.get(&reg) {
                     Some(&word) => word,
                     None => self.word_of_halves(reg, tile.elem, pairs.elem),
@@ -210,17 +223,17 @@ impl Lower<'_> {
         }
     }
 
-    /// A tile of 4-bit elements that an expression is, two or more to a register and in the layout of the result.
-    fn tile_of_halves(&self, e: Expr, pairs: &Pairs<'_>) -> Option<Tile> {
+    /// A tile of 4-bit elements that an expression is, two or more to a register, and the first of two neighbours of a register that the elements of the result are.
+    fn tile_of_halves(&self, e: Expr, at: [usize; 2], pairs: &Pairs<'_>) -> Option<(Tile, usize)> {
         match self.k.exprs[e] {
-            ExprData::Cast { arg, .. } => self.tile_of_halves(arg, pairs),
+            ExprData::Cast { arg, .. } => self.tile_of_halves(arg, at, pairs),
             _ => {
                 let tile = self.tile_of(e)?;
-                (tile.elem.bits() == 4
-                    && !tile.elem.is_float()
-                    && tile.per_register >= 2
-                    && tile.layout == pairs.operands.scope.layout)
-                    .then_some(tile)
+                if tile.elem.bits() != 4 || tile.elem.is_float() || tile.per_register < 2 {
+                    return None;
+                }
+                let first = pair_of(&tile, at, pairs)?;
+                Some((tile, first))
             }
         }
     }
@@ -228,16 +241,16 @@ impl Lower<'_> {
     /// Two elements of a register tile.
     fn two_of_tile(&mut self, e: Expr, v: Value, at: [usize; 2], pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
         let Some(tile) = self.tiles[v].clone() else { return self.two_numbers(e, at, pairs) };
-        if tile.layout == pairs.operands.scope.layout {
+        if let Some(first) = pair_of(&tile, at, pairs) {
             if tile.elem == pairs.elem {
-                return Ok(tile.regs[at[0] / 2]);
+                return Ok(tile.regs[first / 2]);
             }
             if let Some(converted) = pairs.converted.get(&v) {
-                return Ok(converted.regs[at[0] / 2]);
+                return Ok(converted.regs[first / 2]);
             }
             let to = self.new_tile(pairs.elem, tile.layout.clone(), tile.dim_bits.clone(), true);
             if let Some(to) = to.filter(|to| self.unpacked(&tile, to)) {
-                let pair = to.regs[at[0] / 2];
+                let pair = to.regs[first / 2];
                 pairs.converted.insert(v, to);
                 return Ok(pair);
             }

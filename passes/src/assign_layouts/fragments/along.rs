@@ -16,7 +16,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::views::{memory_views, plain_var};
 use crate::analysis::width::elem_of;
 use tilec_ir::atoms::{Bit, Fragment};
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::types::Elem;
 
@@ -71,7 +71,7 @@ struct Source {
 /// `contiguous`: the dimension along which what a tile is filled from lies.
 pub(super) fn run(
     k: &Kernel,
-    operands: [Operand; 2],
+    operands: &[Operand; 2],
     (atom, all): (u32, u32),
     contiguous: &dyn Fn(Value) -> Option<usize>,
 ) -> Option<u32> {
@@ -132,11 +132,7 @@ fn sources(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<u
     while let Some(&tile) = tiles.get(done) {
         done += 1;
         let along = contiguous(tile) == Some(operand.k_dim);
-        for s in all_stmts(k, k.body) {
-            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-            if plain_var(k, dst) != Some(tile) {
-                continue;
-            }
+        for src in filled_from(k, tile) {
             for_each_ref(k, src, &mut |v| {
                 if matches!(k.values[v].def, ValueDef::Var(_)) && shape(v) == whole && !tiles.contains(&v) {
                     tiles.push(v);
@@ -147,6 +143,14 @@ fn sources(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<u
         }
     }
     found
+}
+
+/// What is copied to a tile.
+pub(super) fn filled_from(k: &Kernel, tile: Value) -> impl Iterator<Item = Expr> {
+    all_stmts(k, k.body).into_iter().filter_map(move |s| match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(tile) => Some(src),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,59 @@
+//! Which rows (columns) of an operand a lane holds, where its fragments go through the reduction in runs ([`along`](super::along)).
+//!
+//! As the instruction counts, neighbours are those of lanes, and a lane holds every eighth row. The numbers of a row that the whole reduction shares (scales and zero points of
+//! a group of weights) would be loaded one by one then. Where a lane holds neighbours, it loads them at once, and takes each out of one register:
+//!
+//! ```text
+//! instruction:  lanes 1, 2, 4 | value 8 | repeats 16    // of 32 columns of weights of a warp, for m16n8k16
+//! neighbours:   value 1 | repeats 2 | lanes 4, 8, 16
+//! ```
+//!
+//! An operand that is loaded in runs has an access for each of its rows in either order.
+
+use super::along::{Operand, filled_from};
+use crate::analysis::uses::for_each_ref;
+use tilec_ir::atoms::{Bit, Fragment};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, ValueDef};
+
+/// Puts the rows of a lane beside one another, if the operand is computed of numbers of rows that lie so in memory: the tile bits of the instruction's bits along rows, and of
+/// its repetitions. `contiguous`: the dimension along which what a tile is filled from lies.
+pub(super) fn place(
+    k: &Kernel,
+    operand: &Operand,
+    (atom, repeat): (&mut [u32], &mut [u32]),
+    contiguous: &dyn Fn(Value) -> Option<usize>,
+) {
+    if !has_numbers_of_rows(k, operand, contiguous) {
+        return;
+    }
+    let outer = |bit: &Bit| match *bit {
+        Bit::M(i) | Bit::N(i) => Some(usize::from(i)),
+        Bit::K(_) | Bit::Same => None,
+    };
+    let bits = |of: &[Bit]| of.iter().filter_map(outer).collect::<Vec<usize>>();
+    let Fragment { value, lane, .. } = operand.fragment;
+    let (own, lanes) = (bits(value), bits(lane));
+    // Bits that tell warps apart have their places above all of these.
+    let mut next = 0..;
+    let mut take = |place: &mut u32| *place = next.next().expect("it has no end");
+    own.into_iter().for_each(|i| take(&mut atom[i]));
+    repeat.iter_mut().for_each(&mut take);
+    lanes.into_iter().for_each(|i| take(&mut atom[i]));
+}
+
+/// Whether an operand is computed of a tile with one element for each of its rows, which is filled from neighbours.
+fn has_numbers_of_rows(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<usize>) -> bool {
+    let shape = |v: Value| k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape));
+    let Some(mut row) = shape(operand.tile) else { return false };
+    let Some(extent) = row.get_mut(operand.k_dim) else { return false };
+    *extent = 1;
+    let mut found = false;
+    for src in filled_from(k, operand.tile) {
+        for_each_ref(k, src, &mut |v| {
+            let tile = matches!(k.values[v].def, ValueDef::Var(_));
+            found |= tile && shape(v).as_ref() == Some(&row) && contiguous(v) == Some(1 - operand.k_dim);
+        });
+    }
+    found
+}

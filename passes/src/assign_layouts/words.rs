@@ -1,0 +1,99 @@
+//! Which elements of a thread share a register, of tiles whose elements have less than 16 bits.
+//!
+//! A register holds the elements that the lowest bits of a thread's numbers tell apart. A tile that is converted has the layout of what it becomes, whose order is that of
+//! an instruction's operand: `(1, 1024, 2, ..)` holds pairs of two columns in turns. Loads bring neighbours, which threads would take apart. So a tile that is loaded, and of
+//! which nothing but single elements are read, holds them in the order in which they lie in memory. Threads keep their elements, and pairs of neighbours stay pairs.
+
+use crate::analysis::order::smem_window_dim;
+use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
+use crate::analysis::views::plain_var;
+use crate::analysis::width::{elem_of, tile_shape, window_contiguous_dim};
+use tilec_ir::changes::changes;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::typing::resolve_view;
+
+/// Bits of elements of which more than a pair share a register.
+const NARROW: u32 = 16;
+
+/// Puts what registers of these tiles hold in the order of memory, where that is all that they are loaded from.
+pub(super) fn in_order(k: &mut Kernel, open: &[Value]) {
+    for &v in open {
+        if elem_of(k, v).is_none_or(|elem| elem.bits() >= NARROW) || !read_by_elements(k, v) {
+            continue;
+        }
+        let Some(dim) = loaded_along(k, v) else { continue };
+        let bits = shape_bits(&tile_shape(k, v));
+        let first: u32 = bits[..dim].iter().sum();
+        let reordered = k.tile_ty(v).and_then(|tile| tile.reg_layout.as_ref()).and_then(|own| runs_first(own, first));
+        if let (Some(layout), Some(tile)) = (reordered, k.tile_ty_mut(v)) {
+            tile.reg_layout = Some(layout);
+        }
+    }
+}
+
+/// A layout with the run of neighbours of each thread as its lowest bits, whose first column is `2^first`: `None` if neighbours are no pairs.
+fn runs_first(layout: &RegLayout, first: u32) -> Option<RegLayout> {
+    let own = layout.value().cols();
+    if own.first() != Some(&(1 << first)) {
+        return None;
+    }
+    let run: Vec<u64> = (first..).map(|bit| 1 << bit).take_while(|column| own.contains(column)).collect();
+    let rest = own.iter().copied().filter(|column| !run.contains(column));
+    let value = run.iter().copied().chain(rest).collect();
+    RegLayout::new(value, layout.thread().cols().to_vec(), layout.out_bits())
+}
+
+/// The dimension along which all that a tile is filled from lies in memory, which are windows of as many elements.
+fn loaded_along(k: &Kernel, v: Value) -> Option<usize> {
+    let mut found = None;
+    for s in all_stmts(k, k.body).into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, v)) {
+        let dim = match &k.stmts[s] {
+            StmtData::Var { init: None, .. } => continue,
+            StmtData::Copy { src, dst, attrs } if plain_var(k, *dst) == Some(v) && !attrs.is_matrix() => {
+                let view = resolve_view(k, *src).filter(|view| elem_of(k, view.base) == elem_of(k, v))?;
+                match view.space(k) {
+                    space if space.has_bounds() => window_contiguous_dim(k, &view),
+                    space if space.is_of_block() => smem_window_dim(k, &view),
+                    _ => None,
+                }?
+            }
+            _ => return None,
+        };
+        if found.is_some_and(|other| other != dim) {
+            return None;
+        }
+        found = Some(dim);
+    }
+    found
+}
+
+/// Whether a tile is read element by element alone, to compute other register tiles.
+fn read_by_elements(k: &Kernel, v: Value) -> bool {
+    let mut read = false;
+    for s in all_stmts(k, k.body) {
+        let fits = match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(v) => !mentions(k, src, v),
+            StmtData::Copy { src, dst, .. } if plain_var(k, dst).is_some() && mentions(k, src, v) => {
+                read = true;
+                // A tile that is moved as it is may be exchanged between lanes.
+                plain_var(k, src).is_none() && by_elements(k, src, v)
+            }
+            _ => !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    read
+}
+
+/// Whether only operators and conversions lie between an expression and where it mentions a tile.
+fn by_elements(k: &Kernel, e: Expr, v: Value) -> bool {
+    match k.exprs[e] {
+        ExprData::Ref(_) => true,
+        ExprData::Op { .. } | ExprData::Cast { .. } => k.children(e).into_iter().all(|arg| by_elements(k, arg, v)),
+        _ => !mentions(k, e, v),
+    }
+}

@@ -21,7 +21,22 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 awk '/^```cmake$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/c.md > "$work/CMakeLists.txt"
+# The same source for another target of the folder, and for one of another folder, each with a header and a bundle.
+cat >> "$work/CMakeLists.txt" <<'CMAKE'
+add_executable(second second.c)
+tilec_header(second gemm.tile --target sm_80)
+tilec_bundle(second gemm.tile --targets sm_80,sm_90a)
+target_link_libraries(second PRIVATE ${CUDA_LIBRARY})
+add_subdirectory(lib)
+CMAKE
+mkdir "$work/lib"
+cat > "$work/lib/CMakeLists.txt" <<'CMAKE'
+add_library(kernels STATIC kernels.c)
+tilec_header(kernels ../gemm.tile --target sm_80)
+tilec_bundle(kernels ../gemm.tile --target sm_80)
+CMAKE
 cp examples/gemm.tile "$work/gemm.tile"
+printf '#include "gemm.h"\n#include "tilec_bundle.h"\nint of_a_library(void) { return TILEC_SUCCESS; }\n' > "$work/lib/kernels.c"
 cat > "$work/main.c" <<'C'
 #include "driver.h"
 #include "gemm.h"
@@ -65,11 +80,13 @@ int main(void)
     return code != 0 ? code : out_of_a_bundle();
 }
 C
+cp "$work/main.c" "$work/second.c"
 gcc -c -I "$root/tests/c" "$root/tests/c/driver.c" -o "$work/driver.o"
 ar rcs "$work/libcuda.a" "$work/driver.o"
 cmake -S "$work" -B "$work/build" -DTILEC="$tilec" -DCUDA_INCLUDE="$root/tests/c" -DCUDA_LIBRARY="$work/libcuda.a" > "$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >> "$work/log" || { cat "$work/log"; exit 1; }
 launches=$(cd "$work/build" && ./user | grep '^launch gemm ' | sort | uniq -c | awk '{print $1}')
+[ -f "$work/build/lib/gemm.tilec" ] && [ -f "$work/build/lib/libkernels.a" ] || { echo "scripts/cmake_test.sh: a folder below is not built" >&2; exit 1; }
 [ "$launches" = 2 ] || { echo "scripts/cmake_test.sh: the header and the bundle launch something else each, or nothing" >&2; exit 1; }
 # A source that changes is compiled again, and nothing else is.
 cmake --build "$work/build" > "$work/again"

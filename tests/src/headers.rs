@@ -6,6 +6,7 @@ mod compiled;
 mod expected;
 mod folder;
 mod overlap;
+mod pages;
 mod problems;
 mod program;
 mod simulated;
@@ -51,6 +52,7 @@ pub fn tests() -> Result<Vec<Test>, String> {
         tests.push((format!("c_header/simulated/{}", target.name()), Box::new(move || simulated::programs(target))));
     }
     tests.push(("c_header/simulated/mistakes".to_owned(), Box::new(simulated::mistakes)));
+    tests.extend(pages::tests());
     for (path, name) in test_file::walk(&crate::root().join("tests/c"))? {
         let stem = name.trim_end_matches(".tile").to_owned();
         tests.push((format!("c_header/own/{stem}"), Box::new(move || example(&path, &stem, "", &[], &[]))));
@@ -75,17 +77,20 @@ fn check(stem: &str, label: &str, source: &str, text: &str, all: &[Compiled]) ->
         all.iter().zip(&files).map(|(c, file)| Image { target: c.target, ptx: &c.ptx, file }).collect();
     let made = header(source, &images).map_err(|e| e.to_string())?;
     let problems: Vec<Vec<Problem>> = images.iter().map(|image| problems(image, text)).collect();
-    let expected: String = images
-        .iter()
-        .zip(&problems)
-        .map(|(image, problems)| expected::calls(image, problems))
-        .collect::<Result<_, _>>()?;
-    // A device that runs none of it.
-    let expected = expected + "refused\n";
+    // Before anything is loaded, after it is unloaded, and on a device that runs none of it.
+    let nothing = |of: &[Problem]| "no target\n".repeat(of.len());
+    let mut expected = problems.first().map_or_else(String::new, |first| nothing(first));
+    for (image, problems) in images.iter().zip(&problems) {
+        expected += &expected::calls(image, problems)?;
+        expected += &nothing(problems);
+    }
+    expected += "no target\n";
     let launched = expected.lines().filter(|line| line.starts_with("launch ")).count();
     if launched < 2 * images.len() {
         return Err(format!("{launched} launches of {source} are too few to say anything"));
     }
+    every_call_is_hooked(&made)?;
+    every_call_is_hooked(&bundle_reader())?;
     let folder = Folder::new(&format!("{stem}-{label}"))?;
     bundled(&folder, source, &images, &problems)?;
     folder.write("kernels.h", &made)?;
@@ -103,6 +108,24 @@ fn check(stem: &str, label: &str, source: &str, text: &str, all: &[Compiled]) ->
         return Ok(());
     }
     folder.check_cpp("kernels.h")
+}
+
+/// Every call of the driver is one that `TILEC_CU` may redirect.
+fn every_call_is_hooked(header: &str) -> Result<(), String> {
+    for (i, line) in header.lines().enumerate() {
+        for (at, _) in line.match_indices("cu") {
+            let rest = &line[at..];
+            let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(rest, |end| &rest[..end]);
+            let begins = !line[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let call = begins
+                && word[2..].starts_with(|c: char| c.is_ascii_uppercase())
+                && rest[word.len()..].starts_with('(');
+            if call {
+                return Err(format!("line {} of the header calls {word} without TILEC_CU", i + 1));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Launches the same out of a bundle, by its launch table.

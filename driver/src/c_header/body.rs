@@ -68,7 +68,7 @@ impl<'a> Body<'a> {
             match kind {
                 ParamKind::Size { .. } => {
                     let condition = format!("{value} < 0 || {value} > INT32_MAX");
-                    self.refuse(&condition, Kind::Value, &format!("`{name}` must be 1 to 2^31 - 1"));
+                    self.refuse(&condition, Kind::Value, &format!("`{name}` must be 0 to 2^31 - 1"));
                 }
                 ParamKind::Scalar { elem: Elem::I4, .. } => {
                     let condition = format!("{value} < -8 || {value} > 7");
@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
                 self.refuse(
                     &condition,
                     Kind::Value,
-                    &format!("`{name}` is 0, which needs a kernel of its own (--zero {name})"),
+                    &format!("`{name}` is 0: a kernel takes that with `where {name} >= 0`"),
                 );
             }
         }

@@ -579,7 +579,7 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
     for (i = 0; i < n && !c->bad; i++) {
         uint32_t slot = tilec_below(c, s->slot_count);
         if (code == 0 && !nothing && s->slots[slot].integer < 1)
-            code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0, which needs a kernel of its own (--zero)", "", 0);
+            code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0: a kernel takes that with `where SIZE >= 0`", "", 0);
     }
     n = tilec_word(c);
     for (i = 0; i < n && !c->bad; i++) {
@@ -880,7 +880,7 @@ static inline int tilec_bundle_scratch(const tilec_bundle *b, const char *name, 
 /* Unloads the code, and frees the file. */
 static inline int tilec_bundle_close(tilec_bundle *b)
 {
-    int code = b->module == NULL ? 0 : (int)cuModuleUnload(b->module);
+    int code = b->module == NULL ? 0 : (int)TILEC_CU(cuModuleUnload)(b->module);
     free(b->functions);
     free(b->data);
     memset(b, 0, sizeof *b);
@@ -1013,7 +1013,7 @@ static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
     values[1] = (void *)(uintptr_t)said->bytes;
     if (said->bytes > 0)
         said->text[0] = 0;
-    code = cuModuleLoadDataEx(&b->module, text, said->bytes > 0 ? 2 : 0, options, values);
+    code = TILEC_CU(cuModuleLoadDataEx)(&b->module, text, said->bytes > 0 ? 2 : 0, options, values);
     free(text);
     c.at = b->table + 8;
     c.end = b->table + b->table_bytes;
@@ -1026,11 +1026,11 @@ static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
             return tilec_refuse(said, TILEC_TARGET, "bundle", "its launch table is damaged", "", 0);
         memcpy(name, of.text, of.bytes);
         name[of.bytes] = 0;
-        code = cuModuleGetFunction(&b->functions[i], b->module, name);
+        code = TILEC_CU(cuModuleGetFunction)(&b->functions[i], b->module, name);
         if (code == CUDA_SUCCESS && shared > 49152)
-            code = cuFuncSetAttribute(b->functions[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+            code = TILEC_CU(cuFuncSetAttribute)(b->functions[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
         if (code == CUDA_SUCCESS && large)
-            code = cuFuncSetAttribute(b->functions[i], (CUfunction_attribute)14, 1);
+            code = TILEC_CU(cuFuncSetAttribute)(b->functions[i], (CUfunction_attribute)14, 1);
     }
     return (int)code;
 }
@@ -1044,11 +1044,11 @@ static inline int tilec_bundle_of(tilec_bundle *b, const void *data, size_t byte
     to.text = said;
     to.bytes = said_bytes;
     memset(b, 0, sizeof *b);
-    code = (int)cuCtxGetDevice(&device);
+    code = (int)TILEC_CU(cuCtxGetDevice)(&device);
     if (code == 0)
-        code = (int)cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+        code = (int)TILEC_CU(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     if (code == 0)
-        code = (int)cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+        code = (int)TILEC_CU(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     if (code != 0)
         return code;
     b->data = (unsigned char *)malloc(bytes + 1);

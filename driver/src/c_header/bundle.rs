@@ -1,6 +1,6 @@
 //! The reader of bundles for C: one header for all bundles.
 
-use super::file::{LAUNCH, MAPS, RUNTIME};
+use super::file::{CASTS, CASTS_END, LAUNCH, MAPS, RUNTIME};
 use super::text::comment;
 use std::fmt::Write as _;
 use tilec_launch::bind::MAX_GRID;
@@ -14,7 +14,7 @@ pub fn bundle_reader() -> String {
         "Launches kernels out of bundles, made by tilec {}. C99 and C++11; needs cuda.h, and -lcuda to link.",
         env!("CARGO_PKG_VERSION")
     ));
-    out.push_str("\n#ifndef TILEC_BUNDLE_H\n#define TILEC_BUNDLE_H 1\n\n#include <cuda.h>\n");
+    let _ = write!(out, "\n#ifndef TILEC_BUNDLE_H\n#define TILEC_BUNDLE_H 1\n\n{CASTS}\n#include <cuda.h>\n");
     for name in ["stddef", "stdint", "stdio", "stdlib", "string"] {
         let _ = writeln!(out, "#include <{name}.h>");
     }
@@ -24,6 +24,6 @@ pub fn bundle_reader() -> String {
     for (axis, most) in ["X", "Y", "Z"].iter().zip(MAX_GRID) {
         let _ = writeln!(out, "#define TILEC_GRID_{axis} {most}");
     }
-    let _ = write!(out, "\n{BUNDLE}\n#endif\n");
+    let _ = write!(out, "\n{BUNDLE}\n{CASTS_END}\n#endif\n");
     out
 }

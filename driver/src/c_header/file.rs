@@ -11,6 +11,19 @@ use std::path::Path;
 
 /// Functions and types that any header needs.
 pub(super) const RUNTIME: &str = include_str!("runtime.h");
+/// How public functions are declared.
+const API: &str = include_str!("api.h");
+/// Casts are those of C, also in C++.
+pub(super) const CASTS: &str = "#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \"-Wold-style-cast\"
+#endif
+";
+/// The end of [`CASTS`].
+pub(super) const CASTS_END: &str = "#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+";
 /// Those of clusters and programmatic launches.
 pub(super) const LAUNCH: &str = include_str!("launch.h");
 /// Those of tensor maps.
@@ -37,10 +50,7 @@ pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError>
         }
     }
     let interfaces: Vec<Interface> = names.iter().map(|name| Interface::new(name, images)).collect::<Result<_, _>>()?;
-    let mut arguments = String::new();
-    for interface in &interfaces {
-        let _ = writeln!(arguments, "{}", interface.write());
-    }
+    let declared = declarations(images, &interfaces, &kernels);
     let mut functions = String::new();
     for image in images {
         functions.push_str(&of_target(image, &interfaces, &kernels, &mut messages)?);
@@ -51,12 +61,15 @@ pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError>
     let load = load(images, &kernels, &mut messages);
     let guard = format!("TILEC_{}_H", kernels.to_uppercase());
     let mut out = introduction(source, images, &kernels, &interfaces);
-    let _ = writeln!(out, "#ifndef {guard}\n#define {guard} 1\n\n#include <cuda.h>");
-    if arguments.contains("INFINITY") || arguments.contains("NAN") {
+    let _ = writeln!(out, "#ifndef {guard}\n#define {guard} 1\n\n{CASTS}\n#include <cuda.h>");
+    if declared.contains("INFINITY") || declared.contains("NAN") {
         out.push_str("#include <math.h>\n");
     }
-    let _ = writeln!(out, "#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n");
-    let _ = writeln!(out, "{RUNTIME}");
+    let _ = writeln!(
+        out,
+        "#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    );
+    let _ = writeln!(out, "{RUNTIME}\n{API}\n{declared}#ifndef TILEC_DECLARE_ONLY\n");
     let contracts = || images.iter().flat_map(|image| &image.file.kernels);
     if contracts().any(|c| c.programmatic || c.cluster != [1, 1, 1]) {
         let _ = writeln!(out, "{LAUNCH}");
@@ -65,7 +78,7 @@ pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError>
         let _ = writeln!(out, "{MAPS}");
     }
     out.push_str(&messages.write(&kernels));
-    let _ = write!(out, "\n{arguments}{load}\n{functions}#endif\n");
+    let _ = write!(out, "\n{load}\n{functions}#endif\n\n{CASTS_END}\n#endif\n");
     Ok(out)
 }
 
@@ -105,7 +118,7 @@ fn of_target(
     for contract in &image.file.kernels {
         let symbol = image.symbol(&format!("{}_entry", contract.entry));
         let args = format!("{}_args", group(&contract.entry));
-        let who = format!("{} ({})", contract.entry, image.target.name());
+        let who = format!("{} ({})", group(&contract.entry), image.target.name());
         let _ = writeln!(out, "{}", entry::function(contract, &symbol, &args, &who, messages)?);
     }
     let programs = || image.file.programs.iter();
@@ -121,9 +134,35 @@ fn of_target(
     Ok(out)
 }
 
-/// PTX, the structure of what is loaded, and the functions that load it.
-fn load(images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String {
+/// What programs need of the header that call functions defined in another file: types, arguments, and the functions.
+fn declarations(images: &[Image<'_>], interfaces: &[Interface], kernels: &str) -> String {
     let most = images.iter().map(|image| image.file.kernels.len()).max().unwrap_or(0).max(1);
+    let mut out = format!(
+        "/* The kernels in a context. Zeros are nothing loaded. */
+typedef struct {kernels} {{
+    CUmodule module;
+    int image; /* which PTX of the header is loaded, counted from 1; 0: none */
+    CUfunction functions[{most}];
+}} {kernels};
+
+/* Loads the newest PTX that the device of the current context runs; what the driver's assembler says of it goes to `log`, which may be null. */
+TILEC_API int {kernels}_load({kernels} *k, char *log, size_t log_bytes);
+TILEC_API int {kernels}_unload({kernels} *k);
+/* What a code is about: compare this, not codes, which differ from one compilation to another. */
+TILEC_API tilec_kind {kernels}_kind(int code);
+/* What a code means, in words. */
+TILEC_API const char *{kernels}_message(int code);
+
+"
+    );
+    for interface in interfaces {
+        let _ = writeln!(out, "{}\n{}", interface.write(), program::prototypes(interface, kernels));
+    }
+    out
+}
+
+/// PTX, and the functions that load it.
+fn load(images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String {
     let mut out = String::new();
     for image in images {
         let target = image.target.name();
@@ -137,32 +176,23 @@ fn load(images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String 
     }
     let _ = writeln!(
         out,
-        "/* The kernels in a context. */
-typedef struct {kernels} {{
-    CUmodule module;
-    int image; /* which PTX of the header was loaded; -1: none */
-    CUfunction functions[{most}];
-}} {kernels};
-
-/* Whether another variant may fit where one was refused with this code. */
+        "/* Whether another variant may fit where one was refused with this code. */
 static inline int {kernels}_next(int code)
 {{
     tilec_kind kind = {kernels}_kind(code);
     return kind == TILEC_REQUIRES || kind == TILEC_VALUE || kind == TILEC_GRID || kind == TILEC_ADDRESS;
 }}
 
-/* Loads the newest PTX that the device of the current context runs; what the driver's assembler says of it goes to `log`. */
-static inline int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
+TILEC_API int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
 {{
     CUdevice device;
     int major = 0, minor = 0, cc, code;
     memset(k, 0, sizeof *k);
-    k->image = -1;
-    code = (int)cuCtxGetDevice(&device);
+    code = (int)TILEC_CU(cuCtxGetDevice)(&device);
     if (code == 0)
-        code = (int)cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+        code = (int)TILEC_CU(cuDeviceGetAttribute)(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     if (code == 0)
-        code = (int)cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+        code = (int)TILEC_CU(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     if (code != 0)
         return code;
     cc = 10 * major + minor;"
@@ -179,9 +209,10 @@ static inline int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
             out,
             "    if (cc {relation} {cc}) {{
         code = tilec_load(&k->module, k->functions, {kernels}_{target}_ptx, {kernels}_{target}_entries, {count}, log, log_bytes);
-        k->image = code == 0 ? {i} : -1;
+        k->image = code == 0 ? {} : 0;
         return code;
-    }}"
+    }}",
+            i + 1
         );
     }
     let targets: Vec<&str> = images.iter().map(|image| image.target.name()).collect();
@@ -192,10 +223,10 @@ static inline int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
         "    return {none};
 }}
 
-static inline int {kernels}_unload({kernels} *k)
+TILEC_API int {kernels}_unload({kernels} *k)
 {{
-    int code = k->image < 0 ? 0 : (int)cuModuleUnload(k->module);
-    k->image = -1;
+    int code = k->image == 0 ? 0 : (int)TILEC_CU(cuModuleUnload)(k->module);
+    memset(k, 0, sizeof *k);
     return code;
 }}"
     );

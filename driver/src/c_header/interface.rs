@@ -162,14 +162,14 @@ impl Interface {
         } else {
             let _ = writeln!(out, "/* The arguments of a launch; {} have their defaults. */", others.join(", "));
         }
-        let _ = writeln!(out, "static inline {name}_args {name}_make({parameters})\n{{\n    {name}_args to;");
-        out.push_str("    memset(&to, 0, sizeof to);\n");
+        let _ = writeln!(out, "static inline {name}_args {name}_make({parameters})\n{{\n    {name}_args tilec_to;");
+        out.push_str("    memset(&tilec_to, 0, sizeof tilec_to);\n");
         for field in &self.fields {
             let member = field.member();
             let value = field.default().unwrap_or_else(|| member.clone());
-            let _ = writeln!(out, "    to.{member} = {value};");
+            let _ = writeln!(out, "    tilec_to.{member} = {value};");
         }
-        out.push_str("    return to;\n}\n");
+        out.push_str("    return tilec_to;\n}\n");
         out
     }
 }

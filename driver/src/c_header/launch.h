@@ -29,7 +29,7 @@ static inline int tilec_launch_with(CUfunction function, const int64_t grid[3], 
         attributes[config.numAttrs].value.programmaticStreamSerializationAllowed = 1;
         config.numAttrs++;
     }
-    return (int)cuLaunchKernelEx(&config, function, params, NULL);
+    return (int)TILEC_CU(cuLaunchKernelEx)(&config, function, params, NULL);
 }
 
 #endif

@@ -65,7 +65,7 @@ static inline int tilec_encode(CUtensorMap *to, const tilec_map *map, const tile
 {
     cuuint64_t extents[5] = {1, 1, 1, 1, 1}, strides[5] = {0, 0, 0, 0, 0};
     void *begin = tilec_map_sizes(map, t, extents, strides);
-    return (int)cuTensorMapEncodeTiled(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, map->box, map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return (int)TILEC_CU(cuTensorMapEncodeTiled)(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, map->box, map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 static inline int tilec_corner(int64_t x)
@@ -84,7 +84,7 @@ static inline int tilec_encode_im2col(CUtensorMap *to, const tilec_map *map, con
         high[i] = tilec_corner(upper[i]);
     }
     begin = tilec_map_sizes(map, t, extents, strides);
-    return (int)cuTensorMapEncodeIm2col(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, low, high, map->box[0], map->box[1], map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return (int)TILEC_CU(cuTensorMapEncodeIm2col)(to, map->type, (cuuint32_t)map->rank, begin, extents, strides, low, high, map->box[0], map->box[1], map->steps, CU_TENSOR_MAP_INTERLEAVE_NONE, map->swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 #endif

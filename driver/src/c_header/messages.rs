@@ -59,21 +59,19 @@ impl Messages {
             out,
             "}};
 
-/* What a code is about. */
-static inline tilec_kind {prefix}_kind(int code)
+TILEC_API tilec_kind {prefix}_kind(int code)
 {{
     if (code == 0)
         return TILEC_SUCCESS;
     return code < 0 && code >= -{count} ? {prefix}_notes[-1 - code].kind : TILEC_DRIVER;
 }}
 
-/* What a code means, in words. */
-static inline const char *{prefix}_message(int code)
+TILEC_API const char *{prefix}_message(int code)
 {{
     const char *text = NULL;
     if (code < 0 && code >= -{count})
         return {prefix}_notes[-1 - code].text;
-    if (cuGetErrorString((CUresult)code, &text) != CUDA_SUCCESS || text == NULL)
+    if (TILEC_CU(cuGetErrorString)((CUresult)code, &text) != CUDA_SUCCESS || text == NULL)
         return \"an error that the driver has no words for\";
     return text;
 }}

@@ -2,12 +2,13 @@
 
 use super::body::{Body, Placed, overlaps};
 use super::image::Image;
-use super::interface::{HeaderError, Interface};
+use super::interface::{FieldKind, HeaderError, Interface, scalar_type};
 use super::messages::{Kind, Messages};
 use super::text::{comment, member};
 use crate::contract::{Contract, Dispatch, Param, ParamKind, Program};
 use crate::run::program::may_alias;
 use std::fmt::Write as _;
+use tilec_ir::types::Elem;
 
 /// Where the functions of a target are, in the order of the PTX.
 pub(super) fn position(image: &Image<'_>, entry: &str) -> Result<usize, HeaderError> {
@@ -206,6 +207,53 @@ pub(super) fn program(
     Ok(out)
 }
 
+/// The declarations of what [`public`] defines.
+pub(super) fn prototypes(interface: &Interface, kernels: &str) -> String {
+    let name = &interface.name;
+    let mut out = String::new();
+    if interface.workspace || interface.signals {
+        let _ = writeln!(
+            out,
+            "/* Bytes of scratch memory for a launch of `{name}` with these arguments (addresses of tensors among them). */
+TILEC_API int {name}_scratch(const {kernels} *k, const {name}_args *a, size_t *workspace_bytes, size_t *signals_bytes);"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "/* Queues `{name}` on a stream; does not wait. 0, or a code: nothing was launched, unless the driver refused a later launch of several. */
+TILEC_API int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a);
+/* What a code of a launch means, with the arguments' values, as a text of at most `text_bytes` bytes; gives `text`. */
+TILEC_API const char *{name}_explain(int code, const {name}_args *a, char *text, size_t text_bytes);"
+    );
+    out
+}
+
+/// The function that says what a code means, with the values of arguments.
+fn explain(interface: &Interface, kernels: &str) -> String {
+    let name = &interface.name;
+    let mut out = format!(
+        "TILEC_API const char *{name}_explain(int code, const {name}_args *a, char *text, size_t text_bytes)\n{{\n    (void)a;\n    if (text_bytes == 0)\n        return \"\";\n    snprintf(text, text_bytes, \"%s\", {kernels}_message(code));\n"
+    );
+    let mut before = " (";
+    for field in &interface.fields {
+        let member = field.member();
+        let how = match &field.kind {
+            FieldKind::Tensor { .. } => continue,
+            FieldKind::Scalar { elem: Elem::U64, .. } => "unsigned",
+            FieldKind::Scalar { elem, .. } if elem.is_float() && !scalar_type(*elem).1 => "real",
+            FieldKind::Scalar { .. } | FieldKind::Size => "integer",
+            FieldKind::Stride { .. } => "stride",
+        };
+        let _ = writeln!(out, "    tilec_say_{how}(text, text_bytes, \"{before}\", \"{}\", a->{member});", field.param);
+        before = ", ";
+    }
+    if before == ", " {
+        out.push_str("    tilec_end(text, text_bytes);\n");
+    }
+    out.push_str("    return text;\n}\n");
+    out
+}
+
 /// The functions that people call.
 pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String {
     let name = &interface.name;
@@ -219,7 +267,7 @@ pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str,
     );
     let mut is_program = false;
     for (i, image) in images.iter().enumerate().filter(|(_, image)| there.contains(&image.target.name())) {
-        let _ = writeln!(out, "    case {i}:\n        return {}(k, stream, a, room);", image.symbol(name));
+        let _ = writeln!(out, "    case {}:\n        return {}(k, stream, a, room);", i + 1, image.symbol(name));
         is_program |= image.file.programs.iter().any(|p| p.name == *name);
     }
     let _ = writeln!(out, "    default:\n        return {absent};\n    }}\n}}\n");
@@ -232,11 +280,7 @@ pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str,
     if interface.workspace || interface.signals {
         let _ = writeln!(
             out,
-            "/* Bytes of scratch memory for a launch of `{name}` with these arguments (addresses of tensors among them). */"
-        );
-        let _ = writeln!(
-            out,
-            "static inline int {name}_scratch(const {kernels} *k, const {name}_args *a, size_t *workspace_bytes, size_t *signals_bytes)\n{{"
+            "TILEC_API int {name}_scratch(const {kernels} *k, const {name}_args *a, size_t *workspace_bytes, size_t *signals_bytes)\n{{"
         );
         out.push_str(
             "    tilec_room room = tilec_room_of(TILEC_MEASURE, TILEC_SCRATCH_ALIGN, 0, TILEC_SCRATCH_ALIGN, 0);\n",
@@ -244,18 +288,13 @@ pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str,
         let _ = writeln!(out, "    int code = {name}__run(k, NULL, a, &room);");
         out.push_str("    *workspace_bytes = (size_t)room.workspace.used;\n    *signals_bytes = (size_t)room.signals.used;\n    return code;\n}\n\n");
     }
-    let _ = writeln!(
-        out,
-        "/* Queues `{name}` on a stream; does not wait. 0, or a code: nothing was launched, unless the driver refused a later launch of several. */"
-    );
-    let _ =
-        writeln!(out, "static inline int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a)\n{{");
+    let _ = writeln!(out, "TILEC_API int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a)\n{{");
     let _ = writeln!(out, "    tilec_room room = {};", room(if is_program { "TILEC_CHECK" } else { "TILEC_LAUNCH" }));
     if is_program {
         let _ =
             writeln!(out, "    int code = {name}__run(k, stream, a, &room);\n    if (code != 0)\n        return code;");
         let _ = writeln!(out, "    room = {};", room("TILEC_LAUNCH"));
     }
-    let _ = writeln!(out, "    return {name}__run(k, stream, a, &room);\n}}");
-    out
+    let _ = writeln!(out, "    return {name}__run(k, stream, a, &room);\n}}\n");
+    out + &explain(interface, kernels)
 }

@@ -2,6 +2,12 @@
 #ifndef TILEC_RUNTIME
 #define TILEC_RUNTIME 1
 
+/* Every call of the driver is written TILEC_CU(cuLaunchKernel)(..). A program that opens the driver while it runs defines this in front of
+   the first of these headers, as a member of its own table of functions; docs/c.md has one. */
+#ifndef TILEC_CU
+#define TILEC_CU(function) function
+#endif
+
 /* A stride that is that of a tensor without gaps. */
 #define TILEC_PACKED INT64_MIN
 /* Most modes of all dimensions of a tensor together. */
@@ -20,7 +26,7 @@ typedef enum tilec_kind {
     TILEC_ADDRESS,    /* an address that is null, or no multiple of what it must be */
     TILEC_OVERLAP,    /* memory that is written overlaps that of another tensor */
     TILEC_SCRATCH,    /* scratch memory is absent, too small, or not aligned */
-    TILEC_TARGET      /* no PTX in the header runs on the device */
+    TILEC_TARGET      /* no PTX in the header runs on the device, or nothing is loaded */
 } tilec_kind;
 
 typedef struct tilec_note {
@@ -349,9 +355,56 @@ static inline tilec_room tilec_room_of(tilec_step step, CUdeviceptr workspace, s
     return room;
 }
 
+/* Adds a name and a value to a text, which is cut off where it is full. */
+static inline void tilec_say(char *text, size_t text_bytes, const char *before, const char *name, const char *value)
+{
+    size_t used = strlen(text);
+    if (used < text_bytes)
+        snprintf(text + used, text_bytes - used, "%s%s = %s", before, name, value);
+}
+
+static inline void tilec_say_integer(char *text, size_t text_bytes, const char *before, const char *name, int64_t x)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)x);
+    tilec_say(text, text_bytes, before, name, number);
+}
+
+static inline void tilec_say_unsigned(char *text, size_t text_bytes, const char *before, const char *name, uint64_t x)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)x);
+    tilec_say(text, text_bytes, before, name, number);
+}
+
+static inline void tilec_say_stride(char *text, size_t text_bytes, const char *before, const char *name, int64_t x)
+{
+    if (x == TILEC_PACKED)
+        tilec_say(text, text_bytes, before, name, "packed");
+    else
+        tilec_say_integer(text, text_bytes, before, name, x);
+}
+
+static inline void tilec_say_real(char *text, size_t text_bytes, const char *before, const char *name, double x)
+{
+    char number[40];
+    snprintf(number, sizeof number, "%.9g", x);
+    tilec_say(text, text_bytes, before, name, number);
+}
+
+/* Closes the parenthesis of the values, where there is room. */
+static inline void tilec_end(char *text, size_t text_bytes)
+{
+    size_t used = strlen(text);
+    if (used + 1 < text_bytes) {
+        text[used] = ')';
+        text[used + 1] = 0;
+    }
+}
+
 static inline int tilec_launch(CUfunction function, const int64_t grid[3], const unsigned int block[3], unsigned int shared, CUstream stream, void **params)
 {
-    return (int)cuLaunchKernel(function, (unsigned int)grid[0], (unsigned int)grid[1], (unsigned int)grid[2], block[0], block[1], block[2], shared, stream, params, NULL);
+    return (int)TILEC_CU(cuLaunchKernel)(function, (unsigned int)grid[0], (unsigned int)grid[1], (unsigned int)grid[2], block[0], block[1], block[2], shared, stream, params, NULL);
 }
 
 /* Has the driver assemble PTX, which is in pieces, and gets the entries. */
@@ -380,19 +433,19 @@ static inline int tilec_load(CUmodule *module, CUfunction *functions, const char
     values[1] = (void *)(uintptr_t)log_bytes;
     if (log_bytes > 0)
         log[0] = 0;
-    code = cuModuleLoadDataEx(module, text, log_bytes > 0 ? 2 : 0, options, values);
+    code = TILEC_CU(cuModuleLoadDataEx)(module, text, log_bytes > 0 ? 2 : 0, options, values);
     free(text);
     if (code != CUDA_SUCCESS)
         return (int)code;
     for (i = 0; i < count && code == CUDA_SUCCESS; i++) {
-        code = cuModuleGetFunction(&functions[i], *module, entries[i].name);
+        code = TILEC_CU(cuModuleGetFunction)(&functions[i], *module, entries[i].name);
         if (code == CUDA_SUCCESS && entries[i].dynamic_shared > 49152)
-            code = cuFuncSetAttribute(functions[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, entries[i].dynamic_shared);
+            code = TILEC_CU(cuFuncSetAttribute)(functions[i], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, entries[i].dynamic_shared);
         if (code == CUDA_SUCCESS && entries[i].large_cluster)
-            code = cuFuncSetAttribute(functions[i], (CUfunction_attribute)14, 1);
+            code = TILEC_CU(cuFuncSetAttribute)(functions[i], (CUfunction_attribute)14, 1);
     }
     if (code != CUDA_SUCCESS)
-        cuModuleUnload(*module);
+        TILEC_CU(cuModuleUnload)(*module);
     return (int)code;
 }
 

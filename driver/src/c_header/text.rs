@@ -5,9 +5,32 @@ use std::fmt::Write as _;
 /// Characters of a string literal that every C99 compiler takes (5.2.4.1).
 const LITERAL: usize = 4000;
 
-/// Words that are no names of members: keywords of C and C++, macros that compilers define, and members that every structure of arguments may have.
+/// Words that are no names of members: keywords of C and C++, members that every structure of arguments may have, types and functions that the header
+/// names beside parameters, and macros without arguments, of compilers, of the standard headers, of POSIX and of Windows.
 const TAKEN: &[&str] = &[
+    "BUFSIZ",
+    "CONST",
+    "CUdeviceptr",
+    "EDOM",
+    "EILSEQ",
+    "EOF",
+    "ERANGE",
+    "ERROR",
+    "FALSE",
+    "HUGE_VAL",
+    "HUGE_VALF",
+    "HUGE_VALL",
+    "I",
+    "IN",
+    "INFINITY",
+    "MB_CUR_MAX",
+    "NAN",
     "NULL",
+    "OPTIONAL",
+    "OUT",
+    "RAND_MAX",
+    "TRUE",
+    "VOID",
     "alignas",
     "alignof",
     "and",
@@ -23,6 +46,7 @@ const TAKEN: &[&str] = &[
     "char",
     "class",
     "compl",
+    "complex",
     "const",
     "const_cast",
     "constexpr",
@@ -35,21 +59,33 @@ const TAKEN: &[&str] = &[
     "dynamic_cast",
     "else",
     "enum",
+    "environ",
+    "errno",
     "explicit",
     "export",
     "extern",
     "false",
+    "far",
     "float",
     "for",
     "friend",
     "goto",
+    "i386",
     "if",
+    "imaginary",
     "inline",
     "int",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "int8_t",
+    "interface",
     "linux",
     "long",
+    "memset",
     "mutable",
     "namespace",
+    "near",
     "new",
     "noexcept",
     "not",
@@ -69,11 +105,17 @@ const TAKEN: &[&str] = &[
     "signals",
     "signals_bytes",
     "signed",
+    "size_t",
     "sizeof",
+    "small",
     "static",
     "static_assert",
     "static_cast",
+    "stderr",
+    "stdin",
+    "stdout",
     "struct",
+    "sun",
     "switch",
     "template",
     "this",
@@ -84,10 +126,15 @@ const TAKEN: &[&str] = &[
     "typedef",
     "typeid",
     "typename",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "uint8_t",
     "union",
     "unix",
     "unsigned",
     "using",
+    "vax",
     "virtual",
     "void",
     "volatile",
@@ -103,7 +150,8 @@ const TAKEN: &[&str] = &[
 pub(super) fn member(name: &str) -> String {
     let stem = name.trim_end_matches('_');
     // What ends in `_` gets one more, so that different names stay different.
-    if TAKEN.contains(&stem) { format!("{name}_") } else { name.to_owned() }
+    let ours = ["tilec_", "TILEC_"].iter().any(|own| stem.starts_with(own));
+    if ours || TAKEN.contains(&stem) { format!("{name}_") } else { name.to_owned() }
 }
 
 /// A file name as the beginning of names.
@@ -160,7 +208,10 @@ mod tests {
 
     #[test]
     fn names_are_names_and_stay_different() {
-        assert_eq!(["M", "new", "new_", "workspace"].map(member), ["M", "new_", "new__", "workspace_"]);
+        assert_eq!(
+            ["M", "new", "new_", "workspace", "I", "errno", "tilec_to"].map(member),
+            ["M", "new_", "new__", "workspace_", "I_", "errno_", "tilec_to_"]
+        );
         assert_eq!(["gemm", "2d-conv", "a.b", ""].map(identifier), ["gemm", "k2d_conv", "a_b", "k"]);
     }
 

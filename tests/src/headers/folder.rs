@@ -54,11 +54,43 @@ impl Folder {
         if output.status.success() { Ok(said) } else { Err(format!("{program:?} failed:\n{said}")) }
     }
 
+    /// Compiles files in this folder, without warnings.
+    pub(super) fn gcc(&self, options: &[&str], files: &[&Path]) -> Result<(), String> {
+        let mut gcc = Command::new("gcc");
+        gcc.current_dir(&self.0).args(WARNINGS).arg("-I").arg(crate::root().join("tests/c")).arg("-I").arg(".");
+        run(gcc.args(options).args(files)).map(|_| ())
+    }
+
+    /// Runs a program of this folder, with the driver that lies there or without any: what it says, and its calls.
+    pub(super) fn run_with_driver(&self, name: &str, driver: bool) -> Result<(String, String), String> {
+        let calls = self.0.join("calls");
+        let _ = std::fs::remove_file(&calls);
+        let libraries = if driver { self.0.as_path() } else { Path::new("/nonexistent") };
+        let mut program = Command::new(self.0.join(name));
+        let said = run(program.current_dir(&self.0).env("LD_LIBRARY_PATH", libraries).env("TEST_CALLS", &calls))?;
+        Ok((said, std::fs::read_to_string(&calls).unwrap_or_default()))
+    }
+
     /// Has a C++ compiler read a header.
     pub(super) fn check_cpp(&self, header: &str) -> Result<(), String> {
-        let user = self.write("user.cpp", &format!("#include \"{header}\"\nint main() {{ return 0; }}\n"))?;
+        self.read_by_cpp(&format!("#include \"{header}\"\nint main() {{ return 0; }}\n"))
+    }
+
+    /// The same of one whose functions other files call.
+    pub(super) fn check_cpp_defined(&self, header: &str) -> Result<(), String> {
+        self.read_by_cpp(&format!("#define TILEC_DEFINE\n#include \"{header}\"\n"))?;
+        self.read_by_cpp(&format!("#define TILEC_DECLARE_ONLY\n#include \"{header}\"\n"))
+    }
+
+    fn read_by_cpp(&self, text: &str) -> Result<(), String> {
+        let user = self.write("user.cpp", text)?;
         let mut cpp = Command::new("g++");
-        cpp.arg("-std=c++11").args(WARNINGS).arg("-fsyntax-only").arg("-I").arg(crate::root().join("tests/c"));
+        cpp.arg("-std=c++11")
+            .args(WARNINGS)
+            .arg("-Wold-style-cast")
+            .arg("-fsyntax-only")
+            .arg("-I")
+            .arg(crate::root().join("tests/c"));
         run(cpp.arg("-I").arg(&self.0).arg(&user)).map(|_| ())
     }
 }

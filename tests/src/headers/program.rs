@@ -11,7 +11,10 @@ use tilec_ir::types::Elem;
 /// The text of the program.
 pub(super) fn text(stem: &str, images: &[Image<'_>], problems: &[Vec<Problem>]) -> String {
     let kernels = format!("{stem}_kernels");
-    let mut out = String::from("#include \"driver.h\"\n#include \"kernels.h\"\n#include <stdio.h>\n\n");
+    let mut out = String::from(
+        // Macros of the standard headers are names that a program of the language may have.
+        "#include <complex.h>\n#include <errno.h>\n#include <math.h>\n#include <stdio.h>\n#include \"driver.h\"\n#include \"kernels.h\"\n\n",
+    );
     let mut entries = String::from("const test_entry test_entries[] = {\n");
     for image in images {
         for (i, contract) in image.file.kernels.iter().enumerate() {
@@ -25,10 +28,14 @@ pub(super) fn text(stem: &str, images: &[Image<'_>], problems: &[Vec<Problem>]) 
     let _ = writeln!(out, "{entries}    {{0, NULL, NULL}}\n}};\n");
     let _ = writeln!(
         out,
-        "static void said(int code)\n{{\n    if (code != 0 && {kernels}_message(code)[0] == 0)\n        printf(\"no words\\n\");\n    printf(code == 0 ? \"fine\\n\" : \"refused\\n\");\n}}\n"
+        "static void said(int code)\n{{\n    if (code != 0 && {kernels}_message(code)[0] == 0)\n        printf(\"no words\\n\");\n    if ({kernels}_kind(code) == TILEC_TARGET)\n        printf(\"no target\\n\");\n    else\n        printf(code == 0 ? \"fine\\n\" : \"refused\\n\");\n}}\n"
     );
     let mut main = String::from("int main(void)\n{\n");
-    let _ = writeln!(main, "    {kernels} k;");
+    let _ = writeln!(main, "    static {kernels} k;");
+    // Zeros are nothing loaded.
+    for i in 0..problems.first().map_or(0, Vec::len) {
+        let _ = writeln!(main, "    problem_0_{i}(&k);");
+    }
     for (at, (image, problems)) in images.iter().zip(problems).enumerate() {
         let _ = writeln!(main, "    test_cc = {};\n    printf(\"cc %d\\n\", test_cc);", image.target.cc());
         let _ = writeln!(main, "    if ({kernels}_load(&k, NULL, 0) != 0)\n        return 1;");
@@ -37,6 +44,9 @@ pub(super) fn text(stem: &str, images: &[Image<'_>], problems: &[Vec<Problem>]) 
             let _ = writeln!(main, "    problem_{at}_{i}(&k);");
         }
         let _ = writeln!(main, "    {kernels}_unload(&k);");
+        for i in 0..problems.len() {
+            let _ = writeln!(main, "    problem_{at}_{i}(&k);");
+        }
     }
     // Without a device that runs any of it, and without anything loaded, there is a message.
     let _ = writeln!(main, "    test_cc = 30;\n    said({kernels}_load(&k, NULL, 0));\n    return 0;\n}}");

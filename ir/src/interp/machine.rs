@@ -376,7 +376,7 @@ impl Machine<'_> {
             }
             let elem = self.elem(ty.elem, k.values[v].span)?;
             if let Some(scratch) = ty.scratch {
-                let data = self.scratch(v, scratch, &strides, &shape)?;
+                let data = self.scratch(v, (scratch, elem), &strides, &shape)?;
                 self.set(v, Binding::Global(self.globals.len()));
                 self.globals.push(Global { value: v, elem, shape, strides, padded: Vec::new(), data, bound: None });
                 continue;
@@ -442,7 +442,7 @@ impl Machine<'_> {
     pub(super) fn scratch(
         &self,
         v: Value,
-        scratch: Scratch,
+        (scratch, elem): (Scratch, Elem),
         strides: &[DimSteps],
         shape: &[i64],
     ) -> Result<Numbers, Fail> {
@@ -452,7 +452,8 @@ impl Machine<'_> {
             let message = format!("`{}` is larger than {} elements", self.k.values[v].name, self.opts.memory);
             return Err(fail(codes::OUT_OF_MEMORY, self.k.values[v].span, message));
         };
-        Ok(vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span].into())
+        let data: Numbers = vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span].into();
+        Ok(data.kept_as(elem))
     }
 
     /// That no signal is left up: the next launch would take it for one of its own.

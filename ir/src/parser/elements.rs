@@ -8,7 +8,7 @@ use super::said::{Notes, leaves, rank, window};
 use crate::attributes::CopyAttrs;
 use crate::diag::Span;
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::Domain;
 use crate::types::TileTy;
 use crate::typing::{may_count, same_value};
@@ -71,6 +71,7 @@ impl Operands<'_> {
     fn is_element(&self, k: &Kernel, e: Expr) -> bool {
         let single = matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_));
         single
+            && !self.is_gathered(k, e)
             && window(k, self.notes, e).is_some_and(|of| {
                 of.dims.is_empty()
                     && match &k.values[of.base].def {
@@ -79,6 +80,15 @@ impl Operands<'_> {
                         _ => false,
                     }
             })
+    }
+
+    /// Whether a tile numbers elements of the window `e`. The types of tiles that are made of windows are not known yet.
+    fn is_gathered(&self, k: &Kernel, e: Expr) -> bool {
+        let ExprData::View(view) = &k.exprs[e] else { return false };
+        view.ranges.iter().any(|range| match *range {
+            Range::At(at) | Range::Gather(at) => rank(k, self.notes, at) > 0,
+            Range::From { .. } => false,
+        })
     }
 
     /// Loads `e` if it is an element, and the elements that it is computed of otherwise.

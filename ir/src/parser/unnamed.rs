@@ -66,7 +66,7 @@ impl Parts {
 }
 
 /// Names of what is computed that windows are taken of, and nothing is stored to.
-fn with_windows(k: &Kernel) -> BTreeSet<Value> {
+pub(super) fn with_windows(k: &Kernel) -> BTreeSet<Value> {
     let base = |e: Expr| match &k.exprs[e] {
         ExprData::View(view) => Some(view.base),
         _ => None,
@@ -192,13 +192,14 @@ impl Writer<'_> {
             let dims = window.dims.iter().rev().zip(tile.iter().rev());
             for (own, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, n))) {
                 if own.same(k, n) != Some(true) {
+                    let note = match own.known() {
+                        Some(1) => "an index and `_` in its place repeat the one element: `x[i.., d, _]`",
+                        _ => "leave the extent out: a window has as many elements as the tile beside it",
+                    };
                     let (own, n) = (shape_text(k, &[own]), shape_text(k, &[n]));
                     let message = format!("this window says that it has {own} elements, beside a tile of {n}");
                     let span = window.from.first().map_or(Span::default(), |&e| k.expr_spans[e]);
-                    self.wrong.push(
-                        Diagnostic::error(codes::SHAPE_MISMATCH, span, message)
-                            .with_note("leave the extent out: a window has as many elements as the tile beside it"),
-                    );
+                    self.wrong.push(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
                 }
             }
         }

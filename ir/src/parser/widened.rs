@@ -13,7 +13,10 @@
 //! So are tiles in another shape, `reshape(x, [16, 4])`, and behind one another, `concat(a, b, 1)`.
 //! A window of a register tile or a buffer that has a name and says its extents is such a tile, too: `let low = x[.., 0..+16]`.
 
+mod places;
+
 use super::said::{Notes, Said, leaves, window};
+use super::unnamed::with_windows;
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -22,10 +25,12 @@ use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::space::Space;
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, type_of};
+use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what cannot be.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    let mut writer = Writer { notes, front: Vec::new(), named: Vec::new(), wrong: Vec::new() };
+    let windowed = with_windows(k);
+    let mut writer = Writer { windowed, notes, front: Vec::new(), named: Vec::new(), wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         let behind = writer.statement(k, s);
         writer.named.clear();
@@ -49,6 +54,8 @@ pub(super) fn takes_dimensions(k: &Kernel, v: Value) -> bool {
 }
 
 struct Writer<'n> {
+    /// Names of what is computed that have windows.
+    windowed: BTreeSet<Value>,
     notes: &'n mut Notes,
     /// What stands in front of the statement.
     front: Vec<Stmt>,
@@ -68,12 +75,18 @@ impl Writer<'_> {
                 self.aligned(k, &[init]);
                 self.named_shape(k, s, value, init);
             }
-            StmtData::Let { init, .. } | StmtData::Var { init: Some(init), .. } => self.aligned(k, &[init]),
+            StmtData::Let { value, init } => {
+                self.aligned(k, &[init]);
+                self.named_tile(k, s, value, init);
+            }
+            StmtData::Var { init: Some(init), .. } => self.aligned(k, &[init]),
             StmtData::Assign { src, .. } => self.aligned(k, &[src]),
             // As it is written out.
             StmtData::Copy { src, dst, .. } if is_reshaped(k, src, dst) => {}
             StmtData::Copy { src, dst, .. } => {
                 self.aligned(k, &[src]);
+                self.numbers(k, dst);
+                self.single(k, s, dst);
                 return self.stored(k, s, dst);
             }
             _ => {}
@@ -246,8 +259,13 @@ impl Writer<'_> {
     fn inside(&mut self, k: &mut Kernel, e: Expr) {
         match k.exprs[e].clone() {
             ExprData::Combine(combine) => self.aligned(k, &combine.args),
-            ExprData::View(_) | ExprData::Ref(_) => {}
+            ExprData::View(_) => self.numbers(k, e),
+            ExprData::Ref(_) => {}
             ExprData::Reshape { arg, .. } => self.aligned(k, &[arg]),
+            ExprData::Mma(m) => {
+                [m.a, m.b, m.c].into_iter().for_each(|child| self.aligned(k, &[child]));
+                self.operands(k, &m);
+            }
             _ => k.children(e).into_iter().for_each(|child| self.aligned(k, &[child])),
         }
     }

@@ -166,7 +166,13 @@ impl Types<'_> {
             num = join_num(self.k, num, number(ty)).ok_or_else(|| {
                 let (found, other) = (types[first].describe(self.k), ty.describe(self.k));
                 let message = format!("the operands of `{}` differ in type: {found} and {other}", op.token());
-                let d = self.error(codes::TYPE_MISMATCH, e, message).with_note("convert one of them: `cast<f32>(x)`");
+                let whole = |ty: &Type| match ty.elem() {
+                    Some(ElemRef::Known(elem)) => Some(elem).filter(|elem| elem.class() == ElemClass::Int),
+                    _ => None,
+                };
+                let to = whole(&types[first]).filter(|_| whole(ty).is_some()).map_or("f32", Elem::name);
+                let d = self.error(codes::TYPE_MISMATCH, e, message);
+                let d = d.with_note(format!("convert one of them: `cast<{to}>(x)`"));
                 self.one_converted(d, [(args[first], &types[first]), (arg, ty)])
             })?;
         }

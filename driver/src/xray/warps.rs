@@ -98,10 +98,15 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
         let text = format!("{} {}", numbers('w', warps), numbers('r', registers));
         svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &text);
     }
-    svg.key(
-        Key::Text("w3 r4-5"),
-        "warp 3; each of its lanes has 2 of the 64 elements, in registers 4 and 5 of the tile's",
-    );
+    // Where a block's elements are in two registers, each lane has both; elsewhere lanes have others in others.
+    if held.values().all(|(warps, registers)| warps.len() == 1 && registers.len() == 2) {
+        svg.key(
+            Key::Text("w3 r4-5"),
+            "warp 3; each of its lanes has 2 of the 64 elements, in registers 4 and 5 of the tile's",
+        );
+    } else {
+        svg.key(Key::Text("w3 r4..47"), "warp 3; its lanes have the elements in some of the tile's registers 4 to 47");
+    }
     let warps: BTreeSet<u64> = held.values().filter_map(|(warps, _)| warps.first().copied()).collect();
     for warp in warps.iter().take(TINTS.len()) {
         svg.key(Key::Cell(TINTS[*warp as usize % TINTS.len()]), format!("warp {warp}"));
@@ -116,6 +121,16 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What two registers of a lane are is said of pictures alone whose blocks are so.
+    #[test]
+    fn registers_apart_are_not_called_a_pair() {
+        let block =
+            |registers: &[u64]| Held::from([((0, 0), (BTreeSet::from([3]), registers.iter().copied().collect()))]);
+        assert!(draw(&block(&[4, 5]), (1, 1), "x").contains("each of its lanes has 2"));
+        let apart = draw(&block(&[0, 1, 40, 43]), (1, 1), "x");
+        assert!(apart.contains(">w3 r0..43<") && apart.contains("in some of") && !apart.contains("has 2"), "{apart}");
+    }
 
     /// The accumulator of a warpgroup: four warps with 16 rows each, whose lower eight rows are other registers.
     #[test]

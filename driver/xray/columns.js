@@ -1,7 +1,7 @@
 // The columns that move together: source, a program between passes, PTX, machine code.
 
 import { Links, STRONG } from "xray/links.js";
-import { address, choose, chosen, whenChosen } from "xray/select.js";
+import { address, choose, chosen, move, whenChosen } from "xray/select.js";
 import { addSearch } from "xray/search.js";
 
 export const id = "columns";
@@ -36,6 +36,7 @@ export function draw(data, root) {
     root.querySelector("select").value = pass;
     root.querySelector('.column[data-kind="tile"] .about').textContent = stage.about;
     box("tile").innerHTML = passLines(stage, links.text(pass)) + remarks(stage.remarks, `What ${pass} says`);
+    mark();
     light();
   };
   const light = () => {
@@ -55,7 +56,8 @@ export function draw(data, root) {
         row.classList.add(how === STRONG ? "strong" : "weak");
         if (!first || (how === STRONG && !first.classList.contains("strong"))) first = row;
       }
-      if (kind === kindOf(name)) {
+      // A line of one pass is none of another.
+      if (columnOf(kind) === name) {
         first = box(kind).querySelector(`.l[data-line="${line}"]`);
         first.classList.add("on");
       }
@@ -69,6 +71,7 @@ export function draw(data, root) {
     drawPass();
   };
 
+  const mark = addSearch(root, columnOf);
   drawPass();
   whenChosen(({ name }) => {
     if (links.texts.has(name) && name !== pass) show(name);
@@ -87,7 +90,6 @@ export function draw(data, root) {
   };
   root.querySelector("[data-step='-1']").addEventListener("click", () => step(-1));
   root.querySelector("[data-step='1']").addEventListener("click", () => step(1));
-  addSearch(root, (kind) => columnOf(kind));
   return (key) => keyboard(key, { links, step, kindOf, columnOf, box });
 }
 
@@ -106,9 +108,9 @@ function passSelect(stages) {
     <button data-step="1" title="the next pass: ]">›</button>`;
 }
 
-// A line: its number is a link to it.
+// A line: its number is a link to it. Keys reach lines by the arrows, so that no number is a stop of the tabulator.
 function row(column, line, text, before = "", classes = "") {
-  return `<div class="l ${classes}" data-line="${line}"><a class="n" href="${address(column, line)}">${line}</a>${before}<code>${
+  return `<div class="l ${classes}" data-line="${line}"><a class="n" href="${address(column, line)}" tabindex="-1">${line}</a>${before}<code>${
     escape(text) || " "
   }</code></div>`;
 }
@@ -217,17 +219,35 @@ const KINDS = ["source", "tile", "ptx", "sass"];
 function keyboard(key, { links, step, kindOf, columnOf, box }) {
   const { name, line } = chosen();
   const at = line && links.has(name, line) ? { name, line } : null;
+  const lit = (kind) => box(kind).querySelector(".l.strong") || box(kind).querySelector(".l.weak");
   if (key === "[" || key === "]") step(key === "[" ? -1 : 1);
-  else if (key === "Escape") choose("", 0);
+  else if (key === "Escape") move("", 0);
   else if (key === "ArrowDown" || key === "j" || key === "ArrowUp" || key === "k") {
-    const next = at ? at.line + (key === "ArrowDown" || key === "j" ? 1 : -1) : 1;
-    const column = at ? at.name : "source";
-    if (links.has(column, next)) choose(column, next);
+    const kind = at ? kindOf(at.name) : "source";
+    const column = columnOf(kind);
+    const by = key === "ArrowDown" || key === "j" ? 1 : -1;
+    // From a line of a pass that is no longer shown to what is lit in the one that is.
+    const next = !at ? 1 : column === at.name ? at.line + by : Number(lit(kind)?.dataset.line || 1);
+    if (links.has(column, next)) move(column, next);
   } else if (key === "ArrowRight" || key === "l" || key === "ArrowLeft" || key === "h") {
     if (!at) return false;
     const to = KINDS[KINDS.indexOf(kindOf(at.name)) + (key === "ArrowRight" || key === "l" ? 1 : -1)];
-    const lit = to && (box(to).querySelector(".l.strong") || box(to).querySelector(".l.weak"));
-    if (lit) choose(columnOf(to), Number(lit.dataset.line));
+    const line = to && (Number(lit(to)?.dataset.line || 0) || nearest(links, at, columnOf(to)));
+    if (line) move(columnOf(to), line);
   } else return false;
   return true;
+}
+
+// Of a line from which nothing came in a column: what came from the nearest line that left something there, or 0.
+function nearest(links, at, column) {
+  const [own, there] = [links.text(at.name).length, links.text(column).length];
+  for (let far = 1; there && far < own; far++) {
+    for (const line of [at.line + far, at.line - far]) {
+      if (!links.has(at.name, line)) continue;
+      const related = [...links.related({ column: at.name, line }, column)];
+      const strong = related.find(([, how]) => how === STRONG);
+      if (strong) return strong[0];
+    }
+  }
+  return 0;
 }

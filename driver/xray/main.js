@@ -4,7 +4,7 @@
 import * as columns from "xray/columns.js";
 import * as compare from "xray/compare.js";
 import { ROOMS as PICTURES } from "xray/pictures.js";
-import { whenChosen } from "xray/select.js";
+import { choose, whenChosen } from "xray/select.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const ROOMS = [columns, ...PICTURES, ...(data.beside ? [compare] : [])];
@@ -42,11 +42,10 @@ whenChosen(({ name }) => {
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
   if (e.key === "/") {
-    const input = rooms.querySelector(".room.open input[type=search]");
-    if (input) {
-      input.focus();
-      e.preventDefault();
-    }
+    // The search is one of the code; from elsewhere its room is opened.
+    if (open !== columns.id) choose(columns.id, 0);
+    rooms.querySelector(".room.open input[type=search]").focus();
+    e.preventDefault();
     return;
   }
   const used = keys.get(open);

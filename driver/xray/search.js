@@ -1,4 +1,4 @@
-// A search over all columns: what is found is marked, and gone through with Enter.
+// A search over all columns: what is found is marked, and gone through with Enter. Gives back what marks again, for lines that are drawn anew.
 
 import { choose } from "xray/select.js";
 
@@ -27,12 +27,11 @@ export function addSearch(root, columnOf) {
       input.blur();
     }
     if (e.key !== "Enter") return;
-    // The program shown may be another one than when the search began.
-    if (!found.every((l) => l.isConnected)) look();
     if (!found.length) return;
     at = (at + (e.shiftKey ? found.length - 1 : 1) + (at < 0 && e.shiftKey ? 1 : 0)) % found.length;
     const line = found[at];
     output.textContent = `${at + 1} of ${found.length} lines`;
     choose(columnOf(line.closest(".column").dataset.kind), Number(line.dataset.line));
   });
+  return look;
 }

@@ -5,10 +5,18 @@ let now = parse(location.hash);
 
 // `column:line`, or the name of a room, or nothing.
 export function parse(hash) {
-  const text = decodeURIComponent(hash.replace(/^#/, ""));
-  const [name, rest] = text.split(":");
+  const [name, rest] = decoded(hash.replace(/^#/, "")).split(":");
   const line = Number(rest);
   return Number.isInteger(line) && line > 0 ? { name, line } : { name, line: 0 };
+}
+
+// An address that was cut off or mistyped is taken as it is written, and names nothing.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function address(name, line) {
@@ -25,10 +33,21 @@ export function whenChosen(f) {
   f(now);
 }
 
-// Chooses; the address follows, and does not fill the history.
+// Chooses; the address follows. What was chosen before is one step back.
 export function choose(name, line) {
-  history.replaceState(null, "", name ? address(name, line) : location.pathname + location.search);
-  settle({ name: name || "", line: line || 0 });
+  settle(go("pushState", name, line));
+}
+
+// The same for what is passed by on the way, as with the arrows: it does not fill the history.
+export function move(name, line) {
+  settle(go("replaceState", name, line));
+}
+
+function go(how, name, line) {
+  const next = { name: name || "", line: line || 0 };
+  const same = next.name === now.name && next.line === now.line;
+  if (!same) history[how](null, "", name ? address(name, line) : location.pathname + location.search);
+  return next;
 }
 
 function settle(next) {

@@ -64,7 +64,12 @@ async function links(file) {
     const ptx = c.ptx_statements.findLastIndex((s) => s !== null) + 1;
     const sass = c.machine ? c.machine.ptx.indexOf(ptx) + 1 || c.machine.ptx.findIndex((l) => l > 0) + 1 : 0;
     const [source] = c.places[c.ptx_places[ptx - 1]];
-    return { source, ptx, sass, last: c.stages.at(-1).pass, first: c.stages[0].pass, passes: c.stages.length };
+    const place = (l) => c.ptx_places[l - 1];
+    const made = new Set((c.machine ? c.machine.ptx : []).filter((l) => l > 0).map(place));
+    const bare = c.machine ? c.ptx.findIndex((_, i) => c.ptx_places[i] === null || !made.has(c.ptx_places[i])) + 1 : 0;
+    // Near the end of the last program, which is longer than the first.
+    const end = c.stages.findLast((s) => s.text).places.findLastIndex((p) => p !== null) + 1;
+    return { bare, end, source, ptx, sass, last: c.stages.at(-1).pass, first: c.stages[0].pass, passes: c.stages.length };
   });
   assert.deepEqual(said, []);
   await page.close();
@@ -162,6 +167,65 @@ async function reader(file, has) {
   assert.notEqual(await page.$eval("body", (b) => getComputedStyle(b).backgroundColor), "rgb(255, 255, 255)");
   assert.deepEqual(said, [], file);
   await page.close();
+}
+
+// What chosen lines, passes, the search, the history and paper do to each other.
+async function ways(file, has) {
+  const { page, said } = await open(file, `#${has.last}:${has.end}`);
+  // A line of a pass stays chosen while others are looked at: none of their lines is it, and the marks of the search follow.
+  await page.evaluate(() => {
+    const input = document.querySelector(".room.open input[type=search]");
+    input.value = "for ";
+    input.dispatchEvent(new Event("input"));
+  });
+  for (let i = 1; i < has.passes; i++) {
+    await page.keyboard.press("[");
+    assert.equal(await count(page, ".l.on"), 0, `${file}: a line of another pass is boxed`);
+    assert.ok(await lit(page, "source"), `${file}: nothing is lit ${i} passes before`);
+    const found = await page.$eval(".tools output", (o) => Number(o.textContent.split(" ")[0]));
+    assert.equal(await count(page, ".l.hit"), found, `${file}: marks of the search ${i} passes before`);
+  }
+  if (await lit(page, "tile")) {
+    await page.keyboard.press("ArrowUp");
+    assert.match(await at(page), new RegExp(`^#${has.first}:`));
+  }
+  // Numbers of lines are no stops of the tabulator.
+  assert.equal(await count(page, ".l a.n:not([tabindex='-1'])"), 0);
+  // A choice is gone back from; what the arrows pass by is not in between.
+  await page.click('.column[data-kind="source"] .l[data-line="1"] code');
+  await page.click(`.column[data-kind="source"] .l[data-line="${has.source}"] code`);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await at(page), `#source:${has.source}`);
+  await page.evaluate(() => history.back());
+  await page.waitForFunction(() => document.querySelector(".l.on")?.closest(".column").dataset.kind === "source" && location.hash === "#source:1");
+  // `/` opens the code from wherever it is.
+  await page.click('nav a[href="#memory"]');
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+  assert.equal(await page.$eval(".room.open", (r) => r.dataset.room), "columns");
+  // Paper has the open room, and its title.
+  await page.click('nav a[href="#memory"]');
+  await page.emulateMediaType("print");
+  const shown = (selector) =>
+    page.$$eval(selector, (all) => all.filter((e) => getComputedStyle(e).display !== "none").map((e) => e.dataset.room || e.textContent));
+  assert.deepEqual(await shown(".room"), ["memory"], `${file}: rooms on paper`);
+  assert.deepEqual(await shown("nav, nav a").then((all) => all.slice(1)), ["Memory"], `${file}: titles on paper`);
+  assert.deepEqual(said, [], file);
+  await page.close();
+  // From a line of PTX without machine code to the nearest that has some.
+  if (has.bare) {
+    const { page, said } = await open(file, `#ptx:${has.bare}`);
+    await page.keyboard.press("ArrowRight");
+    assert.match(await at(page), /^#sass:/, `${file}: from line ${has.bare} of the PTX`);
+    assert.deepEqual(said, [], file);
+    await page.close();
+  }
+  // An address that is cut off names nothing, and the page is there.
+  const cut = await open(file, "#%");
+  assert.ok(await count(cut.page, ".room.open .l"), `${file}#%: no line`);
+  assert.deepEqual(cut.said, [], `${file}#%`);
+  await cut.page.close();
 }
 
 // Pictures are the same on a dark screen as on paper, their texts stay inside, and their steps are gone through by buttons and keys.
@@ -356,6 +420,7 @@ try {
     const spilled = await spills(file);
     assert.ok(!file.startsWith("spilled") || !has.sass || spilled > 0, `${file}: nothing is spilled`);
     await reader(file, has);
+    await ways(file, has);
     await rooms(file);
     await pictures(file);
     await drawn(file);

@@ -12,16 +12,17 @@ mod question;
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
 pub use question::Question;
 
-use crate::compile::{CompileOptions, machine_code};
+use crate::compile::{CompileOptions, Diagnostics, machine_code};
 use crate::xray;
 use answer::Known;
+use tilec_ir::diag::Severity;
 
 /// Compiles `source` and answers.
 ///
 /// # Errors
 /// The program does not compile, an assembler fails, or there is nothing of what is asked about.
 pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Result<Answer, Unanswered> {
-    let mut program = xray::compiled(source, options)?;
+    let mut program = xray::compiled(source, options).map_err(|d| first_of(question, options, d))?;
     if question.needs_assembler() {
         machine_code::measure(&mut program)?;
     }
@@ -39,4 +40,15 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     let (about, mut parts) = answered.map_err(Unanswered::Asked)?;
     parts.extend(chain::broken(&known));
     Ok(Answer { schema: SCHEMA, question: question.to_string(), about, parts })
+}
+
+/// Errors, as an answer to what is asked: they come before every premise of it.
+fn first_of(question: &Question, options: &CompileOptions, mut d: Diagnostics) -> Diagnostics {
+    if let (Question::Not(what), Some(first)) = (question, d.list.iter_mut().find(|d| d.severity == Severity::Error)) {
+        first.notes.push(format!(
+            "`{what}` is not judged: this is the first premise that fails, because the program does not compile for {}",
+            options.target.name()
+        ));
+    }
+    d
 }

@@ -15,6 +15,7 @@ mod loops;
 mod moves;
 pub(crate) mod pad;
 mod promises;
+mod raced;
 mod repeats;
 mod reshaped;
 mod steps;
@@ -80,6 +81,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_extents(k, cx, &stay)?;
     check_written(k, cx)?;
     steps::check(k, cx);
+    raced::check(k, cx);
     drop_idle(k);
     drop_zero_fills(k);
     repeats::check(k, cx);

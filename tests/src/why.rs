@@ -269,3 +269,52 @@ fn figures_that_are_too_far_have_a_way_out() {
     let rows = ask(include_str!("../../examples/softmax.tile"), Target::Sm80, "pipelined");
     assert!(advice(&rows).iter().any(|text| text.starts_with("bring the tiles by way of a buffer")), "{rows}");
 }
+
+/// A tile that the producer's threads load beside one of TMA breaks `tma`, and is named.
+#[test]
+fn loads_of_threads_beside_tma_are_named() {
+    let product = |rows: &str| {
+        format!(
+            "kernel k(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, L: gmem i32[M], C: gmem f32[M, N] multiple 4)\n\
+             grid (i: ceildiv(M, 128), j: ceildiv(N, 128)) {{\nlet a = smem f16[128, 64]\nlet b = smem f16[64, 128]\n\
+             var acc = reg f32[128, 128] = 0.0\nlet rows = reg i32[128] = copy L[i * 128..]\n\
+             for k in 0..K step 64 {{\ncopy A[{rows}, k..] -> a\ncopy B[k.., j * 128..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy acc -> C[i * 128.., j * 128..]\n}}\n"
+        )
+    };
+    let answer = ask(&product("rows"), Target::Sm90a, "tma");
+    assert!(!holds(&answer) && answer.to_string().contains("not every load is one of TMA"), "{answer}");
+    assert!(answer.to_string().contains("copy A[rows, k..] -> a (loaded by threads)"), "{answer}");
+    assert!(holds(&ask(&product("i * 128.."), Target::Sm90a, "tma")));
+}
+
+/// Only stores that several blocks make to the same elements are warned of.
+#[test]
+fn stores_of_several_blocks_to_one_place_are_warned_of() {
+    let program = |axes: &str, store: &str| {
+        format!(
+            "kernel k(X: gmem f32[M, N] multiple 4, S: gmem f32[M], n: gmem i32[M]) grid (i: ceildiv(M, 32), j: {axes}) {{\n\
+             var x = reg f32[32, 64]\ncopy X[i * 32.., j * 64..] -> x\n{store}\n}}\n"
+        )
+    };
+    let all = "ceildiv(N, 64)";
+    for (axes, store, raced) in [
+        (all, "copy sum(x, 1) -> S[i * 32.., _]", true),
+        (all, "let s = X[i * 32.., 0..]\ncopy x -> s", true),
+        (all, "copy sum(x, 1) -> S[i * 32.., _] add", false),
+        (all, "if j == 0 {\ncopy sum(x, 1) -> S[i * 32.., _]\n}", false),
+        (all, "copy sum(x, 1) -> S[i * 32 + j.., _]", false),
+        (all, "if n[i] > 0 {\ncopy sum(x, 1) -> S[i * 32.., _]\n}", true),
+        (all, "if n[j] > 0 {\ncopy sum(x, 1) -> S[i * 32.., _]\n}", false),
+        (all, "if N <= 64 {\ncopy sum(x, 1) -> S[i * 32.., _]\n}", false),
+        ("1", "copy sum(x, 1) -> S[i * 32.., _]", false),
+    ] {
+        let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+        let source = program(axes, store);
+        let said = match tilec::compile(&source, &options) {
+            Ok(compiled) => compiled.diagnostics,
+            Err(refused) => panic!("{source}{:?}", refused.list),
+        };
+        assert_eq!(said.iter().any(|d| d.code.0 == "W0411"), raced, "{source}");
+    }
+}

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Diagnostics(compile::Diagnostics),
     /// The command line.
     Usage(String),
+    /// What is asked about is not there; the text says what is.
+    Asked(String),
     /// It has been said already.
     Said,
 }
@@ -53,6 +55,16 @@ impl Failure {
                     ErrorFormat::Human => {
                         write_stderr(&format!("error: {message}\n\nFor more information, try '--help'.\n"));
                     }
+                    ErrorFormat::Json => {
+                        let line = serde_json::json!({ "severity": "error", "code": "usage", "message": message });
+                        write_stderr(&format!("{line}\n"));
+                    }
+                }
+                ExitCode::from(2)
+            }
+            Failure::Asked(message) => {
+                match format {
+                    ErrorFormat::Human => write_stderr(&format!("error: {message}\n")),
                     ErrorFormat::Json => {
                         let line = serde_json::json!({ "severity": "error", "code": "usage", "message": message });
                         write_stderr(&format!("{line}\n"));

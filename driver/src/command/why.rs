@@ -16,12 +16,12 @@ pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
             }
         } else if !word.contains(':') && word.contains('=') {
             values.extend(sizes(word).map_err(Failure::Usage)?.0);
-        } else if question.replace(Question::parse(word).map_err(Failure::Usage)?).is_some() {
+        } else if question.replace(Question::parse(word).map_err(Failure::Asked)?).is_some() {
             return Err(Failure::Usage("two places are asked about".to_owned()));
         }
     }
     if let Some(property) = &args.not
-        && question.replace(Question::parse_not(property).map_err(Failure::Usage)?).is_some()
+        && question.replace(Question::parse_not(property).map_err(Failure::Asked)?).is_some()
     {
         return Err(Failure::Usage("`--not` and a place are two questions".to_owned()));
     }
@@ -39,7 +39,7 @@ pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let answer = match why(&source, &options, &question) {
         Ok(answer) => answer,
-        Err(Unanswered::Asked(text)) => return Err(Failure::Usage(text)),
+        Err(Unanswered::Asked(text)) => return Err(Failure::Asked(text)),
         Err(Unanswered::Diagnostics(d)) => return said.unless_error(Err(d)),
     };
     let text = match args.emit {

@@ -7,6 +7,7 @@ mod figures;
 mod roofline;
 
 use super::report_json::Assembler;
+use super::shares;
 use crate::console::render::SourceFile;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
@@ -251,8 +252,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken { places: at, notes: vec![note], ..Broken::new(message) })
         }
         Property::Tma => {
-            let by_threads = report.copies.iter().filter(|c| c.in_loop && c.global_bytes > 0 && c.shared_bytes > 0);
-            let at: Vec<_> = by_threads.map(|c| (c.span, "loaded by threads".to_owned())).collect();
+            let at = shares::filled_by_threads(code.tile.kernel);
             let has = code.has_tensor_load();
             let message = if has { "not every load is one of TMA" } else { "no load is one of TMA" };
             (!has || !at.is_empty()).then(|| Broken::of(message, FastPath::TensorLoads, at))

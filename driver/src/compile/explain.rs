@@ -1,6 +1,7 @@
 //! Texts for people: `tilec explain WORD` and `tilec targets`.
 
 pub mod examples;
+mod glossary;
 mod words;
 
 use super::options::CompileOptions;
@@ -47,19 +48,47 @@ pub fn can_disable(pass: &str) -> Option<bool> {
 }
 
 /// What a word means: a diagnostic code, a pass, a kind of remark, an operator, a reduction, a word of the language, an
-/// element type, an atom or a target.
+/// element type, an atom, a target or a word of the glossary.
 /// A word with several meanings (`schedule`, `-`) gets them all.
 ///
 /// # Errors
 /// Nothing has that name; the text says so, and names what is spelt alike.
 pub fn explain(word: &str) -> Result<String, String> {
     let mut out = String::new();
-    let mut say = |head: String, body: &str| {
-        let gap = if out.is_empty() { "" } else { "\n" };
-        let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim_end());
-    };
+    of_tool(word, &mut out);
+    of_language(word, &mut out);
+    for (names, text) in glossary::of(word) {
+        say(&mut out, format!("{}: a word of the glossary", names.join(", ")), &text);
+    }
+    if out.is_empty() {
+        return Err(unknown(word));
+    }
+    for example in examples::ALL.iter().filter(|e| e.of.eq_ignore_ascii_case(word)) {
+        out.push_str(&shown(example));
+    }
+    for (_, why) in examples::WITHOUT.iter().filter(|(of, _)| of.eq_ignore_ascii_case(word)) {
+        let _ = writeln!(out, "\nNo example: {why}.");
+    }
+    Ok(out)
+}
+
+/// What a word of a program means; `None`: nothing.
+pub fn in_source(word: &str) -> Option<String> {
+    let mut out = String::new();
+    of_language(word, &mut out);
+    (!out.is_empty()).then_some(out)
+}
+
+/// Another meaning.
+fn say(out: &mut String, head: String, body: &str) {
+    let gap = if out.is_empty() { "" } else { "\n" };
+    let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim_end());
+}
+
+/// A word as one of the tool: a code, a pass, a kind of remark, an error that may be allowed.
+fn of_tool(word: &str, out: &mut String) {
     for (code, title, text) in codes::ALL.iter().filter(|(c, ..)| c.0.eq_ignore_ascii_case(word)) {
-        say(format!("{code}: {title}"), text);
+        say(out, format!("{code}: {title}"), text);
     }
     for pass in PASSES.iter().filter(|p| p.name == word) {
         let off = if pass.required {
@@ -74,10 +103,10 @@ pub fn explain(word: &str) -> Result<String, String> {
              `--deny {word}` makes those remarks errors.",
             pass.summary
         );
-        say(format!("{word}: a pass"), &body);
+        say(out, format!("{word}: a pass"), &body);
     }
     for (kind, text) in REMARK_KINDS.iter().filter(|(k, _)| *k == word) {
-        say(format!("{kind}: a kind of remark"), &format!("Says {text}."));
+        say(out, format!("{kind}: a kind of remark"), &format!("Says {text}."));
     }
     for allowed in Allowance::ALL.iter().filter(|a| a.name() == word) {
         let body = format!(
@@ -85,13 +114,18 @@ pub fn explain(word: &str) -> Result<String, String> {
              seen to do no harm.",
             allowed.doc()
         );
-        say(format!("{word}: an error of the simulator that may be allowed"), &body);
+        say(out, format!("{word}: an error of the simulator that may be allowed"), &body);
     }
+}
+
+/// A word as one of a program: an operator, a reduction, a word of the language, a type, an instruction, a target.
+fn of_language(word: &str, out: &mut String) {
     for op in Op::ALL.iter().filter(|op| op.token() == word) {
-        say(format!("{word}: an operator on {}", operands(op.arity())), op.doc());
+        say(out, format!("{word}: an operator on {}", operands(op.arity())), op.doc());
     }
     for op in ReduceOp::ALL.iter().filter(|op| op.token() == word) {
         say(
+            out,
             format!("{}(x, axis): a reduction", op.token()),
             &format!(
                 "{}\n\nIt combines the elements of a tile along an axis, which stays with extent 1.",
@@ -101,6 +135,7 @@ pub fn explain(word: &str) -> Result<String, String> {
     }
     for op in ReduceOp::ALL.iter().filter(|op| op.scan_token() == Some(word)) {
         say(
+            out,
             format!("{word}(x, axis): a scan"),
             &format!(
                 "At each place along an axis what `{}` makes of the elements up to there; with `exclusive` behind the axis, of those in front of it.",
@@ -109,10 +144,10 @@ pub fn explain(word: &str) -> Result<String, String> {
         );
     }
     for (_, form, text) in words::ALL.iter().filter(|(w, ..)| *w == word) {
-        say(format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
+        say(out, format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
     }
     if let Some(elem) = Elem::from_name(word) {
-        say(format!("{word}: an element type"), &words::element(elem));
+        say(out, format!("{word}: an element type"), &words::element(elem));
     }
     for atom in Atom::all().filter(|a| a.row().name == word) {
         let row = atom.row();
@@ -127,21 +162,11 @@ pub fn explain(word: &str) -> Result<String, String> {
             row.first.name(),
             types.join("; ")
         );
-        say(format!("{word}: an instruction for `mma`"), &body);
+        say(out, format!("{word}: an instruction for `mma`"), &body);
     }
     if let Some(target) = Target::from_name(word) {
-        say(format!("{word}: a target"), target.doc());
+        say(out, format!("{word}: a target"), target.doc());
     }
-    if out.is_empty() {
-        return Err(unknown(word));
-    }
-    for example in examples::ALL.iter().filter(|e| e.of.eq_ignore_ascii_case(word)) {
-        out.push_str(&shown(example));
-    }
-    for (_, why) in examples::WITHOUT.iter().filter(|(of, _)| of.eq_ignore_ascii_case(word)) {
-        let _ = writeln!(out, "\nNo example: {why}.");
-    }
-    Ok(out)
 }
 
 /// An example, with what the compiler says of it.
@@ -190,6 +215,9 @@ pub fn index() -> String {
     list("words of the language", words::ALL.iter().map(|(word, form, _)| (*word, *form)).collect());
     list("element types", Elem::ALL.iter().map(|e| (e.name(), "")).collect());
     list("instructions for `mma`", Atom::all().map(|a| (a.row().name, a.row().first.name())).collect());
+    let glossary: Vec<(String, String)> =
+        glossary::all().into_iter().map(|(names, text)| (names[0].replace(' ', "-"), text)).collect();
+    list("words of the glossary", glossary.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect());
     list("targets", Target::ALL.iter().map(|t| (t.name(), t.doc().trim())).collect());
     out
 }
@@ -212,10 +240,11 @@ fn unknown(word: &str) -> String {
         .chain(Atom::all().map(|a| a.row().name))
         .chain(Target::ALL.iter().map(|t| t.name()));
     let word: String = word.chars().take(64).collect();
-    match nearest(&word, words) {
+    let glossary: Vec<String> = glossary::all().into_iter().flat_map(|(names, _)| names).collect();
+    match nearest(&word, words.chain(glossary.iter().map(String::as_str))) {
         Some(near) => format!("nothing is called `{word}`; did you mean `{near}`?\n"),
         None => format!(
-            "nothing is called `{word}`; there are diagnostic codes, passes, remark kinds, operators and words of the language\n"
+            "nothing is called `{word}`; there are diagnostic codes, passes, remark kinds, operators, words of the language and of the glossary\n"
         ),
     }
 }
@@ -271,6 +300,27 @@ mod tests {
         }
         let minus = explain("-").expect("an operator");
         assert!(minus.contains("Difference") && minus.contains("Negation"), "{minus}");
+    }
+
+    #[test]
+    fn words_of_hardware_are_those_of_the_glossary() {
+        for word in [
+            "wgmma",
+            "bank",
+            "banks",
+            "sectors",
+            "mbarrier",
+            "swizzle",
+            "occupancy",
+            "bank-conflicts",
+            "register-tile",
+            "TMA",
+            "tma",
+        ] {
+            assert!(explain(word).is_ok_and(|text| text.contains("a word of the glossary")), "{word}");
+        }
+        assert!(!explain("swizzle").expect("a pass, too").contains("]("), "links are for pages");
+        assert!(in_source("schedule").is_some_and(|text| !text.contains("a pass")), "a program means the clause");
     }
 
     #[test]

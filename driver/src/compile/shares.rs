@@ -82,6 +82,20 @@ pub(crate) fn register_tiles(k: &Kernel) -> Vec<(u64, String, Span)> {
     all
 }
 
+/// Copies in loops by which threads fill shared memory from tensors, TMA apart.
+pub(super) fn filled_by_threads(k: &Kernel) -> Places {
+    let mut out: Places = Vec::new();
+    walk(k, k.body, false, &mut |s, in_loop| {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return };
+        let fills = resolve_view(k, *dst).is_some_and(|to| to.space(k).is_of_block()) && tensor_of(k, *src).is_some();
+        let place = (k.stmt_spans[s], "loaded by threads".to_owned());
+        if in_loop && fills && !attrs.is_tensor() && !out.contains(&place) {
+            out.push(place);
+        }
+    });
+    out
+}
+
 fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     let access = if s.store { "a store to" } else { "a load from" };
     let least = match s.conflicts() {

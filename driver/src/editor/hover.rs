@@ -3,6 +3,7 @@
 use super::analysis::{Analysis, Symbol};
 use super::decisions::Decisions;
 use crate::compile::explain;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
@@ -19,16 +20,23 @@ pub fn hover(a: &Analysis, decisions: Option<&Decisions>, byte: usize) -> Option
         Some(Symbol::Kernel(k)) => of_kernel(a, decisions, k),
         Some(Symbol::Sequence(s)) => code(&tilec_ir::print::print_sequence(&a.outline.module.sequences[s])),
         None if matches!(word.kind, WordKind::Comment | WordKind::Number) => return None,
-        None => explain::explain(a.slice(word.span)).map_or_else(|_| String::new(), |text| format!("{text}\n")),
+        None => explain::in_source(a.slice(word.span)).map_or_else(String::new, |text| format!("{text}\n")),
     };
     let Some(decisions) = decisions else { return (!out.is_empty()).then_some((out, word.span)) };
     let mut remarks = decisions.remarks(word.span.start as usize).peekable();
     if remarks.peek().is_some() {
         let _ = writeln!(out, "\nDecided for {}:\n", decisions.target.name());
     }
+    let mut said = BTreeSet::new();
     for remark in remarks {
-        let why = remark.why.iter().map(|why| format!(" ({why})")).collect::<String>();
-        let _ = writeln!(out, "* `{}`: {}{why}", remark.code, remark.message);
+        // Most messages end with the reason.
+        let why = remark.why.iter().filter(|why| !remark.message.contains(*why));
+        let why = why.map(|why| format!(" ({why})")).collect::<String>();
+        let line = format!("* `{}`: {}{why}", remark.code, remark.message);
+        if !said.contains(&line) {
+            let _ = writeln!(out, "{line}");
+            said.insert(line);
+        }
     }
     (!out.is_empty()).then_some((out, word.span))
 }

@@ -1,0 +1,41 @@
+//! The words of the glossary, for `tilec explain`. The page of the documentation is their only source.
+
+/// `docs/glossary.md`.
+const PAGE: &str = include_str!("glossary.md");
+
+/// Every word with its other names, and what it means.
+pub(super) fn all() -> Vec<(Vec<String>, String)> {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| **"));
+    rows.filter_map(|line| line.trim_start_matches("| ").trim_end_matches(" |").split_once(" | ")).map(row).collect()
+}
+
+fn row((names, meaning): (&str, &str)) -> (Vec<String>, String) {
+    let plain = |text: &str| text.replace("**", "").replace('`', "");
+    (plain(names).split(", ").map(str::to_owned).collect(), unlinked(&meaning.replace("**", "")))
+}
+
+/// A text with the addresses of its links in words.
+fn unlinked(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((front, link)) = rest.split_once('[') {
+        let Some(((name, address), behind)) = link.split_once(')').and_then(|(l, b)| Some((l.split_once("](")?, b)))
+        else {
+            break;
+        };
+        out.push_str(&format!("{front}{name}: docs/{address}"));
+        rest = behind;
+    }
+    out + rest
+}
+
+/// The rows of a word, however it is written: `bank conflict`, `bank-conflicts`.
+pub(super) fn of(word: &str) -> Vec<(Vec<String>, String)> {
+    let folded = |text: &str| text.to_lowercase().replace('-', " ");
+    let word = folded(word);
+    let is = |name: &String| {
+        let name = folded(name);
+        word == name || word.strip_suffix('s') == Some(name.as_str())
+    };
+    all().into_iter().filter(|(names, _)| names.iter().any(is)).collect()
+}

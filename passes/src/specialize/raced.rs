@@ -1,0 +1,140 @@
+//! Stores of several blocks to the same elements: the window does not depend on an index of the grid.
+//!
+//! Blocks run in no order, so the last to store wins. Stores that combine (`add`) are in order, and so are those of which a condition or a loop that depends on
+//! the index, or on memory, chooses the blocks.
+
+use crate::Cx;
+use std::collections::BTreeSet;
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::resolve_view;
+
+/// What a place or a condition depends on.
+#[derive(Clone, Default)]
+struct Depends {
+    /// Indices of the grid.
+    grid: BTreeSet<Value>,
+    /// Sizes and parameters.
+    sizes: BTreeSet<Value>,
+    /// What blocks read or compute, which may be anything.
+    unknown: bool,
+}
+
+/// An axis of the grid.
+struct Axis {
+    index: Value,
+    /// What its extent names: a condition on that may say that it has one block.
+    sizes: BTreeSet<Value>,
+}
+
+impl Axis {
+    fn new(k: &Kernel, axis: &GridAxis) -> Axis {
+        let mut extent = Depends::default();
+        depends(k, axis.extent, &mut extent);
+        Axis { index: axis.index, sizes: extent.sizes }
+    }
+}
+
+/// Warns of stores that blocks make to the same elements.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
+    let axes = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
+    let axes: Vec<Axis> = axes.map(|axis| Axis::new(k, axis)).collect();
+    if axes.is_empty() {
+        return;
+    }
+    let mut found = Vec::new();
+    walk(k, k.body, &Depends::default(), &axes, &mut found);
+    found.into_iter().for_each(|d| cx.warn(d));
+}
+
+fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut Vec<Diagnostic>) {
+    for &s in &k.blocks[block] {
+        let mut here = around.clone();
+        match &k.stmts[s] {
+            StmtData::If { cond, .. } => depends(k, *cond, &mut here),
+            StmtData::For { var, .. } => {
+                of_loop(k, *var, &mut here);
+                // Bounds say nothing about how many blocks there are; conditions may.
+                here.sizes.clone_from(&around.sizes);
+            }
+            StmtData::Copy { .. } => found.extend(store(k, s, &here, axes)),
+            _ => {}
+        }
+        k.sub_blocks(s).into_iter().for_each(|sub| walk(k, sub, &here, axes, found));
+    }
+}
+
+/// What is said of a copy.
+fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnostic> {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
+    let base = resolve_view(k, *dst)?.base;
+    k.tensor_ty(base)?;
+    if attrs.reduce.is_some() || is_literal(k, *src) {
+        return None;
+    }
+    let mut own = around.clone();
+    attrs.when.iter().for_each(|&when| depends(k, when, &mut own));
+    let asked = own.sizes.clone();
+    depends(k, *dst, &mut own);
+    let raced = |axis: &&Axis| !own.grid.contains(&axis.index) && axis.sizes.is_disjoint(&asked);
+    let missing = axes.iter().find(raced).filter(|_| !own.unknown)?;
+    let (tensor, index) = (&k.values[base].name, &k.values[missing.index].name);
+    let message = format!(
+        "blocks that differ in `{index}` store to the same elements of `{tensor}`: `{}` does not depend on `{index}`",
+        print_expr(k, *dst)
+    );
+    Some(Diagnostic::warning(codes::RACED, k.stmt_spans[s], message).with_note(format!(
+        "blocks run in no order, and the last store stays: combine what they have (`copy .. -> {tensor}[..] add`), or go over `{index}` by a loop in the kernel, not by the grid"
+    )))
+}
+
+/// A number that all blocks have.
+fn is_literal(k: &Kernel, e: Expr) -> bool {
+    matches!(k.exprs[e], ExprData::Int(_) | ExprData::Float(_))
+}
+
+fn of_loop(k: &Kernel, var: Value, out: &mut Depends) {
+    let bounds = k.stmts.values().find_map(|s| match s {
+        StmtData::For { var: own, start, end, step, cond, next, .. } if *own == var => {
+            Some(([*start, *end, *step], *cond, next.is_some()))
+        }
+        _ => None,
+    });
+    let Some((bounds, cond, drawn)) = bounds else { return };
+    // Numbers that are drawn are different in every block.
+    out.unknown |= drawn;
+    bounds.into_iter().chain(cond).for_each(|e| depends(k, e, out));
+}
+
+fn depends(k: &Kernel, e: Expr, out: &mut Depends) {
+    match &k.exprs[e] {
+        ExprData::Ref(v) => of_value(k, *v, out),
+        ExprData::View(view) => of_value(k, view.base, out),
+        _ => {}
+    }
+    k.children(e).into_iter().for_each(|child| depends(k, child, out));
+}
+
+fn of_value(k: &Kernel, v: Value, out: &mut Depends) {
+    match k.values[v].def {
+        ValueDef::Grid => drop(out.grid.insert(v)),
+        ValueDef::Loop => of_loop(k, v, out),
+        ValueDef::Let => {
+            if let Some(init) = k.let_init(v) {
+                depends(k, init, out);
+            }
+        }
+        ValueDef::Var(_)
+        | ValueDef::Smem(_)
+        | ValueDef::Channel { .. }
+        | ValueDef::Element { .. }
+        | ValueDef::Local(_) => {
+            out.unknown = true;
+        }
+        ValueDef::ConstParam(_) | ValueDef::Size | ValueDef::Scalar { .. } => drop(out.sizes.insert(v)),
+        ValueDef::Stride | ValueDef::Tensor(_) | ValueDef::Table(_) => {}
+    }
+}

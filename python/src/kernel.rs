@@ -2,22 +2,44 @@
 
 use crate::array::{Library, Seen};
 use crate::compiled::{self, Made, Program};
-use crate::interface::Slot;
+use crate::interface::{Interface, Slot};
 use crate::launcher::{Call, Launcher};
-use crate::{errors, streams, xla};
+use crate::simulated::Simulation;
+use crate::{errors, simulated, streams, xla};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyFloatMethods, PyString, PyTuple};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilec::Number;
 
-/// A kernel, or a program of several.
-#[pyclass(module = "tilec._tilec")]
+/// A kernel, or a program of several. Any number of threads may call it at once.
+#[pyclass(module = "tilec._tilec", frozen)]
 pub(crate) struct Kernel {
     #[pyo3(get)]
     name: String,
+    program: Arc<Program>,
+    interface: Interface,
+    /// Not in use now: a call takes one out while it reads its arguments, which runs code of Python.
+    readers: Mutex<Vec<Reader>>,
+    /// No code of Python runs while this is locked: a thread that has the interpreter waits for no other one that wants it.
+    launcher: Mutex<Launcher>,
+}
+
+/// What reads the arguments of a call, kept to be filled again.
+#[derive(Default)]
+struct Reader {
     seen: Seen,
-    launcher: Launcher,
+    call: Call,
+}
+
+/// What a call is to do once the interpreter is not needed.
+enum Step {
+    Done,
+    Simulate(Simulation),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A number of Python.
@@ -38,15 +60,17 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
 impl Kernel {
     /// The kernel called `name` of a program; the only one where there is no name.
     pub(crate) fn new(program: Arc<Program>, name: Option<&str>) -> PyResult<Kernel> {
-        let launcher = Launcher::new(program, name).map_err(PyValueError::new_err)?;
-        Ok(Kernel { name: launcher.name.clone(), seen: Seen::default(), launcher })
+        let launcher = Launcher::new(Arc::clone(&program), name).map_err(PyValueError::new_err)?;
+        let (name, interface) = (launcher.name.clone(), launcher.interface.clone());
+        Ok(Kernel { name, program, interface, readers: Mutex::default(), launcher: Mutex::new(launcher) })
     }
 
-    /// Reads the arguments of a call into `self.launcher.call`.
-    fn read(&mut self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        self.launcher.call.clear();
-        if args.len() > self.launcher.interface.slots.len() {
-            let (found, most) = (args.len(), self.launcher.interface.slots.len());
+    /// Reads the arguments of a call.
+    fn read(&self, reader: &mut Reader, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let Reader { seen, call } = reader;
+        call.clear();
+        if args.len() > self.interface.slots.len() {
+            let (found, most) = (args.len(), self.interface.slots.len());
             return Err(PyTypeError::new_err(format!(
                 "`{}` takes at most {most} arguments by position ({}), found {found}",
                 self.name,
@@ -63,9 +87,9 @@ impl Kernel {
             Ok(found)
         };
         if let Some(stream) = named("stream", &mut used)? {
-            self.launcher.call.stream = Some(streams::given(&stream)?);
+            call.stream = Some(streams::given(&stream)?);
         }
-        for (i, slot) in self.launcher.interface.slots.iter().enumerate() {
+        for (i, slot) in self.interface.slots.iter().enumerate() {
             let by_name = named(slot.name(), &mut used)?;
             let given = match (i < args.len(), by_name) {
                 (true, None) => Some(args.get_item(i)?),
@@ -74,11 +98,11 @@ impl Kernel {
             };
             match (slot, given) {
                 (Slot::Tensor(_), Some(object)) => {
-                    let Call { shape, strides, arrays, stream, .. } = &mut self.launcher.call;
-                    arrays.push(self.seen.read(&object, *stream, shape, strides)?);
+                    let Call { shape, strides, arrays, stream, .. } = call;
+                    arrays.push(seen.read(&object, *stream, shape, strides)?);
                 }
-                (Slot::Scalar { .. }, Some(value)) => self.launcher.call.scalars.push(Some(number(&value)?)),
-                (Slot::Scalar { default: Some(_), .. }, None) => self.launcher.call.scalars.push(None),
+                (Slot::Scalar { .. }, Some(value)) => call.scalars.push(Some(number(&value)?)),
+                (Slot::Scalar { default: Some(_), .. }, None) => call.scalars.push(None),
                 (_, None) => {
                     return Err(PyTypeError::new_err(format!(
                         "`{}` is missing: `{}` takes {}",
@@ -89,9 +113,9 @@ impl Kernel {
                 }
             }
         }
-        for (i, name) in self.launcher.interface.sizes.iter().enumerate() {
+        for (i, name) in self.interface.sizes.iter().enumerate() {
             if let Some(value) = named(name, &mut used)? {
-                self.launcher.call.sizes.push((i, value.extract()?));
+                call.sizes.push((i, value.extract()?));
             }
         }
         match kwargs {
@@ -103,27 +127,56 @@ impl Kernel {
     fn unknown(&self, kwargs: &Bound<'_, PyDict>) -> PyErr {
         let known = |name: &str| {
             name == "stream"
-                || self.launcher.interface.slots.iter().any(|s| s.name() == name)
-                || self.launcher.interface.sizes.iter().any(|s| s == name)
+                || self.interface.slots.iter().any(|s| s.name() == name)
+                || self.interface.sizes.iter().any(|s| s == name)
         };
         let name = kwargs.keys().iter().map(|k| k.to_string()).find(|name| !known(name)).unwrap_or_default();
         PyTypeError::new_err(format!(
             "`{}` takes no `{name}`; it takes {}, and the sizes and strides {}",
             self.name,
             self.signature(),
-            self.launcher.interface.sizes.join(", ")
+            self.interface.sizes.join(", ")
         ))
     }
 
     /// Names of what may be given by position.
     fn signature(&self) -> String {
-        self.launcher.interface.slots.iter().map(Slot::name).collect::<Vec<_>>().join(", ")
+        self.interface.slots.iter().map(Slot::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Reads the arguments of a call, and launches on their device; a simulation is left to do.
+    fn begin(
+        &self,
+        py: Python<'_>,
+        reader: &mut Reader,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Step> {
+        self.read(reader, args, kwargs)?;
+        let Reader { seen, call } = reader;
+        call.fill_key();
+        let device = call.device(&self.interface).map_err(PyValueError::new_err)?;
+        let number = match call.stream {
+            _ if device < 0 => 0,
+            Some(stream) => stream,
+            None => streams::current(py, call.arrays[0].library, seen.torch, device)?,
+        };
+        let mut launcher = lock(&self.launcher);
+        std::mem::swap(&mut launcher.call, call);
+        let step = if device < 0 {
+            launcher.simulation().map(|made| made.map_or(Step::Done, Step::Simulate))
+        } else {
+            launcher.launch(device, number).map(|()| Step::Done)
+        };
+        std::mem::swap(&mut launcher.call, call);
+        drop(launcher);
+        step.map_err(|r| errors::refusal(py, r))
     }
 
     /// What the compiler said of the program.
     fn made(&self, what: &str) -> PyResult<&Made> {
         let none = || PyValueError::new_err(format!("`{}` is out of a bundle, which has no {what}", self.name));
-        self.launcher.program.made.as_ref().ok_or_else(none)
+        self.program.made.as_ref().ok_or_else(none)
     }
 }
 
@@ -131,39 +184,26 @@ impl Kernel {
 impl Kernel {
     /// Launches the kernel on arrays: on their device and the current stream, or on the simulator where they are on the host.
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__(
-        &mut self,
-        py: Python<'_>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
-        self.read(args, kwargs)?;
-        let Kernel { launcher, seen, .. } = self;
-        launcher.call.fill_key();
-        let device = launcher.device().map_err(PyValueError::new_err)?;
-        if device >= 0 {
-            let number = match launcher.call.stream {
-                Some(stream) => stream,
-                None => streams::current(py, launcher.call.arrays[0].library, seen.torch, device)?,
-            };
-            return launcher.launch(device, number).map_err(|r| errors::refusal(py, r));
+    fn __call__(&self, py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let mut reader = lock(&self.readers).pop().unwrap_or_default();
+        let step = self.begin(py, &mut reader, args, kwargs);
+        lock(&self.readers).push(reader);
+        match step? {
+            Step::Done => Ok(()),
+            Step::Simulate(simulation) => simulated::run(py, simulation),
         }
-        let Some(mut simulation) = launcher.simulation().map_err(|r| errors::refusal(py, r))? else { return Ok(()) };
-        let after = py.allow_threads(|| simulation.run()).map_err(|r| errors::refusal(py, r))?;
-        simulation.write(&after);
-        Ok(())
     }
 
     /// The launch contract, as JSON.
     #[getter]
     fn contract_json(&self) -> String {
-        self.launcher.program.file.to_json()
+        self.program.file.to_json()
     }
 
     /// The PTX.
     #[getter]
     fn ptx(&self) -> &str {
-        &self.launcher.program.ptx
+        &self.program.ptx
     }
 
     /// What the compiler did, as JSON.
@@ -187,25 +227,25 @@ impl Kernel {
     /// The target.
     #[getter]
     fn target(&self) -> &'static str {
-        self.launcher.program.target.name()
+        self.program.target.name()
     }
 
     /// Warnings of the compiler, drawn as the command draws them.
     #[getter]
     fn warnings(&self) -> &str {
-        self.launcher.program.made.as_ref().map_or("", |made| &made.warnings)
+        self.program.made.as_ref().map_or("", |made| &made.warnings)
     }
 
     /// Fast paths that were not taken, and why.
     #[getter]
     fn remarks(&self) -> &str {
-        self.launcher.program.made.as_ref().map_or("", |made| &made.remarks)
+        self.program.made.as_ref().map_or("", |made| &made.remarks)
     }
 
     /// A C header with all kernels of the file, for this target.
     #[getter]
     fn c_header(&self) -> PyResult<String> {
-        let Program { name, target, ptx, file, .. } = &*self.launcher.program;
+        let Program { name, target, ptx, file, .. } = &*self.program;
         let image = tilec::c_header::Image { target: *target, ptx, file };
         tilec::c_header::header(name, &[image]).map_err(|e| PyValueError::new_err(e.to_string()))
     }
@@ -247,12 +287,12 @@ impl Kernel {
             }
             Ok(dict.unbind())
         };
-        self.launcher.interface.slots.iter().map(one).collect()
+        self.interface.slots.iter().map(one).collect()
     }
 
     /// Makes the kernel known to programs of XLA: the name under which they call it, and whether its launches need memory.
     fn share(&self) -> PyResult<(String, bool)> {
-        let program = &self.launcher.program;
+        let program = &self.program;
         let key = xla::share(program, &self.name).map_err(PyTypeError::new_err)?;
         Ok((key, xla::needs_memory(program)))
     }
@@ -260,11 +300,11 @@ impl Kernel {
     /// Names of sizes and strides.
     #[getter]
     fn sizes(&self) -> Vec<String> {
-        self.launcher.interface.sizes.clone()
+        self.interface.sizes.clone()
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        let target = self.launcher.program.target.name();
+        let target = self.program.target.name();
         PyString::new(py, &format!("<tilec kernel {}({}) for {target}>", self.name, self.signature()))
     }
 }

@@ -71,6 +71,29 @@ impl Call {
         }
     }
 
+    /// The device of all arrays; -1 is the host.
+    ///
+    /// # Errors
+    /// They are not on one device.
+    pub(crate) fn device(&self, interface: &Interface) -> Result<i32, String> {
+        let Some(first) = self.arrays.first() else {
+            return Err("a kernel without tensors has no device".to_owned());
+        };
+        let other = self.arrays.iter().position(|a| a.device != first.device);
+        let place = |device: i32| if device < 0 { "the host".to_owned() } else { format!("device {device}") };
+        let name = |i: usize| interface.tensors().nth(i).map_or("", |t| t.name.as_str());
+        match other {
+            None => Ok(first.device),
+            Some(i) => Err(format!(
+                "`{}` is on {} and `{}` on {}",
+                name(0),
+                place(first.device),
+                name(i),
+                place(self.arrays[i].device)
+            )),
+        }
+    }
+
     /// Shape and strides of each array.
     fn extents(&self) -> Vec<(Vec<i64>, Vec<i64>)> {
         let mut at = 0;
@@ -276,28 +299,6 @@ impl Launcher {
         self.load(device)?;
         let of = self.bound(values)?;
         Plan::new(&self.program.file, (&self.name, &self.names), &of, &self.loaded[&device])
-    }
-
-    /// The device of all arrays; -1 is the host.
-    ///
-    /// # Errors
-    /// They are not on one device.
-    pub(crate) fn device(&self) -> Result<i32, String> {
-        let Some(first) = self.call.arrays.first() else {
-            return Err("a kernel without tensors has no device".to_owned());
-        };
-        let other = self.call.arrays.iter().position(|a| a.device != first.device);
-        let place = |device: i32| if device < 0 { "the host".to_owned() } else { format!("device {device}") };
-        match other {
-            None => Ok(first.device),
-            Some(i) => Err(format!(
-                "`{}` is on {} and `{}` on {}",
-                self.names[0],
-                place(first.device),
-                self.names[i],
-                place(self.call.arrays[i].device)
-            )),
-        }
     }
 
     /// The sizes that are 0 and need another kernel.

@@ -1,9 +1,14 @@
 //! Launches on the simulator: arrays of the host, every access checked.
 
 use crate::compiled::Program;
+use crate::errors;
 use crate::foreign::{read, write};
 use crate::plan::{Bound, Refusal};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::{PyResult, Python};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use tilec::Args;
 use tilec::clock::Clock;
@@ -15,6 +20,8 @@ use tilec::simulate::{Origin, SimOptions, simulate};
 
 /// How long a simulation may take.
 const LIMIT: Duration = Duration::from_secs(600);
+/// How often signals are looked for meanwhile.
+const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Launches on copies of the arrays.
 pub(crate) struct Simulation {
@@ -70,15 +77,15 @@ impl Simulation {
         Ok(Some(Simulation { program: Arc::clone(program), job, tensors, written }))
     }
 
-    /// The tensors after the launches.
+    /// The tensors after the launches, unless `stop` becomes true before.
     ///
     /// # Errors
     /// The kernel did what it must not do; the text has the caret.
-    pub(crate) fn run(&mut self) -> Result<Vec<Vec<u8>>, Refusal> {
+    pub(crate) fn run(&mut self, stop: &Arc<AtomicBool>) -> Result<Vec<Vec<u8>>, Refusal> {
         let source = self.program.source_file();
         let origin = Origin { source: &source, is_ptx: self.program.made.is_none(), tiles: Vec::new() };
         let tensors = std::mem::take(&mut self.tensors);
-        let mut clock = Clock::new(LIMIT, false);
+        let mut clock = Clock::new(LIMIT, false).stoppable(Arc::clone(stop));
         let done = simulate(&self.job, tensors, &origin, &SimOptions::default(), &mut clock);
         let said = |d| Refusal::Simulation(render::human(&source, &[d], 1, render::Style::default()));
         done.map(|(_, after)| after).map_err(|d| said(*d))
@@ -90,6 +97,35 @@ impl Simulation {
             write(*address, &after[*i][..*bytes]);
         }
     }
+}
+
+/// Runs a simulation and writes its results. Other threads of Python run meanwhile; a signal (Ctrl-C) ends it.
+pub(crate) fn run(py: Python<'_>, mut simulation: Simulation) -> PyResult<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let done = std::thread::scope(|scope| {
+        let (to, mut from) = channel();
+        let (work, stopped) = (&mut simulation, &stop);
+        scope.spawn(move || drop(to.send(work.run(stopped))));
+        loop {
+            // A receiver goes to another thread, and is not shared: hence `&mut`.
+            let finished = &mut from;
+            match py.allow_threads(move || finished.recv_timeout(SIGNALS)) {
+                Ok(done) => return done.map_err(|r| errors::refusal(py, r)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("a bug of tilec: the simulator panicked"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Err(signal) = py.check_signals() {
+                stop.store(true, Ordering::Relaxed);
+                // The thread ends within a fraction of a second.
+                drop(py.allow_threads(move || from.recv()));
+                return Err(signal);
+            }
+        }
+    });
+    simulation.write(&done?);
+    Ok(())
 }
 
 /// The tensors that stand on others, as the contract allows.

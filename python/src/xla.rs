@@ -6,6 +6,7 @@ use crate::launcher::Launcher;
 use crate::plan::Refusal;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tilec::Number;
@@ -252,7 +253,8 @@ pub(crate) fn call(platform: Platform, frame: Frame) -> Result<(), Failure> {
     drop(launcher);
     let Some(mut simulation) = simulation else { return Ok(()) };
     let (to, from) = channel();
-    let work = move || drop(to.send(simulation.run().map(|after| simulation.write(&after))));
+    let stop = Arc::new(AtomicBool::new(false));
+    let work = move || drop(to.send(simulation.run(&stop).map(|after| simulation.write(&after))));
     drop(simulator().send(Box::new(work)));
     // A simulation that panics sends nothing.
     Ok(from.recv().map_err(|_| Failure::internal("a bug of tilec: the simulator panicked"))??)

@@ -1,6 +1,7 @@
 """Bundles: kernels that were compiled before, on the simulator."""
 
 import pathlib
+import pickle
 import struct
 import tempfile
 import unittest
@@ -53,6 +54,10 @@ class Bundles(unittest.TestCase):
         self.assertEqual([p["name"] for p in gemm.parameters()], ["A", "B", "C", "alpha", "beta"])
         self.assertIn("gemm_launch(", gemm.c_header)
         self.assertEqual(gemm.warnings, "")
+
+    def test_a_pickle_has_the_bundle(self) -> None:
+        gemm = pickle.loads(pickle.dumps(tilec.load(self.path, target="sm_70")))
+        self.assertEqual((gemm.name, gemm.target, gemm.ptx), ("gemm", "sm_70", self.kernels[0].ptx))
 
     def test_what_a_bundle_has_not(self) -> None:
         gemm = tilec.load(self.path, target="sm_70")

@@ -40,10 +40,14 @@ class Xray:
 
 
 class Kernel:
-    """A compiled kernel, or a program of several. Called with arrays it launches and does not wait."""
+    """A compiled kernel, or a program of several. Called with arrays it launches and does not wait.
 
-    def __init__(self, inner: "_tilec.Kernel") -> None:
+    Several threads may call one kernel. A copy is the kernel itself. A pickle has the source, or the bundle: it is compiled again.
+    """
+
+    def __init__(self, inner: _tilec.Kernel, made: _Made) -> None:
         self._inner = inner
+        self._made = made
         # The call of an instance is looked up on its type; this is the same without a frame of Python.
         self.launch: Callable[..., None] = inner.__call__
         """The same as calling the kernel."""
@@ -110,6 +114,29 @@ class Kernel:
     def __repr__(self) -> str:
         return repr(self._inner)
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __reduce__(self) -> _Made:
+        return self._made
+
+
+# How a kernel is made again: a function of this file, and its arguments.
+_Made = tuple[Callable[..., Kernel], tuple[Any, ...]]
+
+
+def _compiled(text: str, name: str, target: str, params: dict[str, Any], sizes: list[dict[str, int]], variants: list[dict[str, Any]], kernel: str | None) -> Kernel:
+    made = (text, name, target, params, sizes, variants, kernel)
+    return Kernel(_tilec.compile(text, name, target, params, sizes, variants, [], kernel), (_compiled, made))
+
+
+def _loaded(data: bytes, name: str, target: str | None, kernel: str | None) -> Kernel:
+    inner = _tilec.load(data, name, target, _device(), kernel)
+    return Kernel(inner, (_loaded, (data, name, inner.target, kernel)))
+
 
 def compile(
     source: "str | os.PathLike[str]",
@@ -132,19 +159,10 @@ def compile(
     """
     text, shown = _read(source)
     chosen = [sizes] if isinstance(sizes, Mapping) else list(sizes or [])
-    inner = _tilec.compile(
-        text,
-        name or shown,
-        target or _own_target(),
-        params,
-        [dict(one) for one in chosen],
-        [dict(one) for one in variants or []],
-        [],
-        kernel,
-    )
-    if inner.warnings:
-        warnings.warn(inner.warnings, CompileWarning, stacklevel=2)
-    return Kernel(inner)
+    made = _compiled(text, name or shown, target or _own_target(), params, [dict(one) for one in chosen], [dict(one) for one in variants or []], kernel)
+    if made.warnings:
+        warnings.warn(made.warnings, CompileWarning, stacklevel=2)
+    return made
 
 
 def load(
@@ -159,7 +177,7 @@ def load(
     kernel: which of several kernels; a `sequence` is one too.
     """
     path = pathlib.Path(bundle)
-    return Kernel(_tilec.load(path.read_bytes(), str(bundle), target, _device(), kernel))
+    return _loaded(path.read_bytes(), str(bundle), target, kernel)
 
 
 def _read(source: "str | os.PathLike[str]") -> tuple[str, str]:

@@ -1,6 +1,9 @@
-//! The time limit of a run, checked while tensors are filled, which may take longer than the kernel.
+//! The time limit of a run, checked while tensors are filled, which may take longer than the kernel. Another thread may end the
+//! run before.
 
 use crate::console::progress::Bar;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -15,6 +18,7 @@ const QUIET: Duration = Duration::from_secs(1);
 pub struct Clock {
     start: Instant,
     limit: Duration,
+    stop: Option<Arc<AtomicBool>>,
     bar: Option<Bar>,
     what: String,
     done: u64,
@@ -29,6 +33,7 @@ impl Clock {
         Clock {
             start: Instant::now(),
             limit,
+            stop: None,
             bar: progress.then(Bar::new),
             what: String::new(),
             done: 0,
@@ -36,6 +41,17 @@ impl Clock {
             unlooked: 0,
             expired: false,
         }
+    }
+
+    /// The time is also over once `stop` is true.
+    #[must_use]
+    pub fn stoppable(self, stop: Arc<AtomicBool>) -> Clock {
+        Clock { stop: Some(stop), ..self }
+    }
+
+    /// Whether someone wants the run to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
 
     /// Begins something else: `what` is done to `all` elements.
@@ -60,7 +76,7 @@ impl Clock {
     fn look(&mut self) {
         self.done += std::mem::take(&mut self.unlooked);
         let elapsed = self.start.elapsed();
-        self.expired |= elapsed >= self.limit;
+        self.expired |= elapsed >= self.limit || self.is_stopped();
         if let Some(bar) = self.bar.as_mut().filter(|_| elapsed > QUIET) {
             bar.show(&self.what, self.done as f64 / self.all as f64);
         }
@@ -87,7 +103,10 @@ impl Clock {
         if !self.expired {
             return Ok(());
         }
-        let message = format!("the launch was not ready within {} s: {}", self.limit.as_secs(), self.what);
+        let message = match self.is_stopped() {
+            true => format!("the launch was stopped: {}", self.what),
+            false => format!("the launch was not ready within {} s: {}", self.limit.as_secs(), self.what),
+        };
         let d = Diagnostic::error(codes::LAUNCH_TIMEOUT, Span::default(), message);
         Err(Box::new(d.with_note("choose smaller sizes, or a larger `--timeout`")))
     }
@@ -105,6 +124,11 @@ mod tests {
         assert!(done < EVERY as usize, "{done}");
         let said = clock.check().expect_err("no time was left");
         assert!(said.message.contains("within 0 s: filling `A`"), "{}", said.message);
+        let stop = Arc::new(AtomicBool::new(true));
+        let mut clock = Clock::new(Duration::from_secs(1000), false).stoppable(Arc::clone(&stop));
+        clock.begin("filling `A`".to_owned(), u64::MAX);
+        assert!((0..u64::MAX).take_while(|_| clock.more()).count() < EVERY as usize);
+        assert!(clock.check().expect_err("it was stopped").message.contains("was stopped"));
         let mut clock = Clock::new(Duration::from_secs(1000), false);
         assert!((0..3 * EVERY).all(|_| clock.more()) && clock.check().is_ok());
     }

@@ -241,7 +241,7 @@ impl<'a> Session<'a> {
                 self.program,
                 &launch,
                 sim,
-                clock.deadline(),
+                clock,
                 self.options.progress.then_some(blocks),
             );
             let counters = watched.map_err(|ended| match ended.out_of_time {

@@ -1,5 +1,6 @@
 //! A simulation with a wall clock and, if it lasts, a progress line.
 
+use crate::console::clock::Clock;
 use crate::console::progress::Bar;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -18,13 +19,13 @@ pub(super) struct Ended {
     pub(super) out_of_time: bool,
 }
 
-/// Runs a launch until `deadline`; `bar`: the number of blocks, if progress is to be drawn.
+/// Runs a launch until the clock runs out; `bar`: the number of blocks, if progress is to be drawn.
 pub(super) fn run(
     device: &mut Device,
     program: &Program,
     launch: &Launch,
     options: Options,
-    deadline: Option<Instant>,
+    clock: &Clock,
     bar: Option<u64>,
 ) -> Result<Counters, Ended> {
     let progress = Arc::new(Progress::default());
@@ -40,8 +41,8 @@ pub(super) fn run(
         let mut line = Bar::new();
         loop {
             let now = Instant::now();
-            let left = deadline.map_or(TICK, |d| d.saturating_duration_since(now));
-            if left.is_zero() {
+            let left = clock.deadline().map_or(TICK, |d| d.saturating_duration_since(now));
+            if left.is_zero() || clock.is_stopped() {
                 progress.cancel();
             }
             let tick = if progress.is_cancelled() { TICK } else { left.min(TICK) };

@@ -1,0 +1,128 @@
+"""What a kernel is to Python: several threads, copies, pickles, signals."""
+
+import copy
+import pathlib
+import pickle
+import signal
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import tilec
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+SCALE = """kernel scale<T: f32 | i32 = f32>(X: gmem T[M, N], Y: gmem T[M, N], a: T) grid (i: ceildiv(M, 16), j: ceildiv(N, 64)) {
+    copy a * X[i * 16..+16, j * 64..+64] -> Y[i * 16.., j * 64..]
+}
+"""
+SLOW = """kernel slow(X: gmem f32[N], Y: gmem f32[N], n: i32) grid (i: ceildiv(N, 128)) {
+    var x = reg f32[128]
+    copy X[i * 128..] -> x
+    for k in 0..n { x = x * 0.5 + 1.0 }
+    copy x -> Y[i * 128..]
+}
+"""
+
+
+class Threads(unittest.TestCase):
+    def test_several_threads_call_one_kernel(self) -> None:
+        scale = tilec.compile(SCALE, target="sm_80")
+        wrong: "list[str]" = []
+
+        def calls(rows: int) -> None:
+            x = np.arange(rows * 70, dtype=np.float32).reshape(rows, 70)
+            for i in range(5):
+                y = np.full_like(x, np.nan)
+                try:
+                    scale(x, y, float(i))
+                    np.testing.assert_array_equal(y, x * np.float32(i))
+                except Exception as error:  # noqa: BLE001 - a thread hands it on
+                    wrong.append(repr(error))
+
+        threads = [threading.Thread(target=calls, args=(3 + i % 2,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_properties_are_read_during_a_launch(self) -> None:
+        slow = tilec.compile(SLOW, target="sm_80")
+        x = np.zeros(128 * 64, np.float32)
+        thread = threading.Thread(target=lambda: slow(x, x.copy(), 2000))
+        thread.start()
+        time.sleep(0.1)
+        self.assertIn(".target sm_80", slow.ptx)
+        self.assertEqual((slow.name, slow.target, slow.contract["entry"]), ("slow", "sm_80", "slow"))
+        self.assertTrue(thread.is_alive(), "the launch was over too soon to tell")
+        thread.join()
+
+    def test_an_array_may_call_the_kernel(self) -> None:
+        """Its arguments are read by code of Python, which may do anything."""
+        scale = tilec.compile(SCALE, target="sm_80")
+        x, y = np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32)
+
+        class Caller:
+            @property
+            def __array_interface__(self) -> dict:
+                scale(x, np.zeros_like(x), 1.0)
+                return x.__array_interface__
+
+        scale(Caller(), y, 3.0)
+        np.testing.assert_array_equal(y, 3)
+
+
+class Copies(unittest.TestCase):
+    def setUp(self) -> None:
+        self.x = np.arange(6, dtype=np.int32).reshape(2, 3)
+
+    def check(self, kernel: tilec.Kernel, target: str) -> None:
+        self.assertEqual(kernel.target, target)
+        y = np.zeros_like(self.x)
+        kernel(self.x, y, 7)
+        np.testing.assert_array_equal(y, 7 * self.x)
+
+    def test_a_copy_is_the_kernel(self) -> None:
+        scale = tilec.compile(SCALE, target="sm_70", T="i32")
+        self.assertIs(copy.copy(scale), scale)
+        self.assertIs(copy.deepcopy({"k": [scale]})["k"][0], scale)
+
+    def test_a_pickle_is_compiled_again(self) -> None:
+        scale = tilec.compile(SCALE, target="sm_70", T="i32", name="scale.tile")
+        again = pickle.loads(pickle.dumps(scale))
+        self.assertEqual(again.ptx, scale.ptx)
+        self.check(again, "sm_70")
+        self.check(pickle.loads(pickle.dumps(again)), "sm_70")
+
+    def test_a_pickle_of_one_of_several(self) -> None:
+        reduce = tilec.compile(EXAMPLES / "gemm_splitk.tile", target="sm_80", kernel="reduce")
+        self.assertEqual(pickle.loads(pickle.dumps(reduce)).name, "reduce")
+
+
+class Signals(unittest.TestCase):
+    def test_a_signal_ends_a_simulation(self) -> None:
+        slow = tilec.compile(SLOW, target="sm_80")
+        x, y = np.zeros(128 * 1024, np.float32), np.zeros(128 * 1024, np.float32)
+
+        def raised(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, raised)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            start = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                slow(x, y, 1_000_000)
+            self.assertLess(time.monotonic() - start, 10)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertFalse(y.any(), "nothing is written")
+        slow(x[:128], y[:128], 1)
+        self.assertTrue((y[:128] == 1).all())
+
+
+if __name__ == "__main__":
+    unittest.main()

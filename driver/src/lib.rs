@@ -43,6 +43,8 @@
 
 pub mod assembler;
 pub mod c_header;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod compile;
 pub mod console;
 pub mod contract;

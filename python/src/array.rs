@@ -36,29 +36,37 @@ pub(crate) enum Dtype {
     Bool,
 }
 
+/// What libraries call the types.
+const NAMES: [(Dtype, &str); 17] = [
+    (Dtype::F16, "float16"),
+    (Dtype::BF16, "bfloat16"),
+    (Dtype::F32, "float32"),
+    (Dtype::F64, "float64"),
+    (Dtype::E4M3, "float8_e4m3fn"),
+    (Dtype::E5M2, "float8_e5m2"),
+    (Dtype::E8M0, "float8_e8m0fnu"),
+    (Dtype::E2M1x2, "float4_e2m1fn_x2"),
+    (Dtype::I8, "int8"),
+    (Dtype::U8, "uint8"),
+    (Dtype::I16, "int16"),
+    (Dtype::U16, "uint16"),
+    (Dtype::I32, "int32"),
+    (Dtype::U32, "uint32"),
+    (Dtype::I64, "int64"),
+    (Dtype::U64, "uint64"),
+    (Dtype::Bool, "bool"),
+];
+
 impl Dtype {
     /// The type that libraries call so: `float16`, `torch.bfloat16`.
     pub(crate) fn named(name: &str) -> Option<Dtype> {
-        Some(match name.rsplit('.').next().unwrap_or(name) {
-            "float16" => Dtype::F16,
-            "bfloat16" => Dtype::BF16,
-            "float32" => Dtype::F32,
-            "float64" => Dtype::F64,
-            "float8_e4m3fn" => Dtype::E4M3,
-            "float8_e5m2" => Dtype::E5M2,
-            "float8_e8m0fnu" => Dtype::E8M0,
-            "float4_e2m1fn_x2" => Dtype::E2M1x2,
-            "int8" => Dtype::I8,
-            "uint8" => Dtype::U8,
-            "int16" => Dtype::I16,
-            "uint16" => Dtype::U16,
-            "int32" => Dtype::I32,
-            "uint32" => Dtype::U32,
-            "int64" => Dtype::I64,
-            "uint64" => Dtype::U64,
-            "bool" => Dtype::Bool,
-            _ => return None,
-        })
+        let name = name.rsplit('.').next().unwrap_or(name);
+        NAMES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
+    }
+
+    /// What libraries call the type.
+    pub(crate) fn name(self) -> &'static str {
+        NAMES.iter().find(|(dtype, _)| *dtype == self).map_or("unknown", |(_, name)| name)
     }
 
     /// The type of an array interface: `<f2`.
@@ -145,6 +153,18 @@ pub(crate) enum Library {
     CudaInterface,
     Numpy,
     Dlpack,
+}
+
+impl Library {
+    /// How a user of the library makes an array whose rows lie behind one another.
+    pub(crate) fn packed(self) -> &'static str {
+        match self {
+            Library::Torch => "`.contiguous()` makes one",
+            Library::Numpy => "`np.ascontiguousarray(..)` makes one",
+            Library::CudaInterface => "`cupy.ascontiguousarray(..)` makes one",
+            Library::Dlpack => "a row-major copy is one",
+        }
+    }
 }
 
 /// An array. Numbers of dimensions are appended to a list that the caller has, so that a call allocates nothing.
@@ -252,7 +272,8 @@ impl Seen {
 
     fn torch(&mut self, tensor: &Bound<'_, PyAny>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> PyResult<Array> {
         let py = tensor.py();
-        let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
+        let address = tensor.call_method0(intern!(py, "data_ptr")).map_err(|error| sparse(tensor).unwrap_or(error))?;
+        let address: u64 = address.extract()?;
         let sizes = tensor.getattr(intern!(py, "shape"))?;
         let rank = numbers(&sizes, shape)?;
         numbers(&tensor.call_method0(intern!(py, "stride"))?, strides)?;
@@ -280,6 +301,23 @@ impl Seen {
             }
         };
         Ok(Array { address, device, dtype, rank, readonly: false, library: Library::Torch, stream: None })
+    }
+}
+
+/// The error of a tensor of PyTorch that is not dense, if that is what a tensor is.
+fn sparse(tensor: &Bound<'_, PyAny>) -> Option<PyErr> {
+    let layout = tensor.getattr("layout").ok()?.str().ok()?.to_string();
+    (layout != "torch.strided").then(|| {
+        PyTypeError::new_err(format!("a tensor of layout {layout}: kernels take dense ones, which `.to_dense()` makes"))
+    })
+}
+
+/// Whether PyTorch records gradients for what is done to a tensor.
+pub(crate) fn records_gradient(tensor: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = tensor.py();
+    match tensor.getattr(intern!(py, "requires_grad")) {
+        Ok(requires) if requires.extract()? => py.import("torch")?.call_method0("is_grad_enabled")?.extract(),
+        _ => Ok(false),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a kernel takes, and what follows from arrays.
 
+use crate::array::Library;
 use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
 use tilec::{Args, Number};
 use tilec_ir::types::Elem;
@@ -148,7 +149,7 @@ pub(crate) fn infer(tensor: &Tensor, shape: &[i64], strides: &[i64], values: &mu
     }
     if shape.len() != tensor.shape.len() {
         return Err(format!(
-            "`{}` has {} dimensions ({}), found {} ({})",
+            "`{}` must have {} dimensions ({}); the array has {} ({})",
             tensor.name,
             tensor.shape.len(),
             tensor.shape.join(", "),
@@ -171,13 +172,19 @@ pub(crate) fn list(numbers: &[i64]) -> String {
 }
 
 /// What a tensor of the launch should be like and is not; strides of one element do not count.
-pub(crate) fn misfit(tensor: &Tensor, expected: (&[u64], &[u64]), shape: &[i64], strides: &[i64]) -> Option<String> {
+pub(crate) fn misfit(
+    tensor: &Tensor,
+    library: Library,
+    expected: (&[u64], &[u64]),
+    found: (&[i64], &[i64]),
+) -> Option<String> {
+    let (shape, strides) = found;
     let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
     let shape_fits = expected.0.len() == shape.len() && expected.0.iter().zip(shape).all(|(n, m)| same(n, m));
     if !shape_fits {
         let wanted: Vec<i64> = expected.0.iter().map(|n| *n as i64).collect();
         return Some(format!(
-            "`{}` must have shape ({}) = ({}), found ({})",
+            "`{}` must have shape ({}) = ({}); the array has ({})",
             tensor.name,
             tensor.shape.join(", "),
             list(&wanted),
@@ -187,13 +194,16 @@ pub(crate) fn misfit(tensor: &Tensor, expected: (&[u64], &[u64]), shape: &[i64],
     let empty = shape.contains(&0);
     let strides_fit = expected.1.iter().zip(strides).zip(shape).all(|((s, t), n)| empty || *n <= 1 || same(s, t));
     if !strides_fit {
-        let wanted: Vec<i64> = expected.1.iter().map(|n| *n as i64).collect();
+        // A stride that the array itself gave is no demand.
+        let wanted = tensor.strides.iter().zip(expected.1).zip(strides).map(|((text, n), found)| {
+            if same(n, found) || *text == n.to_string() { text.clone() } else { format!("{text} = {n}") }
+        });
         return Some(format!(
-            "`{}` must have strides ({}) = ({}), found ({}); `.contiguous()` of PyTorch makes a packed one",
+            "`{}` must have strides ({}), in elements; the array has ({}); {}",
             tensor.name,
-            tensor.strides.join(", "),
-            list(&wanted),
-            list(strides)
+            wanted.collect::<Vec<_>>().join(", "),
+            list(strides),
+            library.packed()
         ));
     }
     None

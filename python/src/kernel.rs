@@ -1,9 +1,10 @@
 //! Kernels as Python has them: called with arrays, they launch.
 
-use crate::array::{Library, Seen};
+use crate::array::{Library, Seen, records_gradient};
 use crate::compiled::{self, Made, Program};
 use crate::interface::{Interface, Slot};
 use crate::launcher::{Call, Launcher};
+use crate::plan::Refusal;
 use crate::simulated::Simulation;
 use crate::{errors, simulated, streams, xla};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -57,6 +58,23 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
     value.extract::<f64>().map(Number::Float)
 }
 
+/// The error of an argument that is no number, or none of those that are taken.
+fn no_number(name: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = value.py();
+    let found = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("`{name}` must be a number; found `{found}`")),
+        false => PyValueError::new_err(format!("`{name}`: {}", error.value(py))),
+    }
+}
+
+/// Why a tensor of PyTorch is not written.
+fn in_place(name: &str) -> Refusal {
+    Refusal::Contract(format!(
+        "`{name}` is written and requires a gradient, which a launch does not record: `register` makes an operator of the kernel; `{name}.detach()` is written without"
+    ))
+}
+
 impl Kernel {
     /// The kernel called `name` of a program; the only one where there is no name.
     pub(crate) fn new(program: Arc<Program>, name: Option<&str>) -> PyResult<Kernel> {
@@ -97,11 +115,18 @@ impl Kernel {
                 (false, by_name) => by_name,
             };
             match (slot, given) {
-                (Slot::Tensor(_), Some(object)) => {
+                (Slot::Tensor(tensor), Some(object)) => {
                     let Call { shape, strides, arrays, stream, .. } = call;
-                    arrays.push(seen.read(&object, *stream, shape, strides)?);
+                    let array = seen.read(&object, *stream, shape, strides)?;
+                    if tensor.writes && array.library == Library::Torch && records_gradient(&object)? {
+                        return Err(errors::refusal(args.py(), in_place(&tensor.name)));
+                    }
+                    arrays.push(array);
                 }
-                (Slot::Scalar { .. }, Some(value)) => call.scalars.push(Some(number(&value)?)),
+                (Slot::Scalar { name, .. }, Some(value)) => {
+                    let read = number(&value).map_err(|e| no_number(name, &value, e));
+                    call.scalars.push(Some(read?));
+                }
                 (Slot::Scalar { default: Some(_), .. }, None) => call.scalars.push(None),
                 (_, None) => {
                     return Err(PyTypeError::new_err(format!(
@@ -115,7 +140,8 @@ impl Kernel {
         }
         for (i, name) in self.interface.sizes.iter().enumerate() {
             if let Some(value) = named(name, &mut used)? {
-                call.sizes.push((i, value.extract()?));
+                let read = value.extract().map_err(|e| no_number(name, &value, e));
+                call.sizes.push((i, read?));
             }
         }
         match kwargs {

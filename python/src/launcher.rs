@@ -243,7 +243,9 @@ impl Launcher {
             let holds = if tensor.pointers { array.dtype.bytes() == 8 } else { array.dtype.holds(tensor.elem) };
             if !holds {
                 let (name, elem) = (&tensor.name, tensor.elem.name());
-                return Err(Refusal::Contract(format!("`{name}` has elements {elem}, found {:?}", array.dtype)));
+                let wanted = if tensor.pointers { "addresses (64-bit integers)" } else { elem };
+                let found = array.dtype.name();
+                return Err(Refusal::Contract(format!("`{name}` must have elements {wanted}; the array has {found}")));
             }
             let (shape, strides) = if tensor.pointers {
                 (shape.clone(), strides.clone())
@@ -253,7 +255,8 @@ impl Launcher {
             if let Some(stride) = strides.iter().find(|s| **s < 0) {
                 let name = &tensor.name;
                 return Err(Refusal::Contract(format!(
-                    "`{name}` has a stride of {stride}; kernels take no negative ones"
+                    "`{name}` has a stride of {stride}, and must have none below zero; {}",
+                    array.library.packed()
                 )));
             }
             infer(tensor, &shape, &strides, &mut values).map_err(Refusal::Contract)?;
@@ -279,7 +282,7 @@ impl Launcher {
         {
             let Some(plan) = of.bound.tensor(&tensor.name).filter(|_| !tensor.pointers) else { continue };
             let (shape, strides) = in_elements(tensor.elem, &shape, &strides);
-            if let Some(what) = misfit(tensor, (&plan.shape, &plan.strides), &shape, &strides) {
+            if let Some(what) = misfit(tensor, array.library, (&plan.shape, &plan.strides), (&shape, &strides)) {
                 return Err(Refusal::Contract(what));
             }
             if tensor.writes && array.readonly {

@@ -19,6 +19,7 @@ use kernel::Kernel;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::ffi::OsString;
 use std::sync::Arc;
 
 /// Compiles a program for a target and gives one of its kernels.
@@ -87,6 +88,12 @@ fn xla_handlers(py: Python<'_>) -> PyResult<[Py<PyAny>; 3]> {
     foreign::handlers(py)
 }
 
+/// Does what the `tilec` command does with these words, and gives its exit status. The words `again` start it in another process.
+#[pyfunction]
+fn command(py: Python<'_>, words: Vec<OsString>, again: Vec<OsString>) -> u8 {
+    py.allow_threads(|| tilec::command::main(&tilec::command::Call::new(words, again)))
+}
+
 /// The module.
 #[pymodule]
 fn _tilec(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -94,6 +101,7 @@ fn _tilec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Kernel>()?;
     module.add_function(wrap_pyfunction!(compile, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(xla_prepare, module)?)?;
     module.add_function(wrap_pyfunction!(xla_handlers, module)?)?;
     module.add_function(wrap_pyfunction!(target_of_device, module)?)

@@ -290,19 +290,22 @@ fn word(arg: &LaunchArg) -> u64 {
 /// Whether arrays at these addresses are aligned as a kernel wants.
 pub(crate) fn aligned(contract: &Contract, names: &[String], addresses: &[u64]) -> Result<(), String> {
     for param in &contract.params {
-        let align = match &param.kind {
-            ParamKind::Tensor(tensor) => u64::from(tensor.align.max(1)),
-            ParamKind::Pointers(_) => ADDRESS_BYTES,
+        let (align, element) = match &param.kind {
+            ParamKind::Tensor(tensor) => (u64::from(tensor.align.max(1)), tensor.elem.bytes_of(1)),
+            ParamKind::Pointers(_) => (ADDRESS_BYTES, ADDRESS_BYTES),
             ParamKind::TensorMap(_) | ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => {
                 continue;
             }
         };
         let address = names.iter().position(|n| *n == param.name).map_or(0, |i| addresses[i]);
         if !address.is_multiple_of(align) {
-            return Err(format!(
-                "`{}` must begin at a multiple of {align} bytes; where arrays begin anywhere, compile with variants=[{{\"ALIGN\": 8}}, {{\"ALIGN\": 1}}] if the program has such a parameter",
-                param.name
-            ));
+            let way_out = match align <= element {
+                true => "that is the size of an element: copy the array",
+                false => {
+                    "copy the array, or compile with variants=[{\"ALIGN\": 8}, {\"ALIGN\": 1}] if the program has such a parameter"
+                }
+            };
+            return Err(format!("`{}` must begin at a multiple of {align} bytes; {way_out}", param.name));
         }
     }
     Ok(())

@@ -186,7 +186,7 @@ class Refusals(unittest.TestCase):
             (TypeError, "takes no `stream`", lambda: scale(x, stream=0)),
             (TypeError, "at most 2 arguments by position", lambda: scale(x, 1.0, 2.0)),
             (TypeError, "`a` is known only when the program runs", lambda: jax.jit(scale)(x, 2.0)),
-            (tilec.LaunchError, "`X` has elements f32, found F16", lambda: jax.jit(scale)(x.astype(jnp.float16))),
+            (tilec.LaunchError, "`X` must have elements f32; the array has float16", lambda: jax.jit(scale)(x.astype(jnp.float16))),
             (ValueError, "does not follow", lambda: scale(jnp.ones(4))),
             (tilec.LaunchError, r"must have shape \(M, N\) = \(4, 4\), found \(4, 5\)", lambda: scale(x, Y=jnp.ones((4, 5)))),
         ):

@@ -2,11 +2,15 @@
 
 import pathlib
 import re
+import sys
+import types
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import tilec
+from tilec._operator import check_name
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -95,14 +99,57 @@ class Arguments(unittest.TestCase):
         self.refused(TypeError, "takes no `b`", x, y, 1.0, b=2)
         self.refused(TypeError, "at most 3", x, y, 1.0, 2.0)
         self.refused(TypeError, "no array", 5, y, 1.0)
-        self.refused(tilec.LaunchError, "`X` has elements f32, found F64", x.astype(np.float64), y, 1.0)
+        self.refused(tilec.LaunchError, "`X` must have elements f32; the array has float64", x.astype(np.float64), y, 1.0)
         self.refused(tilec.LaunchError, "2 dimensions", x[0], y, 1.0)
-        self.refused(tilec.LaunchError, r"`Y` must have shape \(M, N\) = \(2, 4\), found \(3, 4\)", x[:2], y, 1.0)
-        self.refused(tilec.LaunchError, "strides", np.asfortranarray(x), y, 1.0)
-        self.refused(tilec.LaunchError, "negative", x[::-1], y, 1.0)
+        self.refused(tilec.LaunchError, r"`Y` must have shape \(M, N\) = \(2, 4\); the array has \(3, 4\)", x[:2], y, 1.0)
+        self.refused(tilec.LaunchError, r"must have strides \(X_ld, 1\), in elements; the array has \(1, 3\); `np.ascontiguousarray", np.asfortranarray(x), y, 1.0)
+        self.refused(tilec.LaunchError, "none below zero; `np.ascontiguousarray", x[::-1], y, 1.0)
+        self.refused(TypeError, "`a` must be a number; found `str`", x, y, "1")
+        self.refused(TypeError, "`M` must be a number; found `str`", x, y, 1.0, M="3")
+        self.refused(ValueError, "`M`: .*too large", x, y, 1.0, M=2**70)
+        apart = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32).reshape(3, 4)
+        self.refused(tilec.LaunchError, "a multiple of 4 bytes; that is the size of an element: copy the array", apart, y, 1.0)
         self.refused(tilec.LaunchError, "shares memory", y, y[:, :], 1.0) if not self.aliases() else None
         y.flags.writeable = False
         self.refused(tilec.LaunchError, "read-only", x, y, 1.0)
+
+    def test_tensors_that_require_a_gradient_are_not_written(self) -> None:
+        """As PyTorch has it; these classes ask as little of a tensor as the package does."""
+        y = self.y
+
+        class Tensor:
+            is_cuda, is_cpu, requires_grad, dtype, shape = False, True, True, "torch.float32", (3, 4)
+            data_ptr = staticmethod(lambda: y.ctypes.data)
+            get_device = staticmethod(lambda: -1)
+            stride = staticmethod(lambda: (4, 1))
+
+        torch = types.ModuleType("torch")
+        with unittest.mock.patch.dict(sys.modules, torch=torch):
+            torch.is_grad_enabled = lambda: True
+            self.refused(tilec.LaunchError, "`Y` is written and requires a gradient.*`register`", self.x, Tensor(), 2.0)
+            torch.is_grad_enabled = lambda: False
+            self.scale(self.x, Tensor(), 2.0)
+            np.testing.assert_array_equal(y, 2 * self.x)
+
+        class Sparse(Tensor):
+            layout = "torch.sparse_coo"
+
+            @staticmethod
+            def data_ptr() -> int:
+                raise RuntimeError("no storage")
+
+        with self.assertRaisesRegex(TypeError, r"layout torch.sparse_coo.*to_dense"):
+            self.scale(Sparse(), y, 2.0)
+
+    def test_operators_have_a_namespace(self) -> None:
+        with self.assertRaisesRegex(ValueError, '"linear" has no namespace: "mylib::linear"'):
+            check_name("linear")
+        check_name("mylib::linear")
+
+    def test_defaults_have_the_type_of_the_scalar(self) -> None:
+        scale = tilec.compile(SCALE.replace("a: T", "a: T = 3"), target="sm_80", T="i32")
+        default = scale.parameters()[2]["default"]
+        self.assertEqual((default, type(default)), (3, int))
 
     def aliases(self) -> bool:
         params = self.scale.contract["params"]
@@ -141,13 +188,17 @@ class Compiling(unittest.TestCase):
             tilec.compile(SCALE, target="sm_1")
         with self.assertRaisesRegex(ValueError, "no kernel `b`"):
             tilec.compile(SCALE, target="sm_80", kernel="b")
+        with self.assertRaisesRegex(ValueError, "source is empty"):
+            tilec.compile("", target="sm_80")
+        with self.assertRaisesRegex(TypeError, 'such as "sm_80", found 80'):
+            tilec.compile(SCALE, target=80)
         with self.assertRaises(FileNotFoundError):
             tilec.compile("no_such.tile", target="sm_80")
         with self.assertRaises(tilec.CompileError):
             tilec.compile(SCALE, target="sm_80", T="f17")
 
     def test_what_a_kernel_knows(self) -> None:
-        scale = tilec.compile(SCALE, target="sm_80")
+        scale = tilec.compile(SCALE, target="sm_80", name="scale.tile")
         self.assertIn(".target sm_80", scale.ptx)
         self.assertEqual(scale.contract["entry"], "scale")
         self.assertEqual(scale.report["kernels"][0]["entry"] if "kernels" in scale.report else scale.report["entry"], "scale")
@@ -157,6 +208,9 @@ class Compiling(unittest.TestCase):
         self.assertIn("scale_launch(", scale.c_header)
         page = scale.xray()
         self.assertIn("<html", page.html)
+        self.assertRegex(repr(page), r"<tilec page of scale.tile, \d+ bytes: save\(PATH\) writes it>")
+        self.assertEqual([name for name in dir(tilec) if name in ("Any", "os", "json", "annotations")], [])
+        self.assertEqual(tilec.compile.__annotations__["target"], "str | None")
         self.assertTrue(page._repr_html_().startswith("<iframe srcdoc="))
 
     def test_the_simulator_finds_what_a_gpu_lets_pass(self) -> None:

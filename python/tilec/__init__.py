@@ -25,13 +25,21 @@ __all__ = ["CompileError", "CompileWarning", "CudaError", "Kernel", "LaunchError
 Sizes = Mapping[str, int]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 class Xray:
     """A page that shows a kernel: source, passes, PTX and machine code side by side. A notebook draws it."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page: str, name: str) -> None:
         self.html = page
+        self._name = name
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
+    def __repr__(self) -> str:
+        return f"<tilec page of {self._name}, {len(self.html)} bytes: save(PATH) writes it>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page as one HTML file."""
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
@@ -99,7 +107,7 @@ class Kernel:
 
     def xray(self) -> Xray:
         """A page that shows the kernel."""
-        return Xray(self._inner.xray_html())
+        return Xray(self._inner.xray_html(), self._made[1][1])
 
     def parameters(self) -> list[dict[str, Any]]:
         """What is taken by position: name, type, access, and the shape as expressions or the default."""
@@ -139,13 +147,13 @@ def _loaded(data: bytes, name: str, target: str | None, kernel: str | None) -> K
 
 
 def compile(
-    source: "str | os.PathLike[str]",
+    source: str | os.PathLike[str],
     *,
-    target: "str | None" = None,
-    kernel: "str | None" = None,
-    sizes: "Sizes | Sequence[Sizes] | None" = None,
-    variants: "Sequence[Mapping[str, Any]] | None" = None,
-    name: "str | None" = None,
+    target: str | None = None,
+    kernel: str | None = None,
+    sizes: Sizes | Sequence[Sizes] | None = None,
+    variants: Sequence[Mapping[str, Any]] | None = None,
+    name: str | None = None,
     **params: Any,
 ) -> Kernel:
     """Compiles a program: a file, or its text.
@@ -157,6 +165,8 @@ def compile(
     name: what messages call the program.
     params: values of compile-time parameters, T="bf16", BM=128.
     """
+    if target is not None and not isinstance(target, str):
+        raise TypeError(f'a target is a word such as "sm_80", found {target!r}')
     text, shown = _read(source)
     chosen = [sizes] if isinstance(sizes, Mapping) else list(sizes or [])
     made = _compiled(text, name or shown, target or _own_target(), params, [dict(one) for one in chosen], [dict(one) for one in variants or []], kernel)
@@ -166,10 +176,10 @@ def compile(
 
 
 def load(
-    bundle: "str | os.PathLike[str]",
+    bundle: str | os.PathLike[str],
     *,
-    target: "str | None" = None,
-    kernel: "str | None" = None,
+    target: str | None = None,
+    kernel: str | None = None,
 ) -> Kernel:
     """A kernel of a bundle (docs/bundle.md), which `tilec FILE --targets sm_80,sm_90a -o k.tilec` makes; nothing is compiled.
 
@@ -180,10 +190,12 @@ def load(
     return _loaded(path.read_bytes(), str(bundle), target, kernel)
 
 
-def _read(source: "str | os.PathLike[str]") -> tuple[str, str]:
+def _read(source: str | os.PathLike[str]) -> tuple[str, str]:
     """The text of a program, and what it is called."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return source, "<text>"
+    if not os.fspath(source):
+        raise ValueError("the source is empty: a file, or the text of a program")
     path = pathlib.Path(source)
     return path.read_text(encoding="utf-8"), str(source)
 

@@ -13,6 +13,12 @@ FLOATS = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "ue8m0", "e2m1")
 _HALF_BYTES = ("i4", "u4", "e2m1")
 
 
+def check_name(name: str) -> None:
+    """Refuses names of operators that PyTorch does not take."""
+    if name.count("::") != 1 or not all(name.split("::")):
+        raise ValueError(f'"{name}" has no namespace: "mylib::{name.strip(":")}" is the name of an operator')
+
+
 def _ceildiv(a: Any, b: Any) -> Any:
     return -(-a // b)
 

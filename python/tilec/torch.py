@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from ._operator import FLOATS, Operator
+from ._operator import FLOATS, Operator, check_name
 
 if TYPE_CHECKING:
     from . import Kernel
@@ -26,7 +26,7 @@ _DTYPES = {
 class _Operator(Operator):
     """What an operator is called with, and what its results are."""
 
-    def __init__(self, kernel: "Kernel", results: Sequence[str]) -> None:
+    def __init__(self, kernel: Kernel, results: Sequence[str]) -> None:
         super().__init__(kernel, results)
         for p in self.made:
             if p["type"] not in _DTYPES:
@@ -63,7 +63,8 @@ class _Operator(Operator):
 
     def __call__(self, *arguments: Any) -> Any:
         made = self.make(arguments)
-        named = {p["name"]: value for p, value in zip(self.given, arguments)}
+        # PyTorch has recorded the call already. A launch by itself would not write to a tensor that requires a gradient.
+        named = {p["name"]: value.detach() if p["name"] in self.changed else value for p, value in zip(self.given, arguments)}
         named.update({p["name"]: value for p, value in zip(self.made, made)})
         self.kernel.launch(**named)
         return _one_or_all(made)
@@ -76,18 +77,19 @@ def _one_or_all(made: list[torch.Tensor]) -> Any:
 
 
 def register(
-    kernel: "Kernel",
+    kernel: Kernel,
     name: str,
     *,
     results: Sequence[str] = (),
-    backward: "Callable[..., Any] | None" = None,
-    setup_context: "Callable[..., None] | None" = None,
+    backward: Callable[..., Any] | None = None,
+    setup_context: Callable[..., None] | None = None,
 ) -> Any:
     """Registers a kernel as the operator `name`, such as "mylib::gemm", and returns it.
 
     results: tensors that the kernel reads and writes, and that the operator makes, filled with zeros, and returns.
     backward, setup_context: as for `torch.library.register_autograd`.
     """
+    check_name(name)
     operator = _Operator(kernel, results)
     if backward is not None and operator.changed:
         raise ValueError(f"`{kernel.name}` changes {', '.join(operator.changed)} in place, which has no backward; results=[..] makes results of them")

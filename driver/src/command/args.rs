@@ -1,13 +1,14 @@
 //! The command line.
 
+use crate::Target;
+use crate::command::call::Call;
+use crate::compile::Sizes as SizeList;
+use crate::simulate::Allowance;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tilec::Target;
-use tilec::compile::Sizes as SizeList;
-use tilec::simulate::Allowance;
 use tilec_passes::choose::{CARDS, Card};
 
 /// Values of sizes: one `--for`.
@@ -527,8 +528,8 @@ pub(crate) enum ErrorFormat {
 
 impl Cli {
     /// Parses the command line; ends the process with help or an error where clap does.
-    pub(crate) fn from_command_line() -> Cli {
-        let args = joined(std::env::args_os());
+    pub(crate) fn new(call: &Call) -> Cli {
+        let args = joined(call.words());
         Cli::try_parse_from(&args).unwrap_or_else(|error| {
             // `tilec rnu f.tile` reads as a file with one argument too many.
             let word = args.get(1).map(std::path::Path::new);
@@ -640,7 +641,7 @@ pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<String> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name());
     let known: Vec<&str> = shown.chain(["help"]).collect();
-    if known.contains(&word) { None } else { tilec::explain::nearest(word, known).map(str::to_owned) }
+    if known.contains(&word) { None } else { crate::explain::nearest(word, known).map(str::to_owned) }
 }
 
 fn target_parser() -> impl TypedValueParser<Value = Target> {

@@ -1,17 +1,17 @@
 //! `tilec bench IN.tile`: compiles variants, measures, prints.
 
+use crate::Target;
+use crate::bench::{self, BenchOptions, session, sizes, variants};
 use crate::command::args::{Against, Bench, BenchFormat};
 use crate::command::build::{Said, options, read};
+use crate::command::call::Call;
 use crate::command::failure::Failure;
-use std::process::Command;
+use crate::output::write_stdout;
+use crate::progress::Bar;
 use std::time::Duration;
-use tilec::Target;
-use tilec::bench::{self, BenchOptions, session, sizes, variants};
-use tilec::output::write_stdout;
-use tilec::progress::Bar;
 
 /// Measures a kernel of a file.
-pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
+pub(crate) fn bench_command(args: &Bench, call: &Call) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
     let mut base = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
     // What a variant refuses stands in its row.
@@ -40,19 +40,13 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
         ladder: args.ablate,
     };
     let source = read(&args.input)?;
-    let own = std::env::current_exe()
-        .map_err(|e| Failure::io(tilec_ir::codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
-    let mut launcher = |subcommand: &str| {
-        let mut command = Command::new(&own);
-        command.arg(subcommand);
-        command
-    };
+    let mut launcher = call.launcher()?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let mut bar = Bar::new();
     let result = bench::bench(&source, &bench_options, &mut launcher, &mut |what, done| bar.show(what, done));
     bar.clear();
     let mut report = said.unless_error(result)?;
-    (report.date, report.command) = (Some(today()), Some(command_line()));
+    (report.date, report.command) = (Some(today()), Some(command_line(call)));
     let text = match args.format {
         BenchFormat::Table => report.to_string(),
         BenchFormat::Json => report.to_json(),
@@ -62,11 +56,8 @@ pub(crate) fn bench_command(args: &Bench) -> Result<(), Failure> {
 }
 
 /// The command line, as one that can be typed again if no word of it has spaces.
-fn command_line() -> String {
-    let mut words = std::env::args();
-    // Where the program is does not matter.
-    words.next();
-    std::iter::once("tilec".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+fn command_line(call: &Call) -> String {
+    call.words().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 /// The day in UTC.

@@ -1,16 +1,16 @@
 //! `tilec IN.tile`: reads, compiles, writes.
 
+use crate::bench::variants;
 use crate::command::args::{Build, Emit, ErrorFormat, Program, mistyped_command};
 use crate::command::bundle;
 use crate::command::failure::{Failure, show};
+use crate::compile::{Optimized, PARSED, optimize_as_far};
+use crate::output::{same_file, write_file, write_stderr, write_stdout};
+use crate::render::SourceFile;
+use crate::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
-use tilec::bench::variants;
-use tilec::compile::{Optimized, PARSED, optimize_as_far};
-use tilec::output::{same_file, write_file, write_stderr, write_stdout};
-use tilec::render::SourceFile;
-use tilec::{CompileOptions, Diagnostics, Keep, Target, explain, lower, machine_code};
 use tilec_ir::codes;
 use tilec_ir::demands::Demand;
 use tilec_ir::diag::{Diagnostic, Sink, Span};
@@ -114,7 +114,7 @@ impl Said {
     }
 
     /// Shows warnings, and remarks on request.
-    pub(crate) fn warnings(self, source: tilec::render::SourceFile, list: Vec<Diagnostic>) {
+    pub(crate) fn warnings(self, source: crate::render::SourceFile, list: Vec<Diagnostic>) {
         show(&Diagnostics { source, list, errors: 0 }, self.remarks, self.format);
     }
 }

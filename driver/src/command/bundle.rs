@@ -3,8 +3,8 @@
 use crate::command::args::Build;
 use crate::command::build::Said;
 use crate::command::failure::Failure;
-use tilec::compile::bundle::{Cubins, bundle};
-use tilec::{CompileOptions, Target};
+use crate::compile::bundle::{Cubins, bundle};
+use crate::{CompileOptions, Target};
 
 /// The bytes of a bundle of what the arguments say; warnings are shown.
 pub(crate) fn bytes(args: &Build, source: &str, options: &CompileOptions, said: Said) -> Result<Vec<u8>, Failure> {

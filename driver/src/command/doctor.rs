@@ -1,10 +1,10 @@
 //! `tilec doctor`: which driver, card, assembler and libraries are found, where, and what each adds. None of it is needed to compile.
 
+use crate::Target;
+use crate::assembler::{Tool, find};
 use crate::command::failure::Failure;
+use crate::output::write_stdout;
 use std::fmt::Write as _;
-use tilec::Target;
-use tilec::assembler::{Tool, find};
-use tilec::output::write_stdout;
 
 /// A part of the surroundings: found, or not found for a reason.
 struct Part {
@@ -37,8 +37,8 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
 /// The driver, its first card and cuBLAS.
 #[cfg(feature = "cuda")]
 fn device() -> Vec<Part> {
-    use tilec::bench::cublas_places;
-    use tilec::cuda::{Cublas, CudaError, Device};
+    use crate::bench::cublas_places;
+    use crate::cuda::{Cublas, CudaError, Device};
 
     const DRIVER: &str = "`tilec run` on a GPU, `tilec bench`, `tilec tune`; without it `tilec run` simulates";
     const CUBLAS: &str = "times of cuBLAS beside ours in `tilec bench`";

@@ -1,12 +1,11 @@
 //! How the command ends when something is wrong.
 
 use crate::command::args::ErrorFormat;
+use crate::output::write_stderr;
+use crate::render::{self, Style};
+use crate::{Diagnostics, compile};
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::sync::Mutex;
-use tilec::output::write_stderr;
-use tilec::render::{self, Style};
-use tilec::{Diagnostics, compile};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -44,11 +43,11 @@ impl Failure {
 
     /// Says it on standard error, and gives the exit status. (Remarks that came before an error are shown on request,
     /// by whoever has the request.)
-    pub(crate) fn show(self, format: ErrorFormat) -> ExitCode {
+    pub(crate) fn show(self, format: ErrorFormat) -> u8 {
         match self {
             Failure::Diagnostics(d) => {
                 show(&d, false, format);
-                ExitCode::from(1)
+                1
             }
             Failure::Usage(message) => {
                 match format {
@@ -60,7 +59,7 @@ impl Failure {
                         write_stderr(&format!("{line}\n"));
                     }
                 }
-                ExitCode::from(2)
+                2
             }
             Failure::Asked(message) => {
                 match format {
@@ -70,9 +69,9 @@ impl Failure {
                         write_stderr(&format!("{line}\n"));
                     }
                 }
-                ExitCode::from(2)
+                2
             }
-            Failure::Said => ExitCode::from(1),
+            Failure::Said => 1,
         }
     }
 }
@@ -112,7 +111,7 @@ pub(crate) fn quiet_panics() {
 }
 
 /// Says that tilec has a bug.
-pub(crate) fn bug(format: ErrorFormat) -> ExitCode {
+pub(crate) fn bug(format: ErrorFormat) -> u8 {
     let what = PANIC.lock().map(|kept| kept.clone()).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
     let ask =
@@ -128,5 +127,5 @@ pub(crate) fn bug(format: ErrorFormat) -> ExitCode {
             write_stderr(&format!("{line}\n"));
         }
     }
-    ExitCode::from(101)
+    101
 }

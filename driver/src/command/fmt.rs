@@ -1,12 +1,12 @@
 //! `tilec fmt FILE.tile ..`: lays source files out, or says which are not.
 
+use crate::Diagnostics;
 use crate::command::args::Fmt;
 use crate::command::build::{Said, display_name, read};
 use crate::command::failure::Failure;
+use crate::output::{write_file, write_stderr, write_stdout};
+use crate::render::SourceFile;
 use std::path::Path;
-use tilec::Diagnostics;
-use tilec::output::{write_file, write_stderr, write_stdout};
-use tilec::render::SourceFile;
 use tilec_ir::codes;
 use tilec_ir::diag::Sink;
 use tilec_ir::format::format;

@@ -3,9 +3,9 @@
 use super::args::{Build, Emit};
 use super::build::{Said, definitions, options, write};
 use super::failure::Failure;
+use crate::c_header::{Image, header};
+use crate::{Compiled, Target, compile, machine_code};
 use std::path::Path;
-use tilec::c_header::{Image, header};
-use tilec::{Compiled, Target, compile, machine_code};
 
 /// Compiles `source` for the targets that were asked for, and writes the header.
 pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, source: &str) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! `tilec lsp`: the language server. Messages are read and answered here; what is said comes from [`tilec::editor`].
+//! `tilec lsp`: the language server. Messages are read and answered here; what is said comes from [`crate::editor`].
 //!
 //! One thread reads messages and answers them in order; whatever it asks for takes milliseconds. Another one compiles the newest text of
 //! each file, and publishes what was found if the text is still the newest ([`worker`]).
@@ -9,12 +9,12 @@ mod requests;
 mod server;
 mod worker;
 
+use crate::CompileOptions;
 use crate::command::args::Lsp;
 use crate::command::failure::Failure;
+use crate::output::write_stderr;
 use lsp_server::Connection;
 use server::{Server, Settings};
-use tilec::CompileOptions;
-use tilec::output::write_stderr;
 
 /// Serves until the client says `exit`.
 pub(crate) fn lsp_command(args: &Lsp) -> Result<(), Failure> {

@@ -1,23 +1,23 @@
 //! `tilec run IN.tile` and `tilec run IN.ptx --launch FILE.json`: launches, compares, prints.
 
+use crate::bind::{Args, Number, zeros};
 use crate::command::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
 use crate::command::build::{Said, definitions, display_name, options, read, read_at_most};
+use crate::command::call::Call;
 use crate::command::failure::Failure;
+use crate::contract::LaunchFile;
+use crate::launch_file::{self, LaunchFileError};
+use crate::output::{same_file, write_file, write_stderr, write_stdout};
+use crate::render::SourceFile;
+use crate::run::{
+    Aliases, Elements, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign,
+};
+use crate::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
+use crate::{Diagnostics, Target, compile, data, machine_code};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
-use tilec::bind::{Args, Number, zeros};
-use tilec::contract::LaunchFile;
-use tilec::launch_file::{self, LaunchFileError};
-use tilec::output::{same_file, write_file, write_stderr, write_stdout};
-use tilec::render::SourceFile;
-use tilec::run::{
-    Aliases, Elements, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign,
-};
-use tilec::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
-use tilec::{Diagnostics, Target, compile, data, machine_code};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
@@ -27,12 +27,12 @@ const MAX_PTX: u64 = 64 << 20;
 const MAX_LAUNCH: u64 = 1 << 20;
 
 /// Runs a kernel of a file.
-pub(crate) fn run_command(args: &Run) -> Result<(), Failure> {
+pub(crate) fn run_command(args: &Run, call: &Call) -> Result<(), Failure> {
     let is_ptx = args.input.extension().is_some_and(|e| e.eq_ignore_ascii_case("ptx"));
     let name = display_name(&args.input);
     match (&args.launch, is_ptx) {
-        (None, false) => run_tile(args),
-        (Some(launch), true) => run_ptx(args, launch),
+        (None, false) => run_tile(args, call),
+        (Some(launch), true) => run_ptx(args, launch, call),
         (None, true) => Err(Failure::Usage(format!(
             "PTX does not say how it is launched: `tilec run {name} --launch FILE.json`; `tilec IN.tile --emit launch` writes \
              that file, and docs/launch-contract.md shows how to write it by hand"
@@ -80,7 +80,7 @@ fn outputs_replace_nothing(args: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-fn run_tile(args: &Run) -> Result<(), Failure> {
+fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
     outputs_replace_nothing(args)?;
     outputs_have_folders(args)?;
     let run_options = run_options(args)?;
@@ -102,7 +102,7 @@ fn run_tile(args: &Run) -> Result<(), Failure> {
     }
     said.unless_error(machine_code::meet_demands(&mut program))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
-    let report = said.unless_error(run(&program, &run_options, &mut launcher()?))?;
+    let report = said.unless_error(run(&program, &run_options, &mut call.launcher()?(child::SUBCOMMAND)))?;
     said.warnings(program.source.clone(), report.warnings.clone());
     finish(args, &report, &program.source, &program.ptx)
 }
@@ -139,7 +139,7 @@ fn interpret_tile(args: &Run, run_options: &RunOptions, source: &str) -> Result<
     finish(args, &report, &program.source, "")
 }
 
-fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
+fn run_ptx(args: &Run, launch: &Path, call: &Call) -> Result<(), Failure> {
     outputs_replace_nothing(args)?;
     outputs_have_folders(args)?;
     let program = &args.program;
@@ -178,7 +178,8 @@ fn run_ptx(args: &Run, launch: &Path) -> Result<(), Failure> {
         .map_err(|list| Diagnostics { source: ptx.clone(), errors: list.len(), list });
     let (name, launches) = said.unless_error(selected)?;
     let foreign = Foreign { ptx, name, launches };
-    let mut report = said.unless_error(run_foreign(&foreign, &run_options, &mut launcher()?))?;
+    let mut report =
+        said.unless_error(run_foreign(&foreign, &run_options, &mut call.launcher()?(child::SUBCOMMAND)))?;
     if args.outputs.is_empty() {
         report.notes.push("nothing was compared; `--out NAME=FILE` writes a tensor".to_owned());
     }
@@ -198,15 +199,6 @@ fn bad_launch(name: &str, json: &str, ptx: &SourceFile, error: &LaunchFileError)
     };
     let d = Diagnostic::error(codes::BAD_LAUNCH_FILE, span, format!("`{name}`: {error}"));
     Diagnostics::one(source, d.with_note("docs/launch-contract.md has the fields, and an example"))
-}
-
-/// The command that does a launch in a process of its own.
-fn launcher() -> Result<Command, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|e| Failure::io(codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
-    let mut launcher = Command::new(own);
-    launcher.arg(child::SUBCOMMAND);
-    Ok(launcher)
 }
 
 fn run_options(args: &Run) -> Result<RunOptions, Failure> {
@@ -378,5 +370,5 @@ fn sim_options(args: &Run) -> SimOptions {
 
 /// The child's side of a launch.
 pub(crate) fn launch_command() -> Result<(), Failure> {
-    child::serve(tilec::run::work).map_err(Failure::from)
+    child::serve(crate::run::work).map_err(Failure::from)
 }

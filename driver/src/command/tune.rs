@@ -1,20 +1,20 @@
 //! `tilec tune IN.tile`: measures, writes the fastest, prints what was found.
 
+use crate::bench::sizes;
 use crate::command::args::{BenchFormat, Tune};
 use crate::command::build::{Said, display_name, keeps_source, options, read};
+use crate::command::call::Call;
 use crate::command::failure::Failure;
+use crate::output::{write_file, write_stderr, write_stdout};
+use crate::progress::Bar;
+use crate::tune::{Keep, TuneOptions, Tuner, file_name};
+use crate::{Args, Target};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-use tilec::bench::sizes;
-use tilec::output::{write_file, write_stderr, write_stdout};
-use tilec::progress::Bar;
-use tilec::tune::{Keep, TuneOptions, Tuner, file_name};
-use tilec::{Args, Target};
 use tilec_ir::codes;
 
 /// Tunes a kernel of a file.
-pub(crate) fn tune_command(args: &Tune) -> Result<(), Failure> {
+pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
     if !args.program.sizes.is_empty() {
         return Err(Failure::Usage(
@@ -44,13 +44,7 @@ pub(crate) fn tune_command(args: &Tune) -> Result<(), Failure> {
             (None, false) => Keep::Usual,
         },
     };
-    let own = std::env::current_exe()
-        .map_err(|e| Failure::io(codes::LAUNCH_FAILED, format!("cannot find this program again: {e}")))?;
-    let mut launcher = |subcommand: &str| {
-        let mut command = Command::new(&own);
-        command.arg(subcommand);
-        command
-    };
+    let mut launcher = call.launcher()?;
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let mut tuner = said.unless_error(Tuner::new(&source, tune_options, &problems, &mut launcher))?;
     let outputs = outputs(args, &problems)?;

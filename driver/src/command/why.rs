@@ -1,10 +1,10 @@
 //! `tilec why IN.tile TARGET PLACE`, `tilec why IN.tile TARGET --not PROPERTY`.
 
+use crate::Target;
 use crate::command::args::{Why, WhyEmit, sizes};
 use crate::command::build::{Said, options, read, write};
 use crate::command::failure::Failure;
-use tilec::Target;
-use tilec::why::{Question, Unanswered, why};
+use crate::why::{Question, Unanswered, why};
 
 /// Answers a question.
 pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {

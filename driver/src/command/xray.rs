@@ -1,13 +1,13 @@
 //! `tilec xray IN.tile -o OUT.html`.
 
+use crate::bench::measured;
 use crate::command::args::{Xray, XrayEmit};
 use crate::command::build::{Said, definitions, keeps_source, options, read, write};
 use crate::command::failure::Failure;
+use crate::why::Question;
+use crate::xray::{Measured, More, Other};
+use crate::{Target, xray};
 use std::path::Path;
-use tilec::bench::measured;
-use tilec::why::Question;
-use tilec::xray::{Measured, More, Other};
-use tilec::{Target, xray};
 
 /// Writes the page of a program.
 pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
@@ -97,7 +97,7 @@ fn meant(name: &str, names: &[&str]) -> String {
     let part = |own: &&&str| own.split(['-', '.']).any(|part| part == name) || own.starts_with(name);
     let mut likely: Vec<&str> = names.iter().filter(part).copied().collect();
     if likely.is_empty() {
-        likely.extend(tilec::explain::nearest(name, names.to_vec()));
+        likely.extend(crate::explain::nearest(name, names.to_vec()));
     }
     let likely: Vec<String> = likely.iter().map(|own| format!("`svg:{own}`")).collect();
     if likely.is_empty() { String::new() } else { format!(": did you mean {}", likely.join(" or ")) }

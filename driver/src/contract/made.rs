@@ -82,7 +82,8 @@ fn param(param: &launch::LaunchParam) -> Param {
         launch::ParamKind::Stride { packed } => ParamKind::Stride { ty: I64::I64, packed: packed.clone() },
         launch::ParamKind::Scalar { elem, default } => {
             let default = default.map(|x| match x {
-                interp::Number::Float(x) => Number::Float(x),
+                interp::Number::Float(x) if elem.is_float() => Number::Float(x),
+                interp::Number::Float(x) => Number::Float(x).to_i64().map_or(Number::Float(x), Number::Int),
                 interp::Number::Wide(x) => {
                     Number::Int(i64::try_from(x).expect("bug: a default is a literal, of 63 bits and a sign"))
                 }

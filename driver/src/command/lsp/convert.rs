@@ -1,17 +1,17 @@
-//! Between the places and texts of [`tilec::editor`] and those of the protocol.
+//! Between the places and texts of [`crate::editor`] and those of the protocol.
 
+use crate::editor::analysis::Analysis;
+use crate::editor::complete::{Proposal, ProposalKind};
+use crate::editor::hints::Hint;
+use crate::editor::lines::{Lines, Place};
+use crate::editor::symbols::{Declared, Kind};
+use crate::editor::tokens::{ColouredWord, TokenKind};
 use lsp_types::{
     CodeDescription, CompletionItem, CompletionItemKind, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity,
     DocumentSymbol, Documentation, InlayHint, InlayHintKind, InlayHintLabel, Location, MarkupContent, MarkupKind,
     NumberOrString, Position, Range, SemanticToken, SymbolKind, TextEdit, Uri,
 };
 use std::str::FromStr;
-use tilec::editor::analysis::Analysis;
-use tilec::editor::complete::{Proposal, ProposalKind};
-use tilec::editor::hints::Hint;
-use tilec::editor::lines::{Lines, Place};
-use tilec::editor::symbols::{Declared, Kind};
-use tilec::editor::tokens::{ColouredWord, TokenKind};
 use tilec_ir::codes;
 use tilec_ir::diag::{self, Severity, Span};
 

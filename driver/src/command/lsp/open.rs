@@ -1,7 +1,7 @@
 //! An open file and its analysis.
 
+use crate::editor::analysis::Analysis;
 use lsp_types::Uri;
-use tilec::editor::analysis::Analysis;
 
 /// A file that is open.
 pub(crate) struct Open {

@@ -2,6 +2,10 @@
 
 use super::convert::{self, Text};
 use super::open::Open;
+use crate::editor::analysis::Analysis;
+use crate::editor::decisions::Decisions;
+use crate::editor::{complete, hints, hover, rename, symbols, tokens};
+use crate::explain::explain;
 use lsp_server::ErrorCode;
 use lsp_types::request::{
     CodeActionRequest, Completion, DocumentHighlightRequest, DocumentSymbolRequest, Formatting, GotoDefinition,
@@ -14,10 +18,6 @@ use lsp_types::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tilec::editor::analysis::Analysis;
-use tilec::editor::decisions::Decisions;
-use tilec::editor::{complete, hints, hover, rename, symbols, tokens};
-use tilec::explain::explain;
 use tilec_ir::diag::{Diagnostic, Sink, Span};
 use tilec_ir::format::format;
 

@@ -4,6 +4,10 @@ use super::convert::{TOKEN_MODIFIERS, token_name};
 use super::open::{BUG, Open};
 use super::requests;
 use super::worker::{Job, Send, Worker};
+use crate::editor::analysis::Analysis;
+use crate::editor::decisions::fitting;
+use crate::editor::tokens::TokenKind;
+use crate::{CompileOptions, Target};
 use lsp_server::{ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
     DidChangeConfiguration, DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, Notification as _,
@@ -16,10 +20,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tilec::editor::analysis::Analysis;
-use tilec::editor::decisions::fitting;
-use tilec::editor::tokens::TokenKind;
-use tilec::{CompileOptions, Target};
 
 /// What the client set.
 #[derive(Clone)]

@@ -2,15 +2,15 @@
 
 use super::convert::{Text, diagnostic};
 use super::open::BUG;
+use crate::CompileOptions;
+use crate::editor::decisions::{Decisions, decide};
+use crate::editor::lines::Lines;
 use lsp_server::{Message, Notification, Request, RequestId};
 use lsp_types::{PublishDiagnosticsParams, Uri};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tilec::CompileOptions;
-use tilec::editor::decisions::{Decisions, decide};
-use tilec::editor::lines::Lines;
 use tilec_ir::diag;
 
 /// Sends a message; false: there is nobody any more.

@@ -3,6 +3,7 @@
 mod array;
 mod compiled;
 mod devices;
+mod dtype;
 mod errors;
 mod foreign;
 mod hash;
@@ -74,7 +75,7 @@ fn xla_prepare(
 ) -> PyResult<()> {
     let numbers = numbers.iter().map(|(name, value)| Ok((name.extract()?, kernel::number(&value)?)));
     let numbers = numbers.collect::<PyResult<Vec<_>>>()?;
-    let typed = |(name, dtype, shape): (String, String, Vec<i64>)| match array::Dtype::named(&dtype) {
+    let typed = |(name, dtype, shape): (String, String, Vec<i64>)| match dtype::Dtype::named(&dtype) {
         Some(dtype) => Ok((name, dtype, shape)),
         None => Err(PyTypeError::new_err(format!("`{name}` has elements {dtype}, which no kernel takes"))),
     };

@@ -1,7 +1,8 @@
 //! Kernels inside of programs of XLA, which `jax.jit` makes: calls by name, on threads of XLA, without the interpreter.
 
-use crate::array::{Array, Dtype};
+use crate::array::Array;
 use crate::compiled::Program;
+use crate::dtype::Dtype;
 use crate::launcher::Launcher;
 use crate::plan::Refusal;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! A structure begins with its size, and later versions add fields at the end: a field that lies beyond the size is not there. XLA
 //! owns all that a call frame points to, for the time of the call.
 
-use crate::array::Dtype;
+use crate::dtype::Dtype;
 use crate::xla::{self, Attribute, Buffer, Failure, Frame, Platform};
 use pyo3::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

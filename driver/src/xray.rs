@@ -12,6 +12,7 @@ mod diff;
 mod grid;
 mod lines;
 mod machine;
+mod measured;
 mod operands;
 mod page;
 pub mod path;
@@ -24,10 +25,10 @@ mod time;
 mod warps;
 
 pub use beside::{Beside, Other};
-pub use budget::Measured;
 pub(crate) use budget::{registers_of, registers_of_roles};
 pub use columns::{Columns, Stage};
 pub use machine::Machine;
+pub use measured::Measured;
 pub use picture::{Picture, Room};
 pub use remark::Remark;
 
@@ -56,6 +57,9 @@ pub struct Xray {
     pub columns: Columns,
     /// Pictures of layouts.
     pub pictures: Vec<Picture>,
+    /// Why none of the measurements that were given is shown.
+    #[serde(skip)]
+    pub unmeasured: Option<String>,
     /// The same program with other values, beside this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
@@ -78,7 +82,13 @@ pub struct Named {
 /// Everything that is wrong with the program, as far as one run can tell; or this machine's assembler fails.
 pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray, Diagnostics> {
     let (program, machine) = made(source, options)?;
-    let mut shown = of_measured(&program, machine.as_ref(), more.measured.as_ref());
+    let mut shown = of_measured(&program, machine.as_ref(), &more.measured);
+    if !more.measured.is_empty() {
+        let fits = |k: &CompiledKernel| measured::fitting(&more.measured, program.target, k).err();
+        // Of a file with several kernels some are measured.
+        let why: Option<Vec<String>> = program.kernels.iter().map(fits).collect();
+        shown.unmeasured = why.and_then(|all| all.into_iter().next());
+    }
     if let Some(name) = &more.element {
         let (tile, coords) = name;
         if let Ok(way) = path::path(&program, tile, coords) {
@@ -100,8 +110,8 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
 /// What a page has besides the program.
 #[derive(Clone, Debug, Default)]
 pub struct More {
-    /// A measurement.
-    pub measured: Option<Measured>,
+    /// Measurements, of which those that fit are shown.
+    pub measured: Vec<Measured>,
     /// What a second variant has beside this one.
     pub beside: Other,
     /// An element whose way is a picture: a tensor or tile, and its coordinates.
@@ -129,11 +139,11 @@ pub fn compiled(source: &str, options: &CompileOptions) -> Result<Compiled, Diag
 
 /// What there is to show of a program that [`compiled`] gave; `machine`: its machine code, if there are tools for that.
 pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
-    of_measured(program, machine, None)
+    of_measured(program, machine, &[])
 }
 
 /// The same, with what was measured.
-fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: Option<&Measured>) -> Xray {
+fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: &[Measured]) -> Xray {
     let columns = Columns::new(program, machine);
     let pictures = pictures::pictures(program, columns.machine.as_ref(), measured);
     let kernels = program.kernels.iter().map(|k| Named {
@@ -149,6 +159,7 @@ fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: Option<&M
         kernels: kernels.collect(),
         columns,
         pictures,
+        unmeasured: None,
         beside: None,
     }
 }

@@ -6,4 +6,5 @@ mod common;
 mod explained;
 mod grammars;
 mod lsp;
+mod measured;
 mod run;

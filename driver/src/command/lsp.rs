@@ -7,6 +7,7 @@ mod convert;
 mod open;
 mod requests;
 mod server;
+mod stream;
 mod worker;
 
 use crate::CompileOptions;
@@ -18,12 +19,13 @@ use server::{Server, Settings};
 
 /// Serves until the client says `exit`.
 pub(crate) fn lsp_command(args: &Lsp) -> Result<(), Failure> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, writer) = stream::connection();
     let options = CompileOptions { target: args.target, verify_each: false, ..CompileOptions::default() };
     let served = serve(&connection, options);
     // Its sender is the last one, so what was sent is written before the end.
     drop(connection);
-    let served = served.and_then(|ended| threads.join().map(|()| ended).map_err(|e| e.to_string()));
+    let written = writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread that writes has failed")));
+    let served = served.and_then(|ended| written.map(|()| ended).map_err(|e| e.to_string()));
     match served {
         Ok(true) => Ok(()),
         Ok(false) => Err(Failure::Said),

@@ -28,6 +28,9 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     let said = Said { remarks: args.program.remarks, format: args.program.error_format };
     let more = More { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
     let shown = said.unless_error(xray::xray(&source, &options, &more))?;
+    if let (Some(file), Some(why)) = (&args.measured, &shown.unmeasured) {
+        return Err(Failure::Usage(format!("`{}` does not fit: {why}", file.display())));
+    }
     let text = match &args.emit {
         XrayEmit::Html => shown.to_html(),
         XrayEmit::Json => shown.to_json(),
@@ -50,12 +53,12 @@ fn other(given: &[(String, String)]) -> Result<Other, Failure> {
     Ok(other)
 }
 
-/// The measurement that is to stand beside what is predicted.
-fn measured(args: &Xray) -> Result<Option<Measured>, Failure> {
-    let Some(file) = &args.measured else { return Ok(None) };
+/// The measurements of which one is to stand beside what is predicted.
+fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
+    let Some(file) = &args.measured else { return Ok(Vec::new()) };
     let text = read(file)?;
     let wrong = |e| Failure::Usage(format!("`{}` is no measurement: {e}", file.display()));
-    measured::measured(&text).map(Some).map_err(wrong)
+    measured::measured(&text).map_err(wrong)
 }
 
 /// The element whose way is asked for: `svg:path-A[3,5]`.

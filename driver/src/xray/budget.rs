@@ -2,10 +2,10 @@
 
 use super::lines::DIM;
 use super::machine::Machine;
+use super::measured::{Measured, fitting};
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel};
-use serde::Serialize;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
@@ -14,19 +14,6 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 use tilec_passes::choose::{Card, Prediction};
 use tilec_passes::occupancy::Occupancy;
-
-/// What was measured, from the JSON of `tilec bench`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Measured {
-    /// Microseconds of a launch: the median of the rounds.
-    pub us: f64,
-    /// The device.
-    pub device: String,
-    /// The sizes, as they are written.
-    pub sizes: String,
-    /// When, and by which command, where the file says so.
-    pub by: String,
-}
 
 const LEFT: f64 = 210.0;
 const WIDTH: f64 = 560.0;
@@ -37,7 +24,7 @@ pub(super) fn pictures(
     program: &Compiled,
     kernel: &CompiledKernel,
     machine: Option<&Machine>,
-    measured: Option<&Measured>,
+    measured: &[Measured],
     prefix: &str,
 ) -> Vec<Picture> {
     let mut out = Vec::new();
@@ -51,6 +38,7 @@ pub(super) fn pictures(
     add("shared-memory", shared(&kernel.tile.kernel, kernel));
     add("registers", machine.and_then(|m| registers(m, &kernel.contract.entry, &kernel.tile.kernel)));
     if let Some(p) = &kernel.tile.prediction {
+        let measured = fitting(measured, program.target, kernel).ok();
         add("time", Some(terms(p, measured)));
         add("roofline", Card::from_name(p.card).and_then(|card| roofline(p, card, kernel, measured)));
     }
@@ -280,7 +268,7 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
     match measured {
         Some(m) => {
             svg.key(Key::Cell(TINTS[3]), "the measurement");
-            svg.note(format!("Measured on {} with {} {}", m.device, m.sizes, m.by));
+            svg.note(format!("Measured on {} with {} {}", m.device, m.sizes(), m.by));
         }
         None => svg.note("No measurement: `--measured FILE` takes what `tilec bench --format json` wrote."),
     }
@@ -409,8 +397,10 @@ fn roofline(
     svg.key(Key::Dot(STRONG), format!("predicted: {}", place(p.flops / p.seconds)));
     if let Some(m) = measured {
         let at = p.flops / (m.us / 1e6);
-        svg.diamond((x(intensity), y(at)), BAD);
-        svg.key(Key::Diamond(BAD), format!("measured: {}", place(at)));
+        // It is above the roof where the model counts more work or traffic than there was; and no higher than the picture.
+        let above = if at > peak.min(intensity * bandwidth) { ", above the roof" } else { "" };
+        svg.diamond((x(intensity), y(at.min(10f64.powf(y1) * 1e9))), BAD);
+        svg.key(Key::Diamond(BAD), format!("measured: {}{above}", place(at)));
     }
     svg.note(busiest(p));
     Some((title, svg.done()))

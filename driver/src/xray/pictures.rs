@@ -1,7 +1,8 @@
 //! Pictures of layouts, drawn from the layouts themselves.
 
-use super::budget::{self, Measured};
+use super::budget;
 use super::machine::Machine;
+use super::measured::Measured;
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, Key, Svg, TINTS};
 use super::{banks, boxes, grid, operands, path, sectors, time, warps};
@@ -23,7 +24,7 @@ const MARGIN: [u64; 2] = [34, 40];
 type Holder = (u64, u64, u64);
 
 /// The pictures of a program, in the order of its kernels; of each by room.
-pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: Option<&Measured>) -> Vec<Picture> {
+pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: &[Measured]) -> Vec<Picture> {
     let several = program.kernels.len() > 1;
     let mut out = Vec::new();
     for k in &program.kernels {

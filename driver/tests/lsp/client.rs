@@ -92,6 +92,17 @@ impl Client {
         answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
     }
 
+    /// The code of the next answer that is of no request.
+    pub(crate) fn error(&mut self) -> i64 {
+        loop {
+            let message = self.next();
+            if message.get("method").is_none() {
+                assert_eq!(message["id"], Value::Null, "{message}");
+                return message["error"]["code"].as_i64().unwrap_or_else(|| panic!("{message}"));
+            }
+        }
+    }
+
     /// The next message; notifications are kept, and requests of the server are answered.
     fn next(&mut self) -> Value {
         let message = self.messages.recv_timeout(PATIENCE).expect("the server says something");

@@ -67,6 +67,26 @@ fn it_begins_and_ends_as_the_protocol_says() {
 }
 
 #[test]
+fn what_is_no_message_is_answered_and_the_next_one_is_read() {
+    let mut client = Client::new(json!({}));
+    for (body, code) in [("{abc}", -32700), ("[]", -32600), ("null", -32600), ("{\"jsonrpc\":\"2.0\"}", -32600)] {
+        client.raw(body);
+        assert_eq!(client.error(), code, "{body}");
+    }
+    // A change of a part of the text does not take the place of the whole.
+    let uri = "file:///x.tile";
+    client.open(uri, "kernel k(A: gmem f32[M]) grid (i: M) { }");
+    let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 0 } });
+    let document = json!({ "uri": uri, "version": 2 });
+    client.notify(
+        "textDocument/didChange",
+        json!({ "textDocument": document, "contentChanges": [{ "range": range, "text": "x" }] }),
+    );
+    assert!(client.notification("window/showMessage")["message"].as_str().is_some_and(|m| m.contains("whole texts")));
+    assert_eq!(client.leave(), Some(0));
+}
+
+#[test]
 fn mistakes_are_said_where_they_are() {
     let mut client = Client::new(Value::Null);
     let text = PROGRAM.replace("acc + x", "acc + y").replace("let x", "let acc");

@@ -23,6 +23,10 @@ use pieces::{Piece, pieces};
 /// A token or a comment was lost or made up, which is a bug.
 pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
     let marks = parse_marked(source, sink)?;
+    // Ends of lines are one character everywhere, within comments too.
+    if source.contains("\r\n") {
+        return format(&source.replace("\r\n", "\n"), sink);
+    }
     let tokens = lex(source, &mut Sink::new());
     let all = pieces(source, &tokens);
     let text = lines::laid_out(&all, &marks);

@@ -129,6 +129,12 @@ kernel k(A: gmem f32[M, 64]) {
 }
 
 #[test]
+fn lines_have_one_kind_of_end() {
+    let source = "/* one\r\n   two */\r\nkernel k(A: gmem f32[M]) grid (i: M) { // three\r\n}\r\n";
+    assert_eq!(formatted(source), formatted(&source.replace("\r\n", "\n")));
+}
+
+#[test]
 fn what_is_no_program_is_left_alone() {
     let mut sink = Sink::new();
     assert!(format("kernel k( {", &mut sink).is_err());

@@ -144,7 +144,9 @@ impl Server {
             DidChangeTextDocument::METHOD => {
                 if let Some(p) = self.read::<DidChangeTextDocumentParams>(n) {
                     // Whole texts were asked for: the last one is the text.
-                    if let Some(change) = p.content_changes.into_iter().next_back() {
+                    if p.content_changes.iter().any(|change| change.range.is_some()) {
+                        self.say("a change of a part of the text is not taken: whole texts were asked for");
+                    } else if let Some(change) = p.content_changes.into_iter().next_back() {
                         self.changed(p.text_document.uri, Some(p.text_document.version), &change.text);
                     }
                 }

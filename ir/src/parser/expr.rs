@@ -14,6 +14,7 @@ use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
 use crate::numbered::Numbered;
 use crate::ops::{Form, Op, ReduceOp};
+use crate::parser::habits;
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 use crate::parser::said::{REPEATS, Said};
 use crate::types::ElemRef;
@@ -254,6 +255,9 @@ impl Parser<'_, '_> {
         if How::from_word(word).is_some() {
             let note = "tuples that are combined are named by a `let`: `let (m, l) = reduce (x, 1.0) along 1 with ..`";
             return self.error(d.with_note(note));
+        }
+        if let Some(instead) = habits::instead(word) {
+            return self.error(d.with_note(format!("it is written {instead}")));
         }
         d = match self.near_word(word, &functions) {
             Some(near) => d.with_spelling(near),

@@ -13,6 +13,7 @@ mod demands;
 mod elements;
 mod expr;
 mod filled;
+mod habits;
 mod header;
 mod layout;
 mod marks;

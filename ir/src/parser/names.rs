@@ -92,11 +92,19 @@ impl Parser<'_, '_> {
                 self.kernel.strides.push(value);
                 Ok(value)
             }
-            Unknown::Error => Err(self.unknown_name(name, span)),
+            Unknown::Error => Err(self.unknown_name(name, span, false)),
         }
     }
 
-    fn unknown_name(&mut self, name: &str, span: Span) -> Reported {
+    /// The value called `name`, in front of the `=` of an assignment. What does not exist may have been meant to begin here.
+    pub(super) fn resolve_assigned(&mut self, name: &str, span: Span) -> Parsed<Value> {
+        match self.names_value(name) {
+            true => self.resolve(name, span),
+            false => Err(self.unknown_name(name, span, true)),
+        }
+    }
+
+    fn unknown_name(&mut self, name: &str, span: Span, assigned: bool) -> Reported {
         let quiet = self.names.incomplete || !self.names.missing.insert(name.to_owned());
         if quiet && let Err(reported) = self.sink.check() {
             return reported;
@@ -107,7 +115,12 @@ impl Parser<'_, '_> {
             let note = "a kernel says what a block does with tiles: there are no threads in the language, and the index of a block is one of `grid (i: ..)`";
             return self.error(d.with_note(note));
         }
-        match self.suggest(name) {
+        let near = self.suggest(name).filter(|(near, _)| !assigned || self.is_var(near));
+        match near {
+            None if assigned => {
+                let note = "`let` begins a name whose value stays, `var` one that is assigned again";
+                d = d.with_note(note).with_fix(Span { end: span.start, ..span }, "let ");
+            }
             Some((near, declared)) => {
                 d = d.with_place(declared, format!("`{near}` is declared here"));
                 d = d.with_spelling(&near);
@@ -137,6 +150,11 @@ impl Parser<'_, '_> {
             Some(near) => d.with_spelling(near),
             None => d,
         }
+    }
+
+    /// Whether a visible name may be assigned to.
+    fn is_var(&self, name: &str) -> bool {
+        self.names.visible.get(name).is_some_and(|v| matches!(self.kernel.values[*v].def, ValueDef::Var(_)))
     }
 
     fn suggest(&mut self, name: &str) -> Option<(String, Span)> {

@@ -297,7 +297,7 @@ impl Parser<'_, '_> {
             }));
         }
         self.bump();
-        let dst = self.resolve(name, span);
+        let dst = self.resolve_assigned(name, span);
         let src = self.expr()?;
         Ok(StmtData::Assign { dst: dst?, src })
     }

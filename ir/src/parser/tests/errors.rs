@@ -137,6 +137,19 @@ fn words_clauses_and_counts() {
 }
 
 #[test]
+fn habits_of_numpy_are_answered() {
+    let notes = |text: &str| errors(&body(text)).iter().flat_map(|d| d.notes.clone()).collect::<Vec<_>>();
+    let let_or_var = "`let` begins a name whose value stays, `var` one that is assigned again";
+    assert_eq!(notes("a = A[i.., 0..+8] b = a"), [let_or_var, let_or_var]);
+    assert_eq!(notes("var total = reg f32[8] totel = total"), ["did you mean `total`?"]);
+    let fix = errors(&body("a = A[i.., 0..+8]"))[0].fix.clone().expect("`let` is put in front");
+    let front = u32::try_from(body("").len() - 2).expect("a short text");
+    assert_eq!((fix.text.as_str(), fix.span.start, fix.span.end), ("let ", front, front));
+    assert_eq!(notes("let x = mean(alpha)"), ["it is written `sum(x, 1) / N`: an extent is a number of expressions"]);
+    assert_eq!(notes("let x = log1p(alpha)"), ["it is written `log(1.0 + x)`"]);
+}
+
+#[test]
 fn names() {
     one(&body("let x = y"), "E0201 nothing called `y` is visible here at `y`");
     one("kernel k() grid (i: 4) where i < 4 {}", "E0201 nothing called `i` is visible here at `i`");

@@ -1,0 +1,21 @@
+//! Functions of NumPy and PyTorch that the language writes in another way.
+
+/// What is written instead.
+pub(super) fn instead(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "mean" => "`sum(x, 1) / N`: an extent is a number of expressions",
+        "amax" | "nanmax" => "`maximum(x, 1)`",
+        "amin" | "nanmin" => "`minimum(x, 1)`",
+        "prod" => "`product(x, 1)`",
+        "sigmoid" => "`1.0 / (1.0 + exp(-x))`",
+        "log1p" => "`log(1.0 + x)`",
+        "expm1" => "`exp(x) - 1.0`",
+        "relu" => "`max(x, 0.0)`",
+        "clip" | "clamp" => "`min(max(x, least), most)`",
+        "square" => "`x * x`",
+        "power" => "`pow(x, y)`",
+        "matmul" | "dot" => "`mma(a, b, c)`, which adds a product of tiles to `c`",
+        "astype" => "`cast<f16>(x)`",
+        _ => return None,
+    })
+}

@@ -28,6 +28,7 @@ if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then
     scripts/neovim_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/browser_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/cmake_test.sh 2>&1 | tee -a "$log" || status=$?
+    TILEC="${CARGO_TARGET_DIR:-target}/debug/tilec" scripts/gpu_allowances.sh --device sim 2>&1 | tee -a "$log" || status=$?
 fi
 
 skipped=$(grep -a -o 'skipped: .*' "$log" | sort | uniq -c || true)

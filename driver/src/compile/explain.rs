@@ -151,17 +151,9 @@ fn of_language(word: &str, out: &mut String) {
     }
     for atom in Atom::all().filter(|a| a.row().name == word) {
         let row = atom.row();
-        let (m, n, k) = row.log2_shape;
         let types: Vec<String> =
             row.types.iter().map(|t| format!("{} inputs, {} accumulator", t.inputs, t.acc.name())).collect();
-        let body = format!(
-            "A warp computes {} x {} x {} with it, from {} on.\nTypes: {}.",
-            1u32 << m,
-            1u32 << n,
-            1u32 << k,
-            row.first.name(),
-            types.join("; ")
-        );
+        let body = format!("{}\nTypes: {}.", words::instruction(row), types.join("; "));
         say(out, format!("{word}: an instruction for `mma`"), &body);
     }
     if let Some(target) = Target::from_name(word) {
@@ -278,6 +270,25 @@ pub fn targets() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instructions_say_who_computes_how_much() {
+        for (name, said) in [
+            ("m16n8k16", "A warp computes 16 x 8 x 16 with it on tensor cores, from sm_80 on."),
+            (
+                "m64k16",
+                "A warpgroup, four warps, computes 64 x N x 16 with it (`wgmma`), from sm_90a on. N is a multiple of 8 up to 256.",
+            ),
+            ("m64k32_i8", "N is a multiple of 8 up to 256, multiples of 16 above 32."),
+            (
+                "dp4a",
+                "Scalar code of a warp: 4 x 8 sums, of 4 products at a time, from sm_70 on. It uses no tensor cores.",
+            ),
+        ] {
+            let text = explain(name).expect("an instruction");
+            assert!(text.contains(said), "{text}");
+        }
+    }
 
     #[test]
     fn everything_with_a_name_is_explained() {

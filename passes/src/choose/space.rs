@@ -175,10 +175,9 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Bytes of all tensors.
+    /// Bytes of all tensors, as far as the launch needs them.
     pub(super) fn bytes(&self, env: &Env) -> f64 {
-        let tensors = self.work.tensors.iter();
-        tensors.map(|(shape, elem)| elem.traffic(self.work.elements(env, shape).unwrap_or(0) as f64)).sum()
+        self.work.tensors.iter().map(|tensor| self.work.needed(env, tensor)).sum()
     }
 
     /// Rasterises as well as can be, or as it is given: the best number of columns to group.

@@ -432,3 +432,40 @@ fn candidates_come_in_the_order_of_the_prediction() {
     let k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
     assert_eq!(candidates(&k, &given, 2.0, &mut sink), Ok(None));
 }
+
+/// Of a tensor of which all copies are known no more is counted than they ask for, in sectors.
+#[test]
+fn what_is_not_read_is_not_counted() {
+    let options = options(Target::Sm80, "", &[("M", 4096), ("N", 8192), ("V", 50_000)]);
+    let header =
+        "X: gmem f32[M, N] multiple 8, Y: gmem f32[M, 8] multiple 8) grid (i: ceildiv(M, 32)) schedule { threads 128 }";
+    // The body, and the bytes of X: of 8192 columns 8, one, all, and all that a loop reads twice.
+    for (body, bytes) in [
+        ("var x = reg f32[32, 8] copy X[i * 32.., 0..] -> x copy x -> Y[i * 32.., 0..]", 4096 * 32),
+        ("var x = reg f32[32, 1] copy X[i * 32.., 0..] -> x copy x -> Y[i * 32.., 0..]", 4096 * 32),
+        (
+            "var x = reg f32[32, 8] = 0.0 for j in 0..N step 8 { copy x + X[i * 32.., j..] -> x } copy x -> Y[i * 32.., 0..]",
+            4096 * 8192 * 4,
+        ),
+        (
+            "var x = reg f32[32, 8] = 0.0 for t in 0..2 { for j in 0..N step 8 { var y = reg f32[32, 8] copy X[i * 32.., j..] -> y x = x + y } } \
+             copy x -> Y[i * 32.., 0..]",
+            4096 * 8192 * 4,
+        ),
+    ] {
+        let (k, _) = chosen(&format!("kernel f({header} {{ {body} }}"), &options, true);
+        let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
+        assert_eq!(prediction.least_bytes, f64::from(bytes + 4096 * 8 * 4), "{body}");
+    }
+    // Rows that a tensor names: as many as it names.
+    let gathered = "kernel g(rows: gmem i32[M], W: gmem f32[V, 1024] multiple 4, Y: gmem f32[M, 1024] multiple 4) grid (i: ceildiv(M, 4)) {
+        var at = reg i32[4]
+        copy rows[i * 4..] -> at
+        var x = reg f32[4, 1024]
+        copy W[at, ..] -> x
+        copy x -> Y[i * 4.., ..]
+    }";
+    let (k, _) = chosen(gathered, &options, true);
+    let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
+    assert_eq!(prediction.least_bytes, f64::from(4096 * 4 + 2 * 4096 * 1024 * 4));
+}

@@ -10,7 +10,7 @@ use crate::analysis::facts::{Facts, repeats};
 use crate::analysis::functions::{function_registers, instructions};
 use crate::analysis::order::smem_contiguous;
 use crate::analysis::reduction;
-use crate::analysis::uses::{all_stmts, loop_body, path_to};
+use crate::analysis::uses::{all_stmts, for_each_ref, loop_body, path_to, stmt_exprs};
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use crate::tensor_copies;
@@ -21,6 +21,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, let_init, resolve_view, type_of};
 
@@ -58,11 +59,25 @@ pub(super) struct Product {
     pub(super) operands: [Operand; 2],
 }
 
+/// A tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    value: Value,
+    /// Its extents in memory.
+    pub(super) shape: Vec<Expr>,
+    /// What an element takes.
+    pub(super) elem: Bits,
+    /// How often the body names it.
+    mentions: usize,
+}
+
 /// A tile that moves from or to global memory.
 #[derive(Clone, Debug)]
 pub(super) struct Move {
     /// The copy.
     pub(super) at: Stmt,
+    /// The tensor.
+    tensor: Value,
     pub(super) load: bool,
     /// Extents of the tile.
     pub(super) shape: Vec<Expr>,
@@ -93,6 +108,8 @@ pub(super) struct Region {
     pub(super) at: Option<Stmt>,
     /// Start, end and step of the loops around them.
     pub(super) loops: Vec<[Expr; 3]>,
+    /// A loop around them is ended by its condition alone.
+    endless: bool,
     /// The statements, products among them, that are no copies and no declarations alone.
     pub(super) stmts: Vec<Stmt>,
     pub(super) products: Vec<Product>,
@@ -121,8 +138,8 @@ pub(super) struct Work<'k> {
     pub(super) k: &'k Kernel,
     pub(super) regions: Vec<Region>,
     pub(super) tiles: Vec<Tile>,
-    /// Extents of the tensors in memory, and what an element takes; not of those that repeat.
-    pub(super) tensors: Vec<(Vec<Expr>, Bits)>,
+    /// The tensors in memory; not those that repeat.
+    pub(super) tensors: Vec<Tensor>,
     /// What the other branches move: it takes no time as a rule, and registers.
     pub(super) rare: Region,
     /// Tensors that repeat.
@@ -150,9 +167,14 @@ impl<'k> Work<'k> {
         let _ = specialize::assume(&mut sketch);
         let facts = Facts::new(&sketch);
         let once = |v: Value, rank: usize| (0..rank).any(|d| repeats(&sketch, v, d));
+        let mut named: SecondaryMap<Value, usize> = SecondaryMap::new();
+        for s in all_stmts(&sketch, sketch.body) {
+            stmt_exprs(&sketch, s).into_iter().for_each(|e| for_each_ref(&sketch, e, &mut |v| named[v] += 1));
+        }
         let tensors = k.params.iter().filter_map(|&v| {
             let rank = k.tensor_ty(v)?.shape.len();
-            (!once(v, rank)).then_some((in_memory(k, v), elem_of(&sketch, v)?.size()))
+            let (shape, elem) = (in_memory(k, v), elem_of(&sketch, v)?.size());
+            (!once(v, rank)).then_some(Tensor { value: v, shape, elem, mentions: named[v] })
         });
         let repeated = k.params.iter().filter(|&&v| k.tensor_ty(v).is_some_and(|t| once(v, t.shape.len()))).count();
         let mut work = Work {
@@ -225,6 +247,37 @@ impl<'k> Work<'k> {
     /// Elements of a tile.
     pub(super) fn elements(&self, env: &Env, shape: &[Expr]) -> Option<u64> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
+    }
+
+    /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks ask for where
+    /// that is less, as with gathered rows and windows of a few columns. Runs of elements are counted in whole sectors.
+    pub(super) fn needed(&self, env: &Env, tensor: &Tensor) -> f64 {
+        let whole = tensor.elem.traffic(self.elements(env, &tensor.shape).unwrap_or(0) as f64);
+        self.asked(env, tensor).map_or(whole, |asked| whole.min(asked))
+    }
+
+    /// Bytes that the copies of all blocks ask for of a tensor, if all copies and their trips are known.
+    fn asked(&self, env: &Env, tensor: &Tensor) -> Option<f64> {
+        let moves = self.regions.iter().flat_map(|region| region.moves.iter().map(move |m| (region, m)));
+        let moves: Vec<(&Region, &Move)> = moves.filter(|(_, m)| m.tensor == tensor.value).collect();
+        if moves.len() != tensor.mentions || moves.iter().any(|(region, _)| region.endless) {
+            return None;
+        }
+        let blocks = self.k.grid.iter().try_fold(1.0, |n, axis| Some(n * self.extent(env, axis.extent)? as f64))?;
+        let mut bytes = 0.0;
+        for (region, m) in moves {
+            let known = |&[start, end, step]: &[Expr; 3]| {
+                index::trips(self.int(env, start)?, self.int(env, end)?, self.int(env, step)?)
+            };
+            if region.loops.iter().any(|of| known(of).is_none()) {
+                return None;
+            }
+            let run = m.contiguous.map_or(Some(1), |d| self.extent(env, *m.shape.get(d)?))?;
+            let runs = self.elements(env, &m.shape)? / run;
+            let sectors = (tensor.elem.traffic(run as f64) / f64::from(SECTOR_BYTES)).ceil();
+            bytes += self.trips(env, region) * runs as f64 * sectors * f64::from(SECTOR_BYTES);
+        }
+        Some(blocks * bytes)
     }
 
     /// Trips of a region; loops whose bounds are not known count once. Where they depend on an index of the grid that has few values, the mean over these.
@@ -320,10 +373,12 @@ impl Reader<'_> {
                 StmtData::For { start, end, step, body, .. } => {
                     let mut loops = work.regions[region].loops.clone();
                     // How long one goes on that its condition alone ends is not known.
-                    if self.sketch.as_int(end) != Some(ENDLESS) {
+                    let own = self.sketch.as_int(end) == Some(ENDLESS);
+                    if !own {
                         loops.push([start, end, step]);
                     }
-                    work.regions.push(Region { at: Some(s), loops, ..Region::default() });
+                    let endless = own || work.regions[region].endless;
+                    work.regions.push(Region { at: Some(s), loops, endless, ..Region::default() });
                     self.block(body, work.regions.len() - 1, work)?;
                 }
                 // One of the branches runs; as a rule the first is the common one.
@@ -520,6 +575,7 @@ impl Reader<'_> {
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
         Some(Move {
             at,
+            tensor: view.base,
             load,
             shape: shape.to_vec(),
             contiguous,

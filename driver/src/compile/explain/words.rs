@@ -1,5 +1,6 @@
 //! What the words of the language mean, for `tilec explain`.
 
+use tilec_ir::atoms::AtomRow;
 use tilec_ir::types::{Elem, ElemClass};
 
 /// A word, how it is written, and what it means.
@@ -369,4 +370,26 @@ pub(super) fn element(elem: Elem) -> String {
         (_, ElemClass::Float) => format!("IEEE 754 binary{bits}."),
         _ => format!("An integer of {bits} bits. Arithmetic is done in at least 32, and wraps around."),
     }
+}
+
+/// What computes with a product instruction, and how much.
+pub(super) fn instruction(row: &AtomRow) -> String {
+    let (m, n, k) = row.log2_shape;
+    let (m, n, k, first) = (1u32 << m, 1u32 << n, 1u32 << k, row.first.name());
+    if row.asynchronous() {
+        let columns: Vec<u32> = (1..=256).filter(|n| row.has_columns(u64::from(*n))).collect();
+        let least = columns.first().copied().unwrap_or(n);
+        let apart = columns.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(n);
+        let some = if apart == least { String::new() } else { format!(", multiples of {apart} above 32") };
+        return format!(
+            "A warpgroup, four warps, computes {m} x N x {k} with it (`wgmma`), from {first} on. N is a multiple of {least} up to 256{some}. \
+             The second operand is in shared memory, the first in shared memory or registers."
+        );
+    }
+    if !row.tensor_core {
+        return format!(
+            "Scalar code of a warp: {m} x {n} sums, of {k} products at a time, from {first} on. It uses no tensor cores."
+        );
+    }
+    format!("A warp computes {m} x {n} x {k} with it on tensor cores, from {first} on.")
 }

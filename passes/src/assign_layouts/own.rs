@@ -24,17 +24,39 @@ pub(super) struct Own<'a> {
     pub(super) what: &'a str,
 }
 
+/// What a name stands for, and its type.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    init: Expr,
+    elem: ElemRef,
+}
+
+/// The name that a statement gives. It keeps its type ([`keep_type`]) when parts of what it stands for become tiles: these have the type
+/// in which they are computed.
+pub(super) fn named(k: &Kernel, at: Stmt) -> Option<Named> {
+    match k.stmts[at] {
+        StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| Named { init, elem }),
+        _ => None,
+    }
+}
+
+/// Rounds what a name stands for where it has another type now.
+pub(super) fn keep_type(k: &mut Kernel, named: Option<Named>) {
+    let Some(Named { init, elem }) = named else { return };
+    if type_of(k, init).ok().and_then(|t| t.elem()) != Some(elem) {
+        let whole = k.exprs[init].clone();
+        let arg = k.expr(whole, k.expr_spans[init]);
+        k.exprs[init] = ExprData::Cast { elem, arg };
+    }
+}
+
 /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
 /// and the expression there.
 pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
     let Own { mut elem, shape, layout, what } = own;
     let span = k.expr_spans[e];
-    // A name has the type of what it stands for.
-    let named = match k.stmts[at] {
-        StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| (init, elem)),
-        _ => None,
-    };
-    if let Some((_, of)) = named.filter(|&(init, _)| init == e) {
+    let named = named(k, at);
+    if let Some(Named { elem: of, .. }) = named.filter(|named| named.init == e) {
         elem = of;
     }
     let ty = tile(k, at, elem, shape, Some(layout));
@@ -48,13 +70,7 @@ pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Valu
     };
     let v = k.value(&name, span, ValueDef::Var(ty));
     k.exprs[e] = ExprData::Ref(v);
-    if let Some((init, of)) = named
-        && type_of(k, init).ok().and_then(|t| t.elem()) != Some(of)
-    {
-        let whole = k.exprs[init].clone();
-        let arg = k.expr(whole, k.expr_spans[init]);
-        k.exprs[init] = ExprData::Cast { elem: of, arg };
-    }
+    keep_type(k, named);
     let memory = !crate::analysis::views::memory_views(k, moved).is_empty();
     let decl = k.stmt(StmtData::Var { value: v, init: (!memory).then_some(moved) }, span);
     let (mut stmts, mut computes) = (vec![decl], decl);

@@ -6,7 +6,7 @@ use super::packing::Pairs;
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::{Tile, class_of};
-use crate::inst::{Class, Operand, Reg};
+use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -226,6 +226,8 @@ impl Lower<'_> {
         };
         let mut access = self.matrix_access(to, &store, &scope.dim_bits, elem)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
+        // Warps that hold what another one stores do nothing: lanes of a warp have different rows, so it is the same for all of them.
+        let only = self.replica_predicate(&scope.layout).map(|reg| Guard { reg, negated: false });
         for outer in self.outer_matrices(dst, &store, &scope.layout, &scope.dim_bits)? {
             let group: Vec<usize> = store.words(outer).flat_map(|v| [v, v + 1]).collect();
             let words = match (source, &mut operands) {
@@ -245,7 +247,7 @@ impl Lower<'_> {
                 return Err(self.unfit(dst, "`matrix` on registers that hold no pairs"));
             }
             let address = self.address(&mut access, outer)?;
-            self.emit.push(op, [address, Operand::Vec(words)]);
+            self.emit.push_if(only, op, [address, Operand::Vec(words)]);
         }
         Ok(())
     }

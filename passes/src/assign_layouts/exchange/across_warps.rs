@@ -17,7 +17,7 @@ use crate::analysis::uses::place_of;
 use crate::assign_layouts::graph::Edge;
 use crate::assign_layouts::held::{in_memory, loaded, stored};
 use crate::assign_layouts::infer::across_warps;
-use crate::assign_layouts::own::{Own, tile, unrounded};
+use crate::assign_layouts::own::{Own, keep_type, named, tile, unrounded};
 use crate::truths::{as_condition, as_number};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -63,6 +63,8 @@ impl Work<'_> {
         }
         let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
         let span = k.expr_spans[leaf];
+        // A part has another type than the whole, so the name's is asked for before.
+        let named = named(k, at);
         let name = match op {
             _ if op.is_place() => self.place_across_warps(k, at, leaf, &shared),
             _ if op.is_of_truths() => self.truth_across_warps(k, at, leaf, &shared),
@@ -74,6 +76,7 @@ impl Work<'_> {
                 name
             }
         };
+        keep_type(k, named);
         let warps = 1u64 << parts.count_ones();
         cx.remark(
             span,

@@ -13,6 +13,7 @@ pub(crate) mod failure;
 pub(crate) mod fmt;
 pub(crate) mod header;
 pub(crate) mod lsp;
+pub(crate) mod program;
 pub(crate) mod run;
 pub(crate) mod tune;
 pub(crate) mod why;
@@ -60,7 +61,7 @@ fn perform(cli: Cli, call: &Call) -> Result<(), Failure> {
             }
         },
         Some(Command::BundleHeader { output }) => {
-            build::write(output.as_deref(), crate::c_header::bundle_reader().as_bytes())
+            program::write(output.as_deref(), crate::c_header::bundle_reader().as_bytes())
         }
         Some(Command::Bug) => panic!("asked for by `__bug`"),
     }

@@ -2,6 +2,7 @@
 
 use crate::Target;
 use crate::command::call::Call;
+use crate::command::failure::ErrorFormat;
 use crate::compile::Sizes as SizeList;
 use crate::simulate::Allowance;
 use clap::builder::PossibleValuesParser;
@@ -515,15 +516,6 @@ pub(crate) enum Emit {
     Cubin,
     /// PTX and launch contracts for several targets (--targets) in one file (docs/bundle.md)
     Bundle,
-}
-
-/// How diagnostics look.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum ErrorFormat {
-    /// With carets into the source
-    Human,
-    /// An object per line
-    Json,
 }
 
 impl Cli {

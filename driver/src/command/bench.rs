@@ -3,9 +3,9 @@
 use crate::Target;
 use crate::bench::{self, BenchOptions, session, sizes, variants};
 use crate::command::args::{Against, Bench, BenchFormat};
-use crate::command::build::{Said, options, read};
 use crate::command::call::Call;
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{options, read};
 use crate::output::write_stdout;
 use crate::progress::Bar;
 use std::time::Duration;

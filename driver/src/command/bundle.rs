@@ -1,8 +1,7 @@
 //! `tilec IN.tile --emit bundle`: several targets in one file.
 
 use crate::command::args::Build;
-use crate::command::build::Said;
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
 use crate::compile::bundle::{Cubins, bundle};
 use crate::{CompileOptions, Target};
 

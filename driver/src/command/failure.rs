@@ -1,13 +1,22 @@
 //! How the command ends when something is wrong.
 
-use crate::command::args::ErrorFormat;
 use crate::output::write_stderr;
 use crate::render::{self, Style};
 use crate::{Diagnostics, compile};
+use clap::ValueEnum;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
+
+/// How diagnostics look.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ErrorFormat {
+    /// With carets into the source
+    Human,
+    /// An object per line
+    Json,
+}
 
 /// Why a command did not succeed.
 pub(crate) enum Failure {
@@ -128,4 +137,28 @@ pub(crate) fn bug(format: ErrorFormat) -> u8 {
         }
     }
     101
+}
+
+/// What is said besides the result, and how.
+#[derive(Copy, Clone)]
+pub(crate) struct Said {
+    /// Remarks too.
+    pub(crate) remarks: bool,
+    /// In this form.
+    pub(crate) format: ErrorFormat,
+}
+
+impl Said {
+    /// Shows everything if there is an error.
+    pub(crate) fn unless_error<T>(self, result: Result<T, Diagnostics>) -> Result<T, Failure> {
+        result.map_err(|d| {
+            show(&d, self.remarks, self.format);
+            Failure::Said
+        })
+    }
+
+    /// Shows warnings, and remarks on request.
+    pub(crate) fn warnings(self, source: crate::render::SourceFile, list: Vec<Diagnostic>) {
+        show(&Diagnostics { source, list, errors: 0 }, self.remarks, self.format);
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::Diagnostics;
 use crate::command::args::Fmt;
-use crate::command::build::{Said, display_name, read};
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{display_name, read};
 use crate::output::{write_file, write_stderr, write_stdout};
 use crate::render::SourceFile;
 use std::path::Path;

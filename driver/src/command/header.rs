@@ -1,8 +1,8 @@
 //! `tilec IN.tile --emit c`: compiles for each target and writes one header.
 
 use super::args::{Build, Emit};
-use super::build::{Said, definitions, options, write};
-use super::failure::Failure;
+use super::failure::{Failure, Said};
+use super::program::{definitions, options, write};
 use crate::c_header::{Image, header};
 use crate::{Compiled, Target, compile, machine_code};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, so
     let files: Vec<_> = all.iter().map(Compiled::launch_file).collect();
     let images: Vec<Image<'_>> =
         all.iter().zip(&files).map(|(c, file)| Image { target: c.target, ptx: &c.ptx, file }).collect();
-    let text = header(&super::build::display_name(input), &images).map_err(|e| Failure::Usage(e.to_string()))?;
+    let text = header(&super::program::display_name(input), &images).map_err(|e| Failure::Usage(e.to_string()))?;
     for compiled in all {
         said.warnings(compiled.source, compiled.diagnostics);
     }

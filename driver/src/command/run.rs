@@ -2,9 +2,9 @@
 
 use crate::bind::{Args, Number, zeros};
 use crate::command::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
-use crate::command::build::{Said, definitions, display_name, options, read, read_at_most};
 use crate::command::call::Call;
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{definitions, display_name, options, read, read_at_most};
 use crate::contract::LaunchFile;
 use crate::launch_file::{self, LaunchFileError};
 use crate::output::{same_file, write_file, write_stderr, write_stdout};

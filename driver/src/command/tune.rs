@@ -2,9 +2,9 @@
 
 use crate::bench::sizes;
 use crate::command::args::{BenchFormat, Tune};
-use crate::command::build::{Said, display_name, keeps_source, options, read};
 use crate::command::call::Call;
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{display_name, keeps_source, options, read};
 use crate::output::{write_file, write_stderr, write_stdout};
 use crate::progress::Bar;
 use crate::tune::{Keep, TuneOptions, Tuner, file_name};

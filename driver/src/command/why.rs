@@ -2,8 +2,8 @@
 
 use crate::Target;
 use crate::command::args::{Why, WhyEmit, sizes};
-use crate::command::build::{Said, options, read, write};
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{options, read, write};
 use crate::why::{Question, Unanswered, why};
 
 /// Answers a question.

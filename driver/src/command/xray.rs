@@ -2,8 +2,8 @@
 
 use crate::bench::measured;
 use crate::command::args::{Xray, XrayEmit};
-use crate::command::build::{Said, definitions, keeps_source, options, read, write};
-use crate::command::failure::Failure;
+use crate::command::failure::{Failure, Said};
+use crate::command::program::{definitions, keeps_source, options, read, write};
 use crate::why::Question;
 use crate::xray::{Measured, More, Other};
 use crate::{Target, xray};

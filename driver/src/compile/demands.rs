@@ -3,21 +3,23 @@
 //! A demand that does not hold is an error, at the demand; the statements that break it are shown beside it, with what the
 //! passes said of the fast path that they have not taken.
 
+mod code;
 mod figures;
 mod roofline;
+
+pub(crate) use code::{Demanding, declined};
 
 use super::report_json::Assembler;
 use super::shares;
 use crate::console::render::SourceFile;
+use code::{Broken, Code};
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::Kernel;
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
-use tilec_ir::typing::resolve_view;
-use tilec_passes::choose::Prediction;
 use tilec_ptx::report::Report;
 
 /// Statements that an error shows, of those that break a demand.
@@ -25,77 +27,6 @@ const SHOWN: usize = 4;
 
 /// The share of the bytes of sectors from which on they count as used, rounding aside.
 const WHOLE_SECTORS: f64 = 0.999;
-
-/// A kernel after the passes.
-#[derive(Copy, Clone)]
-pub(crate) struct Demanding<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) target: Target,
-    pub(super) prediction: Option<&'a Prediction>,
-    /// What the passes said of fast paths that they have not taken.
-    pub(super) lost: &'a [Diagnostic],
-}
-
-/// What is known of a kernel that was lowered.
-struct Code<'a> {
-    tile: Demanding<'a>,
-    report: &'a Report,
-}
-
-impl Code<'_> {
-    /// Where the passes said that they have not taken a fast path.
-    fn lost(&self, path: FastPath) -> Vec<(Span, String)> {
-        lost(self.tile, path).map(|d| (d.span, String::new())).collect()
-    }
-
-    /// The same, also of what the program itself gave up.
-    fn declined(&self, path: FastPath) -> Vec<(Span, String)> {
-        declined(self.tile, path).map(|d| (d.span, String::new())).collect()
-    }
-
-    /// Whether a copy brings a tile from a tensor into shared memory by TMA.
-    fn has_tensor_load(&self) -> bool {
-        let k = self.tile.kernel;
-        k.statement_data().any(|s| match s {
-            StmtData::Copy { dst, attrs, .. } if attrs.is_tensor() => {
-                resolve_view(k, *dst).is_some_and(|to| k.tensor_ty(to.base).is_none())
-            }
-            _ => false,
-        })
-    }
-}
-
-/// What the passes said of a fast path.
-fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
-    tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
-}
-
-/// What the passes said of a fast path that they have not taken, also where the program asks for something else.
-pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
-    tile.lost.iter().filter(move |d| d.declined == Some(path))
-}
-
-/// Why a demand does not hold.
-struct Broken {
-    message: String,
-    /// Statements, with what each is.
-    places: Vec<(Span, String)>,
-    /// The fast path that is missing.
-    path: Option<FastPath>,
-    notes: Vec<String>,
-    /// What would have it hold.
-    change: Vec<String>,
-}
-
-impl Broken {
-    fn new(message: impl Into<String>) -> Broken {
-        Broken { message: message.into(), places: Vec::new(), path: None, notes: Vec::new(), change: Vec::new() }
-    }
-
-    fn of(message: impl Into<String>, path: FastPath, places: Vec<(Span, String)>) -> Broken {
-        Broken { path: Some(path), places, ..Broken::new(message) }
-    }
-}
 
 /// How code stands to a demand.
 #[derive(Clone, Debug)]

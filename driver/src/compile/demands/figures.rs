@@ -1,6 +1,7 @@
 //! Figures: what code has, at which places most of it is, and the bound to reach.
 
-use super::{Broken, Code, roofline};
+use super::code::{Broken, Code};
+use super::roofline;
 use crate::compile::report_json::Assembler;
 use crate::compile::shares;
 use crate::console::render::SourceFile;

@@ -1,6 +1,6 @@
 //! What stands between the predicted time and the work of the busiest unit, by the model's own terms.
 
-use super::{Broken, Code, declined};
+use super::code::{Broken, Code, declined};
 use crate::compile::shares;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::counted;

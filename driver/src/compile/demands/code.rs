@@ -1,0 +1,80 @@
+//! Code that is judged, and what is said where a demand does not hold.
+
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::loss::FastPath;
+use tilec_ir::target::Target;
+use tilec_ir::typing::resolve_view;
+use tilec_passes::choose::Prediction;
+use tilec_ptx::report::Report;
+
+/// A kernel after the passes.
+#[derive(Copy, Clone)]
+pub(crate) struct Demanding<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) target: Target,
+    pub(crate) prediction: Option<&'a Prediction>,
+    /// What the passes said of fast paths that they have not taken.
+    pub(crate) lost: &'a [Diagnostic],
+}
+
+/// What is known of a kernel that was lowered.
+pub(super) struct Code<'a> {
+    pub(super) tile: Demanding<'a>,
+    pub(super) report: &'a Report,
+}
+
+impl Code<'_> {
+    /// Where the passes said that they have not taken a fast path.
+    pub(super) fn lost(&self, path: FastPath) -> Vec<(Span, String)> {
+        lost(self.tile, path).map(|d| (d.span, String::new())).collect()
+    }
+
+    /// The same, also of what the program itself gave up.
+    pub(super) fn declined(&self, path: FastPath) -> Vec<(Span, String)> {
+        declined(self.tile, path).map(|d| (d.span, String::new())).collect()
+    }
+
+    /// Whether a copy brings a tile from a tensor into shared memory by TMA.
+    pub(super) fn has_tensor_load(&self) -> bool {
+        let k = self.tile.kernel;
+        k.statement_data().any(|s| match s {
+            StmtData::Copy { dst, attrs, .. } if attrs.is_tensor() => {
+                resolve_view(k, *dst).is_some_and(|to| k.tensor_ty(to.base).is_none())
+            }
+            _ => false,
+        })
+    }
+}
+
+/// What the passes said of a fast path.
+pub(super) fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+    tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
+}
+
+/// What the passes said of a fast path that they have not taken, also where the program asks for something else.
+pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+    tile.lost.iter().filter(move |d| d.declined == Some(path))
+}
+
+/// Why a demand does not hold.
+pub(super) struct Broken {
+    pub(super) message: String,
+    /// Statements, with what each is.
+    pub(super) places: Vec<(Span, String)>,
+    /// The fast path that is missing.
+    pub(super) path: Option<FastPath>,
+    pub(super) notes: Vec<String>,
+    /// What would have it hold.
+    pub(super) change: Vec<String>,
+}
+
+impl Broken {
+    pub(super) fn new(message: impl Into<String>) -> Broken {
+        Broken { message: message.into(), places: Vec::new(), path: None, notes: Vec::new(), change: Vec::new() }
+    }
+
+    pub(super) fn of(message: impl Into<String>, path: FastPath, places: Vec<(Span, String)>) -> Broken {
+        Broken { path: Some(path), places, ..Broken::new(message) }
+    }
+}

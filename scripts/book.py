@@ -16,6 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEB = "https://github.com/tilec/tilec/blob/main/"
 # Pages from outside of docs/, by their place in the book.
+PICTURES = {".svg", ".png"}
 OUTSIDE = {"index.md": "README.md", "examples.md": "examples/README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 SETTINGS = """[book]
 title = "tilec"
@@ -68,7 +69,7 @@ def linked(text: str, place: str, source: pathlib.Path, places: dict[pathlib.Pat
         folder = os.path.dirname(place)
         if (page := places.get(target)) is not None:
             to = os.path.relpath(page, folder or ".")
-        elif target.suffix == ".svg" and target.is_relative_to(ROOT / "docs"):
+        elif target.suffix in PICTURES and target.is_relative_to(ROOT / "docs"):
             to = os.path.relpath(target.relative_to(ROOT / "docs"), folder or ".")
         elif target.is_dir() and (target / "README.md") in places:
             to = os.path.relpath(places[target / "README.md"], folder or ".")
@@ -99,7 +100,7 @@ def stage(folder: pathlib.Path) -> None:
         to = folder / place
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(linked(path.read_text(encoding="utf-8"), place, path, places), encoding="utf-8")
-    for picture in docs.rglob("*.svg"):
+    for picture in (path for path in docs.rglob("*") if path.suffix in PICTURES):
         shutil.copy(picture, folder / picture.relative_to(docs))
 
 

@@ -57,9 +57,7 @@ pub fn explain(word: &str) -> Result<String, String> {
     let mut out = String::new();
     of_tool(word, &mut out);
     of_language(word, &mut out);
-    for (names, text) in glossary::of(word) {
-        say(&mut out, format!("{}: a word of the glossary", names.join(", ")), &text);
-    }
+    of_glossary(word, &mut out);
     if out.is_empty() {
         return Err(unknown(word));
     }
@@ -72,10 +70,13 @@ pub fn explain(word: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// What a word of a program means; `None`: nothing.
+/// What a word of a program means; `None`: nothing. Clauses that are no words of their own are in the glossary.
 pub fn in_source(word: &str) -> Option<String> {
     let mut out = String::new();
     of_language(word, &mut out);
+    if out.is_empty() {
+        of_glossary(word, &mut out);
+    }
     (!out.is_empty()).then_some(out)
 }
 
@@ -83,6 +84,12 @@ pub fn in_source(word: &str) -> Option<String> {
 fn say(out: &mut String, head: String, body: &str) {
     let gap = if out.is_empty() { "" } else { "\n" };
     let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim_end());
+}
+
+fn of_glossary(word: &str, out: &mut String) {
+    for (names, text) in glossary::of(word) {
+        say(out, format!("{}: a word of the glossary", names.join(", ")), &text);
+    }
 }
 
 /// A word as one of the tool: a code, a pass, a kind of remark, an error that may be allowed.

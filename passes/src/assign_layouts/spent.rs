@@ -46,18 +46,24 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
         let Some(used) = torn else { break };
         free.retain(|v| !used.contains(v));
     }
-    // Buffers that one is over already are taken over by others as the same list.
-    let lists = before.iter().flatten().filter_map(|&s| match &k.stmts[s] {
-        StmtData::Alloc { over, .. } if !over.is_empty() => Some(over.clone()),
-        _ => None,
-    });
-    for over in lists {
+    // Buffers that one is over already are taken over by others as the same list: also in front of it, for exchanges are not made in the order
+    // of the text.
+    for over in overs(k) {
         if over.iter().all(|v| free.contains(v)) {
             return over;
         }
         free.retain(|v| !over.contains(v));
     }
     free
+}
+
+/// The lists of buffers that others are over, in the order of the text.
+fn overs(k: &Kernel) -> Vec<Vec<Value>> {
+    let lists = all_stmts(k, k.body).into_iter().filter_map(|s| match &k.stmts[s] {
+        StmtData::Alloc { over, .. } if !over.is_empty() => Some(over.clone()),
+        _ => None,
+    });
+    lists.collect()
 }
 
 /// Whether a buffer is over others.

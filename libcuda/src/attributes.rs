@@ -28,10 +28,12 @@ pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> 
         // Clock in kHz: the simulator has none.
         13 | 36 => Ok(1),
         16 => whole(u64::from(MULTIPROCESSORS)),
-        // Alignment of textures; copies beside kernels; no time limit; no integrated device; mapped host memory.
+        // Alignment of textures. Copies beside kernels, a time limit, an integrated device: none.
         14 => Ok(512),
         15 | 17 | 18 | 32 | 35 | 40 => Ok(0),
-        19 | 31 | 41 => Ok(1),
+        // Mapped host memory and one address space with the host: none. Kernels side by side.
+        19 | 41 => Ok(0),
+        31 => Ok(1),
         // Compute mode, ECC, PCI numbers.
         20 | 33 | 34 | 50 => Ok(0),
         37 => Ok(5120),
@@ -40,9 +42,8 @@ pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> 
         75 => whole(u64::from(target.cc() / 10)),
         76 => whole(u64::from(target.cc() % 10)),
         81 => whole(target.smem_per_sm()),
-        // Managed memory, multi-GPU board, cooperative launches of several devices: none.
-        83..=85 | 96 => Ok(0),
-        95 => Ok(1),
+        // Managed memory, multi-GPU board, cooperative launches: none.
+        83..=85 | 95 | 96 => Ok(0),
         97 => whole(target.smem_per_block()),
         106 => whole(u64::from(target.ctas_per_sm())),
         111 => whole(target.smem_reserved()),

@@ -27,6 +27,8 @@ codes! {
     OutOfMemory = 2, "CUDA_ERROR_OUT_OF_MEMORY";
     /// cuInit was not called
     NotInitialized = 3, "CUDA_ERROR_NOT_INITIALIZED";
+    /// the process is ending
+    Deinitialized = 4, "CUDA_ERROR_DEINITIALIZED";
     /// invalid device ordinal
     InvalidDevice = 101, "CUDA_ERROR_INVALID_DEVICE";
     /// no context is current
@@ -68,7 +70,7 @@ impl Code {
 
     /// A sentence, with a zero behind.
     pub(crate) fn sentence(self) -> &'static str {
-        self.texts().1
+        self.texts().1.trim_start()
     }
 }
 

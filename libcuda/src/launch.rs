@@ -83,3 +83,46 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    /// Adds 1 to the word at `p`.
+    const ADD: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry add(.param .u64 p)\n{\n\
+        .reg .b64 %rd<1>; .reg .b32 %r<1>;\n ld.param.u64 %rd0, [p];\n ld.global.u32 %r0, [%rd0];\n add.u32 %r0, %r0, 1;\n\
+        st.global.u32 [%rd0], %r0;\n ret;\n}\n";
+
+    fn add(state: &mut State, address: u64) -> Result<(), Failure> {
+        let module = state.load(ADD)?;
+        let function = state.function(module, "add")?;
+        let params = vec![address.to_le_bytes().to_vec()];
+        let done = state.launch(&Request { function, grid: [1; 3], block: [1; 3], params, ..Request::default() });
+        state.unload(module)?;
+        done
+    }
+
+    #[test]
+    fn copies_of_what_nobody_wrote_are_not_written() {
+        let mut state = State::new(Settings::default());
+        let (from, to) = (state.alloc(8).expect("memory"), state.alloc(8).expect("memory"));
+        state.upload(from, &[7, 0, 0, 0]).expect("inside");
+        state.copy(to, from, 8).expect("inside");
+        add(&mut state, to).expect("this word was written");
+        assert_eq!(state.download(to, 4).expect("inside"), [8, 0, 0, 0]);
+        assert_eq!(add(&mut state, to + 4).map_err(|f| f.code), Err(Code::LaunchFailed));
+        // The device is of no use then.
+        assert_eq!(add(&mut state, to).map_err(|f| f.code), Err(Code::LaunchFailed));
+    }
+
+    #[test]
+    fn memory_may_be_given_back_and_asked_for_again() {
+        let mut state = State::new(Settings::default());
+        for _ in 0..20_000 {
+            let address = state.alloc(64).expect("there is room");
+            state.free(address).expect("it begins there");
+        }
+        assert_eq!(state.free(1).map_err(|f| f.code), Err(Code::InvalidValue));
+    }
+}

@@ -5,6 +5,7 @@ use crate::code::{Code, Failure};
 use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 use tilec_sim::{Device, Program};
 
 /// The device of a process, once `cuInit` has asked for it.
@@ -147,12 +148,10 @@ impl State {
         if !program.entries().any(|entry| entry == name) {
             return Err(Failure::new(Code::NotFound, format!("the module has no kernel `{name}`")));
         }
-        let function = Function {
-            module,
-            program: Arc::clone(program),
-            entry: name.to_owned(),
-            dynamic: tilec_core::hardware::SMEM_WITHOUT_OPTIN,
-        };
+        // What needs no permission is both kinds of shared memory together.
+        let fixed = program.static_shared(name).unwrap_or(0);
+        let dynamic = SMEM_WITHOUT_OPTIN.saturating_sub(u32::try_from(fixed).unwrap_or(u32::MAX));
+        let function = Function { module, program: Arc::clone(program), entry: name.to_owned(), dynamic };
         Ok(self.add(Object::Function(function)))
     }
 
@@ -218,6 +217,11 @@ impl State {
     /// The bytes do not lie in one allocation.
     pub fn download(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Failure> {
         if bytes == 0 { Ok(Vec::new()) } else { self.device.download(address, bytes).map_err(outside) }
+    }
+
+    /// Copies on the device. Bytes that nobody wrote stay such.
+    pub(crate) fn copy(&mut self, to: u64, from: u64, bytes: usize) -> Result<(), Failure> {
+        if bytes == 0 { Ok(()) } else { self.device.copy(to, from, bytes).map_err(outside) }
     }
 
     /// Fills memory with `count` copies of a pattern.

@@ -51,13 +51,29 @@ class Threads(unittest.TestCase):
     def test_properties_are_read_during_a_launch(self) -> None:
         slow = tilec.compile(SLOW, target="sm_80")
         x = np.zeros(128 * 64, np.float32)
-        thread = threading.Thread(target=lambda: slow(x, x.copy(), 2000))
+        begun, enough = threading.Event(), threading.Event()
+        wrong: "list[str]" = []
+
+        def launches() -> None:
+            y = x.copy()
+            try:
+                while not enough.is_set():
+                    begun.set()
+                    slow(x, y, 2000)
+            except Exception as error:  # noqa: BLE001 - a thread hands it on
+                wrong.append(repr(error))
+
+        thread = threading.Thread(target=launches)
         thread.start()
-        time.sleep(0.1)
-        self.assertIn(".target sm_80", slow.ptx)
-        self.assertEqual((slow.name, slow.target, slow.contract["entry"]), ("slow", "sm_80", "slow"))
-        self.assertTrue(thread.is_alive(), "the launch was over too soon to tell")
+        begun.wait()
+        # Launches follow one another, so nearly all of these are during one.
+        for _ in range(50):
+            self.assertIn(".target sm_80", slow.ptx)
+            self.assertEqual((slow.name, slow.target, slow.contract["entry"]), ("slow", "sm_80", "slow"))
+            time.sleep(0.002)
+        enough.set()
         thread.join()
+        self.assertEqual(wrong, [])
 
     def test_an_array_may_call_the_kernel(self) -> None:
         """Its arguments are read by code of Python, which may do anything."""

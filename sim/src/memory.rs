@@ -16,7 +16,7 @@ use crate::report::{Report, ReportKind};
 const REGION_BITS: u32 = 36;
 const START: u64 = 256;
 /// Regions of module variables come after those of [`Device::alloc`].
-const MODULE_REGION: usize = 1 << 14;
+const MODULE_REGION: usize = 1 << 18;
 /// Bytes one device may hold.
 const MAX_TOTAL: u64 = 8 << 30;
 
@@ -188,7 +188,7 @@ impl Device {
     /// Allocates `bytes` bytes of global memory, aligned to 256 and undefined until written, and gives their address.
     ///
     /// # Errors
-    /// When the device has held more than 16384 allocations or would hold more than 8 GiB.
+    /// When the device has held more than 262144 allocations or would hold more than 8 GiB.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, Box<Report>> {
         self.alloc_behind(0, bytes)
     }
@@ -243,6 +243,22 @@ impl Device {
         let end = start + bytes;
         let words = (start / 4..end.div_ceil(4)).flat_map(|word| alloc.word(4 * word).to_le_bytes());
         Ok(words.skip(start % 4).take(bytes).collect())
+    }
+
+    /// Copies within global memory; bytes that nobody wrote stay such.
+    ///
+    /// # Errors
+    /// When the bytes of either side do not lie in one allocation.
+    pub fn copy(&mut self, to: u64, from: u64, bytes: usize) -> Result<(), Box<Report>> {
+        let data = self.download(from, bytes)?;
+        let source = self.span(from, bytes)?;
+        let start = (from - source.base) as usize;
+        let unwritten: Vec<usize> = (0..bytes).filter(|i| !source.written(start + i, 1)).collect();
+        self.upload(to, &data)?;
+        let alloc = self.span(to, bytes)?;
+        let start = (to - alloc.base) as usize;
+        unwritten.into_iter().for_each(|i| alloc.forget(start + i, 1));
+        Ok(())
     }
 
     /// Bytes that no element has, for which stores are errors, and loads unless something is put there afterwards.

@@ -143,6 +143,7 @@ CUresult cuStreamCreate(CUstream *to, unsigned int flags);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamDestroy(CUstream stream);
 CUresult cuEventElapsedTime(float *to, CUevent from, CUevent until);
+CUresult cuEventElapsedTime_v2(float *to, CUevent from, CUevent until);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuGetErrorName(CUresult error, const char **text);
 CUresult cuGetErrorString(CUresult error, const char **text);

@@ -1,6 +1,7 @@
 /* Mistakes of a program, and what the driver that runs on the simulator answers. */
 #include <cuda.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int failed;
@@ -25,10 +26,20 @@ static const char STORE[] =
     "    mov.u32 %r1, 7;\n    st.global.u32 [%rd2], %r1;\n    ret;\n"
     "}\n";
 
+static CUdeviceptr kept;
+
+/* What destructors do when a program ends: contexts of its threads may be gone by then. */
+static void at_the_end(void)
+{
+    int code = (int)cuMemFree(kept);
+    printf(code == 0 || code == 4 ? "fine\n" : "cuMemFree at the end is %d\n", code);
+    fflush(stdout);
+}
+
 int main(void)
 {
     CUdevice device;
-    CUcontext context;
+    CUcontext context, primary;
     CUmodule module, other;
     CUfunction store;
     CUstream stream;
@@ -53,10 +64,13 @@ int main(void)
     EXPECT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device), 0);
     EXPECT(value, 8);
     EXPECT(cuMemAlloc(&memory, 16), 201);
+    EXPECT(cuDevicePrimaryCtxRetain(&primary, device), 0);
+    EXPECT(cuCtxDestroy(primary), 201);
     EXPECT(cuCtxCreate(&context, 0, device), 0);
 
     /* Modules. */
     EXPECT(cuModuleLoadData(&other, "no PTX"), 218);
+    EXPECT(cuModuleLoadData(&other, ""), 218);
     EXPECT(cuModuleLoadData(&other, "\177ELF machine code"), 209);
     strcpy(newer, STORE);
     memcpy(strstr(newer, "sm_80\n"), "sm_90a", 6);
@@ -97,18 +111,23 @@ int main(void)
     EXPECT(cuStreamDestroy(stream), 0);
     EXPECT(cuStreamSynchronize(stream), 400);
     EXPECT(cuEventElapsedTime(NULL, NULL, NULL), 801);
+    EXPECT(cuEventElapsedTime_v2(NULL, NULL, NULL), 801);
 
     /* An error of a kernel, after which the device is of no use. */
     at = 4;
     EXPECT(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), 700);
     EXPECT(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text), 0);
     EXPECT(strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"), 0);
+    EXPECT(cuGetErrorString(CUDA_ERROR_INVALID_VALUE, &text), 0);
+    EXPECT(strcmp(text, "invalid argument"), 0);
     EXPECT(cuCtxSynchronize(), 700);
     EXPECT(cuMemAlloc(&more, 16), 700);
     EXPECT(cuModuleUnload(module), 0);
     EXPECT(cuModuleUnload(module), 400);
+    EXPECT(cuCtxSetCurrent(primary), 0);
     EXPECT(cuCtxDestroy(context), 0);
-    if (!failed)
-        printf("fine\n");
+    EXPECT(cuCtxDestroy(context), 400);
+    kept = memory;
+    atexit(at_the_end);
     return failed;
 }

@@ -218,6 +218,7 @@ impl Parser<'_, '_> {
                     return Ok(());
                 }
                 None if is_reserved(word) => return Err(self.expected("a statement or `}`")),
+                None if self.is_misspelt_declaration(word) => return self.misspelt_declaration(word, stmts),
                 None => {
                     let assigned = self.assign()?;
                     lanes = self.lanes();
@@ -228,6 +229,23 @@ impl Parser<'_, '_> {
         let s = self.push(stmts, data, start);
         self.kernel.lanes[s] = lanes;
         Ok(())
+    }
+
+    /// Whether a statement is a `let` or `var`, but for the spelling of this word: `lte x = ..`.
+    fn is_misspelt_declaration(&mut self, word: &str) -> bool {
+        let declares = matches!(self.peek_at(1), Tok::Word(_)) && self.peek_at(2) == Tok::Sign("=");
+        declares && matches!(self.near_word(word, BEGINNINGS), Some("let" | "var"))
+    }
+
+    /// Says so, and declares the name, so that nothing else is said of it.
+    fn misspelt_declaration(&mut self, word: &str, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+        let span = self.span();
+        let meant = self.near_word(word, BEGINNINGS).unwrap_or("let");
+        let d = self.expected_here("a statement or `}`");
+        let reported = self.error(d.with_fix(span, meant));
+        // What is wrong with the rest is reported as well.
+        let _ = if meant == "var" { self.var_stmt(stmts) } else { self.let_stmt(stmts) };
+        Err(reported)
     }
 
     /// `elected`, `spread` or `changing` behind a statement. One that assigns to a variable of that name goes on otherwise.

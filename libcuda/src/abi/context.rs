@@ -20,10 +20,16 @@ thread_local! {
 /// The primary context: it is made once, and stays.
 static PRIMARY: OnceLock<u64> = OnceLock::new();
 
+/// Acts on the contexts of this thread. When a thread or the process ends they are gone before the last destructors run.
+fn stack<T>(act: impl FnOnce(&mut Vec<u64>) -> T) -> Result<T, Failure> {
+    CURRENT.try_with(|stack| act(&mut stack.borrow_mut())).map_err(|_| Code::Deinitialized.into())
+}
+
 /// The current context.
 pub(super) fn current() -> Result<u64, Failure> {
-    with(|_| Ok(()))?;
-    CURRENT.with_borrow(|stack| stack.last().copied().filter(|c| *c != 0)).ok_or_else(|| Code::InvalidContext.into())
+    let context = stack(|stack| stack.last().copied())?.unwrap_or(0);
+    with(|state| state.check_context(context))?;
+    Ok(context)
 }
 
 fn is_device(ordinal: c_int) -> Result<(), Failure> {
@@ -113,7 +119,7 @@ unsafe fn create(call: &str, context: *mut u64, device: c_int) -> Answer {
     answer(call, || {
         is_device(device)?;
         let made = with(|state| Ok(state.add(Object::Context)))?;
-        CURRENT.with_borrow_mut(|stack| stack.push(made));
+        stack(|stack| stack.push(made))?;
         // SAFETY: as above.
         unsafe { put(context, made) }
     })
@@ -135,9 +141,11 @@ unsafe extern "C" fn cuCtxCreate_v4(context: *mut u64, _how: *const c_void, _fla
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxDestroy_v2(context: u64) -> Answer {
     answer("cuCtxDestroy", || {
+        if PRIMARY.get() == Some(&context) {
+            return Err(Failure::new(Code::InvalidContext, "the primary context is released, not destroyed"));
+        }
         with(|state| state.remove(context, |object| matches!(object, Object::Context)))?;
-        CURRENT.with_borrow_mut(|stack| stack.retain(|c| *c != context));
-        Ok(())
+        stack(|stack| stack.retain(|c| *c != context))
     })
 }
 
@@ -145,15 +153,14 @@ extern "C" fn cuCtxDestroy_v2(context: u64) -> Answer {
 extern "C" fn cuCtxPushCurrent_v2(context: u64) -> Answer {
     answer("cuCtxPushCurrent", || {
         with(|state| state.check_context(context))?;
-        CURRENT.with_borrow_mut(|stack| stack.push(context));
-        Ok(())
+        stack(|stack| stack.push(context))
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut u64) -> Answer {
     answer("cuCtxPopCurrent", || {
-        let was = CURRENT.with_borrow_mut(Vec::pop).ok_or(Code::InvalidContext)?;
+        let was = stack(Vec::pop)?.ok_or(Code::InvalidContext)?;
         // SAFETY: as above; null is allowed here.
         if context.is_null() { Ok(()) } else { unsafe { put(context, was) } }
     })
@@ -163,13 +170,12 @@ unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut u64) -> Answer {
 extern "C" fn cuCtxSetCurrent(context: u64) -> Answer {
     answer("cuCtxSetCurrent", || {
         with(|state| if context == 0 { Ok(()) } else { state.check_context(context) })?;
-        CURRENT.with_borrow_mut(|stack| {
+        stack(|stack| {
             stack.pop();
             if context != 0 {
                 stack.push(context);
             }
-        });
-        Ok(())
+        })
     })
 }
 

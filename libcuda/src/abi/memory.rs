@@ -8,6 +8,9 @@ use crate::code::{Code, Failure};
 use crate::state::shared as with;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
+/// `CU_MEMHOSTALLOC_DEVICEMAP`.
+const DEVICE_MAP: c_uint = 2;
+
 /// Memory of the host that calls of the library have made, by its address.
 static HOST: std::sync::Mutex<std::collections::BTreeMap<usize, Box<[u64]>>> =
     std::sync::Mutex::new(std::collections::BTreeMap::new());
@@ -44,10 +47,7 @@ unsafe fn to_host(to: *mut c_void, from: u64, bytes: usize) -> Result<(), Failur
 
 fn between(to: u64, from: u64, bytes: usize) -> Result<(), Failure> {
     current()?;
-    with(|state| {
-        let data = state.alive()?.download(from, bytes)?;
-        state.upload(to, &data)
-    })
+    with(|state| state.alive()?.copy(to, from, bytes))
 }
 
 fn fill(to: u64, pattern: &[u8], count: usize) -> Result<(), Failure> {
@@ -172,9 +172,14 @@ unsafe extern "C" fn cuMemAllocHost_v2(to: *mut *mut c_void, bytes: usize) -> An
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemHostAlloc(to: *mut *mut c_void, bytes: usize, _flags: c_uint) -> Answer {
-    // SAFETY: as above.
-    answer("cuMemHostAlloc", || unsafe { host(to, bytes) })
+unsafe extern "C" fn cuMemHostAlloc(to: *mut *mut c_void, bytes: usize, flags: c_uint) -> Answer {
+    answer("cuMemHostAlloc", || {
+        if flags & DEVICE_MAP != 0 {
+            return Err(Failure::new(Code::NotSupported, "kernels do not reach memory of the host"));
+        }
+        // SAFETY: as above.
+        unsafe { host(to, bytes) }
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -14,6 +14,8 @@ const ERROR_LOG: c_uint = 5;
 const ERROR_LOG_BYTES: c_uint = 6;
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION` and `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
 const CLUSTER: u32 = 4;
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
+const COOPERATIVE: u32 = 2;
 const PROGRAMMATIC: u32 = 6;
 /// `CU_LAUNCH_PARAM_END`, `CU_LAUNCH_PARAM_BUFFER_POINTER`, `CU_LAUNCH_PARAM_BUFFER_SIZE`.
 const END: usize = 0;
@@ -43,10 +45,18 @@ struct Config {
 
 /// The PTX of an image, which is text that ends with a zero.
 unsafe fn ptx(image: *const c_void) -> Result<String, Failure> {
-    // SAFETY: an image of any kind has four bytes.
-    let head = unsafe { list(image.cast::<u8>(), 4)? };
-    let machine = [&b"\x7fELF"[..], &[0x50, 0xed, 0x55, 0xba]];
-    if machine.contains(&head.as_slice()) {
+    let machine: [&[u8]; 2] = [b"\x7fELF", &[0x50, 0xed, 0x55, 0xba]];
+    let mut is_machine = false;
+    for magic in machine {
+        // Byte by byte: text may end in front of the fourth.
+        let mut same = true;
+        for (i, byte) in magic.iter().enumerate() {
+            // SAFETY: those in front are no zeros, so the image goes on.
+            same = same && unsafe { list(image.cast::<u8>().wrapping_add(i), 1)? }[0] == *byte;
+        }
+        is_machine |= same;
+    }
+    if is_machine {
         return Err(Failure::new(Code::NoBinary, "the image is machine code: the simulator executes PTX alone"));
     }
     // SAFETY: what is no binary is text that ends with a zero.
@@ -154,13 +164,15 @@ unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, fun
     })
 }
 
-/// 8 is the dynamic shared memory. What only makes kernels faster is accepted: carveout (9), cluster policies (10 to 15).
+/// 8 is the dynamic shared memory. What only makes kernels faster or allows more is accepted: carveout (9), clusters of other sizes (14), the order of
+/// clusters (15). Sizes of clusters (10 to 13) come with a launch.
 #[unsafe(no_mangle)]
 extern "C" fn cuFuncSetAttribute(function: u64, attribute: c_int, value: c_int) -> Answer {
     answer("cuFuncSetAttribute", || {
         with(|state| match attribute {
             8 => state.set_dynamic(function, value),
-            9..=15 => state.function_of(function).map(|_| ()),
+            9 | 14 | 15 => state.function_of(function).map(|_| ()),
+            10..=13 => Err(Failure::new(Code::NotSupported, "say the size of clusters in the launch")),
             other => Err(Failure::new(Code::InvalidValue, format!("the function attribute {other} cannot be set"))),
         })
     })
@@ -246,6 +258,9 @@ unsafe extern "C" fn cuLaunchKernelEx(
         let attributes = unsafe { list(config.attributes, config.count as usize)? };
         check(config.stream)?;
         let of = |id| attributes.iter().rev().find(|a| a.id == id).map(|a| a.value);
+        if of(COOPERATIVE).is_some_and(|v| v[0] != 0) {
+            return Err(Failure::new(Code::NotSupported, "the simulator has no cooperative launches"));
+        }
         let request = Request {
             function,
             grid: config.grid,

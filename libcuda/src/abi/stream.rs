@@ -135,7 +135,18 @@ extern "C" fn cuEventQuery(event: u64) -> Answer {
     answer("cuEventQuery", || check_event(event).and_then(|()| alive()))
 }
 
+/// There is no time of the simulator that would be one of a GPU.
+fn no_clock() -> Answer {
+    answer("cuEventElapsedTime", || Err(Failure::new(Code::NotSupported, "the simulator has no clock")))
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn cuEventElapsedTime(_to: *mut f32, _from: u64, _until: u64) -> Answer {
-    answer("cuEventElapsedTime", || Err(Failure::new(Code::NotSupported, "the simulator has no clock")))
+    no_clock()
+}
+
+/// What CUDA 13 calls it.
+#[unsafe(no_mangle)]
+extern "C" fn cuEventElapsedTime_v2(_to: *mut f32, _from: u64, _until: u64) -> Answer {
+    no_clock()
 }

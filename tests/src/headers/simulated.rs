@@ -3,11 +3,13 @@
 use super::compiled::header_and_bundle;
 use super::folder::{Folder, exists};
 
+use crate::golden;
 use tilec::Target;
 
 /// `scripts/gpu_c/main.c`, which `scripts/gpu_c.sh` runs on a GPU: products and rows against sums on the host.
 pub(super) fn programs(target: Target) -> Result<(), String> {
     if !exists("gcc") {
+        golden::skip("C on the simulator", "there is no gcc");
         return Ok(());
     }
     let folder = Folder::new(&format!("simulated-{}", target.name()))?;
@@ -30,6 +32,7 @@ pub(super) fn programs(target: Target) -> Result<(), String> {
 /// What calls return, and say, when a program is wrong.
 pub(super) fn mistakes() -> Result<(), String> {
     if !exists("gcc") {
+        golden::skip("C on the simulator", "there is no gcc");
         return Ok(());
     }
     let folder = Folder::new("mistakes")?;

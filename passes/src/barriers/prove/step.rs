@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
-use tilec_ir::tensor_store::tensor_store;
+use tilec_ir::tensor_store::{is_stored, tensor_store};
 
 impl Run<'_> {
     /// Executes a statement that owns no block.
@@ -21,7 +21,8 @@ impl Run<'_> {
         self.access(s, state, trace)?;
         self.touch(s, state, trace)?;
         match &k.stmts[s] {
-            StmtData::Await { value, pending, .. } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
+            // Of what no TMA store reads nothing is awaited: lowering writes no wait.
+            StmtData::Await { value, pending, .. } if is_stored(k, *value) => {
                 let read = state.storing.len().saturating_sub(*pending as usize);
                 for v in state.storing.drain(..read) {
                     // One thread knows.

@@ -10,6 +10,12 @@ pub const SMEM_WITHOUT_OPTIN: u32 = 48 << 10;
 /// Blocks of a cluster that every device can run at once (CUDA programming guide, "Thread Block Clusters").
 pub const MAX_BLOCKS: i64 = 8;
 
+/// Blocks along each axis of a grid (CUDA programming guide, "Technical Specifications per Compute Capability").
+pub const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
+
+/// Threads along each axis of a block (the same table); of all together there are fewer.
+pub const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+
 /// How pieces of 16 bytes are exchanged.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Exchange {

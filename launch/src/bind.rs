@@ -4,6 +4,7 @@
 //! of the tensors. It reports all that is wrong, not just the first.
 
 pub use crate::contract::number::{Args, Number};
+pub use tilec_core::hardware::MAX_GRID;
 
 use crate::contract::distinct::{self, Overlap};
 use crate::contract::expr::{self, ExprError};
@@ -18,9 +19,6 @@ pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
 
 /// Bytes of a device address in an array of pointers.
 pub const ADDRESS_BYTES: u64 = 8;
-
-/// Largest grid extents (CUDA programming guide, "Technical Specifications per Compute Capability").
-pub const MAX_GRID: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
 /// What is wrong with the arguments of a launch.
 #[derive(Clone, PartialEq, Debug, Error)]

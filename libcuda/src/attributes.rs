@@ -1,7 +1,7 @@
 //! Attributes of the device and of functions, by the numbers of `cuda.h`.
 
 use crate::code::{Code, Failure};
-use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
+use tilec_core::hardware::{MAX_BLOCK, MAX_GRID, SMEM_WITHOUT_OPTIN};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM, Target, WARP};
 use tilec_sim::Program;
 
@@ -15,11 +15,10 @@ const MULTIPROCESSORS: u32 = 4;
 pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> {
     let whole = |n: u64| Ok(i32::try_from(n).unwrap_or(i32::MAX));
     match attribute {
-        // Threads of a block, and along each of its axes.
-        1..=3 => whole(u64::from(MAX_THREADS)),
-        4 => Ok(64),
-        5 => Ok(i32::MAX),
-        6 | 7 => Ok(65_535),
+        // Threads of a block, along each of its axes, and blocks along each axis of the grid.
+        1 => whole(u64::from(MAX_THREADS)),
+        2..=4 => whole(u64::from(MAX_BLOCK[attribute as usize - 2])),
+        5..=7 => whole(MAX_GRID[attribute as usize - 5].unsigned_abs()),
         // Shared memory of a block without permission, constant memory, threads of a warp, registers of a block.
         8 => whole(u64::from(SMEM_WITHOUT_OPTIN)),
         9 => whole(64 << 10),

@@ -2,6 +2,7 @@
 
 use crate::code::{Code, Failure};
 use crate::state::State;
+use tilec_core::hardware::{MAX_BLOCK, MAX_GRID};
 use tilec_ir::target::MAX_THREADS;
 use tilec_sim::{Launch, Options};
 
@@ -37,11 +38,12 @@ impl State {
         let function = self.alive()?.function_of(request.function)?.clone();
         let wrong = |message: String| Err(Failure::new(Code::InvalidValue, format!("`{}`: {message}", function.entry)));
         let [x, y, z] = request.grid;
-        if request.grid.contains(&0) || x > i32::MAX as u32 || y > 65_535 || z > 65_535 {
+        if request.grid.iter().zip(MAX_GRID).any(|(&n, most)| n == 0 || i64::from(n) > most) {
             return wrong(format!("a grid of {x} x {y} x {z} blocks"));
         }
         let [bx, by, bz] = request.block.map(u64::from);
-        if request.block.contains(&0) || bx * by * bz > u64::from(MAX_THREADS) || bz > 64 {
+        let outside = request.block.iter().zip(MAX_BLOCK).any(|(&n, most)| n == 0 || n > most);
+        if outside || bx * by * bz > u64::from(MAX_THREADS) {
             return wrong(format!("blocks of {bx} x {by} x {bz} threads"));
         }
         if request.dynamic > function.dynamic {

@@ -3,23 +3,6 @@
 use crate::code::{Code, Failure};
 use tilec_sim::{Outside, Pixels, Swizzle, TensorElement, TensorMap};
 
-/// The element types in the order of `CUtensorMapDataType`.
-const ELEMENTS: [TensorElement; 13] = [
-    TensorElement::U8,
-    TensorElement::U16,
-    TensorElement::U32,
-    TensorElement::S32,
-    TensorElement::U64,
-    TensorElement::S64,
-    TensorElement::F16,
-    TensorElement::F32,
-    TensorElement::F64,
-    TensorElement::Bf16,
-    TensorElement::F32Ftz,
-    TensorElement::Tf32,
-    TensorElement::Tf32Ftz,
-];
-
 /// What `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` are given.
 #[derive(Clone, Debug, Default)]
 pub struct Map {
@@ -52,10 +35,12 @@ impl Map {
     /// The driver would not make such a map, or the simulator does not know the mode.
     pub fn encode(&self) -> Result<[u8; 128], Failure> {
         let unknown = |what: &str, n: u32| Failure::new(Code::NotSupported, format!("the {what} {n} is not known"));
-        let element =
-            ELEMENTS.get(self.element as usize).copied().ok_or_else(|| unknown("element type", self.element))?;
-        let swizzles = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
-        let swizzle = swizzles.get(self.swizzle as usize).copied().ok_or_else(|| unknown("swizzle", self.swizzle))?;
+        let element = TensorElement::ALL
+            .get(self.element as usize)
+            .copied()
+            .ok_or_else(|| unknown("element type", self.element))?;
+        let swizzle =
+            Swizzle::ALL.get(self.swizzle as usize).copied().ok_or_else(|| unknown("swizzle", self.swizzle))?;
         if self.interleave != 0 {
             return Err(unknown("interleaved layout", self.interleave));
         }

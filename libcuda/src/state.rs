@@ -52,6 +52,8 @@ pub struct State {
     pub(crate) device: Device,
     objects: BTreeMap<u64, Object>,
     next: u64,
+    /// The primary context, which stays once it is made.
+    primary: Option<u64>,
     /// The error of a kernel, after which the device is of no use.
     pub(crate) failed: Option<Code>,
 }
@@ -59,7 +61,7 @@ pub struct State {
 impl State {
     /// A device without memory in use.
     pub fn new(settings: Settings) -> State {
-        State { settings, device: Device::new(), objects: BTreeMap::new(), next: 0, failed: None }
+        State { settings, device: Device::new(), objects: BTreeMap::new(), next: 0, primary: None, failed: None }
     }
 
     /// A handle of something new: no number of one that was given back is used again, so that stale handles are found.
@@ -78,7 +80,22 @@ impl State {
         Ok(())
     }
 
-    /// Whether the handle is of what `is` says. Null, 1 and 2 are the streams that are always there.
+    /// The primary context, made by whoever asks first.
+    pub(crate) fn primary(&mut self) -> u64 {
+        let made = self.primary.unwrap_or_else(|| self.add(Object::Context));
+        self.primary = Some(made);
+        made
+    }
+
+    /// Gives a context back, unless it is the primary one.
+    pub(crate) fn destroy_context(&mut self, context: u64) -> Result<(), Failure> {
+        if self.primary == Some(context) {
+            return Err(Failure::new(Code::InvalidContext, "the primary context is released, not destroyed"));
+        }
+        self.remove(context, |object| matches!(object, Object::Context))
+    }
+
+    /// Whether the handle is a stream. Null, 1 and 2 are those that are always there.
     pub(crate) fn check_stream(&self, handle: u64) -> Result<(), Failure> {
         match (handle, self.objects.get(&handle)) {
             (0..=2, _) | (_, Some(Object::Stream)) => Ok(()),

@@ -105,13 +105,15 @@ pub(crate) fn run(py: Python<'_>, mut simulation: Simulation) -> PyResult<()> {
     let done = std::thread::scope(|scope| {
         let (to, mut from) = channel();
         let (work, stopped) = (&mut simulation, &stop);
-        scope.spawn(move || drop(to.send(work.run(stopped))));
+        let worker = scope.spawn(move || drop(to.send(work.run(stopped))));
         loop {
             // A receiver goes to another thread, and is not shared: hence `&mut`.
             let finished = &mut from;
             match py.allow_threads(move || finished.recv_timeout(SIGNALS)) {
                 Ok(done) => return done.map_err(|r| errors::refusal(py, r)),
                 Err(RecvTimeoutError::Disconnected) => {
+                    // Joined, or the scope would hand its panic on.
+                    drop(worker.join());
                     return Err(PyRuntimeError::new_err("a bug of tilec: the simulator panicked"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -23,23 +23,24 @@ pub enum TensorElement {
     Tf32Ftz,
 }
 
-const ELEMENTS: [TensorElement; 13] = [
-    TensorElement::U8,
-    TensorElement::U16,
-    TensorElement::U32,
-    TensorElement::S32,
-    TensorElement::U64,
-    TensorElement::S64,
-    TensorElement::F16,
-    TensorElement::F32,
-    TensorElement::F64,
-    TensorElement::Bf16,
-    TensorElement::F32Ftz,
-    TensorElement::Tf32,
-    TensorElement::Tf32Ftz,
-];
-
 impl TensorElement {
+    /// All of them, in the order of `CUtensorMapDataType`.
+    pub const ALL: [TensorElement; 13] = [
+        TensorElement::U8,
+        TensorElement::U16,
+        TensorElement::U32,
+        TensorElement::S32,
+        TensorElement::U64,
+        TensorElement::S64,
+        TensorElement::F16,
+        TensorElement::F32,
+        TensorElement::F64,
+        TensorElement::Bf16,
+        TensorElement::F32Ftz,
+        TensorElement::Tf32,
+        TensorElement::Tf32Ftz,
+    ];
+
     /// Bytes of an element.
     #[must_use]
     pub const fn bytes(self) -> u64 {
@@ -85,6 +86,9 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
+    /// All of them, in the order of `CUtensorMapSwizzle`.
+    pub const ALL: [Swizzle; 4] = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
+
     /// The bits of an address that are changed, by those three places above.
     pub(crate) const fn mask(self) -> u64 {
         match self {
@@ -287,7 +291,7 @@ impl TensorMap {
         self.check()?;
         let mut out = Vec::with_capacity(BYTES);
         out.extend_from_slice(&MAGIC);
-        let element = ELEMENTS.iter().position(|e| *e == self.element).unwrap_or(0) as u8;
+        let element = TensorElement::ALL.iter().position(|e| *e == self.element).unwrap_or(0) as u8;
         let rank = self.dims.len();
         out.extend_from_slice(&[element, rank as u8, self.swizzle as u8, self.outside as u8, 0, 0, 0, 0]);
         out.extend_from_slice(&self.address.to_le_bytes());
@@ -326,15 +330,14 @@ impl TensorMap {
             data.get(at..at + n).map(|b| b.iter().rev().fold(0u64, |v, x| v << 8 | u64::from(*x)))
         };
         let rank = usize::from(*data.get(9)?).min(5);
-        let swizzles = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
         let map = TensorMap {
-            element: *ELEMENTS.get(usize::from(data[8]))?,
+            element: *TensorElement::ALL.get(usize::from(data[8]))?,
             address: number(16, 8)?,
             dims: (0..rank).map(|i| number(24 + 6 * i, 4).map(|d| d + 1)).collect::<Option<_>>()?,
             box_dims: (0..rank).map(|i| number(28 + 6 * i, 1).map(|d| d as u32 + 1)).collect::<Option<_>>()?,
             element_strides: (0..rank).map(|i| number(29 + 6 * i, 1).map(|d| d as u32)).collect::<Option<_>>()?,
             strides: (0..rank.saturating_sub(1)).map(|i| number(54 + 8 * i, 8)).collect::<Option<_>>()?,
-            swizzle: *swizzles.get(usize::from(data[10]))?,
+            swizzle: *Swizzle::ALL.get(usize::from(data[10]))?,
             outside: if data[11] == 0 { Outside::Zero } else { Outside::Nan },
             pixels: match data[86] {
                 0 => None,

@@ -4,12 +4,14 @@
 pub(super) fn instead(function: &str) -> Option<&'static str> {
     Some(match function {
         "mean" => "`sum(x, 1) / N`: an extent is a number of expressions",
-        "amax" | "nanmax" => "`maximum(x, 1)`",
-        "amin" | "nanmin" => "`minimum(x, 1)`",
+        "nanmax" => "`maximum(x, 1)`",
+        "amax" => "`maximum(x, 1)`, in which NaN loses",
+        "nanmin" => "`minimum(x, 1)`",
+        "amin" => "`minimum(x, 1)`, in which NaN loses",
         "prod" => "`product(x, 1)`",
         "sigmoid" => "`1.0 / (1.0 + exp(-x))`",
-        "log1p" => "`log(1.0 + x)`",
-        "expm1" => "`exp(x) - 1.0`",
+        "log1p" => "`log(1.0 + x)`, which rounds small `x` away",
+        "expm1" => "`exp(x) - 1.0`, which rounds small `x` away",
         "relu" => "`max(x, 0.0)`",
         "clip" | "clamp" => "`min(max(x, least), most)`",
         "square" => "`x * x`",

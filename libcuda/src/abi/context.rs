@@ -7,7 +7,6 @@ use crate::state::shared as with;
 use crate::state::{Object, initialise};
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::OnceLock;
 
 /// CUDA 12.9.
 const VERSION: c_int = 12_090;
@@ -16,9 +15,6 @@ thread_local! {
     /// The contexts of a thread; the last one is current.
     static CURRENT: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
-
-/// The primary context: it is made once, and stays.
-static PRIMARY: OnceLock<u64> = OnceLock::new();
 
 /// Acts on the contexts of this thread. When a thread or the process ends they are gone before the last destructors run.
 fn stack<T>(act: impl FnOnce(&mut Vec<u64>) -> T) -> Result<T, Failure> {
@@ -103,7 +99,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, d
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut u64, device: c_int) -> Answer {
     answer("cuDevicePrimaryCtxRetain", || {
         is_device(device)?;
-        let made = with(|state| Ok(*PRIMARY.get_or_init(|| state.add(Object::Context))))?;
+        let made = with(|state| Ok(state.primary()))?;
         // SAFETY: as above.
         unsafe { put(context, made) }
     })
@@ -141,10 +137,7 @@ unsafe extern "C" fn cuCtxCreate_v4(context: *mut u64, _how: *const c_void, _fla
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxDestroy_v2(context: u64) -> Answer {
     answer("cuCtxDestroy", || {
-        if PRIMARY.get() == Some(&context) {
-            return Err(Failure::new(Code::InvalidContext, "the primary context is released, not destroyed"));
-        }
-        with(|state| state.remove(context, |object| matches!(object, Object::Context)))?;
+        with(|state| state.destroy_context(context))?;
         stack(|stack| stack.retain(|c| *c != context))
     })
 }

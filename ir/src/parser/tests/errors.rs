@@ -146,7 +146,7 @@ fn habits_of_numpy_are_answered() {
     let front = u32::try_from(body("").len() - 2).expect("a short text");
     assert_eq!((fix.text.as_str(), fix.span.start, fix.span.end), ("let ", front, front));
     assert_eq!(notes("let x = mean(alpha)"), ["it is written `sum(x, 1) / N`: an extent is a number of expressions"]);
-    assert_eq!(notes("let x = log1p(alpha)"), ["it is written `log(1.0 + x)`"]);
+    assert_eq!(notes("let x = log1p(alpha)"), ["it is written `log(1.0 + x)`, which rounds small `x` away"]);
 }
 
 #[test]

@@ -90,9 +90,13 @@ impl Edit {
     #[must_use]
     pub fn new_text(&self, source: &str) -> String {
         let old = source.get(self.span.start as usize..self.span.end as usize).unwrap_or("");
+        // Statements that come in front or behind stand as this one does.
+        let line = source[..(self.span.start as usize).min(source.len())].rsplit('\n').next().unwrap_or("");
+        let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+        let indented = |text: &str| text.replace('\n', &format!("\n{indent}"));
         match &self.behind {
-            Some(behind) => format!("{}{old}{behind}", self.text),
-            None => self.text.clone(),
+            Some(behind) => format!("{}{old}{}", indented(&self.text), indented(behind)),
+            None => indented(&self.text),
         }
     }
 }
@@ -219,10 +223,26 @@ impl Diagnostic {
         }
     }
 
+    /// With the change that mends it by another item of the schedule in place of one; none where that is in no source. The blanks in front stay.
+    pub fn with_fix_of_item(self, item: Option<Span>, text: impl Into<String>) -> Diagnostic {
+        match item {
+            Some(span) => self.with_fix(span, format!(" {}", text.into())),
+            None => self,
+        }
+    }
+
     /// With the change that mends it by what stands around a part of the source; none where the part is in no source.
     pub fn with_fix_around(mut self, span: Span, front: impl Into<String>, behind: impl Into<String>) -> Diagnostic {
         if !span.is_none() {
             self.fix = Some(Edit { span, text: front.into(), behind: Some(behind.into()), means: None });
+        }
+        self
+    }
+
+    /// With what a person should know of the change that mends it.
+    pub fn with_meaning(mut self, means: &'static str) -> Diagnostic {
+        if let Some(fix) = &mut self.fix {
+            fix.means = Some(means);
         }
         self
     }

@@ -23,6 +23,7 @@ pub use crate::mechanism::Mechanism;
 use crate::numbered::Numbered;
 use crate::ops::{Op, ReduceOp};
 use crate::space::Space;
+use crate::spots::Spot;
 use crate::target::Target;
 use crate::tuples::Combine;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
@@ -101,6 +102,8 @@ pub struct Kernel {
     pub schedule: Schedule,
     /// Words of the source that may be left out, each with what belongs to it and the blanks in front: items of the schedule, words behind copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
+    /// Other places of the source that changes are made at, in the order in which they end.
+    pub spots: Vec<(Spot, Span)>,
     /// The body.
     pub body: Block,
     /// The statement that declares each `let`.

@@ -196,11 +196,16 @@ impl<'s> Lexer<'s, '_> {
     fn block_comment(&mut self) {
         let start = self.at;
         let mut depth = 0usize;
+        // Where the line ends that it begins in, and how deep it is there.
+        let mut line = None;
         while self.at < self.bytes.len() {
             match (self.peek(0), self.peek(1)) {
                 (b'/', b'*') => depth += 1,
                 (b'*', b'/') => depth -= 1,
-                _ => {
+                (byte, _) => {
+                    if byte == b'\n' || byte == b'\r' {
+                        line.get_or_insert((self.at, depth));
+                    }
                     self.at += 1;
                     continue;
                 }
@@ -210,9 +215,11 @@ impl<'s> Lexer<'s, '_> {
                 return;
             }
         }
+        let (end, open) = line.unwrap_or((self.at, depth));
         self.sink.push(
             Diagnostic::error(codes::OPEN_COMMENT, Span::new(start, start + 2), "this comment is never closed")
-                .with_note("`/*` comments nest: each needs its own `*/`"),
+                .with_note("`/*` comments nest: each needs its own `*/`")
+                .with_fix(Span::new(end, end), " */".repeat(open)),
         );
     }
 
@@ -275,7 +282,11 @@ impl<'s> Lexer<'s, '_> {
             } else {
                 format!("`{text}` is not a number")
             };
-            self.bad(start, message);
+            let d = Diagnostic::error(codes::BAD_CHARACTER, Span::new(start, self.at), message);
+            self.sink.push(match of_another_language(&self.source[start..self.at]) {
+                Some(number) => d.with_note(format!("write `{number}`")).with_fix(Span::new(start, self.at), number),
+                None => d,
+            });
         }
         Some(Tok::Int(value.unwrap_or(0)))
     }
@@ -293,12 +304,47 @@ impl<'s> Lexer<'s, '_> {
         } else {
             format!("`{c}`")
         };
-        self.bad(start, format!("{shown} is not a character of the language"));
+        let (span, message) = (Span::new(start, self.at), format!("{shown} is not a character of the language"));
+        let d = Diagnostic::error(codes::BAD_CHARACTER, span, message);
+        let text = &self.source[start..self.at];
+        self.sink.push(match MEANT.iter().find(|(theirs, _)| *theirs == text) {
+            Some((_, ours)) => d.with_note(format!("write `{ours}`")).with_fix(span, *ours),
+            None if text.chars().all(|c| c.is_control() || c.is_whitespace() || INVISIBLE.contains(&c)) => {
+                let blank = text.chars().any(char::is_whitespace);
+                d.with_fix(span, if blank { " " } else { "" })
+            }
+            None => d,
+        });
     }
 
     fn bad(&mut self, start: usize, message: String) {
         self.sink.push(Diagnostic::error(codes::BAD_CHARACTER, Span::new(start, self.at), message));
     }
+}
+
+/// Signs of other alphabets, and those of the language that they stand for.
+const MEANT: &[(&str, &str)] = &[
+    ("\u{d7}", "*"),
+    ("\u{b7}", "*"),
+    ("\u{2212}", "-"),
+    ("\u{2013}", "-"),
+    ("\u{2014}", "-"),
+    ("\u{2264}", "<="),
+    ("\u{2265}", ">="),
+    ("\u{2260}", "!="),
+    ("\u{2192}", "->"),
+    ("\u{2026}", ".."),
+];
+
+/// A number as other languages write it, `1.0f`, `32u` or `1_000`, as it is written here.
+fn of_another_language(text: &str) -> Option<String> {
+    let digits = text.replace('_', "");
+    let digits = digits.trim_end_matches(['f', 'F', 'h', 'u', 'U', 'l', 'L']);
+    let number = digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.ends_with(|c: char| c.is_ascii_digit())
+        && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        && digits.parse::<f64>().is_ok();
+    number.then(|| digits.to_owned())
 }
 
 /// The first characters of a long text.

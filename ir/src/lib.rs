@@ -50,6 +50,7 @@ pub mod roles;
 pub mod rounding;
 pub mod same;
 pub mod space;
+pub mod spots;
 pub mod standing;
 pub mod target;
 pub mod tensor_store;

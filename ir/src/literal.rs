@@ -12,6 +12,12 @@ pub enum Literal {
     Float(u64),
 }
 
+/// A number without a fraction, given as the bits of an f64, as a whole number is written.
+pub fn whole_text(bits: u64) -> Option<String> {
+    let x = f64::from_bits(bits);
+    (x.fract() == 0.0).then(|| x.to_string())
+}
+
 impl Literal {
     /// Whether it is the zero that elements outside the bounds read as anyway.
     pub fn is_zero(self) -> bool {

@@ -151,7 +151,12 @@ fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {
         let slots = placement::slots(k, v).unwrap_or(1);
         d = d.with_place(k.values[v].span, format!("{slots} x {} bytes", slot_bytes(k, v)));
     }
-    cx.report(d.with_note("use smaller tiles or fewer stages"))
+    let d = d.with_note("use smaller tiles or fewer stages");
+    cx.report(
+        d.with_left_out(
+            k.schedule_item("stages").filter(|_| buffers.iter().any(|&v| placement::slots(k, v).is_some())),
+        ),
+    )
 }
 
 fn torn(k: &Kernel, cx: &mut Cx<'_>, v: Value) -> Reported {

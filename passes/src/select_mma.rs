@@ -60,7 +60,7 @@ use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
+use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{fixed_shape, type_of};
 use warps::{Share, Shares};
@@ -71,6 +71,7 @@ pub(crate) const NAME: &str = "select-mma";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let scheduled = k.schedule.threads.is_some();
+    let laid_out = k.values.values().any(|data| matches!(&data.def, ValueDef::Var(t) if t.reg_layout.is_some()));
     if cx.options.target.has_tensor_copies() {
         in_roles::threads(k);
     }
@@ -122,8 +123,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !products {
         lost::refuse_odd_extents(k, cx, "the kernel has no such product")?;
     }
-    // Layouts in the text may be for another number of threads than the one chosen here.
-    if scheduled { Ok(()) } else { cx.verify(k) }
+    // Layouts in the text may be for another number of threads than the one chosen here, or for another instruction.
+    if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
 }
 
 /// Whether a kernel multiplies.
@@ -140,9 +141,10 @@ fn check_written(
     shares: &mut Shares,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
-    written::exists(cx, span, atom)?;
     // What a warp computes says the accumulator's layout then.
-    if k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some()) {
+    let laid_out = k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some());
+    written::exists(k, cx, span, (atom, !laid_out))?;
+    if laid_out {
         return Ok(());
     }
     let (Some(shape), Some(depth)) = (acc_shape(k, acc), fixed_shape(k, mma.a).and_then(|s| s.get(1).copied())) else {
@@ -236,7 +238,7 @@ fn select(
     let types = (inputs, acc_elem);
     let (atom, swap) = match mma.atom {
         Some(atom) => {
-            let atom = written::check(cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
+            let atom = written::check(k, cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
             (atom, mma.swap || column_major && fits(atom, transposed(tile)))
         }
         None => {

@@ -38,6 +38,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
+use tilec_ir::spots::Spot;
 use tilec_ir::target::Target;
 use tilec_ir::types::{DimStride, Strides};
 use tilec_ir::typing::resolve_view;
@@ -431,7 +432,11 @@ fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
         for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|&x| !u64::try_from(x).is_ok_and(&right)) {
-            wrong.push(extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two")));
+            let d = extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two"));
+            // A tile without a layout of its own is made larger.
+            let laid_out = t.reg_layout.is_some() || t.smem_layout.is_some();
+            let layout = k.spots_behind(data.span, Spot::Layout).next().filter(|_| laid_out);
+            wrong.push(d.with_left_out(layout));
         }
     }
     wrong

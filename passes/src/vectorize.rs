@@ -28,6 +28,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::loss::FastPath;
 use tilec_ir::print::print_expr;
+use tilec_ir::spots::Spot;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
@@ -187,7 +188,16 @@ fn half_stored(
             "a thread stores whole bytes: say `multiple 2` or more behind the tensor, and begin windows at even places"
         }
     };
-    Err(cx.report(d.with_note(way)))
+    let written = resolve_view(k, dst).filter(|_| !provable.missing.is_empty()).and_then(|to| {
+        let name = k.values[to.base].span;
+        let promised = k.tensor_ty(to.base).is_none_or(|t| t.multiple.is_some());
+        k.spots.iter().find(|(spot, at)| *spot == Spot::Tensor && at.start == name.start && !promised)
+    });
+    let d = d.with_note(way);
+    Err(cx.report(match written {
+        Some((_, tensor)) => d.with_fix(Span { start: tensor.end, end: tensor.end }, " multiple 2"),
+        None => d,
+    }))
 }
 
 /// Of what threads combine with memory, as many elements at once as an instruction does.
@@ -229,7 +239,7 @@ fn width(
             if !provable.missing.is_empty() {
                 d = d.with_note(declare_where(&provable.missing));
             }
-            Err(cx.report(d))
+            Err(cx.report(d.with_left_out(k.clause(span, "vec"))))
         }
         Some(asked) => Ok(asked),
         None if cx.enabled || attrs.is_asynchronous() => Ok(provable.elems),
@@ -290,6 +300,7 @@ fn written_unaligned(
     if provable.elems < aligned {
         let message = format!("{what} is aligned to {}, not {aligned}", counted(provable.elems as usize, "element"));
         let d = Diagnostic::error(codes::NOT_VECTORIZABLE, k.stmt_spans[s], message).with_note(provable.why);
+        let d = d.with_left_out(k.clause(k.stmt_spans[s], "unaligned"));
         return Err(cx.report(d));
     }
     if let StmtData::Copy { attrs: set, .. } = &mut k.stmts[s] {

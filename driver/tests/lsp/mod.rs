@@ -2,6 +2,7 @@
 
 mod client;
 mod fixes;
+mod mended;
 mod text;
 
 use client::Client;

@@ -4,6 +4,7 @@ use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, Totals, ValueData, ValueDef, View};
 use crate::ops::Op;
+use crate::spots::Spot;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 impl Kernel {
@@ -36,6 +37,7 @@ impl Kernel {
             grid: Vec::new(),
             schedule: Schedule::default(),
             clauses: Vec::new(),
+            spots: Vec::new(),
             body,
             lets: SecondaryMap::new(),
         }
@@ -50,6 +52,33 @@ impl Kernel {
     /// The place of an item of the schedule.
     pub fn schedule_item(&self, word: &str) -> Option<Span> {
         self.clause(self.schedule.span, word)
+    }
+
+    /// The innermost item of the schedule, or promise of a tensor, that a part of the source belongs to.
+    pub fn item_around(&self, part: Span) -> Option<Span> {
+        let around = |span: &Span| span.start <= part.start && part.end <= span.end;
+        let promises = self.spots.iter().filter(|(spot, _)| *spot == Spot::Multiple).map(|(_, span)| *span);
+        let of_schedule = |span: &Span| self.schedule.span.start <= span.start && span.end <= self.schedule.span.end;
+        let items = self.clauses.iter().map(|(_, span)| *span).filter(of_schedule);
+        promises.chain(items).filter(around).min_by_key(|span| span.end - span.start)
+    }
+
+    /// The last place of this kind in a part of the source: of nested expressions that of the outer one.
+    pub fn spot(&self, within: Span, spot: Spot) -> Option<Span> {
+        let inside = |span: Span| within.start <= span.start && span.end <= within.end;
+        self.spots.iter().rfind(|(m, span)| *m == spot && inside(*span)).map(|(_, span)| *span)
+    }
+
+    /// The places of this kind behind a part of the source, in order.
+    pub fn spots_behind(&self, span: Span, spot: Spot) -> impl Iterator<Item = Span> {
+        let behind = self.spots.iter().filter(move |(m, s)| *m == spot && span.end <= s.start);
+        behind.map(|(_, span)| *span).filter(move |_| !span.is_none())
+    }
+
+    /// Where an expression is written as a number; `None`: it stands for something else, which other parts of the source may use.
+    pub fn literal(&self, e: Expr) -> Option<Span> {
+        let span = self.expr_spans[e];
+        self.spots.contains(&(Spot::Number, span)).then_some(span)
     }
 
     /// Adds an expression node.

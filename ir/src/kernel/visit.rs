@@ -160,10 +160,16 @@ impl Kernel {
 
     /// The initialiser of a `let`.
     pub fn let_init(&self, value: Value) -> Option<Expr> {
-        match self.stmts[self.lets.get(value)?.expand()?] {
-            StmtData::Let { value: v, init } if v == value => Some(init),
-            // The statement was made another; a later one may declare it.
+        match self.stmts[self.let_stmt(value)?] {
+            StmtData::Let { init, .. } => Some(init),
             _ => None,
         }
+    }
+
+    /// The statement that declares a `let`.
+    pub fn let_stmt(&self, value: Value) -> Option<Stmt> {
+        let s = self.lets.get(value)?.expand()?;
+        // If the statement was made another, a later one may declare it.
+        matches!(self.stmts[s], StmtData::Let { value: v, .. } if v == value).then_some(s)
     }
 }

@@ -17,6 +17,7 @@ use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::habits;
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 use crate::parser::said::{REPEATS, Said};
+use crate::spots::Spot;
 use crate::types::ElemRef;
 
 /// Extents are below 2 to the power of this.
@@ -110,7 +111,13 @@ impl Parser<'_, '_> {
         };
         self.bump();
         let span = self.since(start);
+        self.spot(Spot::Number, span);
         self.node(data, span)
+    }
+
+    /// Notes a place of the source that changes are made at.
+    pub(super) fn spot(&mut self, spot: Spot, span: Span) {
+        self.kernel.spots.push((spot, span));
     }
 
     fn primary(&mut self) -> Parsed<Expr> {
@@ -275,7 +282,7 @@ impl Parser<'_, '_> {
             return Err(self.expected_with_note("`,` and a dimension", note));
         }
         self.bump();
-        let axis = self.small_int("the number of a dimension")?;
+        let axis = self.axis()?;
         let mut parts = 0u32;
         if self.eat_sign(",") {
             if !self.eat_word("parts") {
@@ -308,7 +315,7 @@ impl Parser<'_, '_> {
         self.expect_sign("(")?;
         let arg = self.expr()?;
         self.expect_sign(",")?;
-        let axis = self.small_int("the number of a dimension")?;
+        let axis = self.axis()?;
         let more = self.eat_sign(",");
         let exclusive = more && self.eat_word("exclusive");
         let mut totals = None;
@@ -355,11 +362,19 @@ impl Parser<'_, '_> {
         self.node(ExprData::Concat { args, axis }, self.since(span))
     }
 
+    /// The number of a dimension.
+    fn axis(&mut self) -> Parsed<u32> {
+        let at = self.span();
+        let axis = self.small_int("the number of a dimension")?;
+        self.spot(Spot::Axis, at);
+        Ok(axis)
+    }
+
     fn along_axis(&mut self) -> Parsed<(Expr, u32)> {
         self.expect_sign("(")?;
         let arg = self.expr()?;
         self.expect_sign(",")?;
-        let axis = self.small_int("the number of a dimension")?;
+        let axis = self.axis()?;
         self.expect_sign(")")?;
         Ok((arg, axis))
     }
@@ -368,6 +383,7 @@ impl Parser<'_, '_> {
     fn mma(&mut self) -> Parsed<Expr> {
         let start = self.bump().span;
         let (mut atom, mut swap) = (None, false);
+        let open = self.span();
         if self.eat_sign("<") {
             if !self.at_word("swap") {
                 atom = Some(self.atom()?);
@@ -379,6 +395,9 @@ impl Parser<'_, '_> {
                 }
             }
             self.expect_sign(">")?;
+            if !swap {
+                self.spot(Spot::Atom, self.since(open));
+            }
         }
         self.expect_sign("(")?;
         let args = self.comma_list(|p| p.expr())?;
@@ -485,8 +504,12 @@ impl Parser<'_, '_> {
         } else {
             self.expr()?
         };
+        let dots = self.span();
         if !self.eat_sign("..") {
             return Ok((Range::At(start), Said::default()));
+        }
+        if self.at_sign(",") || self.at_sign("]") {
+            self.spot(Spot::Dots, dots);
         }
         if self.eat_sign("+") {
             let extent = Some(self.expr()?);

@@ -10,8 +10,9 @@ use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::walks::Walk;
 use crate::parser::{elements, filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
+use crate::spots::Spot;
 use crate::target::Target;
-use crate::types::{Elem, TableTy};
+use crate::types::{Elem, Order, TableTy};
 use crate::values;
 
 /// Longest kernel name: it becomes the entry name in PTX.
@@ -143,7 +144,10 @@ impl<'s> Parser<'s, '_> {
 
     fn const_kind_and_default(&mut self) -> Parsed<ConstParam> {
         let kind = if self.eat_sign(":") {
-            self.const_kind()?
+            let at = self.span();
+            let kind = self.const_kind()?;
+            self.spot(Spot::Kind, self.since(at));
+            kind
         } else if self.at_sign("=") {
             ConstKind::Int
         } else {
@@ -152,6 +156,7 @@ impl<'s> Parser<'s, '_> {
                 "a compile-time parameter has a default or a kind: `BM = 128`, `BM = auto`, `BM: int`, `T: f16 | bf16`, `LA: layout`",
             ));
         };
+        let kind_end = self.last_span().end;
         if !self.eat_sign("=") {
             return Ok(ConstParam { kind, default: None });
         }
@@ -159,7 +164,12 @@ impl<'s> Parser<'s, '_> {
         if self.eat_word("auto") {
             if kind != ConstKind::Int {
                 let d = Diagnostic::error(codes::BAD_DEFAULT, start, "only integers can be `auto`");
-                self.error(d.with_note("types and layouts decide what a kernel computes; name one as the default"));
+                let first = match &kind {
+                    ConstKind::Elem(elems) => elems.first().map_or("f32", |e| e.name()),
+                    _ => Order::Row.name(),
+                };
+                let d = d.with_note("types and layouts decide what a kernel computes; name one as the default");
+                self.error(d.with_fix(start, first));
             }
             let promised = self.eat_word("promised");
             return Ok(ConstParam { kind, default: Some(ConstValue::Auto { promised }) });
@@ -180,7 +190,8 @@ impl<'s> Parser<'s, '_> {
             let message = format!("the default `{}` is not one of the types allowed here", elem.name());
             self.error(
                 Diagnostic::error(codes::BAD_DEFAULT, start, message)
-                    .with_note(format!("add it: `| {}`, or choose another default", elem.name())),
+                    .with_note(format!("add it: `| {}`, or choose another default", elem.name()))
+                    .with_fix(Span { start: kind_end, end: kind_end }, format!(" | {}", elem.name())),
             );
         }
         Ok(ConstParam { kind, default: Some(default) })
@@ -311,7 +322,12 @@ impl<'s> Parser<'s, '_> {
             let note = "a table has its numbers with it: `codes: const f32[4] = (0.0, 0.5, 1.0, 2.0)`";
             return Err(self.expected_with_note("`= (`", note));
         }
-        let values = self.comma_list(|p| p.number("a table is made of numbers"))?;
+        let values = self.comma_list(|p| {
+            let at = p.span();
+            let number = p.number("a table is made of numbers")?;
+            p.spot(Spot::Element, p.since(at));
+            Ok(number)
+        })?;
         self.list_end(")")?;
         if values.len() != elements as usize {
             let message = format!("a table of {elements} elements has {} numbers", values.len());
@@ -374,6 +390,14 @@ impl<'s> Parser<'s, '_> {
     /// The place of a clause that has been read, with the blanks in front of it.
     fn clause(&self, blanks: u32) -> Span {
         Span { start: blanks, end: self.last_span().end }
+    }
+
+    /// Notes what has been read, with the blanks in front of it, if it was there.
+    pub(super) fn noted(&mut self, spot: Spot, blanks: u32, is_there: bool) {
+        if is_there {
+            let clause = self.clause(blanks);
+            self.spot(spot, clause);
+        }
     }
 
     /// Where the blanks begin that stand in front of the next token, in its line.

@@ -11,6 +11,7 @@ use crate::lexer::clip;
 use crate::parser::marks::{Declaration, Mention};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::scope::Unknown;
+use crate::types::Order;
 use crate::{codes, spelling};
 
 /// Most suggestions per file, and most names looked at for one.
@@ -189,10 +190,9 @@ impl Parser<'_, '_> {
             "an integer" => "name a compile-time integer declared before this one: `<ALIGN = 8, ALIGN_A = ALIGN>`",
             _ => "declare it as a compile-time parameter: `<T: f16 | bf16 = f16>`",
         };
-        Err(self.error(
-            Diagnostic::error(codes::WRONG_KIND, span, format!("expected {wanted}, but `{}` is {is}", clip(name)))
-                .with_place(declared, format!("{is}, declared here"))
-                .with_note(way_out),
-        ))
+        let message = format!("expected {wanted}, but `{}` is {is}", clip(name));
+        let d = Diagnostic::error(codes::WRONG_KIND, span, message);
+        let d = d.with_place(declared, format!("{is}, declared here")).with_note(way_out);
+        Err(self.error(if wanted == "a layout" { d.with_fix(span, Order::Row.name()) } else { d }))
     }
 }

@@ -7,6 +7,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
+use crate::spots::Spot;
 use crate::types::{Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
@@ -130,7 +131,9 @@ impl Parser<'_, '_> {
         if !self.at_sign("@") {
             return self.bare_statement(stmts);
         }
+        let at = self.span();
         let plan = self.plan()?;
+        self.spot(Spot::Plan, Span { end: self.span().start, ..at });
         let before = stmts.len();
         self.bare_statement(stmts)?;
         for &s in &stmts[before..] {
@@ -257,7 +260,9 @@ impl Parser<'_, '_> {
             "changing" => Lanes::Changing,
             _ => return None,
         };
+        let blanks = self.blanks();
         self.bump();
+        self.noted(Spot::Lanes, blanks, true);
         Some(lanes)
     }
 
@@ -325,9 +330,11 @@ impl Parser<'_, '_> {
         if !(self.at_word("at") && matches!(self.peek_at(1), Tok::Int(_))) {
             return Ok(None);
         }
+        let blanks = self.blanks();
         self.bump();
         let offset = self.bytes()?;
         if !channel {
+            self.noted(Spot::Place, blanks, true);
             return Ok(Some(Place { offset, stride: None, barriers: None }));
         }
         if !self.eat_word("stride") {
@@ -343,6 +350,7 @@ impl Parser<'_, '_> {
         } else {
             None
         };
+        self.noted(Spot::Place, blanks, true);
         Ok(Some(Place { offset, stride, barriers }))
     }
 
@@ -404,10 +412,11 @@ impl Parser<'_, '_> {
         self.expect_sign("=")?;
         if self.eat_word("smem") {
             let tile = self.smem_tile()?;
-            let mut over = Vec::new();
+            let (mut over, blanks) = (Vec::new(), self.blanks());
             if self.eat_word("over") {
                 over = self.comma_list(|p| p.named("a buffer or a channel"))?;
             }
+            self.noted(Spot::Over, blanks, !over.is_empty());
             let place = self.place(false)?;
             let value = self.declare(name, span, ValueDef::Smem(tile));
             self.kernel.places[value] = place;

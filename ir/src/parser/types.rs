@@ -10,6 +10,7 @@ use crate::ops::{Op, ReduceOp};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::said::REPEATS;
 use crate::parser::scope::Unknown;
+use crate::spots::Spot;
 use crate::types::{
     DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Partial, Scratch, Strides, TensorTy, TileTy,
 };
@@ -119,7 +120,9 @@ impl Parser<'_, '_> {
                 "`row` and `col` are for memory; registers are spread over threads: `layout ((4,8),(2,2)):((2,16),(1,8))`",
             ));
         }
+        let blanks = self.blanks();
         let reg_layout = if self.eat_word("layout") { Some(self.reg_layout()?) } else { None };
+        self.noted(Spot::Layout, blanks, reg_layout.is_some());
         let partial = if self.eat_word("partial") { Some(self.partial()?) } else { None };
         Ok(TileTy { elem, shape, order: None, reg_layout, partial, smem_layout: None })
     }
@@ -146,7 +149,9 @@ impl Parser<'_, '_> {
         let elem = self.elem_ref()?;
         let shape = self.shape()?;
         let order = self.order_word();
+        let blanks = self.blanks();
         let smem_layout = if self.eat_word("layout") { Some(self.smem_layout()?) } else { None };
+        self.noted(Spot::Layout, blanks, smem_layout.is_some());
         Ok(TileTy { elem, shape, order, reg_layout: None, partial: None, smem_layout })
     }
 
@@ -188,7 +193,9 @@ impl Parser<'_, '_> {
             Vec::new()
         };
         let pointers = self.eat_word("pointers");
+        let blanks = self.blanks();
         let scratch = Scratch::ALL.iter().copied().find(|s| self.eat_word(s.token()));
+        self.noted(Spot::Scratch, blanks, scratch.is_some());
         let front = usize::from(pointers);
         let repeats: Vec<usize> = (0..dims.len()).filter(|&d| matches!(dims[d], Dim::Repeats(_))).collect();
         let rank = shape.len().saturating_sub(front + repeats.len());
@@ -210,7 +217,8 @@ impl Parser<'_, '_> {
                     self.error(if pointers {
                         d.with_note("the first dimension has addresses; give the strides of the others, in elements")
                     } else {
-                        d.with_note("give one stride per dimension, in elements: `strides (lda, 1)`")
+                        let d = d.with_note("give one stride per dimension, in elements: `strides (lda, 1)`");
+                        self.with_leading_stride(d, name, (list.len(), rank))
                     });
                 }
                 if let Some(Dim::Tuple(_, at)) = dims.iter().take(front).find(|dim| matches!(dim, Dim::Tuple(..))) {
@@ -226,9 +234,24 @@ impl Parser<'_, '_> {
                 Strides::Ordered(order)
             }
         };
+        self.spot(Spot::Tensor, self.since(name_span));
+        let blanks = self.blanks();
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
+        self.noted(Spot::Multiple, blanks, multiple.is_some());
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
         Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
+    }
+
+    /// With the stride of the rows of a matrix in front of the one that is there as the change that mends it; it stands at the place of the message.
+    fn with_leading_stride(&self, d: Diagnostic, name: &str, (given, rank): (usize, usize)) -> Diagnostic {
+        let text = &self.source[d.span.start as usize..d.span.end as usize];
+        match text.find('(').filter(|_| (given, rank) == (1, 2)) {
+            Some(open) => {
+                let at = d.span.start + open as u32 + 1;
+                d.with_fix(Span { start: at, end: at }, format!("{name}_ld, "))
+            }
+            None => d,
+        }
     }
 
     /// `h: H behind P`, in `padded (..)`.

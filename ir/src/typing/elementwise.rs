@@ -10,6 +10,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel};
+use crate::literal::whole_text;
 use crate::numerics::cast::has_negatives;
 use crate::ops::{Domain, Op};
 use crate::rounding::{computed_in, rounds_at_random};
@@ -413,8 +414,7 @@ impl Types<'_> {
         let message = format!("{} cannot be stored as {to}", from.describe(k));
         let d = self.error(codes::TYPE_MISMATCH, e, message);
         Err(match k.exprs[e] {
-            ExprData::Float(bits) if f64::from_bits(bits).fract() == 0.0 => {
-                let whole = f64::from_bits(bits).to_string();
+            ExprData::Float(bits) if let Some(whole) = whole_text(bits) => {
                 let d = d.with_note(format!("whole numbers are written without a point: `{whole}`"));
                 if k.expr_spans[e].is_none() { d } else { d.with_fix(k.expr_spans[e], whole) }
             }

@@ -64,16 +64,19 @@ impl Types<'_> {
         let (slices, matrix) = c_type.shape.split_at(c_type.shape.len() - 2);
         let [rows, cols] = [matrix[0], matrix[1]];
         let (mut k_a, mut k_b) = (None, None);
+        let turned = self.turned((m.a, a.shape), (m.b, b.shape), [rows, cols]);
         if let Some([m_a, k]) = a.shape {
-            self.same_extent(m.a, "rows of `a`", m_a, "rows of the accumulator", rows)?;
+            self.same_extent(m.a, ("rows of `a`", m_a), ("rows of the accumulator", rows), turned)?;
             k_a = Some(k);
         }
         if let Some([k, n_b]) = b.shape {
-            self.same_extent(m.b, "columns of `b`", n_b, "columns of the accumulator", cols)?;
+            self.same_extent(m.b, ("columns of `b`", n_b), ("columns of the accumulator", cols), turned)?;
             k_b = Some(k);
         }
         match (k_a, k_b) {
-            (Some(k_a), Some(k_b)) => self.same_extent(m.b, "rows of `b`", k_b, "columns of `a`", k_a)?,
+            (Some(k_a), Some(k_b)) => {
+                self.same_extent(m.b, ("rows of `b`", k_b), ("columns of `a`", k_a), turned)?;
+            }
             (None, None) => {
                 return Err(self
                     .error(
@@ -111,16 +114,44 @@ impl Types<'_> {
         }
     }
 
-    fn same_extent(&self, e: Expr, what: &str, x: Extent, other: &str, y: Extent) -> Result<(), TypeError> {
+    /// The operand that fits once its dimensions are swapped, where only one does.
+    fn turned(
+        &self,
+        (a, of_a): (Expr, Option<[Extent; 2]>),
+        (b, of_b): (Expr, Option<[Extent; 2]>),
+        [rows, cols]: [Extent; 2],
+    ) -> Option<Expr> {
+        let ([m, k_a], [k_b, n]) = (of_a?, of_b?);
+        let fits = |x: [Extent; 3], y: [Extent; 3]| x.iter().zip(y).all(|(x, y)| x.same(self.k, y) == Some(true));
+        if fits([m, n, k_b], [rows, k_a, cols]) {
+            Some(b)
+        } else if fits([k_a, n, m], [rows, cols, k_b]) {
+            Some(a)
+        } else {
+            None
+        }
+    }
+
+    fn same_extent(
+        &self,
+        e: Expr,
+        (what, x): (&str, Extent),
+        (other, y): (&str, Extent),
+        turned: Option<Expr>,
+    ) -> Result<(), TypeError> {
         if x.same(self.k, y) != Some(false) {
             return Ok(());
         }
         let text = |x: Extent| x.known().map_or_else(String::new, |n| n.to_string());
         let message = format!("{what} and {other} differ: {} and {}", text(x), text(y));
-        Err(self
-            .error(codes::MMA_SHAPE, e, message)
-            .with_note("`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N] or [S, M, N]; `transpose(x)` swaps the dimensions")
-            .into())
+        let d = self.error(codes::MMA_SHAPE, e, message).with_note(
+            "`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N] or [S, M, N]; `transpose(x)` swaps the dimensions",
+        );
+        Err(match turned {
+            Some(operand) => d.with_fix_around(self.k.expr_spans[operand], "transpose(", ")"),
+            None => d,
+        }
+        .into())
     }
 
     fn product_types(&self, e: Expr, m: &Mma, [a, b, acc]: [ElemRef; 3]) -> Result<(), TypeError> {

@@ -8,8 +8,10 @@ use crate::entities::{Expr, Value};
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::layout::RegLayout;
+use crate::literal::whole_text;
 use crate::ops::Op;
 use crate::space::Space;
+use crate::spots::Spot;
 use crate::types::{Elem, ElemClass, ElemRef};
 use cranelift_entity::EntitySet;
 use std::collections::BTreeMap;
@@ -436,6 +438,14 @@ impl<'k> Types<'k> {
                     let note = "rows that numbers name are gathered by a tile of them in registers: `var rows = reg i32[64]`, `copy P[i * 64..] -> rows`, `copy X[rows, j..] -> x`";
                     return Err(d.with_note(note).into());
                 }
+                let whole = match self.k.exprs[e] {
+                    ExprData::Float(bits) => whole_text(bits),
+                    _ => None,
+                };
+                let d = match whole {
+                    Some(x) => d.with_fix(self.k.expr_spans[e], x),
+                    None => d,
+                };
                 Err(d
                     .with_note("indices are made of sizes, strides, grid indices, loop variables, and integers in registers and in memory")
                     .into())
@@ -493,7 +503,13 @@ impl<'k> Types<'k> {
             return Ok(());
         }
         let message = format!("axis {axis} does not exist: the tile has {}", counted(t.shape.len(), "dimension"));
-        Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into())
+        let d = self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0");
+        let last = t.shape.len().checked_sub(1);
+        Err(match self.k.spot(self.k.expr_spans[e], Spot::Axis).zip(last) {
+            Some((at, last)) => d.with_fix(at, last.to_string()),
+            None => d,
+        }
+        .into())
     }
 
     pub(super) fn error(&self, code: Code, e: Expr, message: impl Into<String>) -> Diagnostic {

@@ -16,12 +16,15 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
     let place = place.filter(|view| matches!(k.values[view.base].def, ValueDef::Smem(_)));
     let found = attrs.old.and_then(|old| cx.type_of(old));
     let moved = extents(cx, sides.0).or_else(|| extents(cx, sides.1)).unwrap_or_default();
-    let mut bad = |message: String, note: &str| {
-        cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
+    // `word`: what is to be left out; empty: nothing.
+    let mut bad = |word: &str, message: String, note: &str| {
+        let d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note);
+        cx.report(d.with_left_out(k.clause(k.stmt_spans[s], word)));
     };
     let Some(op) = attrs.reduce else {
         if attrs.old.is_some() {
             bad(
+                "old",
                 "`old` without an operator that combines".to_owned(),
                 "old values are those that `add`, `min`, `max` or `exchange` replace: `copy 1 -> counter[0] add old ticket`",
             );
@@ -31,6 +34,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
     let word = op.word();
     if target.space(k) != Space::Gmem {
         bad(
+            "",
             format!("`{word}` is for copies into global memory"),
             "combine register tiles by an assignment, such as `x = x + y`",
         );
@@ -39,6 +43,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
     let Some(old) = attrs.old else {
         if op == Combining::Exchange {
             bad(
+                word,
                 "`exchange` without `old`".to_owned(),
                 "it says where the old values go: `copy x -> C[i..] exchange old y`; a plain copy stores without them",
             );
@@ -46,11 +51,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
         return;
     };
     if !attrs.is_by_threads() || attrs.is_fragment() {
-        bad(format!("`{word}` with `old` is done by threads, each with its elements"), "leave the mechanism out");
+        bad("", format!("`{word}` with `old` is done by threads, each with its elements"), "leave the mechanism out");
         return;
     }
     let (Some(place), Some(found)) = (place, found) else {
         bad(
+            "",
             "old values go to a register variable or to a buffer in shared memory".to_owned(),
             "declare one of the tensor's type: `var ticket = reg i32[]`",
         );
@@ -60,6 +66,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
     if elems[0] != elems[1] {
         let name = &k.values[target.base].name;
         bad(
+            "",
             format!("old values of `{name}` go to elements of another type"),
             "they are elements of the tensor: give the variable its element type",
         );

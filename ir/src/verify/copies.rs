@@ -188,11 +188,13 @@ fn attributes(
     let to = target.space(k);
     let sources: Vec<(Expr, Space)> =
         windows(cx, src).into_iter().filter_map(|e| Some((e, space_of(cx, e)?))).collect();
-    let mut bad = |message: String, note: &str| {
-        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    let mut bad = |word: &str, message: String, note: &str| {
+        let d = Diagnostic::error(codes::BAD_COPY, span, message).with_note(note);
+        cx.report(d.with_left_out(k.clause(span, word)));
     };
     if attrs.keep && to.is_memory() {
         bad(
+            "keep",
             "`keep` is for copies into registers".to_owned(),
             "what memory holds is kept anyway where nothing is written",
         );
@@ -200,11 +202,13 @@ fn attributes(
     if let Some(fill) = attrs.fill {
         filled(cx, s, src, attrs, fill, to);
     }
-    let mut bad = |message: String, note: &str| {
-        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    let mut bad = |word: &str, message: String, note: &str| {
+        let d = Diagnostic::error(codes::BAD_COPY, span, message).with_note(note);
+        cx.report(d.with_left_out(k.clause(span, word)));
     };
     if attrs.apart && !to.has_bounds() {
         bad(
+            "apart",
             "`apart` is for copies into global memory".to_owned(),
             "it says that no other store of the launch is to these elements",
         );
@@ -212,6 +216,7 @@ fn attributes(
     let registers = to.in_registers() || sources.iter().any(|&(_, space)| space.in_registers());
     if attrs.threads.is_some() && registers && !attrs.is_prefetch() {
         bad(
+            "threads",
             "`threads` is for copies between memories".to_owned(),
             "in this copy the layout of the register tile says which thread moves which element",
         );
@@ -241,27 +246,29 @@ fn attributes(
 
 /// Dimensions whose bounds are checked, and the condition of all.
 fn bounds(cx: &mut Cx<'_, '_>, s: Stmt, attrs: &CopyAttrs, global: bool, rank: usize) {
-    let span = cx.k.stmt_spans[s];
-    let mut bad = |message: String, note: &str| {
-        cx.report(Diagnostic::error(codes::BAD_COPY, span, message).with_note(note));
+    let k = cx.k;
+    let span = k.stmt_spans[s];
+    let mut bad = |word: &str, message: String, note: &str| {
+        let d = Diagnostic::error(codes::BAD_COPY, span, message).with_note(note);
+        cx.report(d.with_left_out(k.clause(span, word)));
     };
     if let Some(dims) = &attrs.check {
         for (i, &d) in dims.iter().enumerate() {
             if !global {
-                bad("`check` without a global side".to_owned(), "only accesses to global memory are checked");
+                bad("check", "`check` without a global side".to_owned(), "only accesses to global memory are checked");
                 break;
             }
             if d as usize >= rank {
-                bad(format!("`check` names dimension {d} of {rank}"), "dimensions count from 0");
+                bad("check", format!("`check` names dimension {d} of {rank}"), "dimensions count from 0");
             }
             if dims[..i].contains(&d) {
-                bad(format!("`check` names dimension {d} twice"), "");
+                bad("check", format!("`check` names dimension {d} twice"), "");
             }
         }
     }
     if let Some(cond) = attrs.when {
         if !global {
-            bad("`when` without a global side".to_owned(), "only accesses to global memory have bounds");
+            bad("when", "`when` without a global side".to_owned(), "only accesses to global memory have bounds");
         }
         condition(cx, cond);
     }

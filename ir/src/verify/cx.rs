@@ -61,7 +61,8 @@ impl Cx<'_, '_> {
                 let place = self.k.values[v].span;
                 let d = Diagnostic::error(crate::codes::NOT_CONSTANT, self.k.expr_spans[at], message)
                     .with_place(place, format!("`{}` is declared here", self.name(v)))
-                    .with_note(format!("this expression may mention {over} only"));
+                    .with_note(format!("this expression may mention {over} only"))
+                    .with_left_out(k.item_around(self.k.expr_spans[at]));
                 self.report(d);
             }
         });
@@ -73,7 +74,17 @@ impl Cx<'_, '_> {
         if let Some(x) = const_int(self.k, e)
             && !(min..=max).contains(&x)
         {
-            self.error_at(code, e, format!("{what} must be from {min} to {max}, found {x}"), "");
+            let d =
+                Diagnostic::error(code, self.k.expr_spans[e], format!("{what} must be from {min} to {max}, found {x}"));
+            self.report(self.with_number(d, e, x.clamp(min, max)));
+        }
+    }
+
+    /// With another number in place of `e` as the change that mends it, if `e` is written as a number.
+    pub(super) fn with_number(&self, d: Diagnostic, e: Expr, x: i64) -> Diagnostic {
+        match self.k.literal(e) {
+            Some(span) => d.with_fix(span, x.to_string()),
+            None => d,
         }
     }
 }
@@ -93,13 +104,11 @@ pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
     match cx.type_of(cond) {
         Some(Type::Bool) | None => {}
         Some(other) => {
+            let span = cx.k.expr_spans[cond];
             let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
-            cx.error_at(
-                codes::BAD_CONDITION,
-                cond,
-                message,
-                "compare scalars, or choose element by element with `select(c, a, b)`",
-            );
+            let d = Diagnostic::error(codes::BAD_CONDITION, span, message)
+                .with_note("compare scalars, or choose element by element with `select(c, a, b)`");
+            cx.report(if other == Type::Index { d.with_fix_around(span, "(", ") != 0") } else { d });
         }
     }
 }

@@ -6,10 +6,12 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::literal::whole_text;
 use crate::numerics::cast::int_format;
 use crate::ops::Op;
 use crate::padded;
 use crate::roles::MAX_OVERLAP;
+use crate::spots::Spot;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
@@ -58,7 +60,9 @@ fn positive(cx: &mut Cx<'_, '_>, code: crate::diag::Code, what: &str, e: Expr, m
     if let Some(x) = const_int(cx.k, e)
         && !(1..=max).contains(&x)
     {
-        cx.error_at(code, e, format!("{what} must be from 1 to {max}, found {x}"), "");
+        let message = format!("{what} must be from 1 to {max}, found {x}");
+        let d = Diagnostic::error(code, cx.k.expr_spans[e], message);
+        cx.report(cx.with_number(d, e, x.clamp(1, max)));
     }
 }
 
@@ -145,7 +149,11 @@ fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
         Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),
         Some(other) => {
             let message = format!("a precondition is a truth value, found {}", other.describe(k));
-            cx.error_at(codes::BAD_PRECONDITION, e, message, "compare: `where K % 8 == 0`");
+            let d = Diagnostic::error(codes::BAD_PRECONDITION, k.expr_spans[e], message);
+            let d = d.with_note("compare: `where K % 8 == 0`");
+            // A remainder that is asked for is that of a multiple.
+            let remainder = matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. });
+            cx.report(if remainder { d.with_fix_around(k.expr_spans[e], "", " == 0") } else { d });
         }
         None => {}
     }
@@ -227,9 +235,11 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
             return;
         }
     };
-    cx.report(Diagnostic::error(codes::BAD_SIGNAL, span, message).with_note(
+    let d = Diagnostic::error(codes::BAD_SIGNAL, span, message).with_note(
         "write `sums: gmem f32[n, 128, 128] strides (16384, 128, 1) scratch`, `ready: gmem u32[n] strides (1) signals`",
-    ));
+    );
+    let word = k.spots_behind(span, Spot::Scratch).next();
+    cx.report(d.with_left_out(word));
 }
 
 /// A dimension of several modes, and its extent.
@@ -269,7 +279,15 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     let fraction = matches!(k.exprs[literal], ExprData::Float(_));
     if fraction && matches!(elem, ElemRef::Known(known) if !known.is_float()) {
         let message = format!("a scalar of type {} cannot have this default", elem_name(k, elem));
-        cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, "write an integer");
+        let d = Diagnostic::error(codes::BAD_SCALAR_DEFAULT, k.expr_spans[e], message).with_note("write an integer");
+        let whole = match k.exprs[e] {
+            ExprData::Float(bits) => whole_text(bits),
+            _ => None,
+        };
+        cx.report(match whole {
+            Some(x) => d.with_fix(k.expr_spans[e], x),
+            None => d,
+        });
         return;
     }
     if let (ElemRef::Known(elem), Some(x)) = (elem, const_int(k, e))
@@ -284,7 +302,9 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
                 format!("a default is one from {} to {}; larger ones are given at the launch", format.min(), i64::MAX)
             }
         };
-        cx.error_at(codes::BAD_SCALAR_DEFAULT, e, message, &note);
+        let near = i128::from(x).clamp(format.min(), format.max());
+        let d = Diagnostic::error(codes::BAD_SCALAR_DEFAULT, k.expr_spans[e], message);
+        cx.report(d.with_note(note).with_fix(k.expr_spans[e], near.to_string()));
     }
 }
 
@@ -309,7 +329,10 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         && x % 32 != 0
     {
         let message = format!("`threads` must be a multiple of 32, found {x}");
-        cx.error_at(codes::BAD_SCHEDULE, e, message, "threads run in warps of 32");
+        let d =
+            Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note("threads run in warps of 32");
+        let near = x.clamp(32, i64::from(MAX_THREADS)).unsigned_abs().next_power_of_two();
+        cx.report(d.with_fix_of_item(k.schedule_item("threads"), format!("threads {near}")));
     }
     if let Some(e) = k.schedule.k_warps
         && let Some(x) = const_int(k, e)
@@ -317,7 +340,9 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         && x.count_ones() != 1
     {
         let message = format!("`k_warps` must be a power of two, found {x}");
-        cx.error_at(codes::BAD_SCHEDULE, e, message, "the reduction of a product is cut in halves, quarters, ..");
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+        let d = d.with_note("the reduction of a product is cut in halves, quarters, ..");
+        cx.report(d.with_fix_of_item(k.schedule_item("k_warps"), format!("k_warps {}", 1u64 << x.ilog2())));
     }
     cluster(cx);
 }
@@ -329,7 +354,8 @@ fn cluster(cx: &mut Cx<'_, '_>) {
     if let Some(&beyond) = k.schedule.cluster.get(axes) {
         let message = format!("a cluster has at most the {axes} axes of its grid, found {}", k.schedule.cluster.len());
         let note = "a cluster is so many neighbouring blocks along each axis: `grid (i: .., j: ..)`, `cluster (2, 1)`";
-        cx.error_at(codes::BAD_SCHEDULE, beyond, message, note);
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[beyond], message).with_note(note);
+        cx.report(d.with_left_out(k.schedule_item("cluster")));
         return;
     }
     let Some(along) = k.schedule.cluster.iter().map(|&e| const_int(k, e)).collect::<Option<Vec<i64>>>() else { return };
@@ -341,6 +367,7 @@ fn cluster(cx: &mut Cx<'_, '_>) {
     if let Some(&first) = k.schedule.cluster.first().filter(|_| blocks > MAX_BLOCKS || blocks.count_ones() != 1) {
         let message = format!("a cluster of {blocks} blocks");
         let note = "a cluster has 1, 2, 4 or 8 blocks in all: more no device can be relied on to run at once";
-        cx.error_at(codes::BAD_SCHEDULE, first, message, note);
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[first], message).with_note(note);
+        cx.report(d.with_left_out(k.schedule_item("cluster")));
     }
 }

@@ -1,9 +1,10 @@
 //! Rule 30: one elected lane does what one lane does for all, a loop is spread over threads that only awaits signals, and warps leave out multiplications by one alone.
 
 use crate::codes;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 use crate::kernel::StmtData;
 use crate::lanes::{lanes, scaling};
+use crate::spots::Spot;
 use crate::types::Lanes;
 use crate::verify::cx::Cx;
 
@@ -35,6 +36,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
                 "`elected`: TMA copies, what expects and awaits them, and roles that do nothing else; leave it out to have it chosen"
             }
         };
-        cx.report(Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note));
+        let d = Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note);
+        // Of a role or a loop it stands in front of those of its body.
+        let word = k.spots_behind(Span { end: k.stmt_spans[s].start, ..k.stmt_spans[s] }, Spot::Lanes).next();
+        cx.report(d.with_left_out(word));
     }
 }

@@ -8,6 +8,7 @@ use crate::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use crate::layout::hardware::PANEL_BYTES;
 use crate::layout::{Pitch, RegLayout, SmemLayout, extent_bits};
 use crate::roles::PRODUCER_WARPS;
+use crate::spots::Spot;
 use crate::target::WARP;
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, const_int, copy_shape};
@@ -32,7 +33,7 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
             StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
                 if let Some(t) = k.tile_ty(*value) {
                     // What the producer has in registers is for its threads, from when its slots are.
-                    tile(cx, *value, t, threads.filter(|_| !k.plans[s].producer));
+                    tile(cx, (s, *value), t, threads.filter(|_| !k.plans[s].producer));
                 }
             }
             StmtData::Copy { .. } => copy(cx, s, threads),
@@ -58,8 +59,9 @@ fn whole_warps(threads: Option<i64>) -> Option<u64> {
     threads.and_then(|t| u64::try_from(t).ok()).filter(|t| *t > 0 && t.is_multiple_of(u64::from(WARP)))
 }
 
-fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
+fn tile(cx: &mut Cx<'_, '_>, (s, v): (Stmt, Value), t: &TileTy, threads: Option<i64>) {
     let k = cx.k;
+    let written = k.spot(k.stmt_spans[s], Spot::Layout);
     let span = k.values[v].span;
     let name = cx.name(v).to_owned();
     let is_reg = matches!(k.values[v].def, ValueDef::Var(_));
@@ -75,12 +77,12 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
     if bits.iter().sum::<u32>() > MAX_BITS {
         return; // Rule 9 has said so.
     }
-    if is_uneven(cx, v, t, &bits) {
+    if is_uneven(cx, v, t, &bits, written) {
         return;
     }
     if let Some(layout) = &t.reg_layout {
         let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
-        register(cx, &name, span, layout, &shape.unwrap_or_default(), whole_warps(threads));
+        register(cx, (&name, span, written), layout, &shape.unwrap_or_default(), whole_warps(threads));
     }
     if let Some(layout) = &t.smem_layout {
         if layout.dim_bits() != bits {
@@ -88,38 +90,38 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, threads: Option<i64>) {
             let message =
                 format!("the layout of `{name}` is for extents {:?}, the tile has {extents:?}", layout.dims());
             let note = "a layout has a mode for each dimension of the tile, in its order";
-            cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
+            cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note).with_left_out(written));
         } else if !layout.is_bijective() {
             let message = format!("the layout of `{name}` is not a bijection: {}", collision(layout));
             let note = "every element needs a place of its own, without gaps: the strides are the running products of the \
                         extents in some order";
-            cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
+            cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note).with_left_out(written));
         } else if let Some(pitch) = layout.pitch() {
-            panels(cx, v, t, layout, pitch);
+            panels(cx, (v, written), t, layout, pitch);
         }
     }
 }
 
 /// That panels at a distance of their own do not overlap, and that a place inside one is exchanged as in any other.
-fn panels(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, layout: &SmemLayout, pitch: Pitch) {
+fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, layout: &SmemLayout, pitch: Pitch) {
     let k = cx.k;
     let (span, name) = (k.values[v].span, cx.name(v).to_owned());
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
     if shape.is_some_and(|shape| layout.span(&shape).is_none()) {
         let message = format!("panels of `{name}` overlap: one begins {} elements behind the other", pitch.stride);
         let note = "the stride that is no power of two counts panels, of which each ends in front of the next one";
-        cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note));
+        cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note).with_left_out(written));
     } else if let ElemRef::Known(elem) = t.elem
         && !elem.size().makes_up(pitch.stride, PANEL_BYTES)
     {
         let message = format!("panels of `{name}` begin at no multiples of {PANEL_BYTES} bytes");
         let note = "of rows of 128 bytes a panel has a multiple of 8";
-        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
+        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note).with_left_out(written));
     }
 }
 
 /// Whether threads have different registers of a tile with an extent that is no power of two: reported.
-fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
+fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32], written: Option<Span>) -> bool {
     let k = cx.k;
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
     let (Some(shape), Some(layout)) = (shape, &t.reg_layout) else { return false };
@@ -136,7 +138,8 @@ fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32]) -> bool {
         "the layout of `{name}` has gaps: extent {n} is not a power of two, and threads have different registers of it"
     );
     let note = "an extent counts as the next power of two, and what is beyond it is not there; leave the layout out to have one found";
-    cx.error_at(codes::LAYOUT_EXTENT, e, message, note);
+    let d = Diagnostic::error(codes::LAYOUT_EXTENT, k.expr_spans[e], message).with_note(note);
+    cx.report(d.with_left_out(written));
     true
 }
 
@@ -157,7 +160,14 @@ fn collision(layout: &SmemLayout) -> String {
     }
 }
 
-fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, shape: &[u64], threads: Option<u64>) {
+/// A register tile's layout. `written`: where it stands.
+fn register(
+    cx: &mut Cx<'_, '_>,
+    (name, span, written): (&str, Span, Option<Span>),
+    layout: &RegLayout,
+    shape: &[u64],
+    threads: Option<u64>,
+) {
     let bits: u32 = shape.iter().map(|&n| extent_bits(n)).sum();
     if layout.out_bits() != bits {
         let message = format!(
@@ -166,12 +176,12 @@ fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, sha
             1u64 << bits
         );
         let note = "a register layout `(threads, values):(..)` gives positions in column-major order of the whole tile";
-        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note));
+        cx.report(Diagnostic::error(codes::LAYOUT_SIZE, span, message).with_note(note).with_left_out(written));
     } else if !layout.covers_tile() {
         let held = 1u64 << layout.map().rank();
         let message = format!("the layout of `{name}` holds {held} of {} elements", 1u64 << bits);
         let note = "threads times registers must reach every element at least once";
-        cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
+        cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note).with_left_out(written));
     }
     let own = layout.threads(shape).unwrap_or(1 << layout.thread_bits());
     // Of a layout for other extents the bits alone say something.
@@ -179,7 +189,7 @@ fn register(cx: &mut Cx<'_, '_>, name: &str, span: Span, layout: &RegLayout, sha
     if let Some(threads) = threads.filter(|&t| !fits(t)) {
         let message = format!("the layout of `{name}` is for {own} threads, the block has {threads}");
         let note = "a thread mode of stride 0 repeats the tile over further threads";
-        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
+        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note).with_left_out(written));
     }
 }
 
@@ -218,12 +228,20 @@ fn copy(cx: &mut Cx<'_, '_>, s: Stmt, threads: Option<i64>) {
     if layout.out_bits() != bits || !layout.covers_tile() {
         let message = format!("the threads of this copy move {} of {elems} elements", 1u64 << layout.map().rank());
         let note = "`threads (threads, values):(..)` gives positions in column-major order of the whole tile";
-        cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note));
+        cx.report(
+            Diagnostic::error(codes::LAYOUT_COVER, span, message)
+                .with_note(note)
+                .with_left_out(k.clause(span, "threads")),
+        );
     } else if let Some((own, t)) = layout.threads(&shape).zip(whole_warps(running(k, s, threads)))
         && !layout.is_for(&shape, t)
     {
         let message = format!("this copy is spread over {own} threads, and {t} run it");
         let note = "a thread mode of stride 0 has further threads repeat what others move";
-        cx.report(Diagnostic::error(codes::LAYOUT_THREADS, span, message).with_note(note));
+        cx.report(
+            Diagnostic::error(codes::LAYOUT_THREADS, span, message)
+                .with_note(note)
+                .with_left_out(k.clause(span, "threads")),
+        );
     }
 }

@@ -27,6 +27,8 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         for s in stmts {
             if let Some((span, why)) = broken(k, s, v, tile, partial) {
                 let d = Diagnostic::error(codes::BAD_PARTIAL, span, why);
+                let begins = matches!(k.stmts[s], StmtData::Var { .. });
+                let d = if begins { d.with_fix(span, "0") } else { d };
                 cx.report(d.with_note("`copy x -> y` puts the parts of `x` together; leave `partial` out to have every lane hold the value"));
             }
         }

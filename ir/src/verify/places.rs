@@ -6,6 +6,7 @@ use crate::entities::{Stmt, Value};
 use crate::handover::{expected, handover, ring};
 use crate::kernel::{ChannelOp, StmtData, ValueDef};
 use crate::placement::{BARRIER_BYTES, MAX_BYTES, alignment, barrier_range, overlap, ranges, tile_bytes};
+use crate::spots::Spot;
 use crate::types::{Handover, Place};
 use crate::verify::cx::Cx;
 
@@ -41,7 +42,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
             "places are multiples of 128 bytes, and of 1024 in kernels with TMA copies or wgmma products; leave `at` out to have one chosen",
-        ));
+        ).with_left_out(k.spot(k.stmt_spans[s], Spot::Place)));
     }
     for &(s, v, _) in &declared {
         barriers(cx, s, v, limit);

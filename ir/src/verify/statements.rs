@@ -4,12 +4,13 @@ use super::header::MAX_RANK;
 use super::lacking::lacking;
 use super::structure::mentions;
 use super::{copies, draws, roles};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use crate::overlay::Overlays;
+use crate::spots::Spot;
 use crate::types::{Elem, ElemRef, MAX_ELEMENTS, Scratch, TileTy};
-use crate::typing::{Extent, Type, const_int, resolve_view, shape_text};
+use crate::typing::{Extent, Type, const_int, elem_name, resolve_view, shape_text};
 use crate::verify::cx::{Cx, condition, is_const};
 use crate::{codes, index};
 use std::collections::BTreeSet;
@@ -57,17 +58,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 assigned(cx, *dst, *src);
             } else {
                 cx.type_of(*src);
-                let name = cx.name(*dst).to_owned();
-                let d =
-                    Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], format!("`{name}` cannot be assigned"))
-                        .with_place(k.values[*dst].span, "declared here");
-                cx.report(match k.values[*dst].def {
-                    ValueDef::Let => d.with_note("a `let` never changes; declare a register variable with `var`"),
-                    ValueDef::Smem(_) | ValueDef::Tensor(_) | ValueDef::Channel { .. } => {
-                        d.with_note(format!("memory is written by a copy: `copy x -> {name}`"))
-                    }
-                    _ => d.with_note("only register variables (`var`) are assigned"),
-                });
+                not_assignable(cx, s, *dst);
             }
         }
         StmtData::Copy { src, dst, attrs } => copies::check(cx, s, *src, *dst, attrs),
@@ -78,7 +69,10 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
             }
             if let Some(x) = const_int(k, *step).filter(|&x| x < 1) {
                 let message = format!("a step must be at least 1, found {x}");
-                cx.error_at(codes::BAD_LOOP, *step, message, "loops count upward");
+                let d =
+                    Diagnostic::error(codes::BAD_LOOP, k.expr_spans[*step], message).with_note("loops count upward");
+                let up = x.checked_neg().unwrap_or(1).max(1);
+                cx.report(cx.with_number(d, *step, up));
             }
             goes_on(cx, s, *end, *cond, *unroll);
             if *unroll && cond.is_none() {
@@ -137,6 +131,40 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     copies
 }
 
+/// That the target of an assignment is no register variable.
+fn not_assignable(cx: &mut Cx<'_, '_>, s: Stmt, dst: Value) {
+    let k = cx.k;
+    let name = cx.name(dst).to_owned();
+    let d = Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], format!("`{name}` cannot be assigned"))
+        .with_place(k.values[dst].span, "declared here");
+    cx.report(match k.values[dst].def {
+        ValueDef::Let => {
+            let d = d.with_note("a `let` never changes; declare a register variable with `var`");
+            with_variable(cx, d, dst)
+        }
+        ValueDef::Smem(_) | ValueDef::Tensor(_) | ValueDef::Channel { .. } => {
+            d.with_note(format!("memory is written by a copy: `copy x -> {name}`"))
+        }
+        _ => d.with_note("only register variables (`var`) are assigned"),
+    });
+}
+
+/// With a register variable in place of the `let` that is assigned to as the change that mends it, where its type can be written.
+fn with_variable(cx: &Cx<'_, '_>, d: Diagnostic, v: Value) -> Diagnostic {
+    let k = cx.k;
+    let Some((s, ty)) = k.let_stmt(v).zip(k.let_init(v).and_then(|init| cx.types.type_of(init).ok())) else { return d };
+    let (elem, shape) = match &ty {
+        Type::Float => (Elem::F32.name().to_owned(), Some(Vec::new())),
+        Type::Scalar(elem) => (elem_name(k, *elem), Some(Vec::new())),
+        Type::Tile(t) => (elem_name(k, t.elem), t.shape.iter().map(|x| x.known()).collect::<Option<Vec<u64>>>()),
+        Type::Index | Type::Bool | Type::View(_) => return d,
+    };
+    let Some(shape) = shape else { return d };
+    let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let head = Span { start: k.stmt_spans[s].start, end: k.values[v].span.end };
+    d.with_fix(head, format!("var {} = reg {elem}[{extents}]", k.values[v].name))
+}
+
 /// Rule 10.
 fn named(cx: &mut Cx<'_, '_>, init: Expr) {
     let Some(Type::View(view)) = cx.type_of(init) else { return };
@@ -173,7 +201,9 @@ fn tile(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy) {
         cx.index_over(e, "compile-time parameters and integers", is_const);
         match const_int(k, e) {
             Some(x) if x < 1 => {
-                cx.error_at(codes::BAD_SHAPE, e, format!("a tile extent must be at least 1, found {x}"), "");
+                let message = format!("a tile extent must be at least 1, found {x}");
+                let d = Diagnostic::error(codes::BAD_SHAPE, cx.k.expr_spans[e], message);
+                cx.report(cx.with_number(d, e, 1));
                 elems = Some(1);
             }
             Some(x) => elems = elems.and_then(|n| n.checked_mul(x.unsigned_abs())),
@@ -225,7 +255,8 @@ fn taken_over(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
             .with_place(k.values[v].span, "declared here")
             .with_note(
                 "`let x = smem f32[64, 64] over a, b` takes the memory of `a` and `b`, which have some of their own",
-            );
+            )
+            .with_left_out(k.spot(k.stmt_spans[s], Spot::Over));
         cx.report(d);
     }
 }

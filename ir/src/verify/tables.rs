@@ -3,6 +3,9 @@
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::kernel::ValueDef;
+use crate::literal::Literal;
+use crate::numerics::cast::int_format;
+use crate::spots::Spot;
 use crate::types::{Elem, ElemClass, ElemRef, TableTy};
 use crate::verify::cx::Cx;
 
@@ -16,6 +19,7 @@ fn element_bytes(elem: Elem) -> u64 {
 
 /// A table by itself.
 pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
+    let k = cx.k;
     let mut bad = |message: String, note: &str| {
         cx.report(Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note));
     };
@@ -27,10 +31,17 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     if elem.class() == ElemClass::Bool || elem.is_wide() {
         bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
     } else if let Some(i) = t.values.iter().position(|x| x.value(elem).is_none()) {
-        bad(
-            format!("element {i} of table `{name}` is no number of type {}", elem.name()),
-            "fractions are rounded to nearest, but stay finite; whole numbers lie in the range of their type",
-        );
+        let message = format!("element {i} of table `{name}` is no number of type {}", elem.name());
+        let note = "fractions are rounded to nearest, but stay finite; whole numbers lie in the range of their type";
+        let d = Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note);
+        let near = match (int_format(elem), t.values[i]) {
+            (Some(format), Literal::Int(x)) => Some(i128::from(x).clamp(format.min(), format.max())),
+            _ => None,
+        };
+        cx.report(match near.zip(k.spots_behind(span, Spot::Element).nth(i)) {
+            Some((near, at)) => d.with_fix(at, near.to_string()),
+            None => d,
+        });
     }
 }
 

@@ -11,9 +11,10 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::ExprData;
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::own_end::own_end;
+use tilec_ir::spots::Spot;
 use tilec_ir::typing::resolve_view;
 
 /// An iteration of the loop as it was.
@@ -97,7 +98,10 @@ impl Tiles {
             span,
             format!("the first tile of this loop cannot be the ragged one: {why}"),
         );
-        Err(Box::new(d.with_note("without `ragged` it is the last one")))
+        let plan = k.spots.iter().find(|(spot, at)| *spot == Spot::Plan && at.end == span.start);
+        let alone = k.plans[at] == StmtPlan { ragged: true, ..StmtPlan::default() };
+        let plan = plan.filter(|_| alone).map(|(_, at)| *at);
+        Err(Box::new(d.with_note("without `ragged` it is the last one").with_left_out(plan)))
     }
 
     pub(super) fn decl(&self) -> Option<Stmt> {

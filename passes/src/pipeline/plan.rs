@@ -172,7 +172,8 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
             let note =
                 format!("shared memory has room for {most} slot(s) of {}: write `stages {most}`", names.join(", "));
             let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-            Err(Declined::Wrong(Box::new(d.with_note(note))))
+            let d = d.with_note(note).with_fix_of_item(k.schedule_item("stages"), format!("stages {most}"));
+            Err(Declined::Wrong(Box::new(d)))
         }
     }
 }

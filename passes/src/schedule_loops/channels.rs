@@ -266,7 +266,9 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
             needed(1, n)
         );
         return Err(cx.report(
-            Diagnostic::error(codes::SMEM_LIMIT, span, message).with_note("use smaller tiles or fewer stages"),
+            Diagnostic::error(codes::SMEM_LIMIT, span, message)
+                .with_note("use smaller tiles or fewer stages")
+                .with_left_out(k.schedule_item("stages").filter(|_| room(1) > 0)),
         ));
     }
     let once = if fits(2, n) { 2 } else { 1 };

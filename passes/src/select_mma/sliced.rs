@@ -136,11 +136,12 @@ pub(super) fn depth(
         acc.name()
     );
     let e = k.schedule.k_warps.map_or(span, |e| k.expr_spans[e]);
-    Err(cx.report(Diagnostic::error(codes::K_WARPS, e, message).with_place(span, "this product").with_note(format!(
-        "use a reduction tile of {} or more, or `k_warps {}`",
-        least * groups,
-        k_extent / least
-    ))))
+    Err(cx.report(
+        Diagnostic::error(codes::K_WARPS, e, message)
+            .with_place(span, "this product")
+            .with_note(format!("use a reduction tile of {} or more, or `k_warps {}`", least * groups, k_extent / least))
+            .with_fix_of_item(k.schedule_item("k_warps"), format!("k_warps {}", k_extent / least)),
+    ))
 }
 
 /// The accumulator of a product that accumulates in place, and the product.

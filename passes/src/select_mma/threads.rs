@@ -379,7 +379,11 @@ pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool)
                 k.schedule.threads.map_or(span, |e| k.expr_spans[e]),
                 format!("{threads} threads per block"),
             )
-            .with_note("the thread count is a power of two from 32 to 1024, or 384 where three warpgroups multiply"),
+            .with_note("the thread count is a power of two from 32 to 1024, or 384 where three warpgroups multiply")
+            .with_fix_of_item(
+                k.schedule_item("threads"),
+                format!("threads {}", threads.clamp(WARP, MAX_THREADS).next_power_of_two()),
+            ),
         ));
     }
     Ok(())

@@ -104,7 +104,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
         (None, None) => enough_warps(k, cx, &products) * first.groups * u64::from(WARP),
     };
     if threads > u64::from(MAX_THREADS) {
-        return Err(too_many_threads(cx, first, written, threads));
+        return Err(too_many_threads(k, cx, first, written, threads));
     }
     let mut shares = Vec::new();
     for p in &products {
@@ -115,7 +115,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
             |&tile: &(u64, u64)| divided(p, tile) && (only || keeps_whole(p, tile) && warps_in(p.shape, tile) == warps);
         let tile = written.filter(fits);
         let share = Share { tile: tile.unwrap_or_else(|| share_out(p, warps)), warps, scheduled: tile.is_some() };
-        check(cx, p, share, threads)?;
+        check(k, cx, p, share, threads)?;
         shares.push((p.acc, share));
     }
     if let Some(tile) = written {
@@ -321,7 +321,8 @@ fn does_not_divide(k: &Kernel, cx: &mut Cx<'_>, (wm, wn): (u64, u64), (bm, bn): 
             k.expr_spans[m].to(k.expr_spans[n]),
             format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"),
         )
-        .with_note("both extents must be powers of two and at most those of the accumulator"),
+        .with_note("both extents must be powers of two and at most those of the accumulator")
+        .with_left_out(k.schedule_item("warp_tile")),
     )
 }
 
@@ -330,7 +331,7 @@ fn of_groups(groups: u64) -> String {
     if groups > 1 { format!(", {groups} groups of them,") } else { String::new() }
 }
 
-fn too_many_threads(cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, threads: u64) -> Reported {
+fn too_many_threads(k: &Kernel, cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, threads: u64) -> Reported {
     let ((bm, bn), (wm, wn)) = (p.shape, written.unwrap_or(p.shape));
     let times = of_groups(p.groups);
     cx.report(
@@ -341,12 +342,13 @@ fn too_many_threads(cx: &mut Cx<'_>, p: &Product, written: Option<(u64, u64)>, t
                 "{bm}x{bn} in {wm}x{wn} warp tiles{times} needs {threads} threads, a block has at most {MAX_THREADS}"
             ),
         )
-        .with_note(if p.groups > 1 { "enlarge `warp_tile` or lower `k_warps`" } else { "enlarge `warp_tile`" }),
+        .with_note(if p.groups > 1 { "enlarge `warp_tile` or lower `k_warps`" } else { "enlarge `warp_tile`" })
+        .with_left_out(k.schedule_item(if p.groups > 1 { "k_warps" } else { "warp_tile" })),
     )
 }
 
 /// Refuses a share that no thread can hold, or a schedule whose threads and warp tile do not go together.
-fn check(cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
+fn check(k: &Kernel, cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
     let ((bm, bn), (wm, wn), times) = (p.shape, share.tile, of_groups(p.groups));
     let written = share.scheduled.then_some(threads);
     let (message, note) = match (Owners::Warps { groups: p.groups }).fit(p.shape, share.tile, p.elem, written) {
@@ -359,9 +361,10 @@ fn check(cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(),
             format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {threads}"),
             "remove `threads` or change `warp_tile`",
         ),
-        Err(Unfit::TooMany(needed)) => return Err(too_many_threads(cx, p, Some(share.tile), needed)),
+        Err(Unfit::TooMany(needed)) => return Err(too_many_threads(k, cx, p, Some(share.tile), needed)),
         // Extents that are no powers of two are refused for themselves.
         Err(Unfit::Divides) => return Ok(()),
     };
-    Err(cx.report(Diagnostic::error(codes::WARP_TILE, p.span, message).with_note(note)))
+    let d = Diagnostic::error(codes::WARP_TILE, p.span, message).with_note(note);
+    Err(cx.report(d.with_left_out(written.and_then(|_| k.schedule_item("warp_tile")))))
 }

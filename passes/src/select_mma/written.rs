@@ -9,11 +9,13 @@ use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::kernel::Kernel;
+use tilec_ir::spots::Spot;
 use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::Elem;
 
 /// Refuses a written instruction that the target, the types or the warp tile (`wm x wn x k_extent`) do not allow.
 pub(super) fn check(
+    k: &Kernel,
     cx: &mut Cx<'_>,
     span: Span,
     atom: Atom,
@@ -22,7 +24,7 @@ pub(super) fn check(
 ) -> Result<Atom, Reported> {
     let (row, target) = (atom.row(), cx.options.target);
     let (m, n, kk) = row.log2_shape;
-    exists(cx, span, atom)?;
+    exists(k, cx, span, (atom, true))?;
     let why = if row.types_for(inputs, acc).is_none() {
         format!("`{}` has no {inputs} inputs with {} accumulation", row.name, acc.name())
     } else if wm < 1 << m || wn < 1 << n || k_extent < 1 << kk {
@@ -30,17 +32,23 @@ pub(super) fn check(
     } else {
         return Ok(atom);
     };
-    Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, why).with_note(available(target))))
+    Err(cx.report(refused(k, span, why).with_note(available(target))))
 }
 
-/// Refuses a written instruction that the target does not have.
-pub(super) fn exists(cx: &mut Cx<'_>, span: Span, atom: Atom) -> Result<(), Reported> {
+/// Refuses a written instruction that the target does not have. `span`: the product; `alone`: no layout is written for the instruction.
+pub(super) fn exists(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, alone): (Atom, bool)) -> Result<(), Reported> {
     let (row, target) = (atom.row(), cx.options.target);
     if target.at_least(row.first) {
         return Ok(());
     }
     let why = format!("`{}` came with {}, the target is {}", row.name, row.first.name(), target.name());
-    Err(cx.report(Diagnostic::error(codes::NO_ATOM, span, why).with_note(available(target))))
+    let d = if alone { refused(k, span, why) } else { Diagnostic::error(codes::NO_ATOM, span, why) };
+    Err(cx.report(d.with_note(available(target))))
+}
+
+/// The error, which leaving the instruction out mends.
+fn refused(k: &Kernel, span: Span, why: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_ATOM, span, why).with_left_out(k.spot(span, Spot::Atom))
 }
 
 /// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.

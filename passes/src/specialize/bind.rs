@@ -2,9 +2,10 @@
 
 use crate::Cx;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, ValueDef};
+use tilec_ir::spots::Spot;
 use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
 
 /// The value of every compile-time parameter: from the command line, else its default.
@@ -93,7 +94,19 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
     let name = &k.values[parameter].name;
     let message = format!("compile-time parameter `{name}` has no value");
     let d = Diagnostic::error(codes::MISSING_DEFINE, k.values[parameter].span, message);
-    cx.report(d.with_note(format!("give one with `-D {name}=...`, or a default in the source")))
+    let d = d.with_note(format!("give one with `-D {name}=...`, or a default in the source"));
+    let ValueDef::ConstParam(param) = &k.values[parameter].def else { unreachable!("it is a parameter") };
+    let default = match &param.kind {
+        // Which number is meant stands nowhere.
+        ConstKind::Int => None,
+        ConstKind::Elem(elems) => elems.first().map(|e| e.name()),
+        ConstKind::Order => Some(Order::Row.name()),
+    };
+    let kind = k.spots_behind(k.values[parameter].span, Spot::Kind).next();
+    cx.report(match default.zip(kind) {
+        Some((default, kind)) => d.with_fix(Span { start: kind.end, end: kind.end }, format!(" = {default}")),
+        None => d,
+    })
 }
 
 /// What the command line gives for the parameter, if it can be that.

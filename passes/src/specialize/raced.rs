@@ -86,7 +86,9 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
         "blocks that differ in `{index}` store to the same elements of `{tensor}`: `{}` does not depend on `{index}`",
         print_expr(k, *dst)
     );
-    Some(Diagnostic::warning(codes::RACED, k.stmt_spans[s], message).with_note(format!(
+    let adds = "what the blocks have is added up, to what the tensor had before";
+    let d = Diagnostic::warning(codes::RACED, k.stmt_spans[s], message).with_fix_around(k.stmt_spans[s], "", " add");
+    Some(d.with_meaning(adds).with_note(format!(
         "blocks run in no order, and the last store stays: combine what they have (`copy .. -> {tensor}[..] add`), or go over `{index}` by a loop in the kernel, not by the grid"
     )))
 }

@@ -3,9 +3,10 @@
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use tilec_ir::codes;
-use tilec_ir::diag::Diagnostic;
+use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::kernel::{ExprData, Kernel, Range};
+use tilec_ir::spots::Spot;
 use tilec_ir::typing::{Extent, Type, elem_name, resolve_view, type_of};
 
 /// Warns of windows that are combined with tiles larger than a dimension of extent 1.
@@ -58,5 +59,17 @@ fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
     let note = format!(
         "a tensor repeats along dimensions that it lacks: `{name}: gmem {elem}[{extents}]`, and `{name}[{window}]` is read"
     );
-    Some(Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note))
+    let d = Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note);
+    let window = k.expr_spans[e];
+    let dots =
+        k.spots.iter().filter(|(spot, at)| *spot == Spot::Dots && window.start <= at.start && at.end <= window.end);
+    let places: Vec<Span> = dots.map(|(_, at)| *at).collect();
+    let ExprData::View(view) = &k.exprs[e] else { return Some(d) };
+    // The element is repeated where the tile has many.
+    Some(match view.ranges.get(dim) {
+        Some(Range::From { start, end: None }) if k.literal(*start).is_some() && places.len() == view.ranges.len() => {
+            d.with_fix(places[dim], ", _")
+        }
+        _ => d,
+    })
 }

@@ -40,10 +40,13 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
 
 fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
     let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { unreachable!("it is a loop") };
+    let written = step;
     let Some(step) = k.as_int(step).filter(|&step| step > 0) else { return Vec::new() };
     let Some(windows) = windows(k, body, var, end) else { return Vec::new() };
-    let mut said: Vec<Diagnostic> =
-        summed_again(k, body, &windows, step).into_iter().map(|window| reduced_again(k, window, var, step)).collect();
+    let mut said: Vec<Diagnostic> = summed_again(k, body, &windows, step)
+        .into_iter()
+        .map(|window| with_step(k, reduced_again(k, window, var, step), written, window.extent))
+        .collect();
     if !said.is_empty() {
         return said;
     }
@@ -60,12 +63,20 @@ fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
         }
         let reached = reached(&own);
         if reached < step && !is_shared(k, start) {
-            said.push(skipped(k, window, var, step, reached));
+            said.push(with_step(k, skipped(k, window, var, step, reached), written, reached));
         } else if let Some(window) = own.iter().find(|w| w.cut && w.extent > step) {
-            said.push(overlapping(k, window, var, (step, end)));
+            said.push(with_step(k, overlapping(k, window, var, (step, end)), written, window.extent));
         }
     }
     said
+}
+
+/// With another step as the change that mends it, where the step is written as a number.
+fn with_step(k: &Kernel, d: Diagnostic, step: Expr, extent: i64) -> Diagnostic {
+    match k.literal(step) {
+        Some(at) => d.with_fix(at, extent.to_string()),
+        None => d,
+    }
 }
 
 fn skipped(k: &Kernel, window: &Moving, var: Value, step: i64, reached: i64) -> Diagnostic {

@@ -10,6 +10,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::index::{self, Interval};
+use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
 
 impl Lower<'_> {
@@ -31,7 +32,18 @@ impl Lower<'_> {
                 "sizes may be up to 2^31, strides up to 2^40; bound products of sizes (`where Z * H <= 65535`)",
             ),
         };
-        self.sink.report(Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], message).with_note(note))
+        let d = Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[e], message).with_note(note);
+        let bounded = match (right, &self.k.exprs[e]) {
+            (Some((Op::Shl | Op::Shr, b)), ExprData::Op { args, .. }) if b.lo < 0 => Some((args[1], "max(0, ")),
+            (Some((Op::Div | Op::Rem | Op::CeilDiv, b)), ExprData::Op { args, .. }) if b.lo < 1 => {
+                Some((args[1], "max(1, "))
+            }
+            _ => None,
+        };
+        self.sink.report(match bounded {
+            Some((operand, front)) => d.with_fix_around(self.k.expr_spans[operand], front, ")"),
+            None => d,
+        })
     }
 
     /// `~a`, `popcount(a)`; `None`: another operator.

@@ -289,7 +289,9 @@ impl Lower<'_> {
     /// Refuses what the target has no hardware for.
     pub(super) fn lacks(&mut self, e: Expr, what: &str) -> Reported {
         let message = format!("{} has no {what}", self.target.name());
-        self.sink.report(Diagnostic::error(codes::TARGET_LACKS, self.k.expr_spans[e], message))
+        let span = self.k.expr_spans[e];
+        let item = self.k.item_around(span);
+        self.sink.report(Diagnostic::error(codes::TARGET_LACKS, span, message).with_left_out(item))
     }
 
     /// Refuses an index beyond 63 bits.

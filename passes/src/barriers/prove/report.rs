@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::overlay::Overlays;
 
 /// A rule broken by a statement.
@@ -40,7 +40,25 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
     if !way_out.is_empty() {
         d = d.with_note(way_out);
     }
-    d
+    if fault.why == Why::NeverAwaited {
+        return d.with_fix_around(k.stmt_spans[s], "", format!("\nawait {name}, 0"));
+    }
+    match missing(fault.why, name).filter(|_| k.plans[s] == StmtPlan::default()) {
+        Some(statement) => d.with_fix_around(k.stmt_spans[s], format!("{statement}\n"), ""),
+        None => d,
+    }
+}
+
+/// The statement that is missing in front of the one that the error is about, if it is one.
+fn missing(why: Why, name: &str) -> Option<String> {
+    match why {
+        Why::ReadAfterWrite | Why::WriteAfterRead | Why::WriteAfterWrite => Some("barrier".to_owned()),
+        Why::InFlight | Why::WrittenInFlight | Why::TakenInFlight | Why::NotWaited => Some(format!("wait {name}")),
+        Why::NotAcquired => Some(format!("acquire {name}")),
+        Why::WrittenWhileStored => Some(format!("await {name}, 0\nbarrier")),
+        Why::TakenWhileStored => Some(format!("await {name}, 0")),
+        _ => None,
+    }
 }
 
 /// What is said of a fault: the message, what the other statement is, and a way out.

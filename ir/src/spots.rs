@@ -1,0 +1,34 @@
+//! Places of the source that changes are made at, and that no entity has: a diagnostic about a kernel asks for them.
+
+/// What stands at a place.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Spot {
+    /// A number, with its sign.
+    Number,
+    /// `layout ..` of a tile, with the blanks in front.
+    Layout,
+    /// `over a, b` of a buffer, with the blanks in front.
+    Over,
+    /// `at n ..` of a buffer or channel, with the blanks in front.
+    Place,
+    /// `elected`, `spread` or `changing`, with the blanks in front.
+    Lanes,
+    /// `scratch` or `signals` of a tensor, with the blanks in front.
+    Scratch,
+    /// `multiple n` of a tensor, with the blanks in front.
+    Multiple,
+    /// All of a tensor's type that stands in front of `multiple`.
+    Tensor,
+    /// The kind of a compile-time parameter.
+    Kind,
+    /// `<ATOM>` of a product.
+    Atom,
+    /// The number of a dimension, the last operand of a function.
+    Axis,
+    /// A number of a table.
+    Element,
+    /// The two dots of a range without an end.
+    Dots,
+    /// `@(..)` in front of a statement, with the blanks behind.
+    Plan,
+}

@@ -39,6 +39,9 @@ RANGES = {
     "E06": "Command, assembler, launch",
     "E07": "Interpreter",
     "E08": "Simulator",
+    "W04": "Warnings: passes",
+    "W06": "Warnings: command and assembler",
+    "W08": "Warnings: simulator",
 }
 INDENTED = re.compile(r"^    (tilec .*)$", re.MULTILINE)
 # Commands that need a GPU, and the others that read what these have written.
@@ -189,13 +192,14 @@ def pages() -> list[pathlib.Path]:
 def diagnostics(tilec: str) -> str:
     """The page of all diagnostics."""
     _, lines = run(tilec, ["tilec", "explain"], ".")
-    codes = [line.split()[0] for line in lines if re.match(r"  E\d{4}  ", line)]
+    codes = [line.split()[0] for line in lines if re.match(r"  [EW]\d{4}  ", line)]
+    codes.sort(key=lambda code: code[0])
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         texts = list(pool.map(lambda code: run(tilec, ["tilec", "explain", code], ".")[1], codes))
     page = [
         "# Diagnostics",
         "",
-        "Every error of `tilec` by its code, with an example: what `tilec explain CODE` prints. `scripts/docs_pages.py --bless` writes this page, and a test compares it.",
+        "Every error and warning of `tilec` by its code, with an example: what `tilec explain CODE` prints. `scripts/docs_pages.py --bless` writes this page, and a test compares it.",
         "A code never changes its meaning ([versions](stability.md)).",
     ]
     group = ""

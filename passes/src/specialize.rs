@@ -14,6 +14,7 @@ mod ends;
 mod loops;
 mod moves;
 pub(crate) mod pad;
+mod past;
 mod promises;
 mod raced;
 mod repeats;
@@ -21,6 +22,7 @@ mod reshaped;
 mod steps;
 mod transposed;
 mod truths;
+mod uncovered;
 mod zero;
 
 pub(crate) use bind::{given, substitute};
@@ -79,6 +81,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_limits(k, cx)?;
     let stay = pad::of_products(k, cx.options.target);
     reshaped::by_numbers(k, &stay);
+    past::check(k, cx);
+    uncovered::check(k, cx);
     check_extents(k, cx, &stay)?;
     check_written(k, cx)?;
     steps::check(k, cx);

@@ -274,6 +274,9 @@ impl<'s, 'd> Parser<'s, 'd> {
         let d = Diagnostic::error(codes::EXPECTED, span, format!("expected {what}, found {found}"))
             .with_label(format!("expected {what}"));
         match tok {
+            Tok::Word("fill") => d.with_note(
+                "`fill` ends a `copy` to a tile, and is said of the windows that it reads: `copy X[i, j..] -> x fill -inf`; elsewhere, mask: `select(j + iota(x, 0) < N, x, -inf)`",
+            ),
             Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out").with_fix(span, ""),
             Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => {
                 match self.near_word(word, &[&reserved_words(), CLAUSES].concat()) {

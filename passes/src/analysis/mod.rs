@@ -10,6 +10,7 @@ pub(crate) mod functions;
 pub(crate) mod live;
 pub(crate) mod made_of;
 pub(crate) mod order;
+pub(crate) mod past_end;
 pub(crate) mod reduction;
 pub(crate) mod sums;
 pub(crate) mod units;

@@ -175,7 +175,7 @@ fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
 }
 
 /// The expression whose ranges are those of the window `e`: itself, what is transposed, or what a name stands for; `None` of a window of another.
-fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
+pub(super) fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
     match &k.exprs[e] {
         ExprData::Transpose(arg) => direct(k, *arg),
         ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) => direct(k, let_init(k, *v)?),
@@ -340,7 +340,7 @@ fn neutral(k: &mut Kernel, n: u64, e: Expr) {
 }
 
 /// The number that changes nothing in a reduction of such elements; `None`: there is none that can be written.
-fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData> {
+pub(super) fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData> {
     let Some(ElemRef::Known(elem)) = elem else { return None };
     let float = |x: f64| ExprData::Float(x.to_bits());
     let greatest = matches!(op, ReduceOp::Minimum | ReduceOp::ArgMin);

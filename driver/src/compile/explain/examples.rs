@@ -107,6 +107,8 @@ pub const ALL: &[Example] = &[
     example("E0410", "--target sm_80", include_str!("examples/E0410.tile")),
     example("W0410", "--target sm_90a", include_str!("examples/W0410.tile")),
     example("W0411", "--target sm_80", include_str!("examples/W0411.tile")),
+    example("W0412", "--target sm_80", include_str!("examples/W0412.tile")),
+    example("W0413", "--target sm_80", include_str!("examples/W0413.tile")),
     example("E0411", "--target sm_90a", include_str!("examples/E0411.tile")),
     example("E0412", "--target sm_90a", include_str!("examples/E0412.tile")),
     example("E0413", "--target sm_70", include_str!("examples/E0413.tile")),

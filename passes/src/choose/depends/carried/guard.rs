@@ -5,6 +5,7 @@
 
 use super::kind::{Kind, elementwise};
 use super::tiles::{Tiles, literal};
+use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
 use tilec_ir::ops::{Op, ReduceOp};
 
@@ -45,8 +46,8 @@ impl Tiles<'_> {
         Some(Kind::Guard { extreme, last, untouched })
     }
 
-    /// `select(c, a, b)`.
-    pub(super) fn selected(&self, [c, a, b]: [Kind; 3], [_, x, y]: [Expr; 3]) -> Kind {
+    /// `select(c, a, b)`, which is `pad` behind the end.
+    pub(super) fn selected(&self, [c, a, b]: [Kind; 3], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         if let Kind::Guard { extreme, last, untouched } = c {
             let ((began, e), other) = if untouched { ((a, x), b) } else { ((b, y), a) };
             let number = literal(self.k, e);
@@ -72,7 +73,6 @@ impl Tiles<'_> {
         if c.is_fixed() {
             return a.join(b);
         }
-        let pad = self.pad(c, x).select(self.pad(a, x), self.pad(b, y));
         match (c, a, b) {
             (Kind::Each { axes: own, .. }, Kind::Share { axes, scale, .. }, Kind::Zero)
             | (Kind::Each { axes: own, .. }, Kind::Zero, Kind::Share { axes, scale, .. })

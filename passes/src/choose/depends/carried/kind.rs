@@ -1,6 +1,6 @@
 //! The lattice of the analysis: how a value depends on tiles, and how operators combine that.
 
-use super::pad::Pad;
+use crate::analysis::past_end::Pad;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::ops::ReduceOp;
 

@@ -1,7 +1,7 @@
 //! Messages about results that depend on the number of tiles.
 
-use super::pad::BEYOND;
 use super::tiles::Loop;
+use crate::analysis::past_end::BEYOND;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Stmt, Value};

@@ -13,12 +13,10 @@
 
 use super::exponent::{Exponent, Term, factors, same_factors};
 use super::kind::{Kind, Scale, mixed, negated, product, quotient, sum};
-use super::pad::Pad;
 use super::tiles::{Tiles, literal};
-use crate::rewrite::same_expr;
+use crate::analysis::past_end::{Pad, scaling};
 use tilec_ir::entities::Expr;
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{Type, type_of};
 
 impl Tiles<'_> {
     /// What elements of a value are behind the end.
@@ -27,13 +25,6 @@ impl Tiles<'_> {
             Some(x) if kind.is_fixed() => Pad::literal(x),
             _ => kind.pad(),
         }
-    }
-
-    /// The same of what multiplies or divides: a number that does not change is taken to be positive.
-    fn scaling(&self, kind: Kind, e: Expr) -> Pad {
-        let pad = self.pad(kind, e);
-        let is_number = !matches!(type_of(self.k, e), Ok(Type::Tile(_)));
-        if kind == Kind::Fixed && is_number { pad.positive() } else { pad }
     }
 
     pub(super) fn sum(&mut self, a: Kind, b: Kind, pad: Pad) -> Kind {
@@ -67,11 +58,10 @@ impl Tiles<'_> {
         }
     }
 
-    /// A product of two expressions of these kinds.
-    pub(super) fn product(&mut self, [a, b]: [Kind; 2], [x, y]: [Expr; 2]) -> Kind {
+    /// A product of two expressions of these kinds, which is `pad` behind the end.
+    pub(super) fn product(&mut self, [a, b]: [Kind; 2], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         let k = self.k;
         let signed = |kind, by| if literal(k, by).is_some_and(|x| x < 0.0) { negated(kind) } else { kind };
-        let pad = self.scaling(a, x).times(self.scaling(b, y), same_expr(k, x, y));
         let kind = product(signed(a, y), signed(b, x), pad);
         if kind != mixed(&[a, b]) {
             return kind;
@@ -81,10 +71,10 @@ impl Tiles<'_> {
         scaled.unwrap_or(kind)
     }
 
-    /// A quotient of two expressions of these kinds.
-    pub(super) fn quotient(&mut self, [a, b]: [Kind; 2], [x, by]: [Expr; 2]) -> Kind {
+    /// A quotient of two expressions of these kinds, which is `pad` behind the end.
+    pub(super) fn quotient(&mut self, [a, b]: [Kind; 2], [_, by]: [Expr; 2], pad: Pad) -> Kind {
         let signed = if literal(self.k, by).is_some_and(|x| x < 0.0) { negated(a) } else { a };
-        let kind = quotient(signed, b, self.scaling(a, x).divided_by(self.scaling(b, by)));
+        let kind = quotient(signed, b, pad);
         if kind != mixed(&[a, b]) {
             return kind;
         }
@@ -98,7 +88,7 @@ impl Tiles<'_> {
         let factors = factors(self.k, by);
         exponent.terms.iter_mut().for_each(|term| term.by.extend_from_slice(&factors));
         let negative = literal(self.k, by.0).is_some_and(|x| x < 0.0);
-        let (rest, pad) = (exponent.rest, self.scaling(other, by.0));
+        let (rest, pad) = (exponent.rest, scaling(self.k, by.0, self.pad(other, by.0)));
         let pad = if by.1 { rest.pad().divided_by(pad) } else { rest.pad().times(pad, false) };
         exponent.rest = product(if negative { negated(rest) } else { rest }, other, pad);
         Some(self.scales.kind(exponent))

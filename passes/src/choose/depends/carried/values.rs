@@ -3,8 +3,8 @@
 use super::super::groups::{divides, group_of};
 use super::super::uniform::is_uniform;
 use super::kind::{Kind, elementwise, extreme, matrix_product, mixed};
-use super::pad::Pad;
 use super::tiles::Tiles;
+use crate::analysis::past_end::{self, Pad};
 use crate::analysis::uses::mentions;
 use crate::rewrite::same_expr;
 use tilec_ir::combine::Combine;
@@ -168,38 +168,37 @@ impl Tiles<'_> {
         let k = self.k;
         let kinds: Vec<Kind> = args.iter().map(|&e| self.of(e)).collect();
         let pads: Vec<Pad> = kinds.iter().zip(args).map(|(&kind, &e)| self.pad(kind, e)).collect();
+        let pad = past_end::operator(k, op, args, &pads);
         match (op, kinds.as_slice(), args) {
-            (Op::Add, &[a, b], _) => self.sum(a, b, pads[0].plus(pads[1])),
+            (Op::Add, &[a, b], _) => self.sum(a, b, pad),
             (Op::Sub, &[a, b], _) => {
                 let b = self.negated(b);
-                self.sum(a, b, pads[0].plus(pads[1].negated()))
+                self.sum(a, b, pad)
             }
             (Op::Mul, _, &[a, b])
                 if self.numbers && [(a, b), (b, a)].into_iter().any(|(t, size)| self.begins(t, size)) =>
             {
                 Kind::Begin { negative: false }
             }
-            (Op::Mul, &[a, b], &[x, y]) => self.product([a, b], [x, y]),
+            (Op::Mul, &[a, b], &[x, y]) => self.product([a, b], [x, y], pad),
             // Integers are rounded.
             (Op::Div, &[Kind::Part(_), _], &[x, _]) if !is_float(k, x) => mixed(&kinds),
-            (Op::Div, &[a, _], &[x, y]) if (is_integer(k, x) || is_integer(k, y)) && !a.pad().is_zero() => {
-                elementwise(&kinds, Pad::UNKNOWN)
-            }
-            (Op::Div, &[a, b], &[x, y]) => self.quotient([a, b], [x, y]),
-            (Op::Max, &[a, b], _) => extreme(ReduceOp::Maximum, [a, b], pads[0].larger(pads[1]), e),
-            (Op::Min, &[a, b], _) => extreme(ReduceOp::Minimum, [a, b], pads[0].smaller(pads[1]), e),
+            (Op::Div, &[a, _], _) if past_end::is_rounded(k, args) && !a.pad().is_zero() => elementwise(&kinds, pad),
+            (Op::Div, &[a, b], &[x, y]) => self.quotient([a, b], [x, y], pad),
+            (Op::Max, &[a, b], _) => extreme(ReduceOp::Maximum, [a, b], pad, e),
+            (Op::Min, &[a, b], _) => extreme(ReduceOp::Minimum, [a, b], pad, e),
             (Op::Fma, &[a, b, c], &[x, y, _]) => {
-                let product = self.product([a, b], [x, y]);
+                let product = self.product([a, b], [x, y], past_end::operator(k, Op::Mul, &args[..2], &pads[..2]));
                 self.sum(product, c, product.pad().plus(pads[2]))
             }
             (Op::Neg, &[a], _) => self.negated(a),
             (Op::Exp | Op::Exp2, &[a @ Kind::Exponent(_)], _) => self.exponential(op, a),
-            (Op::Select, &[c, a, b], &[x, y, z]) => self.selected([c, a, b], [x, y, z]),
+            (Op::Select, &[c, a, b], &[_, x, y]) => self.selected([c, a, b], [x, y], pad),
             (Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, &[a, b], &[x, y]) => {
                 let guard = self.guard(op, [a, b], [x, y]);
-                guard.unwrap_or_else(|| elementwise(&kinds, function(op, &pads)))
+                guard.unwrap_or_else(|| elementwise(&kinds, pad))
             }
-            _ => elementwise(&kinds, function(op, &pads)),
+            _ => elementwise(&kinds, pad),
         }
     }
 
@@ -221,14 +220,7 @@ impl Tiles<'_> {
                     mixed(&[kind])
                 }
             }
-            Kind::Each { axes, pad } if axes >> axis & 1 == 0 => {
-                let pad = match op {
-                    ReduceOp::Sum => pad.summed(),
-                    _ if op.is_extreme() => pad,
-                    _ => Pad::UNKNOWN,
-                };
-                Kind::Each { axes, pad }
-            }
+            Kind::Each { axes, pad } if axes >> axis & 1 == 0 => Kind::Each { axes, pad: pad.reduced(op) },
             Kind::Share { axes, pad, scale } if axes == 1 << axis && op == ReduceOp::Sum => {
                 if !self.padded || pad.is_zero() {
                     Kind::Share { axes: 0, pad: Pad::ZERO, scale }
@@ -341,40 +333,6 @@ impl Tiles<'_> {
 
 pub(super) fn is_whole(view: &ResolvedView) -> bool {
     view.dims.iter().all(|dim| matches!(dim, ViewDim::From { starts, end: None } if starts.is_empty()))
-}
-
-/// What an operator makes of elements behind the end.
-fn function(op: Op, pads: &[Pad]) -> Pad {
-    match (op, pads) {
-        (Op::Abs, [a]) => a.absolute(),
-        (Op::Exp, [a]) => a.exponential(f64::exp),
-        (Op::Exp2, [a]) => a.exponential(f64::exp2),
-        (Op::Log, [a]) => a.of_positive(f64::ln),
-        (Op::Log2, [a]) => a.of_positive(f64::log2),
-        (Op::Rsqrt, [a]) => a.of_positive(|x| -1.0 / x.sqrt()).negated(),
-        (Op::Sqrt, [a]) if a.is_zero() => a.absolute(),
-        (Op::Sqrt, [a]) => a.of_positive(f64::sqrt),
-        (Op::Tanh | Op::FastTanh, [a]) => a.growing(f64::tanh),
-        (Op::Erf, [a]) => a.growing(|x| if x == 0.0 { 0.0 } else { x.signum() }),
-        (Op::Floor, [a]) => a.growing(f64::floor),
-        (Op::Ceil, [a]) => a.growing(f64::ceil),
-        (Op::Round, [a]) => a.growing(f64::round_ties_even),
-        // Of an infinity they are no number.
-        (Op::Sin | Op::Cos, [a]) if !a.is_zero() => Pad::Any,
-        (Op::Lt | Op::Le, [a, b]) => a.less(*b, op == Op::Le),
-        (Op::Gt | Op::Ge, [a, b]) => b.less(*a, op == Op::Ge),
-        (Op::Eq, [a, b]) => a.equal(*b),
-        (Op::Ne, [a, b]) => a.equal(*b).not(),
-        (Op::And, [a, b]) => a.both(*b),
-        (Op::Or, [a, b]) => a.not().both(b.not()).not(),
-        (Op::Not, [a]) => a.not(),
-        _ if pads.contains(&Pad::Any) => Pad::Any,
-        _ => Pad::UNKNOWN,
-    }
-}
-
-fn is_integer(k: &Kernel, e: Expr) -> bool {
-    matches!(type_of(k, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(elem)) if !elem.is_float())
 }
 
 fn is_float(k: &Kernel, e: Expr) -> bool {

@@ -1,16 +1,13 @@
-//! Values of elements past the end of a range.
-//!
-//! Tensors read as zero there, and functions of that are as certain: what a number is is known by its bounds, which are exact as long as no rounding is in them.
-//! Beside them stands how elements compare with the others, for extremes: no function that grows with its operand changes that.
+//! Bounds of numbers, for elements past the end of a range.
 
 use tilec_ir::ops::ReduceOp;
 
 /// Numbers beyond are no elements of masked tiles: the largest of an f16 is 65504.
-pub(super) const BEYOND: f64 = 6.0e4;
+pub(crate) const BEYOND: f64 = 6.0e4;
 
 /// What elements are whose positions are behind the end of the range; of a condition, 0 or 1.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub(super) enum Pad {
+pub(crate) enum Pad {
     Number(Number),
     /// Their positions, or less by what does not change; `negative`: minus that.
     Position {
@@ -22,13 +19,13 @@ pub(super) enum Pad {
 
 /// A number within bounds.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub(super) struct Number {
-    pub(super) lo: f64,
-    pub(super) hi: f64,
+pub(crate) struct Number {
+    pub(crate) lo: f64,
+    pub(crate) hi: f64,
     /// No other element is less.
-    pub(super) least: bool,
+    pub(crate) least: bool,
     /// No other element is larger.
-    pub(super) largest: bool,
+    pub(crate) largest: bool,
 }
 
 /// A bound that is computed: as it is where 8 bits hold it, as in bf16, else with room for rounding; `by`: 1 above, -1 below.
@@ -121,20 +118,20 @@ impl Number {
 }
 
 impl Pad {
-    pub(super) const ZERO: Pad = Pad::Number(Number { lo: 0.0, hi: 0.0, least: false, largest: false });
+    pub(crate) const ZERO: Pad = Pad::Number(Number { lo: 0.0, hi: 0.0, least: false, largest: false });
     /// A finite number.
-    pub(super) const UNKNOWN: Pad =
+    pub(crate) const UNKNOWN: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: false, largest: false });
     /// One number for all elements.
-    pub(super) const FIXED: Pad =
+    pub(crate) const FIXED: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: true, largest: true });
 
-    pub(super) fn literal(x: f64) -> Pad {
+    pub(crate) fn literal(x: f64) -> Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number::literal(x)) }
     }
 
     /// What is put in the place of elements: no matter how it compares with them.
-    pub(super) fn fill(x: f64) -> Pad {
+    pub(crate) fn fill(x: f64) -> Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number { least: false, largest: false, ..Number::literal(x) }) }
     }
 
@@ -143,7 +140,7 @@ impl Pad {
     }
 
     /// A number that scales, if nothing else is known of it.
-    pub(super) fn positive(self) -> Pad {
+    pub(crate) fn positive(self) -> Pad {
         match self {
             Pad::Number(x) if x.lo == f64::NEG_INFINITY && x.hi == f64::INFINITY => {
                 Pad::Number(Number { lo: 0.0, ..x })
@@ -152,30 +149,43 @@ impl Pad {
         }
     }
 
-    pub(super) fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         matches!(self, Pad::Number(x) if x.is(0.0))
     }
 
-    pub(super) fn is_low(self) -> bool {
+    pub(crate) fn is_low(self) -> bool {
         matches!(self, Pad::Number(x) if x.hi <= -BEYOND)
     }
 
-    pub(super) fn is_position(self) -> bool {
+    /// Whether such elements are masked: nothing is left of them, or no other is as far.
+    pub(crate) fn is_mask(self) -> bool {
+        self.is_zero() || matches!(self, Pad::Number(x) if x.is_far())
+    }
+
+    /// Whether a number below zero is known.
+    pub(crate) fn is_negative(self) -> bool {
+        matches!(self, Pad::Number(x) if x.hi < 0.0)
+    }
+
+    pub(crate) fn is_position(self) -> bool {
         matches!(self, Pad::Position { .. })
     }
 
     /// Whether such elements make no difference.
-    pub(super) fn is_neutral(self, op: ReduceOp) -> bool {
+    pub(crate) fn is_neutral(self, op: ReduceOp) -> bool {
         match op {
             ReduceOp::Sum => self.is_zero(),
-            ReduceOp::Maximum => self.is_low() || matches!(self, Pad::Number(x) if x.least),
-            ReduceOp::Minimum => self.negated().is_neutral(ReduceOp::Maximum),
-            ReduceOp::Product | ReduceOp::Any | ReduceOp::All | ReduceOp::ArgMax | ReduceOp::ArgMin => false,
+            // Of equal elements the first has the place, and none is behind the end.
+            ReduceOp::Maximum | ReduceOp::ArgMax => self.is_low() || matches!(self, Pad::Number(x) if x.least),
+            ReduceOp::Minimum | ReduceOp::ArgMin => self.negated().is_neutral(ReduceOp::Maximum),
+            ReduceOp::Product => matches!(self, Pad::Number(x) if x.is(1.0)),
+            ReduceOp::Any => self.truth() == (0.0, 0.0),
+            ReduceOp::All => self.truth() == (1.0, 1.0),
         }
     }
 
     /// What it is either way, such as after any number of iterations: bounds that differ are not kept.
-    pub(super) fn join(self, other: Pad) -> Pad {
+    pub(crate) fn join(self, other: Pad) -> Pad {
         match (self, other) {
             (a, b) if a == b => a,
             (Pad::Number(a), Pad::Number(b)) => {
@@ -189,7 +199,7 @@ impl Pad {
         }
     }
 
-    pub(super) fn negated(self) -> Pad {
+    pub(crate) fn negated(self) -> Pad {
         match self {
             Pad::Number(x) => Pad::Number(x.negated()),
             Pad::Position { negative } => Pad::Position { negative: !negative },
@@ -205,7 +215,14 @@ impl Pad {
         }
     }
 
-    pub(super) fn plus(self, other: Pad) -> Pad {
+    pub(crate) fn plus(self, other: Pad) -> Pad {
+        // From wherever positions are counted.
+        if let (position @ Pad::Position { .. }, Pad::Number(x)) | (Pad::Number(x), position @ Pad::Position { .. }) =
+            (self, other)
+            && x.is_fixed()
+        {
+            return position;
+        }
         self.numbers(other, |a, b| {
             let sum = match (a.is_far(), b.is_far()) {
                 (true, true) if (a.lo < 0.0) != (b.lo < 0.0) => return Pad::Any,
@@ -221,7 +238,7 @@ impl Pad {
     }
 
     /// `same`: of a value with itself.
-    pub(super) fn times(self, other: Pad, same: bool) -> Pad {
+    pub(crate) fn times(self, other: Pad, same: bool) -> Pad {
         self.numbers(other, |a, b| {
             if same && a.is(0.0) {
                 return Pad::Number(Number { least: true, ..a });
@@ -234,7 +251,7 @@ impl Pad {
         })
     }
 
-    pub(super) fn divided_by(self, other: Pad) -> Pad {
+    pub(crate) fn divided_by(self, other: Pad) -> Pad {
         self.numbers(other, |a, b| match b {
             _ if b.is(0.0) => Pad::Any,
             _ if b.lo > 0.0 || b.hi < 0.0 => {
@@ -249,17 +266,17 @@ impl Pad {
         })
     }
 
-    pub(super) fn larger(self, other: Pad) -> Pad {
+    pub(crate) fn larger(self, other: Pad) -> Pad {
         self.numbers(other, |a, b| Pad::Number(a.larger(b)))
     }
 
-    pub(super) fn smaller(self, other: Pad) -> Pad {
+    pub(crate) fn smaller(self, other: Pad) -> Pad {
         self.negated().larger(other.negated()).negated()
     }
 
     /// `a < b`, or, where they may also be equal, `a <= b`.
     /// A bound of positions from above, such as the end or a row's own position, is taken for a mask.
-    pub(super) fn less(self, other: Pad, or_equal: bool) -> Pad {
+    pub(crate) fn less(self, other: Pad, or_equal: bool) -> Pad {
         match (self, other) {
             (Pad::Position { .. }, Pad::Position { .. }) | (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
             (Pad::Position { negative }, _) => Pad::condition(negative, negative),
@@ -272,21 +289,25 @@ impl Pad {
         }
     }
 
-    pub(super) fn equal(self, other: Pad) -> Pad {
+    /// `a == b`. What positions are compared with is one in front of the end, such as a label.
+    pub(crate) fn equal(self, other: Pad) -> Pad {
         match (self, other) {
             (Pad::Number(a), Pad::Number(b)) => {
                 Pad::condition(a.lo == a.hi && b.is(a.lo), a.lo <= b.hi && b.lo <= a.hi)
+            }
+            (Pad::Position { .. }, Pad::Number(_)) | (Pad::Number(_), Pad::Position { .. }) => {
+                Pad::condition(false, false)
             }
             _ => Pad::condition(false, true),
         }
     }
 
-    pub(super) fn both(self, other: Pad) -> Pad {
+    pub(crate) fn both(self, other: Pad) -> Pad {
         let ((lo, hi), (other_lo, other_hi)) = (self.truth(), other.truth());
         Pad::Number(Number::of(lo.min(other_lo), hi.min(other_hi)))
     }
 
-    pub(super) fn not(self) -> Pad {
+    pub(crate) fn not(self) -> Pad {
         let (lo, hi) = self.truth();
         Pad::Number(Number::of(1.0 - hi, 1.0 - lo))
     }
@@ -299,7 +320,7 @@ impl Pad {
     }
 
     /// What a condition selects.
-    pub(super) fn select(self, then: Pad, otherwise: Pad) -> Pad {
+    pub(crate) fn select(self, then: Pad, otherwise: Pad) -> Pad {
         let (chosen, other) = match self.truth() {
             (1.0, _) => (then, otherwise),
             (_, 0.0) => (otherwise, then),
@@ -318,7 +339,7 @@ impl Pad {
     }
 
     /// A function that grows with its operand.
-    pub(super) fn growing(self, f: impl Fn(f64) -> f64) -> Pad {
+    pub(crate) fn growing(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) => {
                 let y = x.outward();
@@ -329,7 +350,7 @@ impl Pad {
         }
     }
 
-    pub(super) fn exponential(self, f: impl Fn(f64) -> f64) -> Pad {
+    pub(crate) fn exponential(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             // Nothing is less than nothing.
             Pad::Number(x) if self.is_low() => {
@@ -339,7 +360,7 @@ impl Pad {
         }
     }
 
-    pub(super) fn absolute(self) -> Pad {
+    pub(crate) fn absolute(self) -> Pad {
         match self {
             Pad::Number(x) if x.is(0.0) => Pad::Number(Number { least: true, ..x }),
             Pad::Number(x) if x.lo >= 0.0 => self,
@@ -353,15 +374,23 @@ impl Pad {
     }
 
     /// A function of positive numbers; what is not one makes it infinite or no number.
-    pub(super) fn of_positive(self, f: impl Fn(f64) -> f64) -> Pad {
+    pub(crate) fn of_positive(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) if x.lo > 0.0 => self.growing(f),
             _ => Pad::Any,
         }
     }
 
-    /// The sum of several such elements, for which others have the sum of as many.
-    pub(super) fn summed(self) -> Pad {
+    /// What several such elements are reduced to, of which others have as many.
+    pub(crate) fn reduced(self, op: ReduceOp) -> Pad {
+        match op {
+            ReduceOp::Sum => self.summed(),
+            _ if op.is_extreme() => self,
+            _ => Pad::UNKNOWN,
+        }
+    }
+
+    fn summed(self) -> Pad {
         match self {
             Pad::Number(x) if x.is(0.0) => self,
             Pad::Number(x) if x.is_far() => Pad::Number(x.far()),

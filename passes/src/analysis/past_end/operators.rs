@@ -1,0 +1,73 @@
+//! What operators make of elements past the end.
+
+use super::pad::Pad;
+use crate::rewrite::same_expr;
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::ops::Op;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{Type, type_of};
+
+/// What an operator makes of elements past the end, of which its operands `args` have `pads`.
+pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad]) -> Pad {
+    match (op, pads, args) {
+        (Op::Add, [a, b], _) => a.plus(*b),
+        (Op::Sub, [a, b], _) => a.plus(b.negated()),
+        (Op::Mul, &[a, b], &[x, y]) => scaling(k, x, a).times(scaling(k, y, b), same_expr(k, x, y)),
+        (Op::Div, [a, _], _) if is_rounded(k, args) && !a.is_zero() => Pad::UNKNOWN,
+        (Op::Div, &[a, b], &[x, y]) => scaling(k, x, a).divided_by(scaling(k, y, b)),
+        (Op::Fma, [_, _, c], _) => operator(k, Op::Mul, &args[..2], &pads[..2]).plus(*c),
+        (Op::Max, [a, b], _) => a.larger(*b),
+        (Op::Min, [a, b], _) => a.smaller(*b),
+        (Op::Neg, [a], _) => a.negated(),
+        (Op::Select, [c, a, b], _) => c.select(*a, *b),
+        _ => function(op, pads),
+    }
+}
+
+/// What multiplies or divides: a number of which nothing is known is taken to be positive.
+pub(crate) fn scaling(k: &Kernel, e: Expr, pad: Pad) -> Pad {
+    let is_number = !matches!(type_of(k, e), Ok(Type::Tile(_)));
+    if pad == Pad::FIXED && is_number { pad.positive() } else { pad }
+}
+
+/// Whether a quotient is one of integers.
+pub(crate) fn is_rounded(k: &Kernel, args: &[Expr]) -> bool {
+    args.iter().any(|&e| is_integer(k, e))
+}
+
+/// What an operator makes of elements behind the end.
+fn function(op: Op, pads: &[Pad]) -> Pad {
+    match (op, pads) {
+        (Op::Abs, [a]) => a.absolute(),
+        (Op::Exp, [a]) => a.exponential(f64::exp),
+        (Op::Exp2, [a]) => a.exponential(f64::exp2),
+        (Op::Log, [a]) => a.of_positive(f64::ln),
+        (Op::Log2, [a]) => a.of_positive(f64::log2),
+        (Op::Rsqrt, [a]) => a.of_positive(|x| -1.0 / x.sqrt()).negated(),
+        (Op::Sqrt, [a]) if a.is_zero() => a.absolute(),
+        (Op::Sqrt, [a]) => a.of_positive(f64::sqrt),
+        (Op::Tanh | Op::FastTanh, [a]) => a.growing(f64::tanh),
+        (Op::Erf, [a]) => a.growing(|x| if x == 0.0 { 0.0 } else { x.signum() }),
+        (Op::Floor, [a]) => a.growing(f64::floor),
+        (Op::Ceil, [a]) => a.growing(f64::ceil),
+        (Op::Round, [a]) => a.growing(f64::round_ties_even),
+        // Of an infinity they are no number.
+        (Op::Sin | Op::Cos, [a]) if !a.is_zero() => Pad::Any,
+        (Op::Lt | Op::Le, [a, b]) => a.less(*b, op == Op::Le),
+        (Op::Gt | Op::Ge, [a, b]) => b.less(*a, op == Op::Ge),
+        (Op::Eq, [a, b]) => a.equal(*b),
+        (Op::Ne, [a, b]) => a.equal(*b).not(),
+        (Op::CeilDiv | Op::Rem | Op::Shl | Op::Shr, [a, _]) if a.is_zero() => Pad::ZERO,
+        (Op::BitAnd, [a, b]) if a.is_zero() || b.is_zero() => Pad::ZERO,
+        (Op::And, [a, b]) => a.both(*b),
+        (Op::Or, [a, b]) => a.not().both(b.not()).not(),
+        (Op::Not, [a]) => a.not(),
+        _ if pads.contains(&Pad::Any) => Pad::Any,
+        _ => Pad::UNKNOWN,
+    }
+}
+
+fn is_integer(k: &Kernel, e: Expr) -> bool {
+    matches!(type_of(k, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(elem)) if !elem.is_float())
+}

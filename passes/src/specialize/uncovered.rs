@@ -1,0 +1,146 @@
+//! Windows that have the first elements of a dimension, where nothing has the rest (W0413): `X[i, 0..+1024]` of N elements.
+//!
+//! What a kernel knows of such a size is nothing but that windows begin at fixed places. So it is told where the size is at most what they reach (`where N <= 1024`),
+//! where a loop, the grid or a condition depends on it, where some window of a dimension of that size moves, or where the window's end is written.
+
+use super::pad::{direct, windows_of};
+use crate::Cx;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use std::collections::BTreeSet;
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::Ranges;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+
+/// A window that begins at a fixed place.
+struct First {
+    window: Expr,
+    /// The size of the dimension.
+    size: Expr,
+    /// It has elements in front of this one.
+    reach: i64,
+}
+
+/// Warns of sizes of which windows have the first elements alone.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
+    let (ranges, known) = (Ranges::new(k), known(k));
+    let mut firsts: Vec<First> = Vec::new();
+    for (window, shape) in all_stmts(k, k.body).into_iter().flat_map(|s| windows_of(k, s)) {
+        let Some(view) = resolve_view(k, window).filter(|view| is_given(k, view.base)) else { continue };
+        for (&d, extent) in view.kept().iter().zip(shape) {
+            let tensor = k.tensor_ty(view.base).expect("a tensor");
+            let size = tensor.shape[d];
+            // What repeats has no size.
+            if tensor.repeats.contains(&d) || sizes(k, size).is_empty() {
+                continue;
+            }
+            let (ViewDim::From { starts, end: None }, Ok(extent)) = (&view.dims[d], i64::try_from(extent)) else {
+                continue;
+            };
+            let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
+            let reach = first.and_then(|first| first.checked_add(extent));
+            firsts.extend(reach.map(|reach| First { window, size, reach }));
+        }
+    }
+    let mut said: Vec<Expr> = Vec::new();
+    for first in &firsts {
+        let same = |e: Expr| same_product(k, e, first.size);
+        let reach = firsts.iter().filter(|other| same(other.size)).map(|other| other.reach).max();
+        let reach = reach.expect("it is one of them");
+        let fits = fits(k, &ranges, first.size, reach, BOUNDS);
+        let knows = sizes(k, first.size).iter().any(|v| known.contains(v));
+        if !fits && !knows && !said.iter().any(|&e| same(e)) && !moves(k, first.size) {
+            said.push(first.size);
+            cx.warn(warning(k, first, reach));
+        }
+    }
+}
+
+/// Sizes that bound one another are followed so far.
+const BOUNDS: usize = 4;
+
+/// Whether a size is at most `reach`: `where K <= N, N <= 1024`.
+fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) -> bool {
+    let by = |e: &Expr| match &k.exprs[*e] {
+        ExprData::Op { op: Op::Le | Op::Lt | Op::Eq, args } if same_product(k, args[0], size) => Some(args[1]),
+        ExprData::Op { op: Op::Ge | Op::Gt | Op::Eq, args } if same_product(k, args[1], size) => Some(args[0]),
+        _ => None,
+    };
+    ranges.of(size).is_some_and(|range| range.hi <= i128::from(reach))
+        || bounds > 0 && k.requires.iter().filter_map(by).any(|bound| fits(k, ranges, bound, reach, bounds - 1))
+}
+
+fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
+    let size = print_expr(k, first.size);
+    let message = format!(
+        "this window has elements in front of {reach} along `{size}`, and nothing has the others: they are left out where `{size}` is more than {reach}"
+    );
+    Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
+        .with_note(format!("declare it, if there are never more: `where {size} <= {reach}`"))
+        .with_note(format!(
+            "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window says where it ends: `copy X[i, ..{reach}] -> x`"
+        ))
+}
+
+/// Whether the launch gives a tensor.
+fn is_given(k: &Kernel, v: Value) -> bool {
+    k.tensor_ty(v).is_some_and(|tensor| tensor.scratch.is_none())
+}
+
+/// The sizes that an index is made of.
+fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
+    let mut found = BTreeSet::new();
+    let mut rest = vec![e];
+    while let Some(e) = rest.pop() {
+        for_each_ref(k, e, &mut |v| match k.values[v].def {
+            ValueDef::Size => drop(found.insert(v)),
+            ValueDef::Let => rest.extend(k.let_init(v)),
+            _ => {}
+        });
+    }
+    found
+}
+
+/// Sizes that the grid, a loop or a condition depends on.
+fn known(k: &Kernel) -> BTreeSet<Value> {
+    let mut deciding: Vec<Expr> = k.grid.iter().map(|axis| axis.extent).collect();
+    for s in all_stmts(k, k.body) {
+        match &k.stmts[s] {
+            StmtData::For { start, end, step, cond, .. } => {
+                deciding.extend([*start, *end, *step].into_iter().chain(*cond));
+            }
+            StmtData::If { cond, .. } => deciding.push(*cond),
+            StmtData::Copy { attrs, .. } => deciding.extend(attrs.when),
+            _ => {}
+        }
+    }
+    deciding.into_iter().flat_map(|e| sizes(k, e)).collect()
+}
+
+/// Whether some window of a dimension of this size is at other places, too, or says where it ends.
+fn moves(k: &Kernel, size: Expr) -> bool {
+    let fixed = |e: &Expr| k.as_int(*e).is_some();
+    let elsewhere = |view: &ResolvedView| {
+        let Some(tensor) = k.tensor_ty(view.base) else { return false };
+        tensor.shape.iter().zip(&view.dims).any(|(&own, dim)| {
+            let moves = match dim {
+                ViewDim::Fixed(at) => !fixed(at),
+                ViewDim::Gather(_) => true,
+                ViewDim::From { starts, end } => end.is_some() || !starts.iter().all(fixed),
+            };
+            moves && same_product(k, own, size)
+        })
+    };
+    let mut rest: Vec<Expr> = all_stmts(k, k.body).into_iter().flat_map(|s| stmt_exprs(k, s)).collect();
+    while let Some(e) = rest.pop() {
+        if resolve_view(k, e).is_some_and(|view| elsewhere(&view)) {
+            return true;
+        }
+        rest.extend(k.children(e));
+    }
+    false
+}

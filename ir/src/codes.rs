@@ -15,6 +15,11 @@ macro_rules! codes {
     };
 }
 
+/// Whether a code is of the text form: what a text with such an error means is not known.
+pub fn is_of_text(code: Code) -> bool {
+    code.0.starts_with("E01")
+}
+
 codes! {
     BAD_CHARACTER "E0101" "a character or literal that the language does not have"
         "The text contains a character, number or string that is not part of the tile language. Numbers are decimal or 0x hexadecimal integers that fit 63 bits, or decimal fractions with an optional exponent.";

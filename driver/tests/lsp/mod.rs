@@ -392,6 +392,12 @@ fn a_file_is_laid_out() {
     let options = json!({ "textDocument": { "uri": URI }, "options": { "tabSize": 4, "insertSpaces": true } });
     let edits = client.request("textDocument/formatting", options.clone());
     assert_eq!(edited(&text, edits.as_array().expect("edits")), PROGRAM);
+    let wrong = text.replace("f32[BN]", "f31[BN, 3]");
+    client.open(URI, &wrong);
+    let edits = client.request("textDocument/formatting", options.clone());
+    assert_eq!(edited(&wrong, edits.as_array().expect("edits")), PROGRAM.replace("f32[BN]", "f31[BN, 3]"));
+    client.open(URI, "// Nothing yet.\n");
+    assert_eq!(client.request("textDocument/formatting", options.clone()), json!([]));
     client.open(URI, "kernel");
     assert_eq!(client.request("textDocument/formatting", options), Value::Null);
 }

@@ -17,7 +17,8 @@ use pieces::{Piece, pieces};
 /// The text as it should stand. Its tokens and comments are those of `source`.
 ///
 /// # Errors
-/// What is no program is not formatted; `sink` has the mistakes, as of [`parse`](crate::parser::parse).
+/// Text that the grammar does not have is not formatted; `sink` has the mistakes, as of [`parse`](crate::parser::parse). Names, shapes and types may be
+/// wrong, and there may be nothing but comments.
 ///
 /// # Panics
 /// A token or a comment was lost or made up, which is a bug.

@@ -1,7 +1,9 @@
 //! Formatting: what it changes, what it keeps, and that it does so once.
 
 use super::format;
+use crate::codes::is_of_text;
 use crate::diag::Sink;
+use crate::outline::{WordKind, words};
 use crate::parser::parse;
 use crate::print::print_module;
 use pretty_assertions::assert_eq;
@@ -139,4 +141,61 @@ fn what_is_no_program_is_left_alone() {
     let mut sink = Sink::new();
     assert!(format("kernel k( {", &mut sink).is_err());
     assert!(sink.error_count() > 0);
+}
+
+/// Names, shapes and types may be wrong: the text is laid out as that of the program is.
+#[test]
+fn what_a_name_stands_for_does_not_matter() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut tried = 0;
+    for entry in std::fs::read_dir(folder).expect("examples") {
+        let path = entry.expect("entry").path();
+        let Some(source) = path.extension().filter(|e| *e == "tile").and_then(|_| std::fs::read_to_string(&path).ok())
+        else {
+            continue;
+        };
+        let names = words(&source).into_iter().filter(|w| w.kind == WordKind::Name);
+        // Some of them are enough, everywhere others.
+        for word in names.skip(tried % 13).step_by(13) {
+            let (start, end) = (word.span.start as usize, word.span.end as usize);
+            let wrong = format!("{}{}{}", &source[..start], "q".repeat(end - start), &source[end..]);
+            let mut sink = Sink::new();
+            match format(&wrong, &mut sink) {
+                Ok(text) => assert_eq!(text, wrong, "{}", path.display()),
+                // Words of the grammar are names, too.
+                Err(_) => assert!(sink.diagnostics().iter().any(|d| is_of_text(d.code)), "{:?}", sink.diagnostics()),
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 500, "{tried}");
+}
+
+#[test]
+fn errors_of_names_shapes_and_types_do_not_matter() {
+    for (code, line) in [
+        ("E0201", "copy nothing[i.., 0..] -> A[0..]"),
+        ("E0202", "let M = A[0]"),
+        ("E0203", "x = sinn(x) + 1.0"),
+        ("E0204", "var y = reg f17[32] = 0.0"),
+        ("E0205", "var y = reg BM[32] = 0.0"),
+        ("E0207", "x = mma<m1n1k1>(x, x, x)"),
+        ("E0221", "x = x + reshape"),
+        ("E0228", "copy sum(x, 1, parts (3, 2)) -> A[0..]"),
+        ("E0234", "var y = reg f32[0] = 0.0"),
+    ] {
+        let text = format!(
+            "kernel k<BM = 8>(A: gmem f32[M]) {{\n    var x = reg f32[32] = 0.0\n    {line}\n    x = x * 2.0  // twice\n}}\n"
+        );
+        assert_eq!(formatted(&text), text, "{code}");
+        assert_eq!(formatted(&text.replace("    ", "  ")), text, "{code}");
+    }
+}
+
+#[test]
+fn a_text_without_kernels_is_kept() {
+    for text in ["", "// A comment.\n", "/* One\n   two */\n\n// Three.\n"] {
+        assert_eq!(formatted(text), text);
+    }
+    assert_eq!(formatted("\n\n  // A comment.\n\n\n"), "// A comment.\n");
 }

@@ -84,7 +84,7 @@ impl<'s> Parser<'s, '_> {
         self.kernel.blocks[body] = stmts;
         let mut said = std::mem::take(&mut self.said);
         let walks = std::mem::take(&mut self.walks);
-        if self.sink.error_count() == before {
+        if self.sink.error_count() == before && !self.text_alone {
             walks::write_out(&mut self.kernel, walks);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);

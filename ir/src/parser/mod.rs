@@ -37,7 +37,7 @@ pub(crate) mod tests;
 
 use crate::codes;
 use crate::demands::Demand;
-use crate::diag::{Diagnostic, Reported, Sink, Span};
+use crate::diag::{Diagnostic, Reported, Severity, Sink, Span};
 use crate::kernel::Module;
 use crate::lexer::Tok;
 
@@ -83,21 +83,42 @@ pub fn parse_demands(source: &str, sink: &mut Sink) -> Result<Vec<Demand>, Repor
     Ok(demands)
 }
 
-/// Parses a file for what [`Marks`] has.
+/// Parses a file for what [`Marks`] has: as text alone, in which names may be unknown, and shapes and types wrong. There may be nothing in it.
+///
+/// # Errors
+/// Text that the grammar does not have; `sink` has the mistakes.
 pub(crate) fn parse_marked(source: &str, sink: &mut Sink) -> Result<Marks, Reported> {
-    let (_, mut marks) = parse_both(source, sink)?;
-    sink.check()?;
+    check_size(source, sink)?;
+    let mut own = Sink::new();
+    let mut parser = Parser::new(source, &mut own);
+    parser.text_alone = true;
+    if parser.peek() != Tok::End {
+        parser.module();
+    }
+    let mut marks = parser.marks;
+    let of_text = |d: &Diagnostic| d.severity == Severity::Error && codes::is_of_text(d.code);
+    // More mistakes than are kept are too many for a program.
+    if own.diagnostics().iter().any(of_text) || own.error_count() > own.diagnostics().len() {
+        sink.append(own);
+        sink.check()?;
+    }
     marks.sort();
     Ok(marks)
+}
+
+/// Refuses a text that is too large.
+fn check_size(source: &str, sink: &mut Sink) -> Result<(), Reported> {
+    if source.len() <= MAX_SOURCE {
+        return Ok(());
+    }
+    let message = format!("the source has {} bytes, at most {MAX_SOURCE} are allowed", source.len());
+    Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)))
 }
 
 /// Parses a file as far as it can be read: what [`parse`] gives, and [`Marks`]. A module with mistakes is not whole: nothing but names and
 /// declarations may be read off it.
 pub(crate) fn parse_both(source: &str, sink: &mut Sink) -> Result<(Module, Marks), Reported> {
-    if source.len() > MAX_SOURCE {
-        let message = format!("the source has {} bytes, at most {MAX_SOURCE} are allowed", source.len());
-        return Err(sink.report(Diagnostic::error(codes::TOO_LARGE, Span::default(), message)));
-    }
+    check_size(source, sink)?;
     let mut parser = Parser::new(source, sink);
     let module = parser.module();
     Ok((module, parser.marks))

@@ -93,13 +93,14 @@ impl Parser<'_, '_> {
                 self.kernel.strides.push(value);
                 Ok(value)
             }
+            Unknown::Error if self.text_alone => Ok(self.declare(name, span, ValueDef::Let)),
             Unknown::Error => Err(self.unknown_name(name, span, false)),
         }
     }
 
     /// The value called `name`, in front of the `=` of an assignment. What does not exist may have been meant to begin here.
     pub(super) fn resolve_assigned(&mut self, name: &str, span: Span) -> Parsed<Value> {
-        match self.names_value(name) {
+        match self.names_value(name) || self.text_alone {
             true => self.resolve(name, span),
             false => Err(self.unknown_name(name, span, true)),
         }

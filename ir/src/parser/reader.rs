@@ -60,6 +60,8 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) marks: Marks,
     /// Suggestions made for unknown names.
     pub(super) suggestions: u32,
+    /// Its text alone is read: a name may stand for anything, and nothing is made of it.
+    pub(super) text_alone: bool,
     /// The rest of the kernel makes no sense: give up on it.
     pub(super) hopeless: Option<Reported>,
 }
@@ -83,6 +85,7 @@ impl<'s, 'd> Parser<'s, 'd> {
             n_stmts: 0,
             marks: Marks::default(),
             suggestions: 0,
+            text_alone: false,
             hopeless: None,
         }
     }

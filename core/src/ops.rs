@@ -4,6 +4,9 @@
 //! Parser, printer, verifier, interpreter and lowering all read this table; there is no second list of ops. To add one:
 //! add a row here, then follow the compiler through the exhaustive matches (`typing`, `interp`, the PTX lowering).
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// How an operator is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -181,7 +184,11 @@ impl Op {
 
     /// The operator written as a call of `name`.
     pub fn from_call(name: &str) -> Option<Op> {
-        Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name)
+        static CALLS: LazyLock<HashMap<&str, Op>> = LazyLock::new(|| {
+            let calls = Op::ALL.iter().filter(|op| op.form() == Form::Call);
+            calls.map(|op| (op.token(), *op)).collect()
+        });
+        CALLS.get(name).copied()
     }
 }
 

@@ -10,6 +10,8 @@ use crate::codes;
 use crate::diag::{Diagnostic, Sink, Span};
 use crate::ops::{Form, Op, ReduceOp};
 use crate::types::Elem;
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 /// What a token is.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -110,10 +112,8 @@ const WORDS: &[&str] = &[
 
 /// Whether `word` belongs to the language and cannot name anything.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    WORDS.contains(&word)
-        || Elem::from_name(word).is_some()
-        || ReduceOp::from_token(word).is_some_and(ReduceOp::is_reserved)
-        || Op::from_call(word).is_some()
+    static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| reserved_words().into_iter().collect());
+    ALL.contains(word)
 }
 
 /// Every reserved word, for the language reference and its test.

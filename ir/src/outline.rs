@@ -9,7 +9,7 @@ use crate::lexer::{Tok, is_reserved, lex};
 use crate::parser::{AFTER_SHAPE, BEGINNINGS, CLAUSES, HEADER_CLAUSES, SCHEDULE_ITEMS, parse_both};
 pub use crate::parser::{Declaration, Mention};
 use crate::types::Elem;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// A file as far as it can be read.
 #[derive(Debug, Default)]
@@ -71,14 +71,14 @@ pub struct Word {
 /// The words, numbers, signs and comments of a text, in order.
 pub fn words(source: &str) -> Vec<Word> {
     let tokens = lex(source, &mut Sink::new());
-    let functions: Vec<&str> = functions::all().into_iter().map(|f| f.name).collect();
+    let functions: HashSet<&str> = functions::all().into_iter().map(|f| f.name).collect();
     let mut all: Vec<Word> = tokens
         .iter()
         .enumerate()
         .filter_map(|(i, token)| {
             let called = || tokens.get(i + 1).is_some_and(|next| matches!(next.tok, Tok::Sign("(" | "<")));
             let kind = match token.tok {
-                Tok::Word(word) if functions.contains(&word) && called() => WordKind::Function,
+                Tok::Word(word) if functions.contains(word) && called() => WordKind::Function,
                 Tok::Word(word) if Elem::from_name(word).is_some() => WordKind::Type,
                 Tok::Word(word) if is_reserved(word) => WordKind::Keyword,
                 Tok::Word(_) => WordKind::Name,

@@ -2,6 +2,8 @@
 
 use super::lines::Lines;
 use crate::compile::stages;
+use std::collections::HashSet;
+use std::sync::OnceLock;
 use tilec_ir::diag::{Diagnostic, Sink, Span};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueData};
@@ -18,10 +20,17 @@ pub struct Analysis {
     pub diagnostics: Vec<Diagnostic>,
     /// Its names.
     pub outline: Outline,
-    /// Its words.
-    pub words: Vec<Word>,
+    /// Its words, once they were asked for.
+    words: OnceLock<Vec<Word>>,
+    /// Of each kernel: the verifier has nothing to say of it.
+    verified: Vec<bool>,
     /// There is no error: types may be asked for.
     pub whole: bool,
+}
+
+/// The text of a span.
+fn part(text: &str, span: Span) -> &str {
+    text.get(span.start as usize..span.end as usize).unwrap_or("")
 }
 
 /// What a name stands for.
@@ -38,22 +47,46 @@ pub enum Symbol {
 impl Analysis {
     /// Reads a text.
     pub fn new(text: &str) -> Analysis {
+        Analysis::after(text, None)
+    }
+
+    /// Reads a text that an earlier one was changed to. What was found to be right there is not verified again where it has stayed: the rules are about a
+    /// kernel by itself, which its text alone makes.
+    pub fn after(text: &str, earlier: Option<&Analysis>) -> Analysis {
         let mut sink = Sink::new();
         let outline = outline(text, &mut sink);
+        let mut verified = Vec::new();
         if sink.error_count() == 0 {
-            for kernel in &outline.module.kernels {
-                // What is wrong is in the sink, which is asked below.
-                let _ = stages::verify(kernel, &mut sink);
+            let right: HashSet<&str> = earlier.iter().flat_map(|a| a.right()).collect();
+            for (kernel, span) in outline.module.kernels.iter().zip(&outline.kernels) {
+                let said = sink.diagnostics().len();
+                if !right.contains(part(text, *span)) {
+                    // What is wrong is in the sink, which is asked below.
+                    let _ = stages::verify(kernel, &mut sink);
+                }
+                verified.push(sink.diagnostics().len() == said);
             }
         }
         let whole = sink.error_count() == 0;
         let diagnostics = sink.into_diagnostics();
-        Analysis { text: text.to_owned(), lines: Lines::new(text), diagnostics, outline, words: words(text), whole }
+        let (text, lines) = (text.to_owned(), Lines::new(text));
+        Analysis { text, lines, diagnostics, outline, words: OnceLock::new(), verified, whole }
+    }
+
+    /// The texts of the kernels of which the verifier has nothing to say.
+    fn right(&self) -> impl Iterator<Item = &str> {
+        let right = self.outline.kernels.iter().zip(&self.verified).filter(|(_, verified)| **verified);
+        right.map(|(span, _)| self.slice(*span))
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[Word] {
+        self.words.get_or_init(|| words(&self.text))
     }
 
     /// The text of a span.
     pub fn slice(&self, span: Span) -> &str {
-        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+        part(&self.text, span)
     }
 
     /// The kernel of a number.
@@ -69,7 +102,7 @@ impl Analysis {
     /// The word that a byte lies in or behind.
     pub fn word_at(&self, byte: usize) -> Option<Word> {
         let reaches = |w: &&Word| w.span.start as usize <= byte && byte <= w.span.end as usize;
-        let near: Vec<&Word> = self.words.iter().filter(reaches).collect();
+        let near: Vec<&Word> = self.words().iter().filter(reaches).collect();
         // Between a name and a bracket the name is meant.
         near.iter().find(|w| w.kind != WordKind::Sign).or(near.last()).map(|w| **w)
     }
@@ -129,5 +162,32 @@ impl Analysis {
             }
             Symbol::Sequence(_) => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_stayed_are_verified_once_and_mistakes_stay() {
+        let kernel = |name: &str, extents: [u32; 2]| {
+            let [a, b] = extents;
+            format!(
+                "kernel {name}(A: gmem f32[M]) {{\n    var x = reg f32[{a}] = 0.0\n    var y = reg f32[{b}] = 0.0\n    x = y\n}}\n"
+            )
+        };
+        let text = |of_a: [u32; 2], of_b: [u32; 2]| kernel("a", of_a) + &kernel("b", of_b);
+        let (right, wrong) = ([32, 32], [32, 64]);
+        let mut last = Analysis::new(&text(right, wrong));
+        assert_eq!((&last.verified[..], last.diagnostics.len()), (&[true, false][..], 1));
+        for (of_a, of_b) in [(right, wrong), (wrong, wrong), (wrong, right), (right, right), (right, [64, 64])] {
+            let new = text(of_a, of_b);
+            let next = Analysis::after(&new, Some(&last));
+            assert_eq!(next.diagnostics, Analysis::new(&new).diagnostics);
+            assert_eq!(next.verified, [of_a != wrong, of_b != wrong]);
+            last = next;
+        }
+        assert_eq!(last.right().collect::<Vec<_>>(), [kernel("a", right).trim(), kernel("b", [64, 64]).trim()]);
     }
 }

@@ -53,13 +53,13 @@ enum Region {
 /// What may stand at a byte, which may be behind the beginning of a word; nothing in comments.
 pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let inside = |w: &&Word| (w.span.start as usize) < byte && byte <= w.span.end as usize;
-    let prefix = a.words.iter().find(inside).filter(|w| !matches!(w.kind, WordKind::Sign));
+    let prefix = a.words().iter().find(inside).filter(|w| !matches!(w.kind, WordKind::Sign));
     if prefix.is_some_and(|w| matches!(w.kind, WordKind::Comment | WordKind::Number)) {
         return Vec::new();
     }
     let start = prefix.map_or(byte, |w| w.span.start as usize);
     let before: Vec<&str> = a
-        .words
+        .words()
         .iter()
         .filter(|w| w.kind != WordKind::Comment && w.span.end as usize <= start)
         .map(|w| a.slice(w.span))

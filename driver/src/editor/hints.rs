@@ -50,6 +50,6 @@ pub fn hints(a: &Analysis, decisions: Option<&Decisions>) -> Vec<Hint> {
 
 /// The end of the word `auto` behind the name of a parameter.
 fn auto_word(a: &Analysis, d: &Declaration) -> Option<usize> {
-    let behind = a.words.iter().skip_while(|w| w.span.start < d.span.end).take(4);
+    let behind = a.words().iter().skip_while(|w| w.span.start < d.span.end).take(4);
     behind.into_iter().find(|w| a.slice(w.span) == "auto").map(|w| w.span.end as usize)
 }

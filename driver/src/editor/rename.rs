@@ -126,7 +126,7 @@ pub fn renamed(text: &str, places: &[Span], name: &str) -> String {
 
 /// Of every word that is a name: which word declares it.
 fn meaning(a: &Analysis) -> Vec<(usize, usize)> {
-    let numbers: BTreeMap<Span, usize> = a.words.iter().enumerate().map(|(i, w)| (w.span, i)).collect();
+    let numbers: BTreeMap<Span, usize> = a.words().iter().enumerate().map(|(i, w)| (w.span, i)).collect();
     let of = |(span, i): (&Span, &usize)| {
         let symbol = a.symbol_of(*span)?;
         Some((*i, numbers.get(&a.definition(symbol)).copied().unwrap_or(usize::MAX)))

@@ -60,7 +60,7 @@ pub struct ColouredWord {
 /// The words of a text that have a colour, in order.
 pub fn tokens(a: &Analysis) -> Vec<ColouredWord> {
     let clauses = clause_words();
-    a.words.iter().filter_map(|word| token(a, &clauses, word)).collect()
+    a.words().iter().filter_map(|word| token(a, &clauses, word)).collect()
 }
 
 fn token(a: &Analysis, clauses: &[&str], word: &Word) -> Option<ColouredWord> {

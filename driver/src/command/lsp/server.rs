@@ -197,7 +197,8 @@ impl Server {
 
     fn changed(&mut self, uri: Uri, editor_version: Option<i32>, text: &str) {
         self.versions += 1;
-        let Ok(analysis) = catch_unwind(|| Analysis::new(text)) else {
+        let earlier = self.files.get(uri.as_str()).map(|file| &file.analysis);
+        let Ok(analysis) = catch_unwind(AssertUnwindSafe(|| Analysis::after(text, earlier))) else {
             self.say(BUG);
             return;
         };

@@ -6,6 +6,7 @@
 use super::pad::{direct, windows_of};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::refused::required;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -79,11 +80,14 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
     let message = format!(
         "this window has elements in front of {reach} along `{size}`, and nothing has the others: they are left out where `{size}` is more than {reach}"
     );
-    Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
-        .with_note(format!("declare it, if there are never more: `where {size} <= {reach}`"))
+    let none = format!("{size} <= {reach}");
+    let mut d = Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
+        .with_note(format!("declare it, if there are never more: `where {none}`"))
         .with_note(format!(
             "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window says where it ends: `copy X[i, ..{reach}] -> x`"
-        ))
+        ));
+    d.fix = required(k, &none);
+    d
 }
 
 /// Whether the launch gives a tensor.

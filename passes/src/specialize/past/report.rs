@@ -2,6 +2,7 @@
 
 use super::super::pad::{direct, neutral_of};
 use super::found::{Found, Past, Taker};
+use crate::refused::required;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::Expr;
@@ -49,6 +50,7 @@ pub(super) fn warning(k: &Kernel, found: &Found) -> Diagnostic {
     };
     if of_the_launch(k, limit) {
         let none = if moves { format!("{end} % {extent} == 0") } else { format!("{end} == {extent}") };
+        d.fix = required(k, &none);
         d = d.with_note(format!("or declare that there are none: `where {none}`"));
     }
     d

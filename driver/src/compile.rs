@@ -4,6 +4,7 @@ mod blame;
 pub mod bundle;
 pub(crate) mod demands;
 pub mod explain;
+mod gathered;
 pub mod machine_code;
 pub(crate) mod options;
 mod parallel;

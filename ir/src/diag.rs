@@ -253,6 +253,13 @@ impl Diagnostic {
         self.with_note(format!("did you mean `{meant}`?")).with_fix(span, meant)
     }
 
+    /// A remark again, of a warning that one has become.
+    pub fn to_remark(&mut self) {
+        if let (Severity::Warning, Some(kind)) = (self.severity, self.kind) {
+            (self.severity, self.code) = (Severity::Remark, Code(kind));
+        }
+    }
+
     /// With a note.
     pub fn with_note(mut self, note: impl Into<String>) -> Diagnostic {
         self.notes.push(note.into());

@@ -28,8 +28,6 @@ pub struct Options {
     pub sizes: Sizes,
     /// Values of `auto` parameters were chosen already, by what is lost with each.
     pub chosen: bool,
-    /// The kernel is one of several variants: others serve sizes of which more is known.
-    pub of_variants: bool,
     /// The card for which they are chosen; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
 }
@@ -45,7 +43,6 @@ impl Options {
             verify_each: cfg!(debug_assertions),
             sizes: Vec::new(),
             chosen: false,
-            of_variants: false,
             card: None,
         }
     }

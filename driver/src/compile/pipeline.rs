@@ -8,7 +8,7 @@ use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, Planned};
 use super::written::{Written, written};
-use super::{demands, parallel, reach, stages};
+use super::{demands, gathered, parallel, reach, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
@@ -256,11 +256,13 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
     let (mut sink, mut kept) = (Sink::new(), FileTexts::default());
     let (module, planned, dispatch) = plan(&source, options, &mut kept, &mut sink).unwrap_or_default();
     let (mut kernels, mut each) = (Vec::new(), Vec::new());
+    let (labels, mut all_said) = (gathered::labels(&planned), Vec::new());
     for (optimized, texts, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
-        sink.append(said);
+        all_said.push(said);
         kernels.extend(optimized);
         each.push(texts);
     }
+    gathered::gathered(labels, all_said).into_iter().for_each(|d| sink.push(d));
     let diagnostics = match settle(&source, sink, &options.deny) {
         Ok(diagnostics) => diagnostics,
         Err(diagnostics) => {
@@ -526,8 +528,10 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             );
         }
         let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
-        for d in reach::forbidden(&file, &sizes, span).into_iter().chain(reach::never_launched(&file, span)) {
-            sink.push(d);
+        // Variants that one call cannot launch are not held against each other.
+        if sink.check().is_ok() {
+            let said = reach::forbidden(&file, &sizes, span).into_iter().chain(reach::never_launched(&file, span));
+            said.for_each(|d| sink.push(d));
         }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });

@@ -143,7 +143,6 @@ fn of_sizes(
     let (no_definitions, no_sizes) = ([Vec::new()], [Sizes::new()]);
     for more in if options.variants.is_empty() { &no_definitions[..] } else { &options.variants } {
         let mut pass_options = options.pass_options();
-        pass_options.of_variants = options.variants.len() > 1;
         pass_options.defines = options.defines.iter().chain(more).cloned().collect();
         pass_options.defines.retain(|(name, _)| has_parameter(kernel, name) || refused(has_parameter, name));
         let mut own: Vec<Planned> = Vec::new();
@@ -205,7 +204,8 @@ fn condition(least: &AtLeast) -> String {
     format!("{} >= {}", least.sizes.join(" * "), least.value)
 }
 
-fn listed(parameters: &[(String, ConstValue)]) -> String {
+/// The integers among parameters, as they are given.
+pub(super) fn listed(parameters: &[(String, ConstValue)]) -> String {
     let integers = parameters.iter().filter_map(|(name, value)| match value {
         ConstValue::Int(x) => Some(format!("{name}={x}")),
         _ => None,

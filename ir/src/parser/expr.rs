@@ -484,7 +484,7 @@ impl Parser<'_, '_> {
             Some(base) => {
                 let window = View { base, slot, ranges: ranges.unwrap_or_default() };
                 let e = self.node(ExprData::View(window), span)?;
-                if said.iter().any(|said| *said != Said::default()) {
+                if said.iter().any(Said::is_more) {
                     self.said.insert(e, said);
                 }
                 Ok(e)
@@ -517,9 +517,10 @@ impl Parser<'_, '_> {
             return Ok((Range::From { start, end: None }, Said { extent, step, ..Said::default() }));
         }
         let open = self.at_sign(",") || self.at_sign("]") || self.at_step();
+        let alone = open.then(|| self.since(here));
         let end = if open { None } else { Some(self.expr()?) };
         let step = self.step_of_range()?;
-        Ok((Range::From { start, end }, Said { step, ..Said::default() }))
+        Ok((Range::From { start, end }, Said { step, open: alone, ..Said::default() }))
     }
 
     /// At `step n`: what follows a name is no expression.

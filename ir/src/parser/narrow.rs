@@ -114,6 +114,16 @@ impl Narrow<'_> {
             if windows.iter().map(|(_, window)| window).chain(&to).any(says) {
                 continue;
             }
+            // A window that says how many elements there are along another dimension, where nothing else says any along this one.
+            let half = windows.iter().find(|(_, window)| {
+                to.is_none() && dim(window, d).is_some_and(|dim| !dim.repeats) && says_some(window)
+            });
+            if let Some(&(e, ref window)) =
+                half.filter(|_| tiles.iter().all(|&tile| self.along(tile, d, &mut Seen::new()) == Along::Number))
+            {
+                self.wrong.push(half_said(self.k, self.notes, (e, window), window.dims.len() - 1 - d));
+                return;
+            }
             let own = windows.iter().find(|(_, window)| !self.is_one(window, d));
             let along = tiles.iter().map(|&tile| (self.along(tile, d, &mut Seen::new()), tile)).max();
             if let (Some(&(e, ref window)), Some((Along::Repeats, tile))) = (own, along) {
@@ -220,6 +230,37 @@ impl Narrow<'_> {
 
 fn dim(window: &Window, d: usize) -> Option<super::said::Dim> {
     window.dims.len().checked_sub(1 + d).map(|at| window.dims[at])
+}
+
+/// Whether it says how many elements there are along a dimension.
+fn says_some(window: &Window) -> bool {
+    window.dims.iter().any(|dim| dim.extent.is_some())
+}
+
+/// Of a window that says how many elements there are along some dimensions only.
+fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
+    let name = &k.values[window.base].name;
+    let message = format!("nothing says how many elements this window of `{name}` has along dimension {d}");
+    let found = Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message);
+    // The range of that dimension: those with one index have none.
+    let range = match &k.exprs[e] {
+        ExprData::View(view) if window.from == [e] => view
+            .ranges
+            .iter()
+            .zip(notes.get(&e).into_iter().flatten())
+            .filter(|(range, _)| matches!(range, Range::From { .. }))
+            .nth(d)
+            .filter(|_| view.ranges.iter().all(|range| !matches!(range, Range::Gather(_)))),
+        _ => None,
+    };
+    match range.and_then(|(range, said)| Some((range, said.open?))) {
+        // `..` alone: one element, which a fix would say, is hardly meant.
+        Some((_, open)) if open.end - open.start > 2 => found
+            .with_note("`i..` says where the elements begin, `i..+1` that there is one, and `i..+64` that there are 64")
+            .with_fix(Span { start: open.end, end: open.end }, "+1"),
+        Some(_) => found.with_note("`..` says that the elements begin with the first, and `..+64` that there are 64"),
+        None => found.with_note("`i..+1` says that there is one element from `i` on, and `i..+64` that there are 64"),
+    }
 }
 
 fn nothing_says(k: &Kernel, (e, window): (Expr, &Window), d: usize, beside: Span) -> Diagnostic {

@@ -3,6 +3,7 @@
 //!
 //! The parser notes it, and writes out what it means ([`super::unnamed`], [`super::strided`], [`super::vectors`]); nothing else knows such windows.
 
+use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef};
 use crate::typing::{Extent, Type, let_init, type_of};
@@ -20,6 +21,15 @@ pub(super) struct Said {
     pub(super) step: Option<Expr>,
     /// The elements repeat: `_`.
     pub(super) repeats: bool,
+    /// Of `i..` and `..`, which say nothing but where they begin: where they stand in the source.
+    pub(super) open: Option<Span>,
+}
+
+impl Said {
+    /// Whether it is more than where elements begin and end.
+    pub(super) fn is_more(&self) -> bool {
+        self.extent.is_some() || self.step.is_some() || self.repeats
+    }
 }
 
 /// What the windows of a kernel say, those that say something: for each of their ranges.

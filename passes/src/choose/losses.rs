@@ -5,8 +5,8 @@
 //! warning. So one loss does not hide behind another, and each is what its removal is worth in the end.
 //!
 //! Both times are those of one model with other figures: products at the rate of `wgmma`, loads that are waited for at once. The sizes are those of `--for`,
-//! or what `choose` takes for large ones. Of some losses the model has no figure; these are remarks. What there is no room for with tiles that `choose` took is a remark: it knew, and found nothing faster. So are narrow accesses of a kernel that has
-//! variants, which are there for sizes of which less is known. Of a kernel that the model does not see through, all is said in remarks.
+//! or what `choose` takes for large ones. Of some losses the model has no figure; these are remarks. What there is no room for with tiles that `choose` took is a remark: it knew, and found nothing faster. So is
+//! what another variant of the kernel does not lose: one is for rows of which less is known (the driver sees all variants). Of a kernel that the model does not see through, all is said in remarks.
 
 use super::asked::{Asked, ask};
 use super::cards::Card;
@@ -32,7 +32,7 @@ pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sin
     let said = sink.diagnostics().iter().enumerate().skip(first);
     let said = said.filter(|(_, d)| d.severity == Severity::Remark);
     let losses: Vec<(usize, Loss)> = said.filter_map(|(i, d)| Some((i, d.loss.clone()?))).collect();
-    let known = |loss: &Loss| loss.room && options.chosen || loss.path == FastPath::Wide && options.of_variants;
+    let known = |loss: &Loss| loss.room && options.chosen;
     let warned = losses.iter().filter(|(_, loss)| !known(loss));
     if losses.is_empty() {
         return;

@@ -129,9 +129,11 @@ pub fn reserved_words() -> Vec<&'static str> {
 pub(crate) fn lex<'s>(source: &'s str, sink: &mut Sink) -> Vec<Token<'s>> {
     // A byte order mark in front of everything belongs to the file, not to the program.
     let at = if source.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, sink };
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, sink, after: None };
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next() {
+        let operand = matches!(token.tok, Tok::Word(_) | Tok::Int(_) | Tok::Float(_) | Tok::Sign(")"));
+        lexer.after = operand.then_some(lexer.at);
         tokens.push(token);
     }
     tokens.push(Token { tok: Tok::End, span: Span::new(source.len(), source.len()) });
@@ -143,6 +145,8 @@ struct Lexer<'s, 'd> {
     bytes: &'s [u8],
     at: usize,
     sink: &'d mut Sink,
+    /// Where the last token ended, if it may be what is divided.
+    after: Option<usize>,
 }
 
 fn word_byte(b: u8) -> bool {
@@ -186,10 +190,29 @@ impl<'s> Lexer<'s, '_> {
         loop {
             self.skip_while(|b| b.is_ascii_whitespace());
             match (self.peek(0), self.peek(1)) {
-                (b'/', b'/') => self.skip_while(|b| b != b'\n'),
+                (b'/', b'/') => self.line_comment(),
                 (b'/', b'*') => self.block_comment(),
                 _ => return,
             }
+        }
+    }
+
+    /// `// ..`. One that is a number behind an operand is hardly meant to be one.
+    fn line_comment(&mut self) {
+        let start = self.at;
+        self.skip_while(|b| b != b'\n');
+        let same_line = self.after.is_some_and(|end| !self.bytes[end..start].contains(&b'\n'));
+        let text = self.source[start + 2..self.at].trim();
+        let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
+        let divides = rest.is_empty() || [")", "]", ",", "->", "{"].iter().any(|s| rest.starts_with(s));
+        if same_line && divides && text.starts_with(|c: char| c.is_ascii_digit()) {
+            let span = Span::new(start, start + 2);
+            let message = format!("`{}` is a comment", clip(&format!("// {text}")));
+            self.sink.push(
+                Diagnostic::warning(codes::COMMENTED, span, message)
+                    .with_note("a division is written `/`: of indices it rounds down, of floats `floor(x / y)` does")
+                    .with_fix(span, "/"),
+            );
         }
     }
 
@@ -307,14 +330,23 @@ impl<'s> Lexer<'s, '_> {
         let (span, message) = (Span::new(start, self.at), format!("{shown} is not a character of the language"));
         let d = Diagnostic::error(codes::BAD_CHARACTER, span, message);
         let text = &self.source[start..self.at];
-        self.sink.push(match MEANT.iter().find(|(theirs, _)| *theirs == text) {
+        let d = match MEANT.iter().find(|(theirs, _)| *theirs == text) {
             Some((_, ours)) => d.with_note(format!("write `{ours}`")).with_fix(span, *ours),
             None if text.chars().all(|c| c.is_control() || c.is_whitespace() || INVISIBLE.contains(&c)) => {
                 let blank = text.chars().any(char::is_whitespace);
                 d.with_fix(span, if blank { " " } else { "" })
             }
+            None if c == '#' => {
+                // The rest of the line is a comment, not a program.
+                self.skip_while(|b| b != b'\n');
+                d.with_note("comments begin with `//`").with_fix(span, "//")
+            }
+            None if c == '?' => {
+                d.with_note("an expression chooses by `select(c, a, b)`: `a` where `c` holds, else `b`")
+            }
             None => d,
-        });
+        };
+        self.sink.push(d);
     }
 
     fn bad(&mut self, start: usize, message: String) {
@@ -342,7 +374,7 @@ fn of_another_language(text: &str) -> Option<String> {
     let digits = digits.trim_end_matches(['f', 'F', 'h', 'u', 'U', 'l', 'L']);
     let number = digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.ends_with(|c: char| c.is_ascii_digit())
-        && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+        && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && digits.parse::<f64>().is_ok();
     number.then(|| digits.to_owned())
 }

@@ -11,6 +11,7 @@
 //! Invariant: typing never recurses through `let`: [`Types`] computes them in program order, so depth is that of one
 //! expression tree and work is linear in the program.
 
+mod called;
 mod candidates;
 mod combine;
 mod elementwise;

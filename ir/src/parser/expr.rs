@@ -18,7 +18,7 @@ use crate::parser::habits;
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
 use crate::parser::said::{REPEATS, Said};
 use crate::spots::Spot;
-use crate::types::ElemRef;
+use crate::types::{Elem, ElemRef};
 
 /// Extents are below 2 to the power of this.
 const EXTENT_BITS: u32 = 31;
@@ -38,20 +38,40 @@ impl Parser<'_, '_> {
     /// An expression.
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
         self.nested(|p| {
+            let mut last = p.span();
             let mut operands = vec![p.unary()?];
             let mut pending: Vec<(Op, u8)> = Vec::new();
-            while let Tok::Sign(sign) = p.peek()
-                && let Some(op) = Op::from_infix(sign)
-                && let Form::Infix(strength) = op.form()
-            {
+            while let Some(op) = p.infix() {
+                if op == Op::Pow {
+                    let x = operands.pop().expect("an operand stands in front of an operator");
+                    operands.push(p.power(x, last)?);
+                    continue;
+                }
+                let Form::Infix(strength) = op.form() else { unreachable!("it stands between its operands") };
                 p.bump();
                 p.reduce(&mut operands, &mut pending, strength)?;
                 pending.push((op, strength));
+                last = p.span();
                 operands.push(p.unary()?);
             }
             p.reduce(&mut operands, &mut pending, 0)?;
             Ok(operands[0])
         })
+    }
+
+    /// The operator that stands here between operands. What Python writes for one is reported, and taken as what it means.
+    fn infix(&mut self) -> Option<Op> {
+        if self.at_power() {
+            return Some(Op::Pow);
+        }
+        if let Some(op) = self.at_spelt_operator() {
+            self.spelt_operator(op);
+            return Some(op);
+        }
+        match self.peek() {
+            Tok::Sign(sign) => Op::from_infix(sign).filter(|op| matches!(op.form(), Form::Infix(_))),
+            _ => None,
+        }
     }
 
     /// Applies the pending operators that bind at least as strongly as `strength`.
@@ -65,8 +85,12 @@ impl Parser<'_, '_> {
     }
 
     /// `-a`, `!a`, or what they apply to.
-    fn unary(&mut self) -> Parsed<Expr> {
+    pub(super) fn unary(&mut self) -> Parsed<Expr> {
         let mut prefixes: Vec<(Op, Span)> = Vec::new();
+        if self.at_not() {
+            self.spelt_not();
+            prefixes.push((Op::Not, self.bump().span));
+        }
         while let Tok::Sign(sign) = self.peek()
             && let Some(&op) = Op::ALL.iter().find(|op| op.form() == Form::Prefix && op.token() == sign)
         {
@@ -223,6 +247,11 @@ impl Parser<'_, '_> {
                 self.node(ExprData::Round { elem, arg, word }, self.since(span))
             }
             "mma" => self.mma(),
+            _ if Elem::from_name(word).is_some() && self.peek_at(1) == Tok::Sign("(") => {
+                let d =
+                    self.expected_here("an expression").with_note(format!("a conversion is written `cast<{word}>(x)`"));
+                Err(self.error(d.with_fix(span, format!("cast<{word}>"))))
+            }
             _ if is_reserved(word) => Err(self.expected("an expression")),
             _ => Err(self.unknown_function(word, span)),
         }
@@ -263,6 +292,13 @@ impl Parser<'_, '_> {
             let note = "tuples that are combined are named by a `let`: `let (m, l) = reduce (x, 1.0) along 1 with ..`";
             return self.error(d.with_note(note));
         }
+        if let Some(ours) = habits::renamed(word) {
+            return self.error(d.with_note(format!("it is called `{ours}` here")).with_fix(span, ours));
+        }
+        if let Some(elem) = habits::of_type(word) {
+            let cast = format!("cast<{elem}>");
+            return self.error(d.with_note(format!("a conversion is written `{cast}(x)`")).with_fix(span, cast));
+        }
         if let Some(instead) = habits::instead(word) {
             return self.error(d.with_note(format!("it is written {instead}")));
         }
@@ -285,6 +321,11 @@ impl Parser<'_, '_> {
         let axis = self.axis()?;
         let mut parts = 0u32;
         if self.eat_sign(",") {
+            let comma = self.last_span();
+            if self.skip_keepdim(comma) {
+                self.expect_sign(")")?;
+                return Ok((arg, axis, parts));
+            }
             if !self.eat_word("parts") {
                 return Err(self.expected_with_note(
                     "`parts`",
@@ -364,6 +405,7 @@ impl Parser<'_, '_> {
 
     /// The number of a dimension.
     fn axis(&mut self) -> Parsed<u32> {
+        self.named_axis()?;
         let at = self.span();
         let axis = self.small_int("the number of a dimension")?;
         self.spot(Spot::Axis, at);
@@ -436,6 +478,10 @@ impl Parser<'_, '_> {
 
     /// `x`, `x[..]`, `x.put`, `x.get[..]`, `x.0`.
     fn name_or_view(&mut self) -> Parsed<Expr> {
+        if self.at_module() {
+            self.skip_module();
+            return self.nested(|p| p.primary());
+        }
         let (name, span) = self.name("a name")?;
         // An unknown name is reported and stood in for, so that the rest of the expression is read too.
         let base = self.resolve(name, span).ok();
@@ -446,6 +492,16 @@ impl Parser<'_, '_> {
                 Tok::Int(index) => {
                     self.bump();
                     return self.part(base, index, span);
+                }
+                Tok::Word(word) if let Some((note, written)) = habits::of_method(word, name) => {
+                    let d = self.expected_here("`put` or `get`");
+                    self.bump();
+                    let whole = self.since(span);
+                    let d = Diagnostic { notes: Vec::new(), fix: None, ..d }.with_note(note);
+                    return Err(self.error(match written {
+                        Some(written) => d.with_fix(whole, written),
+                        None => d,
+                    }));
                 }
                 _ => {
                     return Err(self.expected_with_note(
@@ -499,11 +555,15 @@ impl Parser<'_, '_> {
             let start = self.node(ExprData::Int(0), here)?;
             return Ok((Range::From { start, end: None }, Said { repeats: true, ..Said::default() }));
         }
-        let start = if self.at_sign("..") {
+        let start = if self.at_sign("..") || self.at_sign(":") {
             self.node(ExprData::Int(0), Span { start: here.start, end: here.start })?
         } else {
             self.expr()?
         };
+        if self.at_sign(":") {
+            let extent = self.slice(start, here)?;
+            return Ok((Range::From { start, end: None }, Said { extent, ..Said::default() }));
+        }
         let dots = self.span();
         if !self.eat_sign("..") {
             return Ok((Range::At(start), Said::default()));

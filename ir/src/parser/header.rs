@@ -85,6 +85,7 @@ impl<'s> Parser<'s, '_> {
         let mut said = std::mem::take(&mut self.said);
         let walks = std::mem::take(&mut self.walks);
         if self.sink.error_count() == before && !self.text_alone {
+            self.check_sizes();
             walks::write_out(&mut self.kernel, walks);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);

@@ -24,6 +24,7 @@ mod reader;
 mod said;
 mod scope;
 mod sequence;
+mod sizes;
 mod stmt;
 mod strided;
 mod types;

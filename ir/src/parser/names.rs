@@ -8,6 +8,7 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
 use crate::lexer::clip;
+use crate::parser::habits;
 use crate::parser::marks::{Declaration, Mention};
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::scope::Unknown;
@@ -116,6 +117,13 @@ impl Parser<'_, '_> {
         if ["threadIdx", "blockDim", "blockIdx", "gridDim", "laneId", "warpId", "tid", "program_id"].contains(&name) {
             let note = "a kernel says what a block does with tiles: there are no threads in the language, and the index of a block is one of `grid (i: ..)`";
             return self.error(d.with_note(note));
+        }
+        if let Some((note, written)) = habits::of_name(name) {
+            let d = d.with_note(note);
+            return self.error(match written {
+                Some(written) => d.with_fix(span, written),
+                None => d,
+            });
         }
         let near = self.suggest(name).filter(|(near, _)| !assigned || self.is_var(near));
         match near {

@@ -6,6 +6,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
+use crate::parser::habits;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
 use crate::spots::Spot;
 use crate::types::{Handover, Lanes, Place, Turns};
@@ -92,7 +93,10 @@ impl Parser<'_, '_> {
     fn plan(&mut self) -> Parsed<StmtPlan> {
         let start = self.span();
         self.expect_sign("@")?;
-        self.expect_sign("(")?;
+        if !self.at_sign("(") {
+            return Err(self.expected_with_note("`(`", "a product of tiles is written `acc = mma(a, b, acc)`"));
+        }
+        self.bump();
         let mut plan = StmtPlan::default();
         let mut seen: Vec<&str> = Vec::new();
         loop {
@@ -282,6 +286,10 @@ impl Parser<'_, '_> {
 
     /// What a statement of CUDA or C is here.
     fn of_another_language(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
+        if let Some(note) = habits::of_statement(name) {
+            let message = format!("no statement begins with `{name}`");
+            return Some(Diagnostic::error(codes::EXPECTED, span, message).with_note(note));
+        }
         let rest = &self.source[self.span().start as usize..];
         if let Some(op) = ["+", "-", "*", "/"].into_iter().find(|op| rest.starts_with(&format!("{op}="))) {
             let note = format!("there is no `{op}=`: write `{0} = {0} {op} ..`", clip(name));
@@ -409,6 +417,10 @@ impl Parser<'_, '_> {
     }
 
     fn let_rest(&mut self, stmts: &mut Vec<Stmt>, start: Span, name: &str, span: Span) -> Parsed<()> {
+        if self.at_sign(":") {
+            let note = "the type follows from the value: `let y = x`, or converted `let y = cast<f32>(x)`";
+            return Err(self.expected_with_note("`=`", note));
+        }
         self.expect_sign("=")?;
         if self.eat_word("smem") {
             let tile = self.smem_tile()?;
@@ -695,6 +707,10 @@ impl Parser<'_, '_> {
     fn if_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let start = self.bump().span;
         let header = self.expr().map(|cond| (cond, self.eat_word("recompute")));
+        if header.is_ok() && self.at_word("else") {
+            let note = "an expression chooses by `select(c, a, b)`: `a` where `c` holds, else `b`";
+            return Err(self.expected_with_note("`{`", note));
+        }
         let body = self.body_after(header);
         let otherwise = if self.eat_word("else") { Some(self.else_block()?) } else { None };
         let ((cond, recomputed), then) = body?;

@@ -7,6 +7,7 @@ use crate::extents::MAX_SIZE;
 use crate::kernel::{ExprData, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Op, ReduceOp};
+use crate::parser::habits;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::said::REPEATS;
 use crate::parser::scope::Unknown;
@@ -24,25 +25,6 @@ enum Dim {
 
 /// Words that may follow the shape of a tensor.
 pub(crate) const AFTER_SHAPE: &[&str] = &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align"];
-
-/// Element types as other languages call them.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("float", "f32"),
-    ("float32", "f32"),
-    ("double", "f64"),
-    ("float64", "f64"),
-    ("half", "f16"),
-    ("float16", "f16"),
-    ("__half", "f16"),
-    ("bfloat16", "bf16"),
-    ("__nv_bfloat16", "bf16"),
-    ("char", "i8"),
-    ("short", "i16"),
-    ("int", "i32"),
-    ("unsigned", "u32"),
-    ("uint", "u32"),
-    ("long", "i64"),
-];
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -71,6 +53,10 @@ impl Parser<'_, '_> {
         if is_reserved(word) {
             return Err(self.expected("an element type"));
         }
+        if self.at_module() {
+            self.skip_module();
+            return self.nested(|p| p.elem_ref());
+        }
         if !self.names_value(word) {
             self.unknown_elem(word, ", or declare a compile-time parameter: `<T: f16 | bf16 = f16>`");
             self.bump();
@@ -84,8 +70,7 @@ impl Parser<'_, '_> {
         let span = self.span();
         let all: Vec<&'static str> = Elem::ALL.iter().map(|e| e.name()).collect();
         let mut d = Diagnostic::error(codes::UNKNOWN_TYPE, span, format!("no element type is called `{}`", clip(word)));
-        let same = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word).map(|(_, ours)| *ours);
-        if let Some(ours) = same {
+        if let Some(ours) = habits::of_type(word) {
             return self.error(d.with_spelling(ours));
         }
         if let Some(near) = self.near_word(word, &all) {

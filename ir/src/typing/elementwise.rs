@@ -165,7 +165,7 @@ impl Types<'_> {
         let rest = args.iter().zip(&types[..args.len()]).skip(first + 1);
         for (&arg, ty) in rest.filter(|_| !apart) {
             num = join_num(self.k, num, number(ty)).ok_or_else(|| {
-                let (found, other) = (types[first].describe(self.k), ty.describe(self.k));
+                let (found, other) = (types[first].describe_elements(self.k), ty.describe_elements(self.k));
                 let message = format!("the operands of `{}` differ in type: {found} and {other}", op.token());
                 let whole = |ty: &Type| match ty.elem() {
                     Some(ElemRef::Known(elem)) => Some(elem).filter(|elem| elem.class() == ElemClass::Int),
@@ -173,8 +173,7 @@ impl Types<'_> {
                 };
                 let to = whole(&types[first]).filter(|_| whole(ty).is_some()).map_or("f32", Elem::name);
                 let d = self.error(codes::TYPE_MISMATCH, e, message);
-                let d = d.with_note(format!("convert one of them: `cast<{to}>(x)`"));
-                self.one_converted(d, [(args[first], &types[first]), (arg, ty)])
+                self.one_converted(d, [(args[first], &types[first]), (arg, ty)], to)
             })?;
         }
         if domain == Domain::Float && num == Num::Index {
@@ -245,7 +244,8 @@ impl Types<'_> {
     }
 
     /// With the conversion of one of two operands as the change that mends it: of the one that holds fewer numbers, to the type in which the other is computed.
-    fn one_converted(&self, d: Diagnostic, operands: [(Expr, &Type); 2]) -> Diagnostic {
+    /// Where neither does, a note says how one of them is converted to `to`.
+    fn one_converted(&self, d: Diagnostic, operands: [(Expr, &Type); 2], to: &str) -> Diagnostic {
         // Floats hold more than integers, and of one class the wider type.
         let number = |ty: &Type| match (ty, ty.elem()) {
             (Type::Index, _) => Some((0, 0, "i32")),
@@ -258,9 +258,9 @@ impl Types<'_> {
         };
         let [(a, of_a), (b, of_b)] = operands;
         match (number(of_a), number(of_b)) {
-            (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.converted(d, a, of_a, y.2),
-            (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.converted(d, b, of_b, x.2),
-            _ => d,
+            (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.said_converted(d, a, of_a, y.2),
+            (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.said_converted(d, b, of_b, x.2),
+            _ => d.with_note(format!("convert one of them: `cast<{to}>(x)`")),
         }
     }
 

@@ -66,16 +66,16 @@ impl Types<'_> {
         let (mut k_a, mut k_b) = (None, None);
         let turned = self.turned((m.a, a.shape), (m.b, b.shape), [rows, cols]);
         if let Some([m_a, k]) = a.shape {
-            self.same_extent(m.a, ("rows of `a`", m_a), ("rows of the accumulator", rows), turned)?;
+            self.same_extent(m, m.a, ("rows", m_a), (m.c, "rows", rows), turned)?;
             k_a = Some(k);
         }
         if let Some([k, n_b]) = b.shape {
-            self.same_extent(m.b, ("columns of `b`", n_b), ("columns of the accumulator", cols), turned)?;
+            self.same_extent(m, m.b, ("columns", n_b), (m.c, "columns", cols), turned)?;
             k_b = Some(k);
         }
         match (k_a, k_b) {
             (Some(k_a), Some(k_b)) => {
-                self.same_extent(m.b, ("rows of `b`", k_b), ("columns of `a`", k_a), turned)?;
+                self.same_extent(m, m.b, ("rows", k_b), (m.a, "columns", k_a), turned)?;
             }
             (None, None) => {
                 return Err(self
@@ -132,20 +132,30 @@ impl Types<'_> {
         }
     }
 
+    /// Checks that what one operand has along a dimension, another has along one.
     fn same_extent(
         &self,
+        m: &Mma,
         e: Expr,
         (what, x): (&str, Extent),
-        (other, y): (&str, Extent),
+        (of, other, y): (Expr, &str, Extent),
         turned: Option<Expr>,
     ) -> Result<(), TypeError> {
         if x.same(self.k, y) != Some(false) {
             return Ok(());
         }
         let text = |x: Extent| x.known().map_or_else(String::new, |n| n.to_string());
-        let message = format!("{what} and {other} differ: {} and {}", text(x), text(y));
+        let accumulator = if of == m.c { "the accumulator " } else { "" };
+        let place = |e: Expr| match e {
+            _ if e == m.a => "the left operand",
+            _ if e == m.b => "the right operand",
+            _ => "the accumulator",
+        };
+        let called = self.called(e).unwrap_or_else(|| place(e).to_owned());
+        let of = self.called(of).map_or_else(|| place(of).to_owned(), |name| format!("{accumulator}{name}"));
+        let message = format!("{what} of {called} and {other} of {of} differ: {} and {}", text(x), text(y));
         let d = self.error(codes::MMA_SHAPE, e, message).with_note(
-            "`mma(a, b, c)` takes a [M, K], b [K, N] and c [M, N] or [S, M, N]; `transpose(x)` swaps the dimensions",
+            "`acc = mma(x, w, acc)` takes x [M, K], w [K, N] and acc [M, N] or [S, M, N]; `transpose(w)` swaps the dimensions",
         );
         Err(match turned {
             Some(operand) => d.with_fix_around(self.k.expr_spans[operand], "transpose(", ")"),
@@ -165,13 +175,13 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         let d = self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first: `cast<bf16>(a)`");
+            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first");
         // Of two types the first one that multiplies with itself is that of both.
         let pair = |to: &[Elem]| to.iter().any(|&x| cc.iter().any(|&c| combines(x, x, c)));
         let operand = |e: Expr| self.type_of(e).ok();
         Err(match (operand(m.a), operand(m.b)) {
-            (_, Some(of_b)) if pair(&ca) => self.converted(d, m.b, &of_b, &names[0]),
-            (Some(of_a), _) if pair(&cb) => self.converted(d, m.a, &of_a, &names[1]),
+            (_, Some(of_b)) if pair(&ca) => self.said_converted(d, m.b, &of_b, &names[0]),
+            (Some(of_a), _) if pair(&cb) => self.said_converted(d, m.a, &of_a, &names[1]),
             _ => d,
         }
         .into())

@@ -130,6 +130,14 @@ impl Type {
             Type::View(v) => format!("a rank-{} window of {}", v.rank, elem_name(k, v.elem)),
         }
     }
+
+    /// For messages of elements: as [`Type::describe`], without the number of a window's dimensions, which may be more than were written.
+    pub(super) fn describe_elements(&self, k: &Kernel) -> String {
+        match self {
+            Type::View(v) => format!("a window of {}", elem_name(k, v.elem)),
+            _ => self.describe(k),
+        }
+    }
 }
 
 /// Why an expression has no type.

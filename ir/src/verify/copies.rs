@@ -1,6 +1,6 @@
 //! Copies: rules 12 and 13.
 
-use super::lacking::lacking;
+use super::lacking::{lacking, window_of_sums};
 use super::structure::mentions;
 use super::{atomics, gathers, matrices};
 use crate::bits::Bits;
@@ -46,7 +46,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
         let storable = cx.types.storable(src, &from, elem);
         cx.ok(storable);
     }
-    shapes(cx, s, (src, &from), &to);
+    shapes(cx, s, (src, &from), (dst, &to));
     once(cx, s, &from, &target);
     attributes(cx, s, src, dst, attrs, &target, to.rank());
     atomics::check(cx, s, (src, dst), attrs, &target);
@@ -110,7 +110,7 @@ fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
     found
 }
 
-fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), to: &Type) {
+fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (Expr, &Type)) {
     let k = cx.k;
     let span = k.stmt_spans[s];
     if let (Type::Tile(a), Type::Tile(b)) = (from, to) {
@@ -136,10 +136,11 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), to: &Type) {
         let other = "write an index instead of a range for dimensions that the other side lacks: `A[b, i.., k..]`";
         let note = match (from, to) {
             (_, Type::Tile(t)) => lacking(cx, src, from, t.shape.len()),
-            (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank => Some(
-                "a vector repeats along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`"
-                    .to_owned(),
-            ),
+            (Type::Tile(t), Type::View(v)) if t.shape.len() > v.rank => {
+                let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, message);
+                let d = window_of_sums(k, d, dst, &t.shape, v.rank);
+                return cx.report(d);
+            }
             (_, Type::Scalar(_)) => lacking(cx, src, from, 0),
             _ => None,
         };

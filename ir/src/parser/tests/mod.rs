@@ -3,6 +3,7 @@
 mod errors;
 mod fuzz;
 mod grammar;
+mod habits;
 mod reference;
 mod round_trip;
 

@@ -20,6 +20,7 @@
 
 mod interface;
 mod launcher;
+mod messages;
 mod names;
 mod settings;
 
@@ -53,6 +54,13 @@ pub enum BuildError {
         /// Why.
         error: std::io::Error,
     },
+    /// The folder of kernels was not read.
+    Folder {
+        /// The folder, as far as it is known.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// An option that means nothing.
     Option(String),
     /// A program is wrong.
@@ -70,8 +78,13 @@ impl std::fmt::Display for BuildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BuildError::File { path, error } => write!(f, "{}: {error}", path.display()),
+            BuildError::Folder { path, error } => write!(
+                f,
+                "the folder of kernels {}: {error}\n`Build::new` takes the folder with the `.tile` files, relative to the package: `Build::new(\"kernels\")`",
+                path.display()
+            ),
             BuildError::Option(what) => f.write_str(what),
-            BuildError::Program(diagnostics) => diagnostics.fmt(f),
+            BuildError::Program(diagnostics) => f.write_str(&messages::errors(diagnostics)),
             BuildError::Kernel { path, what } => write!(f, "{}: {what}", path.display()),
         }
     }
@@ -167,6 +180,11 @@ impl Build {
                 }
             }
             Err(error) => {
+                if let BuildError::Program(diagnostics) = &error {
+                    for line in messages::warnings(diagnostics).lines().filter(|line| !line.is_empty()) {
+                        println!("cargo::warning={line}");
+                    }
+                }
                 for line in error.to_string().lines().filter(|line| !line.is_empty()) {
                     println!("cargo::error={line}");
                 }
@@ -219,9 +237,10 @@ impl Build {
 
     /// The `.tile` files in order.
     fn sources(&self) -> Result<Vec<PathBuf>, BuildError> {
-        let failed = |error| BuildError::File { path: self.folder.clone(), error };
-        let entries =
-            std::fs::read_dir(&self.folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let absolute = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        let failed = |error| BuildError::Folder { path: absolute.clone(), error };
+        let entries = std::fs::read_dir(&self.folder).map_err(&failed)?;
+        let entries = entries.collect::<Result<Vec<_>, _>>().map_err(&failed)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         files.retain(|path| path.extension().is_some_and(|e| e == "tile"));
         files.sort();

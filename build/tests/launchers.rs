@@ -6,6 +6,7 @@ use tilec::compile::bundle::{Cubins, bundle};
 use tilec::{CompileOptions, Target};
 use tilec_build::{Build, Settings};
 use tilec_launch::element::{F16, F32};
+use tilec_launch::ways_out::OTHER_ORDER;
 use tilec_launch::{Bundle, Device, Kernel, Module, Number, StreamRef, Tensor, TensorMut};
 
 const GEMM: &str = include_str!("../../examples/gemm.tile");
@@ -189,7 +190,7 @@ fn what_does_not_fit_is_refused() {
     );
     assert_eq!(
         refused([16, 16], [16, 24], [16, 2]),
-        Err("tensor `A`: the stride of dimension 1 is 2, expected 1".to_owned())
+        Err(format!("tensor `A`: the stride of dimension 1 is 2, expected 1; {OTHER_ORDER}"))
     );
     let unmet = refused([16, 7], [7, 24], [7, 1]).expect_err("no multiples of 8");
     assert!(unmet.contains("`K % 8 == 0` does not hold: K = 7"), "{unmet}");
@@ -310,6 +311,21 @@ fn mistakes_are_shown_in_their_file() {
     let error = Build::new(&folder.0).targets(&["sm_1"]).generate(&folder.out()).expect_err("a target").to_string();
     assert_eq!(error, "`sm_1` is no target of tilec");
     assert!(Build::new(folder.0.join("out")).generate(&folder.out()).is_err(), "no file");
+    let error = Build::new(folder.0.join("kernel")).generate(&folder.out()).expect_err("no folder").to_string();
+    assert!(error.starts_with("the folder of kernels /") && error.contains("`Build::new(\"kernels\")`"), "{error}");
+}
+
+/// Errors say how a build script spells the options of the command that they name, and where more is said.
+#[test]
+fn errors_speak_of_the_build_script() {
+    let folder = Folder::new("messages");
+    folder.write("scale.tile", SCALE);
+    let error = Build::new(&folder.0).define("ALIGN", "8").generate(&folder.out()).expect_err("no such").to_string();
+    assert!(error.contains("`tilec explain E0401` says more"), "{error}");
+    assert!(error.contains("`.file(\"NAME\", Settings::new().define(..))`"), "{error}");
+    folder.write("scale.tile", &SCALE.replacen("<T:", "<BN: int, T:", 1));
+    let error = Build::new(&folder.0).generate(&folder.out()).expect_err("no value").to_string();
+    assert!(error.contains("`-D NAME=VALUE` is `.define(\"NAME\", \"VALUE\")` of `Build`"), "{error}");
 }
 
 /// What `docs/rust.md` shows is in the files of the example, which `scripts/rust_example.sh` builds and tests.

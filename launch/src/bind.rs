@@ -11,6 +11,7 @@ use crate::contract::expr::{self, ExprError};
 use crate::contract::number::int_format;
 use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
 use crate::overlap::Place;
+use crate::ways_out::takes_zero;
 use thiserror::Error;
 use tilec_core::elem::Elem;
 
@@ -38,7 +39,7 @@ pub enum BindError {
         names: Vec<String>,
     },
     /// A value that the parameter cannot have.
-    #[error("`{name}` = {value}, expected {expected}")]
+    #[error("`{name}` = {value}, expected {expected}{}", if *expected == SIZES { format!("; {}", takes_zero(name)) } else { String::new() })]
     Value {
         /// The parameter.
         name: String,

@@ -5,6 +5,7 @@ use crate::contract::expr;
 use crate::contract::number::Args;
 use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind, Program};
 use crate::program::Misfits;
+use crate::ways_out::no_variant;
 
 impl BindError {
     /// Whether other sizes could be launched.
@@ -21,37 +22,70 @@ impl BindError {
 /// The first variant whose conditions hold, of those of `contracts` that `fits` (its tensors' alignment, say) lets pass.
 ///
 /// # Errors
-/// What keeps the last of them from being launched, or what is wrong with the arguments of all.
+/// What keeps the nearest of them from being launched, or what is wrong with the arguments of all.
 pub fn pick<'c>(
     dispatch: &Dispatch,
     contracts: &'c [Contract],
     args: &Args,
     mut fits: impl FnMut(&Contract) -> bool,
-) -> Result<&'c Contract, Vec<BindError>> {
-    let mut last = Vec::new();
+) -> Result<&'c Contract, NoCase> {
+    let mut refused: Vec<(&str, Vec<String>)> = Vec::new();
     for case in &dispatch.cases {
         let Some(contract) = contracts.iter().find(|c| c.entry == case.entry) else { continue };
         let bound = match bind(contract, args) {
             Ok(bound) => bound,
             Err(errors) if errors.iter().all(BindError::depends_on_size) => {
-                last = errors;
+                refused.push((&case.entry, errors.iter().map(ToString::to_string).collect()));
                 continue;
             }
-            Err(errors) => return Err(errors),
+            Err(errors) => return Err(NoCase::Arguments(errors)),
         };
         let lookup = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
-        let mut holds = fits(contract);
+        let mut broken = Vec::new();
         for text in &case.when {
             match expr::condition(text, &lookup) {
-                Ok(truth) => holds &= truth,
-                Err(error) => return Err(vec![BindError::Expression { text: text.clone(), error }]),
+                Ok(true) => {}
+                Ok(false) => broken.push(format!("`{text}` does not hold")),
+                Err(error) => return Err(NoCase::Arguments(vec![BindError::Expression { text: text.clone(), error }])),
             }
         }
-        if holds {
+        if !fits(contract) {
+            broken.push("the tensors are not aligned as it wants".to_owned());
+        }
+        if broken.is_empty() {
             return Ok(contract);
         }
+        refused.push((&case.entry, broken));
     }
-    Err(last)
+    // Of several with as many reasons, the one that promises least: it comes last.
+    let (entry, why) =
+        refused.into_iter().rev().min_by_key(|(_, why)| why.len()).unwrap_or((&dispatch.kernel, Vec::new()));
+    Err(NoCase::Nearest { entry: entry.to_owned(), why })
+}
+
+/// Why no variant is launched.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NoCase {
+    /// What is wrong with the arguments of all.
+    Arguments(Vec<BindError>),
+    /// The variant that came nearest, and what keeps it from being launched.
+    Nearest {
+        /// The variant.
+        entry: String,
+        /// The reasons.
+        why: Vec<String>,
+    },
+}
+
+impl std::fmt::Display for NoCase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoCase::Arguments(errors) => {
+                f.write_str(&errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            }
+            NoCase::Nearest { entry, why } => f.write_str(&no_variant(entry, &why.join("; "))),
+        }
+    }
 }
 
 /// A variant that cannot stand for another.
@@ -147,7 +181,9 @@ impl LaunchFile {
         let Some(dispatch) = self.dispatch.iter().find(|d| d.kernel == name) else { return Ok(self.contract(name)) };
         match pick(dispatch, &self.kernels, args, |_| true) {
             Ok(contract) => Ok(Some(contract)),
-            Err(errors) if errors.iter().any(|e| matches!(e, BindError::Expression { .. })) => Err(errors),
+            Err(NoCase::Arguments(errors)) if errors.iter().any(|e| matches!(e, BindError::Expression { .. })) => {
+                Err(errors)
+            }
             Err(_) => Ok(self.variants(name).last()),
         }
     }
@@ -238,16 +274,20 @@ mod tests {
         assert_eq!(entry([4096, 8, 8], &any).as_deref(), Ok("gemm_2"));
         assert_eq!(entry([64, 64, 7], &any).as_deref(), Ok("gemm_3"));
         assert_eq!(entry([64, 64, 8], &|c| c.entry == "gemm_3").as_deref(), Ok("gemm_3"));
-        assert_eq!(entry([64, 64, 8], &|_| false), Err(Vec::new()));
-        assert_eq!(entry([-1, 64, 8], &any).map_err(|e| e.len()), Err(1));
+        let refused = |entry: Result<String, NoCase>| entry.expect_err("none fits").to_string();
+        assert_eq!(
+            refused(entry([64, 64, 8], &|_| false)),
+            "no variant fits; `gemm_3` came nearest: the tensors are not aligned as it wants"
+        );
+        assert!(matches!(entry([-1, 64, 8], &any), Err(NoCase::Arguments(errors)) if errors.len() == 1));
     }
 
     #[test]
     fn what_fits_none_says_why() {
         let mut file = file();
         file.kernels[2].requires = vec!["K % 4 == 0".to_owned()];
-        let errors = pick(&file.dispatch[0], &file.kernels, &args([8, 8, 6]), |_| true).expect_err("none fits");
-        assert!(matches!(&errors[..], [BindError::Unmet { condition, .. }] if condition == "K % 4 == 0"), "{errors:?}");
+        let none = pick(&file.dispatch[0], &file.kernels, &args([8, 8, 6]), |_| true).expect_err("none fits");
+        assert_eq!(none.to_string(), "no variant fits; `gemm_3` came nearest: `K % 4 == 0` does not hold: K = 6");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::bind::BindError;
 use crate::bundle::BundleError;
 #[cfg(feature = "cuda")]
 use crate::cuda::CudaError;
+use crate::ways_out::no_variant;
 use thiserror::Error;
 
 /// Why a kernel was not loaded or launched.
@@ -15,9 +16,14 @@ pub enum LaunchError {
     /// Kernels that are no program together, or a launcher that is not for them.
     #[error("{0}")]
     Misfit(String),
-    /// No variant fits: those whose conditions hold want tensors of a larger alignment.
-    #[error("no variant fits: the tensors are not aligned as those want whose conditions hold")]
-    NoVariant,
+    /// No variant fits.
+    #[error("{}", no_variant(nearest, why))]
+    NoVariant {
+        /// The variant that came nearest.
+        nearest: String,
+        /// What keeps it from being launched.
+        why: String,
+    },
     /// A tensor of the contract was not given, or does not fit.
     #[error("tensor `{name}`: {what}")]
     Tensor {

@@ -28,6 +28,7 @@ mod stream;
 #[cfg(any(feature = "cuda", feature = "sim"))]
 mod tensor;
 pub mod tensor_map;
+pub mod ways_out;
 
 pub use bind::{Args, Number};
 pub use bundle::Bundle;

@@ -8,7 +8,7 @@ use crate::cuda::{
     Buffer, CudaError, Device, Function, FunctionAttributes, LaunchArg, MAX_PLACES, Module, PixelBox, Shape, Stream,
     TensorMap,
 };
-use crate::dispatch::pick;
+use crate::dispatch::{NoCase, pick};
 use crate::error::LaunchError;
 use crate::program::{BoundProgram, bind_program, decided, may_alias};
 use crate::tensor_map::Description;
@@ -263,12 +263,12 @@ impl<'d> LoadedVariants<'d> {
                 | ParamKind::Scalar { .. } => true,
             })
         };
-        let picked =
-            pick(&self.dispatch, &self.contracts, args, aligned).map_err(|errors| match errors.is_empty() {
-                true => LaunchError::NoVariant,
-                false => LaunchError::Bind(errors),
-            })?;
-        self.kernels.iter().find(|k| k.contract.entry == picked.entry).ok_or(LaunchError::NoVariant)
+        let picked = pick(&self.dispatch, &self.contracts, args, aligned).map_err(|no_case| match no_case {
+            NoCase::Arguments(errors) => LaunchError::Bind(errors),
+            NoCase::Nearest { entry, why } => LaunchError::NoVariant { nearest: entry, why: why.join("; ") },
+        })?;
+        let missing = || LaunchError::Misfit(format!("`{}` is not loaded", picked.entry));
+        self.kernels.iter().find(|k| k.contract.entry == picked.entry).ok_or_else(missing)
     }
 
     /// [`LoadedKernel::launch`] of the variant for these values and tensors.

@@ -4,6 +4,7 @@ use crate::array::Library;
 use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
 use tilec::{Args, Number};
 use tilec_ir::types::Elem;
+use tilec_launch::ways_out::OTHER_ORDER;
 
 /// A tensor that is given.
 #[derive(Clone, Debug)]
@@ -199,7 +200,7 @@ pub(crate) fn misfit(
             if same(n, found) || *text == n.to_string() { text.clone() } else { format!("{text} = {n}") }
         });
         return Some(format!(
-            "`{}` must have strides ({}), in elements; the array has ({}); {}",
+            "`{}` must have strides ({}), in elements; the array has ({}); {}; {OTHER_ORDER}",
             tensor.name,
             wanted.collect::<Vec<_>>().join(", "),
             list(strides),

@@ -67,13 +67,8 @@ pub(crate) fn bound<'f>(
     };
     let launches: Vec<&Contract> = match file.dispatch.iter().find(|d| d.kernel == name) {
         Some(dispatch) => {
-            let none = || {
-                Refusal::Contract(
-                    "no variant fits: the arrays are not aligned as those want whose conditions hold".to_owned(),
-                )
-            };
             let picked = pick(dispatch, &file.kernels, args, aligned);
-            vec![picked.map_err(|errors| if errors.is_empty() { none() } else { lines(errors) })?]
+            vec![picked.map_err(|no_case| Refusal::Contract(no_case.to_string()))?]
         }
         None => file
             .launches(name, args)

@@ -8,6 +8,7 @@ use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
 use tilec_launch::bind::MAX_GRID;
+use tilec_launch::ways_out::takes_zero;
 
 /// The statements of a function over `v`, the arguments of a kernel, with `e` for what has no value.
 pub(super) struct Body<'a> {
@@ -118,11 +119,7 @@ impl<'a> Body<'a> {
             let zero = format!("{name} == 0");
             if !contract.requires.contains(&zero) {
                 let condition = format!("v->{} == 0", member(name));
-                self.refuse(
-                    &condition,
-                    Kind::Value,
-                    &format!("`{name}` is 0: a kernel takes that with `where {name} >= 0`"),
-                );
+                self.refuse(&condition, Kind::Value, &format!("`{name}` is 0: {}", takes_zero(name)));
             }
         }
         let none = self.no_value();

@@ -106,19 +106,30 @@ impl Steps {
     /// Why no case can be launched.
     fn refusal(&self, cases: &[Plan], values: &Values, tensors: &[Argument<'_>]) -> LaunchError {
         let all = self.table.args(values);
-        let mut last: Option<Vec<BindError>> = None;
+        // How many reasons there are, and which variant has the fewest: of several the last, which promises least.
+        let mut nearest: Option<(usize, LaunchError)> = None;
         for plan in cases {
-            match bind(&plan.contract, &plan.args(&all)) {
-                Err(errors) => last = Some(errors),
-                Ok(_) if cases.len() == 1 => {
+            let (reasons, why) = match bind(&plan.contract, &plan.args(&all)) {
+                Err(errors) => (errors.len(), LaunchError::Bind(errors)),
+                Ok(_) => {
                     let (name, align) = plan.misaligned(tensors).unwrap_or((0, 1));
                     let what = format!("its address is not a multiple of {align} bytes");
-                    return LaunchError::tensor(self.table.name(name), what);
+                    (1, LaunchError::tensor(self.table.name(name), what))
                 }
-                Ok(_) => {}
+            };
+            let why = match (cases.len(), why) {
+                (1, why) => return why,
+                // What is missing or of no type is so of all.
+                (_, LaunchError::Bind(errors)) if !errors.iter().all(BindError::depends_on_size) => {
+                    return LaunchError::Bind(errors);
+                }
+                (_, why) => why.to_string().replace('\n', "; "),
+            };
+            if nearest.as_ref().is_none_or(|(fewest, _)| reasons <= *fewest) {
+                nearest = Some((reasons, LaunchError::NoVariant { nearest: plan.contract.entry.clone(), why }));
             }
         }
-        last.map_or(LaunchError::NoVariant, LaunchError::Bind)
+        nearest.map_or_else(|| LaunchError::Misfit("the kernel has no variant".to_owned()), |(_, why)| why)
     }
 
     /// Refuses a tensor that is written and shares memory with another one, but where the contract allows it.

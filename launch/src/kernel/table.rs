@@ -7,6 +7,7 @@ use crate::contract::number::int_format;
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use crate::error::LaunchError;
 use crate::tensor::{Argument, MAX_RANK};
+use crate::ways_out::OTHER_ORDER;
 use tilec_core::elem::Elem;
 
 /// Values and tensors by number.
@@ -324,15 +325,17 @@ impl Shape {
     fn check(&self, name: &str, argument: &Argument<'_>, slots: &[Option<i64>]) -> Result<(), LaunchError> {
         for (dim, (&extent, &stride)) in argument.shape().iter().zip(argument.strides()).enumerate() {
             let is = |flat: &Flat, x: u64| flat.eval(slots).is_some_and(|y| u64::try_from(y) == Ok(x));
-            let wrong = |what: &str, x: u64, flat: &Flat| {
-                let expected = flat.eval(slots).map_or_else(|| "what has no value".to_owned(), |x| x.to_string());
-                Err(LaunchError::tensor(name, format!("the {what} of dimension {dim} is {x}, expected {expected}")))
-            };
+            let value =
+                |flat: &Flat| flat.eval(slots).map_or_else(|| "what has no value".to_owned(), |x| x.to_string());
             if !is(&self.extents[dim], extent) {
-                return wrong("extent", extent, &self.extents[dim]);
+                let expected = value(&self.extents[dim]);
+                let what = format!("the extent of dimension {dim} is {extent}, expected {expected}");
+                return Err(LaunchError::tensor(name, what));
             }
             if extent > 1 && !is(&self.strides[dim], stride) {
-                return wrong("stride", stride, &self.strides[dim]);
+                let expected = value(&self.strides[dim]);
+                let what = format!("the stride of dimension {dim} is {stride}, expected {expected}; {OTHER_ORDER}");
+                return Err(LaunchError::tensor(name, what));
             }
         }
         let needed = needed(argument);

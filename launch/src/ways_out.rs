@@ -1,0 +1,14 @@
+//! What helps against refusals of launches, in words that Rust, Python and C share.
+
+/// Of a tensor whose elements lie in another order than its type says.
+pub const OTHER_ORDER: &str = "a kernel takes another order if the type says `col`, has a `layout` parameter, or names all strides (`strides (a, b)`)";
+
+/// Of a size of 0.
+pub fn takes_zero(size: &str) -> String {
+    format!("a kernel takes that with `where {size} >= 0`")
+}
+
+/// Where no variant fits: which came nearest, and why it is not launched.
+pub fn no_variant(nearest: &str, why: &str) -> String {
+    format!("no variant fits; `{nearest}` came nearest: {why}")
+}

@@ -150,7 +150,7 @@ function drawMachine(root, machine) {
   const most = Math.max(1, ...machine.live.map((n) => n || 0));
   about.textContent =
     `ptxas ${machine.assembler}: ` +
-    machine.entries.map((e) => `${e.entry} ${e.registers} registers, ${e.spilled} bytes spilled`).join("; ");
+    machine.entries.map((e) => `${e.entry} ${e.registers} registers, ${e.spilled} bytes spilled${e.reloaded ? ` (${e.reloaded} loaded)` : ""}`).join("; ");
   const head = `<div class="l head"><span class="n"></span><span class="ctl">wait   rd wr y st reuse</span><span class="live">live</span></div>`;
   const spills = new Map(machine.spills.map((s) => [s.line, s]));
   const lines = machine.text.map((text, i) => {

@@ -8,16 +8,24 @@
 //! it where it likes.
 
 use crate::Cx;
+use std::collections::BTreeSet;
 use tilec_ir::contraction::contracted;
 use tilec_ir::diag::Reported;
+use tilec_ir::diag::Span;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;
+use tilec_ir::print::print_expr;
 
 pub(crate) const NAME: &str = "contract";
 
-pub(crate) fn run(k: &mut Kernel, _: &mut Cx<'_>) -> Result<(), Reported> {
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    let mut said: BTreeSet<Span> = BTreeSet::new();
     for (e, parts) in contracted(k) {
         k.exprs[e] = ExprData::Op { op: Op::Fma, args: parts.to_vec() };
+        // Of statements that were copied the first one is enough.
+        if !k.expr_spans[e].is_none() && said.insert(k.expr_spans[e]) {
+            cx.remark(k.expr_spans[e], format!("a product and a sum round once: `{}`", print_expr(k, e)));
+        }
     }
     Ok(())
 }

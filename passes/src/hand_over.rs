@@ -13,20 +13,26 @@
 
 use crate::Cx;
 use tilec_ir::diag::Reported;
+use tilec_ir::diag::counted;
 use tilec_ir::entities::Value;
 use tilec_ir::handover::{expected, handover, ring};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::lanes::lanes;
 use tilec_ir::turns::turns;
+use tilec_ir::types::Handover;
 use tilec_ir::types::Turns;
 
 pub(crate) const NAME: &str = "hand-over";
 
-pub(crate) fn run(k: &mut Kernel, _: &mut Cx<'_>) -> Result<(), Reported> {
+pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let channels = k.values.iter().filter(|(_, data)| matches!(data.def, ValueDef::Channel { .. }));
     let silent: Vec<Value> = channels.map(|(v, _)| v).filter(|&v| k.handovers[v].is_none()).collect();
     for v in silent {
         k.handovers[v] = handover(k, v, &ring(k, v));
+        if let Some(Handover { full, empty }) = k.handovers[v] {
+            let (name, [full, empty]) = (&k.values[v].name, [full, empty].map(|n| counted(n as usize, "arrival")));
+            cx.remark(k.values[v].span, format!("a slot of `{name}` is full after {full}, and empty after {empty}"));
+        }
     }
     for (s, bytes) in expected(k) {
         if k.expects[s].is_empty() {

@@ -21,6 +21,7 @@
 use crate::Cx;
 use crate::roles::least_slots;
 use tilec_ir::codes;
+use tilec_ir::diag::counted;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::roles::MAX_OVERLAP;
@@ -42,6 +43,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if cx.enabled && target.has_dependent_launches() && !k.expressions().into_iter().map(|e| &k.exprs[e]).any(scalar) {
         let overlap = steps_ahead(k).map_or(1, |steps| 2 + steps);
         k.schedule.overlap = Some(k.int(overlap, k.schedule.span));
+        let ahead = match overlap - 2 {
+            steps @ 1.. => {
+                format!(", and asks the second-level cache for {} of operands", counted(steps as usize, "step"))
+            }
+            _ => String::new(),
+        };
+        let message = format!("a launch begins while the one in front of it ends{ahead}: `overlap {overlap}`");
+        cx.remark(k.name_span, message);
     }
     Ok(())
 }

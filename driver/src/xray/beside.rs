@@ -139,6 +139,7 @@ fn figures(own: &Columns, other: &Columns, of: &Figures<'_>) -> Vec<(String, Str
         for (a, b) in a.entries.iter().zip(&b.entries) {
             add(format!("{}: registers by the assembler", a.entry), a.registers.to_string(), b.registers.to_string());
             add(format!("{}: bytes spilled", a.entry), a.spilled.to_string(), b.spilled.to_string());
+            add(format!("{}: bytes of them loaded", a.entry), a.reloaded.to_string(), b.reloaded.to_string());
         }
     }
     out

@@ -210,7 +210,11 @@ fn registers(machine: &Machine, entry: &str, k: &Kernel) -> Option<(String, Stri
     svg.key(Key::Line(STRONG), "registers in use at each instruction, in the order of the code");
     svg.key(Key::Dot(BAD), "most of them");
     if let Some(e) = machine.entries.iter().find(|e| e.entry == entry) {
-        svg.note(format!("The assembler gives a thread {} registers and spills {} bytes.", e.registers, e.spilled));
+        let loaded = if e.reloaded > 0 { format!(" ({} are loaded)", e.reloaded) } else { String::new() };
+        svg.note(format!(
+            "The assembler gives a thread {} registers and spills {} bytes{loaded}.",
+            e.registers, e.spilled
+        ));
     }
     let roles: Vec<String> = registers_of_roles(k).into_iter().map(|(name, n)| format!("role `{name}` {n}")).collect();
     if !roles.is_empty() {

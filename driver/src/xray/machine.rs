@@ -53,8 +53,10 @@ pub struct Entry {
     pub entry: String,
     /// 32-bit registers per thread.
     pub registers: u32,
-    /// Bytes of register values spilled: stores and loads.
+    /// Bytes of register values that a thread stores to local memory.
     pub spilled: u64,
+    /// Bytes of them that it loads again.
+    pub reloaded: u64,
 }
 
 impl Machine {
@@ -63,7 +65,8 @@ impl Machine {
         let entry = |e: &EntryStats| Entry {
             entry: e.name.clone(),
             registers: e.registers,
-            spilled: e.spill_store_bytes + e.spill_load_bytes,
+            spilled: e.spill_store_bytes,
+            reloaded: e.spill_load_bytes,
         };
         let mut machine = Machine {
             assembler: code.version.clone(),

@@ -47,7 +47,12 @@ pub(super) struct Tiles {
     both_ends: bool,
     /// Where blocks draw the numbers of their tiles, but of the first.
     next: Option<Next>,
+    /// The statement that the walk is for.
     span: Span,
+    /// Where the grid is written: what its index becomes is blamed on it.
+    at: Span,
+    /// The same of strips, whose width may be written by itself.
+    strips: Span,
 }
 
 /// Clusters of so many blocks that stay.
@@ -56,18 +61,27 @@ pub(super) fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
     cx.options.usual_card().clusters(blocks) * per_sm
 }
 
+/// Where the axes of the grid are written; `None`: in no source.
+fn written(k: &Kernel) -> Option<Span> {
+    let axes = k.grid.iter().flat_map(|axis| [k.values[axis.index].span, k.expr_spans[axis.extent]]);
+    axes.filter(|span| !span.is_none()).reduce(Span::to)
+}
+
 impl Tiles {
     /// `None`: the kernel has no grid to walk over.
     pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Tiles> {
         if k.grid.is_empty() {
             return None;
         }
+        let at = written(k).unwrap_or(span);
+        let strips = k.schedule.raster.map(|e| k.expr_spans[e]).filter(|span| !span.is_none()).unwrap_or(at);
         let cluster = Cluster::of(k, cx, span);
         let columns = k.schedule.raster.and_then(|e| k.as_int(e)).unwrap_or(1).clamp(1, 1024);
-        let block = k.value("cta", span, ValueDef::Grid);
+        let block = k.value("cta", at, ValueDef::Grid);
         let groups = clusters(k, cx, cluster.blocks()).max(1);
         let reach = groups * i64::from(roles::replicas(k));
-        Some(Tiles { axes: k.grid.clone(), block, cluster, groups, reach, columns, both_ends: false, next: None, span })
+        let axes = k.grid.clone();
+        Some(Tiles { axes, block, cluster, groups, reach, columns, both_ends: false, next: None, span, at, strips })
     }
 
     /// Deals tiles out from both ends in turns ([`Tiles::number`]): for tiles that take different times.
@@ -82,12 +96,12 @@ impl Tiles {
 
     /// Tiles along an axis; with clusters, groups of neighbours.
     fn extent(&self, k: &mut Kernel, axis: usize) -> Expr {
-        let Some(own) = self.axes.get(axis) else { return k.int(1, self.span) };
+        let Some(own) = self.axes.get(axis) else { return k.int(1, self.at) };
         let tiles = k.copy_expr(own.extent);
         match self.cluster.along.get(axis) {
             Some(&c) if c > 1 => {
-                let by = k.int(c, self.span);
-                k.binary(Op::CeilDiv, tiles, by, self.span)
+                let by = k.int(c, self.at);
+                k.binary(Op::CeilDiv, tiles, by, self.at)
             }
             _ => tiles,
         }
@@ -104,7 +118,7 @@ impl Tiles {
         if c == 1 {
             return unit;
         }
-        let span = self.span;
+        let span = self.at;
         let block = k.value_ref(self.block, span);
         let all = k.int(self.cluster.blocks(), span);
         let mut rank = k.binary(Op::Rem, block, all, span);
@@ -131,11 +145,11 @@ impl Tiles {
         for axis in 1..axes {
             if axis > 1 {
                 // What is multiplied on fits 31 bits: a precondition says so.
-                let most = k.int(MOST - self.reach, self.span);
-                all = k.binary(Op::Min, all, most, self.span);
+                let most = k.int(MOST - self.reach, self.at);
+                all = k.binary(Op::Min, all, most, self.at);
             }
             let more = self.extent(k, axis);
-            all = k.binary(Op::Mul, all, more, self.span);
+            all = k.binary(Op::Mul, all, more, self.at);
         }
         all
     }
@@ -145,26 +159,26 @@ impl Tiles {
         let mut all = self.extent(k, 0);
         for axis in 1..self.axes.len().max(2) {
             let more = self.extent(k, axis);
-            all = k.binary(Op::Mul, all, more, self.span);
-            let (product, most) = (k.copy_expr(all), k.int(MOST - self.reach, self.span));
-            let within = k.binary(Op::Le, product, most, self.span);
+            all = k.binary(Op::Mul, all, more, self.at);
+            let (product, most) = (k.copy_expr(all), k.int(MOST - self.reach, self.at));
+            let within = k.binary(Op::Le, product, most, self.at);
             k.requires.push(within);
         }
         for axis in 2..self.axes.len() {
-            let (extent, most) = (self.extent(k, axis), k.int(LAYERS, self.span));
-            let within = k.binary(Op::Le, extent, most, self.span);
+            let (extent, most) = (self.extent(k, axis), k.int(LAYERS, self.at));
+            let within = k.binary(Op::Le, extent, most, self.at);
             k.requires.push(within);
         }
     }
 
     /// The group of blocks that a block is of; without clusters, the block itself.
     pub(super) fn group(&self, k: &mut Kernel) -> Expr {
-        let block = k.value_ref(self.block, self.span);
+        let block = k.value_ref(self.block, self.at);
         match self.cluster.blocks() {
             1 => block,
             each => {
-                let by = k.int(each, self.span);
-                k.binary(Op::Div, block, by, self.span)
+                let by = k.int(each, self.at);
+                k.binary(Op::Div, block, by, self.at)
             }
         }
     }
@@ -172,10 +186,10 @@ impl Tiles {
     /// The number of the block in its group.
     pub(super) fn rank(&self, k: &mut Kernel) -> Expr {
         match self.cluster.blocks() {
-            1 => k.int(0, self.span),
+            1 => k.int(0, self.at),
             each => {
-                let (block, by) = (k.value_ref(self.block, self.span), k.int(each, self.span));
-                k.binary(Op::Rem, block, by, self.span)
+                let (block, by) = (k.value_ref(self.block, self.at), k.int(each, self.at));
+                k.binary(Op::Rem, block, by, self.at)
             }
         }
     }
@@ -184,7 +198,7 @@ impl Tiles {
     pub(super) fn along(&self, k: &mut Kernel, axis: usize) -> Expr {
         match self.axes.get(axis) {
             Some(own) => k.copy_expr(own.extent),
-            None => k.int(1, self.span),
+            None => k.int(1, self.at),
         }
     }
 
@@ -205,7 +219,7 @@ impl Tiles {
 
     /// The statements for every tile of a block, in a loop.
     pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
-        let span = self.span;
+        let span = self.at;
         let tile = k.value("tile", span, ValueDef::Loop);
         let body = self.tile(k, tile, stmts, Map::default());
         let body = k.block(body);
@@ -221,15 +235,16 @@ impl Tiles {
     /// Tiles of the output, as far as indices reach.
     pub(super) fn bounded_tiles(&self, k: &mut Kernel) -> Expr {
         let all = self.tiles(k);
-        let most = k.int(MOST - self.reach, self.span);
-        k.binary(Op::Min, all, most, self.span)
+        let most = k.int(MOST - self.reach, self.at);
+        k.binary(Op::Min, all, most, self.at)
     }
 
     /// The statements for the tile of a number.
     pub(super) fn tile(&self, k: &mut Kernel, tile: Value, stmts: &[Stmt], mut map: Map) -> Vec<Stmt> {
-        let span = self.span;
+        let span = self.at;
         let mut body = Vec::new();
         let name = |k: &mut Kernel, body: &mut Vec<Stmt>, name: &str, init: Expr| {
+            let span = k.expr_spans[init];
             let value = k.value(name, span, ValueDef::Let);
             body.push(k.stmt(StmtData::Let { value, init }, span));
             value
@@ -260,6 +275,7 @@ impl Tiles {
             rest = name(k, &mut body, "rest", left);
         }
         if self.axes.len() >= 2 {
+            let span = self.strips;
             let g = k.int(self.columns, span);
             let rows = self.extent(k, 0);
             let few = divided(k, rows, self.columns);
@@ -287,6 +303,7 @@ impl Tiles {
             let one = k.int(1, span);
             let columns = k.binary(Op::Max, one, fewer, span);
             let columns = name(k, &mut body, "columns", columns);
+            let span = self.at;
             let (at, by) = (k.value_ref(place, span), k.value_ref(columns, span));
             let row = k.binary(Op::Div, at, by, span);
             let row = self.bounded(k, row, 0);
@@ -317,7 +334,7 @@ impl Tiles {
     /// What a block does in two turns is then as long as what any other does, where the time of a tile grows along an axis, such as that of causal
     /// attention. Tiles of one turn are still neighbours, which share operands in the second-level cache.
     fn number(&self, k: &mut Kernel, tile: Value) -> Expr {
-        let span = self.span;
+        let span = self.at;
         let at = |k: &mut Kernel, op: Op, by: i64| {
             let (tile, by) = (k.value_ref(tile, span), k.int(by, span));
             k.binary(op, tile, by, span)
@@ -341,22 +358,22 @@ impl Tiles {
 
     /// An index within its axis.
     fn bounded(&self, k: &mut Kernel, index: Expr, axis: usize) -> Expr {
-        let (extent, one) = (self.extent(k, axis), k.int(1, self.span));
-        let last = k.binary(Op::Sub, extent, one, self.span);
-        let index = k.binary(Op::Min, index, last, self.span);
+        let (extent, one) = (self.extent(k, axis), k.int(1, self.at));
+        let last = k.binary(Op::Sub, extent, one, self.at);
+        let index = k.binary(Op::Min, index, last, self.at);
         if axis < 2 {
             return index;
         }
-        let most = k.int(LAYERS - 1, self.span);
-        k.binary(Op::Min, index, most, self.span)
+        let most = k.int(LAYERS - 1, self.at);
+        k.binary(Op::Min, index, most, self.at)
     }
 
     /// Blocks of a launch, where each tile is one block's: one for each group of tiles, as far as there are so many.
     pub(super) fn workers(&self, k: &mut Kernel) -> Expr {
         // As many as draw: of whole numbers in front of the loop's end.
         let all = if self.next.is_some() { self.bounded_tiles(k) } else { self.tiles(k) };
-        let groups = k.int(self.groups, self.span);
-        k.binary(Op::Min, all, groups, self.span)
+        let groups = k.int(self.groups, self.at);
+        k.binary(Op::Min, all, groups, self.at)
     }
 
     /// The grid of such a kernel, of so many groups of blocks.
@@ -364,9 +381,9 @@ impl Tiles {
         let mut extent = workers;
         let each = self.cluster.blocks();
         if each > 1 {
-            let by = k.int(each, self.span);
-            extent = k.binary(Op::Mul, extent, by, self.span);
-            k.schedule.cluster = vec![k.int(each, self.span)];
+            let by = k.int(each, self.at);
+            extent = k.binary(Op::Mul, extent, by, self.at);
+            k.schedule.cluster = vec![k.int(each, self.at)];
         } else {
             k.schedule.cluster.clear();
         }

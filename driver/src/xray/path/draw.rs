@@ -10,6 +10,8 @@ use tilec_ir::kernel::ValueDef;
 /// Size of a box, and the space between two.
 const BOX: (f64, f64) = (780.0, 36.0);
 const GAP: f64 = 18.0;
+/// From a line of a box to the next.
+const LINE: f64 = 15.0;
 /// Where boxes begin, and how far those of a branch are moved in.
 const LEFT: f64 = 124.0;
 const BRANCH: f64 = 26.0;
@@ -48,30 +50,43 @@ pub(in crate::xray) fn picture(name: String, what: &str, path: &Path, span: Span
         (false, _) => format!("The way of {what} from global memory to where it ends"),
     };
     let count = path.steps.len();
-    let mut svg = Svg::new(LEFT + BOX.0 + 12.0, TOP + count as f64 * (BOX.1 + GAP), &title);
-    // What an element comes from stands above it.
-    let turned = back && !forth;
-    let top = |step: usize| TOP + if turned { count - 1 - step } else { step } as f64 * (BOX.1 + GAP);
     let depths = depths(path);
     let left = |step: usize| LEFT + depths[step] as f64 * BRANCH;
+    let texts: Vec<Vec<(bool, String)>> = (0..count)
+        .map(|i| {
+            let (step, wide) = (&path.steps[i], LEFT + BOX.0 - left(i));
+            let (what, text) = (lines(&step.what, wide), lines(&step.text, wide));
+            let said = what.into_iter().map(|line| (true, line)).chain(text.into_iter().map(|line| (false, line)));
+            said.collect::<Vec<_>>()
+        })
+        .collect();
+    let height = |step: usize| BOX.1 + texts[step].len().saturating_sub(2) as f64 * LINE;
+    let all: f64 = (0..count).map(|step| height(step) + GAP).sum();
+    let mut svg = Svg::new(LEFT + BOX.0 + 12.0, TOP + all, &title);
+    // What an element comes from stands above it.
+    let turned = back && !forth;
+    let above = |step: usize| if turned { step + 1..count } else { 0..step };
+    let top = |step: usize| TOP + above(step).map(|other| height(other) + GAP).sum::<f64>();
     for (i, step) in path.steps.iter().enumerate() {
         let (x, y) = (left(i), top(i));
         let wide = LEFT + BOX.0 - x;
         svg.colored(LEFT - 8.0, y + 22.0, Anchor::End, "#555555", step.at);
-        svg.rect((x, y), (wide, BOX.1), tint(step.at));
-        svg.text(x + 6.0, y + 14.0, Anchor::Start, &cut(&step.what, wide));
-        svg.colored(x + 6.0, y + 29.0, Anchor::Start, "#333333", &cut(&step.text, wide));
+        svg.rect((x, y), (wide, height(i)), tint(step.at));
+        for (n, (is_what, line)) in texts[i].iter().enumerate() {
+            let color = if *is_what { INK } else { "#333333" };
+            svg.colored(x + 6.0, y + 14.0 + n as f64 * LINE, Anchor::Start, color, line);
+        }
     }
     for (i, link) in path.links.iter().enumerate() {
         let Some(Link { step, back }) = *link else { continue };
         // Along the rail of the one that it hangs on: straight between boxes of one depth, else around a corner.
         let rail = left(step) + 12.0;
         let above = top(step) < top(i);
-        let mut points = vec![(rail, if above { top(step) + BOX.1 } else { top(step) })];
+        let mut points = vec![(rail, if above { top(step) + height(step) } else { top(step) })];
         if depths[step] == depths[i] {
-            points.push((rail, if above { top(i) } else { top(i) + BOX.1 }));
+            points.push((rail, if above { top(i) } else { top(i) + height(i) }));
         } else {
-            points.extend([(rail, top(i) + BOX.1 / 2.0), (left(i), top(i) + BOX.1 / 2.0)]);
+            points.extend([(rail, top(i) + height(i) / 2.0), (left(i), top(i) + height(i) / 2.0)]);
         }
         if back {
             points.reverse();
@@ -117,11 +132,33 @@ fn tint(at: &str) -> &'static str {
     }
 }
 
-/// A text that fits a box of this width.
-fn cut(text: &str, wide: f64) -> String {
+/// A text as lines that fit a box of this width.
+fn lines(text: &str, wide: f64) -> Vec<String> {
     let most = ((wide - 14.0) / Svg::wide("m")) as usize;
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some(_) => format!("{} ...", text.chars().take(most.saturating_sub(4)).collect::<String>()),
+    let mut out = vec![String::new()];
+    for word in text.split(' ') {
+        let line = out.last_mut().expect("it has one");
+        if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= most {
+            line.extend((!line.is_empty()).then_some(' '));
+            line.push_str(word);
+        } else {
+            out.push(format!("  {word}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_goes_on_in_the_next_line() {
+        let text =
+            "byte 33594 of the block's in the first: bank 12, of which the other lanes of the phase read other bytes";
+        let all = lines(text, 300.0);
+        assert!(all.len() > 1, "{all:?}");
+        assert_eq!(all.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "), text);
+        assert_eq!(lines("short", 300.0), ["short"]);
     }
 }

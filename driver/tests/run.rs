@@ -4,7 +4,7 @@ use crate::common::Dir;
 use pretty_assertions::assert_eq;
 use std::fs;
 
-const COPY: &str = "kernel double(A: gmem f32[M, N], B: gmem f32[M, N]) where A_ld >= N grid (b: M) {\n\
+const COPY: &str = "kernel double(A: gmem f32[M, N], B: gmem f32[M, N]) where A_ld >= N, N <= 64 grid (b: M) {\n\
     var x = reg f32[1, 64]\n    copy A[b.., 0..] -> x\n    copy 2.0 * x -> B[b.., 0..]\n}\n";
 
 fn floats(values: impl IntoIterator<Item = f32>) -> Vec<u8> {
@@ -84,7 +84,7 @@ fn the_interpreter_is_a_device() {
         assert_eq!(run.stdout.contains("in the interpreter"), device == "interp", "{}", run.stdout);
     }
     assert_eq!(fs::read(dir.0.join("sim.bin")).expect("written"), fs::read(dir.0.join("interp.bin")).expect("written"));
-    let placed = "kernel placed(X: gmem f32[M, N], Y: gmem f32[M, N]) grid (i: M) {
+    let placed = "kernel placed(X: gmem f32[M, N], Y: gmem f32[M, N]) where N <= 16 grid (i: M) {
         var x = reg f32[8, 16]
         var y = reg f32[16]
         copy X[0.., 0..] -> x
@@ -272,7 +272,7 @@ fn outputs_stand_on_inputs_where_the_contract_says_so() {
 #[test]
 fn arrays_of_pointers_are_packed_in_files() {
     let dir = Dir::new("pointers");
-    let program = "kernel double(A: gmem f32[Z, M, N] pointers, B: gmem f32[Z, M, N] pointers) grid (b: M, z: Z) {\n\
+    let program = "kernel double(A: gmem f32[Z, M, N] pointers, B: gmem f32[Z, M, N] pointers) where N <= 64 grid (b: M, z: Z) {\n\
         var x = reg f32[1, 64]\n    copy A[z, b.., 0..] -> x\n    copy 2.0 * x -> B[z, b.., 0..]\n}\n";
     dir.file("x.tile", program.as_bytes());
     dir.file("a.bin", &floats((0..24).map(|i| i as f32)));
@@ -324,9 +324,9 @@ fn outputs_are_given_elements() {
 #[test]
 fn sequences_run_in_order() {
     let dir = Dir::new("sequence");
-    let program = "kernel double(A: gmem f32[M, N], W: gmem f32[M, N]) grid (b: M) {\n\
+    let program = "kernel double(A: gmem f32[M, N], W: gmem f32[M, N]) where N <= 64 grid (b: M) {\n\
         var x = reg f32[1, 64]\n    copy A[b.., 0..] -> x\n    copy 2.0 * x -> W[b.., 0..]\n}\n\
-        kernel shift(W: gmem f32[M, N], B: gmem f32[M, N], d: f32 = 1.0) grid (b: M) {\n\
+        kernel shift(W: gmem f32[M, N], B: gmem f32[M, N], d: f32 = 1.0) where N <= 64 grid (b: M) {\n\
         var x = reg f32[1, 64]\n    copy W[b.., 0..] -> x\n    copy x + d -> B[b.., 0..]\n}\n\
         sequence both { double, shift }\n";
     dir.file("x.tile", program.as_bytes());

@@ -19,6 +19,7 @@
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
+mod apart;
 pub(crate) mod atoms;
 mod converted;
 mod factors;
@@ -106,9 +107,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             Some(atom) if atom.row().asynchronous() && wgmma::is_decided(k, &mma) => {}
             // An instruction in the text; the operands may still have to be made fragments.
-            Some(_) if plain_var(k, mma.a).is_none() && plain_var(k, mma.b).is_none() => {
-                select(k, cx, s, (dst, src, mma), &mut given)?;
-            }
+            Some(atom) if is_open(k, s, (dst, &mma, atom)) => select(k, cx, s, (dst, src, mma), &mut given)?,
             Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut given.shares)?,
         }
     }
@@ -125,6 +124,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     // Layouts in the text may be for another number of threads than the one chosen here, or for another instruction.
     if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
+}
+
+/// Whether an operand of a product with a written instruction is no fragment yet.
+fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
+    let operands = [(mma.a, !mma.swap), (mma.b, mma.swap)];
+    let computed = operands.map(|(e, _)| plain_var(k, e).is_none());
+    let laid_out = || k.tile_ty(acc).is_some_and(|tile| tile.reg_layout.is_some());
+    let apart = || operands.iter().any(|&operand| apart::is_taken(k, s, mma, operand));
+    computed == [true, true] || !atom.row().asynchronous() && !laid_out() && (computed.contains(&true) || apart())
 }
 
 /// Whether a kernel multiplies.
@@ -253,8 +261,9 @@ fn select(
     say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
     if a.space.in_registers() && b.space.in_registers() {
-        for (e, operand) in [(&mut mma.a, &a), (&mut mma.b, &b)] {
-            if plain_var(k, *e).is_none() {
+        let taken = [(mma.a, !swap), (mma.b, swap)].map(|operand| apart::is_taken(k, s, &Mma { swap, ..mma }, operand));
+        for (e, operand, taken) in [(&mut mma.a, &a, taken[0]), (&mut mma.b, &b, taken[1])] {
+            if taken || plain_var(k, *e).is_none() {
                 *e = from_registers::operand(k, cx, s, *e, operand.elem, true);
             }
         }

@@ -307,4 +307,29 @@ mod tests {
         let spilled = "`no spills` is required of `k`: a thread stores 8 bytes of spilled registers and loads 16";
         assert_eq!(said(assembler(100, 8)), [spilled]);
     }
+
+    #[test]
+    fn spills_of_blocks_that_share_registers_name_the_schedule() {
+        let said = |schedule: &str| {
+            let source = format!("kernel k(X: gmem f32[M]) {schedule} require no spills {{}}");
+            let tile = optimize(&source, &CompileOptions::default()).expect("a program").kernels.remove(0);
+            let demanding = Demanding { kernel: &tile.kernel, target: Target::Sm70, prediction: None, lost: &[] };
+            let assembler = Assembler {
+                version: String::new(),
+                registers: 80,
+                spill_store_bytes: 28,
+                spill_load_bytes: 28,
+                spilled: Vec::new(),
+                most_live: None,
+                stack_bytes: 0,
+                total: None,
+                main_loop: None,
+            };
+            let by = (Some(&assembler), &SourceFile::new("k.tile", source.as_str()));
+            let list = broken_by_registers(demanding, &Report::default(), by);
+            list[0].notes.iter().any(|note| note.contains("a thread may have more with `min_ctas 1`"))
+        };
+        assert!(said("schedule { min_ctas 3 }"));
+        assert!(!said("schedule { min_ctas 1 }"));
+    }
 }

@@ -45,8 +45,17 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
     let message = format!("a thread stores {stored} bytes of spilled registers and loads {loaded}");
     let note = format!("it has {} registers", by.registers);
     let places = by.spilled.iter().filter_map(|s| s.place(source)).collect();
-    let change = vec![fewer_registers(code)];
+    let change = several_blocks(code).into_iter().chain([fewer_registers(code)]).collect();
     (stored + loaded > 0).then(|| Broken { places, notes: vec![note], change, ..Broken::new(message) })
+}
+
+/// Where the schedule keeps several blocks resident, written or chosen, which leaves a thread fewer registers.
+fn several_blocks(code: &Code<'_>) -> Option<String> {
+    let k = code.tile.kernel;
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
+    Some(format!(
+        "`min_ctas {blocks}` of the schedule has {blocks} blocks share the registers of a multiprocessor: a thread may have more with `min_ctas 1`"
+    ))
 }
 
 fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {

@@ -162,6 +162,16 @@ impl Lower<'_> {
                 Some(item) => d.with_fix(item, format!(" threads {threads}")),
                 None => d,
             };
+            // More threads hold no less of it where each has a whole row.
+            let d = if is_operand(self.k, value) {
+                let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+                let ty = format!("smem {}[{extents}]", elem.name());
+                d.with_note(format!(
+                    "lanes repeat elements of a product's operand: it may be in shared memory, copied to `let s = {ty}`"
+                ))
+            } else {
+                d
+            };
             return Err(self.sink.report(d));
         }
         let by_bytes = elem.bits() == 4 && layout.value_bits() > 0 && self.loaded_by_bytes(value);
@@ -476,4 +486,10 @@ fn reads_slot(k: &Kernel, e: Expr, ring: &[Value]) -> bool {
 
 fn is_zero(cx: &Lower<'_>, e: Expr) -> bool {
     matches!(cx.k.exprs[e], ExprData::Int(0)) || matches!(cx.k.exprs[e], ExprData::Float(bits) if bits == 0)
+}
+
+/// Whether a product takes a tile as an operand.
+fn is_operand(k: &Kernel, v: Value) -> bool {
+    let takes = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
+    k.exprs.values().any(|e| matches!(e, ExprData::Mma(mma) if takes(mma.a) || takes(mma.b)))
 }

@@ -411,6 +411,8 @@ fn what_is_not_ptx_is_refused_at_its_place() {
         ("L: L: ret;", "defined twice"),
         ("cp.async.cg.shared.global [%r0], [%rd0], 8;", "cannot copy"),
         ("ld.global.v4.u32 {%r0, %r1}, [%rd0];", "expected 4"),
+        ("ld.global.v2.u32 {_, _}, [%rd0];", "a vector needs a register"),
+        ("atom.global.v2.f32.add {_, _}, [%rd0], {%f0, %f0};", "a vector needs a register"),
         ("ld.global.v4.b64 {%rd0, %rd1, %rd2, %rd3}, [%rd0];", "at most 16 bytes"),
         ("st.shared.v4.b64 [%r0], {%rd0, %rd1, %rd2, %rd3};", "at most 16 bytes"),
         ("setp.lt.b32 %p0, %r0, %r1;", "does not fit"),

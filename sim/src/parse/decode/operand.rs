@@ -200,6 +200,9 @@ impl<'a> Cx<'a, '_> {
             RawArg::Vector(items, _) if items.len() == n => items.as_slice(),
             _ => return Err(arg.pos().error(format!("expected a vector of {n} registers"))),
         };
+        if items.iter().all(|item| matches!(item, RawArg::Sink(_))) {
+            return Err(arg.pos().error("a vector needs a register"));
+        }
         let slots: Result<Vec<R>> =
             items.iter().map(|a| if dest { self.dest(ty, a) } else { self.source(ty, a) }).collect();
         Ok(Arg::Many(slots?, ty.bytes() == 8))

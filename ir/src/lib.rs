@@ -52,6 +52,7 @@ pub mod same;
 pub mod space;
 pub mod spots;
 pub mod standing;
+pub mod symmetric;
 pub mod target;
 pub mod tensor_store;
 mod tuples;

@@ -70,8 +70,15 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 continue;
             }
             match plan::plan(k, cx, s) {
-                Ok(Some(plan)) => apply(k, cx, &plan),
-                Ok(None) => registers::run(k, cx, s),
+                Ok(Some(plan)) => {
+                    let plan = loaded_ahead(k, cx, s).unwrap_or(plan);
+                    apply(k, cx, &plan);
+                }
+                Ok(None) => {
+                    if let Some(message) = registers::run(k, s) {
+                        cx.remark(k.stmt_spans[s], message);
+                    }
+                }
                 Err(Declined::For(refused)) => {
                     // With buffers of its own something else may be in the way.
                     let refused = own.and_then(Result::err).unwrap_or(refused);
@@ -127,6 +134,16 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
         Err(Declined::For(refused)) => Some(Err(refused)),
         Ok(None) | Err(Declined::Wrong(_)) => None,
     }
+}
+
+/// Has a loop that is pipelined load register tiles ahead, too, such as the scale of a row whose elements come by way of shared memory: its plan then, if it has any.
+fn loaded_ahead(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt) -> Option<Plan> {
+    let mut ahead = k.clone();
+    let message = registers::run(&mut ahead, s)?;
+    let plan = plan::plan(&mut ahead, cx, s).ok()??;
+    *k = ahead;
+    cx.remark(k.stmt_spans[s], message);
+    Some(plan)
 }
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {

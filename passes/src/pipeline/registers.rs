@@ -15,7 +15,6 @@
 //! again right behind that, in place of a second one.
 
 use super::general::{without_names, written_out};
-use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
@@ -43,16 +42,16 @@ struct Load {
     last: Option<Stmt>,
 }
 
-/// Has a loop load register tiles for the next iteration, if it has any that it can.
-pub(super) fn run(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) {
+/// Has a loop load register tiles for the next iteration, if it has any that it can; what is said of that.
+pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
     let StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body } = k.stmts[at] else {
-        return;
+        return None;
     };
     let meets = k.blocks[body].iter().any(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     let by_hand = k.schedule.stages.and_then(|e| k.as_int(e)) == Some(1)
         || all_stmts(k, k.body).into_iter().any(|s| matches!(k.stmts[s], StmtData::Role { .. }));
     if !meets || by_hand {
-        return;
+        return None;
     }
     let mut loads: Vec<Load> = k.blocks[body].iter().filter_map(|&s| Load::of(k, body, s, at)).collect();
     let mut second = 0;
@@ -63,7 +62,7 @@ pub(super) fn run(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) {
         fits
     });
     if loads.is_empty() {
-        return;
+        return None;
     }
     let span = k.stmt_spans[at];
     let names = without_names(k, &k.blocks[body]).0;
@@ -109,7 +108,7 @@ pub(super) fn run(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt) {
     let (block, index) = crate::analysis::uses::place_of(k, at);
     k.blocks[block].splice(index..index, first);
     let tiles: Vec<String> = loads.iter().map(|load| format!("`{}`", k.values[load.tile].name)).collect();
-    cx.remark(span, format!("{} loaded into registers an iteration ahead", tiles.join(", ")));
+    Some(format!("{} loaded into registers an iteration ahead", tiles.join(", ")))
 }
 
 impl Load {

@@ -156,12 +156,11 @@ impl Lower<'_> {
 
     /// Of several threads that hold the same element one stores it.
     pub(super) fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
-        let mut mask = 0i64;
-        for i in 0..layout.thread_bits() {
-            if layout.thread_col(i) == 0 {
-                mask |= 1 << i;
-            }
-        }
+        self.without_bits(replica_bits(layout))
+    }
+
+    /// Threads that have none of these bits in their numbers; `None`: all of them.
+    pub(super) fn without_bits(&mut self, mask: i64) -> Option<Reg> {
         if mask == 0 {
             return None;
         }
@@ -169,4 +168,9 @@ impl Lower<'_> {
         let bits = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(mask)]);
         Some(self.emit.pure(Class::Pred, P::SetpEqS32, [bits.into(), Operand::Imm(0)]))
     }
+}
+
+/// The bits of a thread's number that threads differ in which hold the same elements.
+pub(super) fn replica_bits(layout: &RegLayout) -> i64 {
+    (0..layout.thread_bits()).filter(|&i| layout.thread_col(i) == 0).fold(0, |mask, i| mask | 1 << i)
 }

@@ -18,6 +18,34 @@ use tilec_ir::types::Elem;
 pub(super) struct Counted {
     pub(super) own: Vec<Int>,
     pub(super) known: Vec<i64>,
+    /// What divides all numbers of the thread: a power of two, or 0 if they are 0.
+    pub(super) divisor: u64,
+}
+
+impl Counted {
+    /// The same number for each element, where nothing is the thread's.
+    pub(super) fn same(known: i64, elements: usize) -> Counted {
+        Counted { own: vec![Int::constant(0); elements], known: vec![known; elements], divisor: 0 }
+    }
+}
+
+/// What divides a sum of multiples of two powers of two; 0 is divided by all.
+pub(super) fn common(a: u64, b: u64) -> u64 {
+    let all = a | b;
+    all & all.wrapping_neg()
+}
+
+/// A literal of which the comparison `literal op x` comes to the same as of `known`, for all multiples `x` of `divisor`: neighbours that no multiple lies between
+/// share theirs, and so the comparison.
+pub(super) fn shared_literal(op: Op, known: i64, divisor: u64) -> i64 {
+    let Ok(divisor @ 1..) = i64::try_from(divisor) else { return known };
+    let below = known - known.rem_euclid(divisor);
+    match op {
+        // Nothing between `below` and `known` is a multiple that could be above the one and not above the other.
+        Op::Lt | Op::Ge => below,
+        Op::Le | Op::Gt if below < known => below.checked_add(divisor).unwrap_or(known),
+        _ => known,
+    }
 }
 
 impl Lower<'_> {
@@ -45,7 +73,8 @@ impl Lower<'_> {
         }
         let tid = self.tid();
         let own = self.linear_map(tid, &cols);
-        Some(Counted { own: vec![own; group.len()], known: known.into_iter().map(|c| c as i64).collect() })
+        let known = known.into_iter().map(|c| c as i64).collect();
+        Some(Counted { own: vec![own; group.len()], known, divisor: common(taken, 0) })
     }
 
     /// The coordinate along `axis` of the element with register index `v`.

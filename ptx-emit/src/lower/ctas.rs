@@ -14,24 +14,37 @@
 //! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before
 //! slot = slot ^ stride; parity = parity ^ (slot == 0)
 //! thread of each block's number: mbarrier.arrive [mbarrier + slot of that block]
-//! st.async [buffer + slot of each block], .., [mbarrier + slot of that block]
+//! st.async [buffer + slot of a block], .., [mbarrier + slot of that block]     // lanes that hold the same element: one block each
 //! mbarrier.try_wait [mbarrier + slot], parity     // the second one
 //! thread 0: mbarrier.arrive.expect_tx [mbarrier + slot]
 //! ld.shared [buffer + slot]
 //! ```
 
+use super::access::replica_bits;
 use super::accesses::{cluster_store, guard};
 use super::in_turns::{CountedAt, InTurns};
 use super::state::Lower;
+use super::windows::LANE_BITS;
 use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::ctas;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::kernel::StmtData;
+use tilec_ir::kernel::{CopyAttrs, StmtData};
+use tilec_ir::layout::RegLayout;
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
+use tilec_ir::space::Space;
 use tilec_ir::typing::resolve_view;
+
+/// Lanes that hold the same elements store them to different blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Dealt {
+    /// The first block that the lane stores to; of the next group of blocks it is the one with the same number.
+    first: Reg,
+    /// Blocks of a group.
+    blocks: u32,
+}
 
 impl Lower<'_> {
     /// Blocks that share out the tiles of one.
@@ -167,7 +180,7 @@ impl Lower<'_> {
         };
         let again = self.emit.label("stored");
         self.emit.item(Item::Label(again));
-        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParityCluster, [at.clone(), parity]);
+        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [at.clone(), parity]);
         self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
         if registers.is_some() {
             let expected = self.unless_first("expected");
@@ -209,7 +222,9 @@ impl Lower<'_> {
         let last = list.iter().rposition(|&s| ctas::stores_shared(self.k, s)).map_or(0, |last| last + 1);
         if !list[last..].iter().any(|&s| matches!(self.k.stmts[s], StmtData::Barrier)) {
             self.emit.comment("no block leaves while others may write to its memory");
-            self.cluster_barrier();
+            // Nothing is read behind it, so that nobody waits for what was stored.
+            self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
+            self.emit.push(P::BarrierClusterWaitAligned, []);
         }
     }
 
@@ -217,6 +232,40 @@ impl Lower<'_> {
     pub(super) fn cluster_barrier(&mut self) {
         self.emit.push(P::BarrierClusterArriveAligned, []);
         self.emit.push(P::BarrierClusterWaitAligned, []);
+    }
+
+    /// Which threads store elements of a layout: of several that hold the same one does; `None`: all of them. To the memory of several blocks, lanes that hold the same
+    /// elements store to one block each, or to one of every group of blocks.
+    pub(super) fn storing_threads(&mut self, layout: &RegLayout, space: Space, attrs: &CopyAttrs) -> Option<Reg> {
+        self.dealt = None;
+        let replicas = replica_bits(layout);
+        if self.ctas() == 1 || space != Space::Smem || attrs.old.is_some() {
+            return self.without_bits(replicas);
+        }
+        let lanes: Vec<u32> =
+            (0..LANE_BITS as u32).filter(|i| replicas >> i & 1 == 1).take(self.ctas().ilog2() as usize).collect();
+        if lanes.is_empty() {
+            return self.without_bits(replicas);
+        }
+        let mut ranks = vec![0; LANE_BITS];
+        lanes.iter().enumerate().for_each(|(bit, &lane)| ranks[lane as usize] = 1 << bit);
+        let tid = self.tid();
+        let first = self.linear_map(tid, &ranks);
+        let first = self.in32(first);
+        self.dealt = Some(Dealt { first, blocks: 1 << lanes.len() });
+        self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
+    }
+
+    /// The number of a block that the thread stores to, the `turn`-th.
+    fn rank_in_turn(&mut self, turn: u32) -> Operand {
+        match self.dealt {
+            None => Operand::Imm(i64::from(turn)),
+            Some(Dealt { first, .. }) if turn == 0 => first.into(),
+            Some(Dealt { first, blocks }) => {
+                let group = Operand::Imm(i64::from(turn * blocks));
+                self.emit.pure(Class::B32, P::OrB32, [first.into(), group]).into()
+            }
+        }
     }
 
     /// Stores to memory; to shared memory in all blocks that share out tiles.
@@ -231,8 +280,9 @@ impl Lower<'_> {
             AddrBase::Shared(array) => self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(array)]),
             AddrBase::Param(_) => panic!("bug: parameters are not stored to"),
         };
-        for rank in 0..self.ctas() {
-            let rank = Operand::Imm(i64::from(rank));
+        let turns = self.ctas() / self.dealt.map_or(1, |dealt| dealt.blocks);
+        for turn in 0..turns {
+            let rank = self.rank_in_turn(turn);
             let there = self.emit.pure(Class::B32, P::MapaSharedCluster, [own.into(), rank.clone()]);
             let mut operands = vec![Operand::at(there, offset), value.clone()];
             if let Some(counts) = self.counts {

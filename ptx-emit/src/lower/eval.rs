@@ -4,7 +4,7 @@
 //! are in one file.
 
 use super::arithmetic::compare_op;
-use super::counted::Counted;
+use super::counted::{Counted, common, shared_literal};
 use super::dims::Dims;
 use super::ints::{Int, Repr, fits32};
 use super::operands::{Operands, repeated_elements};
@@ -653,6 +653,7 @@ impl Lower<'_> {
         }
         let Some(a) = self.counted(a, scope, group)? else { return Ok(None) };
         let Some(b) = self.counted(b, scope, group)? else { return Ok(None) };
+        let divisor = common(a.divisor, b.divisor);
         let mut found = Vec::new();
         for i in 0..group.len() {
             // Within 32 bits on both sides: then nothing wraps in the tile's arithmetic.
@@ -663,7 +664,8 @@ impl Lower<'_> {
             let Some(less) = self.int_op(Op::Sub, b.own[i], a.own[i]).filter(|d| fits32(d.lo, d.hi)) else {
                 return Ok(None);
             };
-            found.push(self.int_compare(op, Int::constant(a.known[i] - b.known[i]), less));
+            let literal = shared_literal(op, a.known[i] - b.known[i], divisor);
+            found.push(self.int_compare(op, Int::constant(literal), less));
         }
         Ok(Some(found))
     }
@@ -710,23 +712,26 @@ impl Lower<'_> {
     fn counted(&mut self, e: Expr, scope: &Scope, group: &[usize]) -> Result<Option<Counted>, Reported> {
         if self.kind_of(e)? == Kind::Index {
             let index = self.index(e)?;
-            let known = index.as_const().unwrap_or(0);
-            let own = if index.as_const().is_some() { Int::constant(0) } else { index };
-            return Ok(Some(Counted { own: vec![own; group.len()], known: vec![known; group.len()] }));
+            return Ok(Some(match index.as_const() {
+                Some(known) => Counted::same(known, group.len()),
+                None => {
+                    let divisor = self.facts.divisor(self.k, e);
+                    Counted { own: vec![index; group.len()], known: vec![0; group.len()], divisor }
+                }
+            }));
         }
         if self.elem_of_expr(e) != Some(Elem::I32) {
             return Ok(None);
         }
         match self.k.exprs[e].clone() {
-            ExprData::Iota { .. } if self.counts_one(e) => {
-                Ok(Some(Counted { own: vec![Int::constant(0); group.len()], known: vec![0; group.len()] }))
-            }
+            ExprData::Iota { .. } if self.counts_one(e) => Ok(Some(Counted::same(0, group.len()))),
             ExprData::Iota { axis, .. } => Ok(self.coordinates(scope, axis as usize, group)),
             ExprData::Op { op: op @ (Op::Add | Op::Sub), args } => {
                 let &[x, y] = &args[..] else { return Ok(None) };
                 let Some(x) = self.counted(x, scope, group)? else { return Ok(None) };
                 let Some(y) = self.counted(y, scope, group)? else { return Ok(None) };
-                let mut sum = Counted { own: Vec::new(), known: Vec::new() };
+                let divisor = common(x.divisor, y.divisor);
+                let mut sum = Counted { own: Vec::new(), known: Vec::new(), divisor };
                 for i in 0..group.len() {
                     let Some(own) = self.int_op(op, x.own[i], y.own[i]) else { return Ok(None) };
                     sum.own.push(own);

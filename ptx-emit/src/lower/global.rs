@@ -13,7 +13,7 @@
 use super::ints::{Int, Repr};
 use super::state::Lower;
 use super::windows::{GlobalWindow, WORD, WindowDim, row_of};
-use crate::inst::{Class, Operand, Reg};
+use crate::inst::{Class, Operand, Reg, Special};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
@@ -203,6 +203,9 @@ impl Lower<'_> {
         if w.halves {
             base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
         }
+        if !self.loops.is_empty() && w.is_same_for_lanes() {
+            base = self.of_lane(base);
+        }
         let Some(moving) = self.loops.last().filter(|l| l.steady).map(|l| (l.var, l.depth, l.start, l.step)) else {
             return self.first_pointer(w, base, blocks);
         };
@@ -280,6 +283,16 @@ impl Lower<'_> {
             l.induced.push((key, reg, advance));
         }
         Ok(reg)
+    }
+
+    /// The same address, which the assembler does not know to be the same for all lanes. What lanes load from one place it moves to a uniform register as soon as it is
+    /// there, and the warp waits for it: also where the next iteration is the first to ask for it (`R2UR`, ptxas 12.9 and 13).
+    fn of_lane(&mut self, base: Reg) -> Reg {
+        // The lanes below one never include the last: bit 31 is 0.
+        let lower = self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::LanemaskLt)]);
+        let none = self.emit.pure(Class::B32, P::ShrU32, [lower.into(), Operand::Imm(31)]);
+        let none = self.emit.pure(Class::B64, P::CvtU64U32, [none.into()]);
+        self.emit.pure(Class::B64, P::AddS64, [base.into(), none.into()])
     }
 
     /// Takes the values of the names in an index that stand for something with `var` in it; gives them back in `taken`. Whether it has `var` in it.

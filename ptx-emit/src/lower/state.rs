@@ -1,5 +1,6 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
+use super::ctas::Dealt;
 use super::emit::Emit;
 use super::in_turns::CountedAt;
 use super::ints::Int;
@@ -69,6 +70,8 @@ pub(crate) struct Lower<'a> {
     pub(super) counted: Vec<CountedAt>,
     /// The one of them that counts what the present statement stores.
     pub(super) counts: Option<usize>,
+    /// Lanes that hold the same elements store them to different blocks of the cluster in the present statement.
+    pub(super) dealt: Option<Dealt>,
     /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
     pub(super) thread_bits: u32,
     /// The role whose statements these are.
@@ -150,6 +153,7 @@ impl<'a> Lower<'a> {
             writes_first: None,
             counted: Vec::new(),
             counts: None,
+            dealt: None,
             thread_bits: 0,
             part: None,
             asks: None,

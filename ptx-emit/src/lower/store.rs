@@ -59,7 +59,7 @@ impl Lower<'_> {
         let Scope { layout, dim_bits } = source.scope();
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
-        let replicas = self.replica_predicate(&layout);
+        let replicas = self.storing_threads(&layout, access.space, attrs);
         // An operand may be what is written: threads that do not write an element must not read it while another does.
         let only = if access.space.has_bounds() { replicas } else { None };
         let mut old = attrs.old.map(|old| self.old_values(old, &layout, &dim_bits, replicas)).transpose()?;

@@ -153,9 +153,7 @@ impl Lower<'_> {
                     None => {
                         for tuple in blocks.values_mut() {
                             let other = self.other(tuple, lane);
-                            let upper = self.has_lane_bit(lane);
-                            let (a, b) = self.in_order(upper, tuple, &other);
-                            *tuple = self.two(by, &a, &b)?;
+                            *tuple = self.two_of_lanes(by, lane, tuple, &other)?;
                         }
                     }
                 },
@@ -195,10 +193,23 @@ impl Lower<'_> {
             let high = &blocks[&(block | bit)];
             let (given, kept) = self.in_order(upper, high, low);
             let taken = self.other(&given, lane);
-            let (a, b) = self.in_order(upper, &kept, &taken);
-            next.insert(block, self.two(by, &a, &b)?);
+            next.insert(block, self.two_of_lanes(by, lane, &kept, &taken)?);
         }
         Ok(next)
+    }
+
+    /// What this lane has and what the one has that differs in a bit of its number, combined: the lower lane's first, where that changes anything.
+    fn two_of_lanes(&mut self, by: By<'_>, lane: u32, own: &[Reg], other: &[Reg]) -> Result<Vec<Reg>, Reported> {
+        let symmetric = match by {
+            By::Instruction(..) => true,
+            By::Program(combine) => combine.is_symmetric(self.k),
+        };
+        if symmetric {
+            return self.two(by, own, other);
+        }
+        let upper = self.has_lane_bit(lane);
+        let (a, b) = self.in_order(upper, own, other);
+        self.two(by, &a, &b)
     }
 
     /// What another lane has.

@@ -13,6 +13,9 @@ use tilec_ir::typing::ResolvedView;
 /// Bytes of the words that unaligned accesses are made of.
 pub(super) const WORD: i64 = 16;
 
+/// Bits of a lane's number.
+pub(super) const LANE_BITS: usize = 5;
+
 /// A window of a tensor as a thread sees it.
 pub(super) struct GlobalWindow {
     pub(super) view: ResolvedView,
@@ -30,6 +33,14 @@ pub(super) struct GlobalWindow {
     pub(super) rounded: bool,
     /// By how much the last pointer was.
     pub(super) shift: Option<Reg>,
+}
+
+impl GlobalWindow {
+    /// Whether all lanes of a warp have the same elements of a tile; a single number is not a tile.
+    pub(super) fn is_same_for_lanes(&self) -> bool {
+        let same = |d: &WindowDim| d.rows.is_none() && d.cols.iter().take(LANE_BITS).all(|&bits| bits == 0);
+        !self.dims.is_empty() && self.dims.iter().all(same)
+    }
 }
 
 pub(super) struct WindowDim {

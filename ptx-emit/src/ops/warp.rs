@@ -67,9 +67,6 @@ macro_rules! warp_rows {
         "9.7.13.15" V7_8_SM90 Sync [P] [shared(8), B32I] "whether the phase of this parity is complete; may sleep" {
             MbarrierTryWaitParity "mbarrier.try_wait.parity.shared.b64",
         }
-        "9.7.13.15" V8_0_SM90 Sync [P] [shared(8), B32I] "the same, of what other blocks of the cluster have done" {
-            MbarrierTryWaitParityCluster "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64",
-        }
         "9.7.19.2" V6_2 Sync [] [B32I] "sleep of about this many nanoseconds" { NanosleepU32 "nanosleep.u32" }
 
         "9.7.12.3" V6_0 Control [] [LABEL] "branch; `.uni` promises that all lanes go the same way" {

@@ -1,0 +1,114 @@
+//! Whether two tuples that a program combines come to the same bits, whichever is the first.
+//!
+//! Lanes of a warp that exchange what they have then need not tell who is first. `s1 + s2` and `max(m1, m2)` are symmetric. A sum of products is not: the assembler may
+//! join one of the products and the addition to an `fma`, so that the other is rounded and the first is not.
+
+use crate::combine::{Combine, local};
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::ops::Op;
+
+impl Combine {
+    /// Whether the results are the same bits when the first tuple and the second change places.
+    pub fn is_symmetric(&self, k: &Kernel) -> bool {
+        !self.how.keeps_extents() && self.results.iter().all(|&e| self.mirrors(k, e, e))
+    }
+
+    /// Whether `a`, with the names of the first tuple and the second exchanged, is `b`.
+    fn mirrors(&self, k: &Kernel, a: Expr, b: Expr) -> bool {
+        match (&k.exprs[a], &k.exprs[b]) {
+            (&ExprData::Int(x), &ExprData::Int(y)) => x == y,
+            (&ExprData::Float(x), &ExprData::Float(y)) => x == y,
+            (&ExprData::Ref(v), &ExprData::Ref(w)) => match (self.local(k, v), self.local(k, w)) {
+                (Some(x), Some(y)) => self.mirrors(k, x, y),
+                _ => self.partner(v) == w,
+            },
+            (ExprData::Op { op, args: xs }, ExprData::Op { op: other, args: ys }) if op == other => {
+                let rounds = matches!(op, Op::Add | Op::Sub) && xs.iter().any(|&x| self.is_product(k, x));
+                let straight = || xs.iter().zip(ys).all(|(&x, &y)| self.mirrors(k, x, y));
+                let crossed = || match (&xs[..], &ys[..]) {
+                    (&[x1, x2], &[y1, y2]) => commutes(*op) && self.mirrors(k, x1, y2) && self.mirrors(k, x2, y1),
+                    _ => false,
+                };
+                xs.len() == ys.len() && !rounds && (straight() || crossed())
+            }
+            (&ExprData::Cast { elem: x, arg: a }, &ExprData::Cast { elem: y, arg: b }) => {
+                x == y && self.mirrors(k, a, b)
+            }
+            _ => false,
+        }
+    }
+
+    /// What a name of the combination's own stands for.
+    fn local(&self, k: &Kernel, v: Value) -> Option<Expr> {
+        matches!(k.values[v].def, ValueDef::Local(_)).then(|| local(k, v))
+    }
+
+    /// The same component of the other tuple; another name is its own.
+    fn partner(&self, v: Value) -> Value {
+        let pairs = || self.first.iter().zip(&self.second);
+        pairs().find_map(|(&a, &b)| (v == a).then_some(b).or((v == b).then_some(a))).unwrap_or(v)
+    }
+
+    fn is_product(&self, k: &Kernel, e: Expr) -> bool {
+        match k.exprs[e] {
+            ExprData::Op { op, .. } => op == Op::Mul,
+            ExprData::Ref(v) => self.local(k, v).is_some_and(|init| self.is_product(k, init)),
+            _ => false,
+        }
+    }
+}
+
+/// Whether an operator gives the same bits for its operands in either order.
+fn commutes(op: Op) -> bool {
+    use Op::*;
+    matches!(op, Add | Mul | Min | Max | BitAnd | BitOr | BitXor | And | Or | Eq | Ne)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symmetric(names: &str, args: &str, body: &str) -> bool {
+        let (first, second) = (names.replace('?', "1"), names.replace('?', "2"));
+        let source = format!(
+            "kernel t(X: gmem f32[128, 32], Y: gmem f32[128, 1]) grid (i: 1) schedule {{ threads 128 }} {{
+                var x = reg f32[128, 32]
+                copy X -> x
+                let s = reduce ({args}) along 1 with ({first}), ({second}) {{ {body} }}
+                copy s.0 -> Y
+            }}"
+        );
+        let module = crate::parser::parse(&source, &mut crate::diag::Sink::new()).expect("it parses");
+        let k = &module.kernels[0];
+        let mut found = None;
+        for e in k.exprs.keys() {
+            if let ExprData::Combine(combine) = &k.exprs[e] {
+                found = Some(combine.is_symmetric(k));
+            }
+        }
+        found.expect("tuples are combined")
+    }
+
+    #[test]
+    fn sums_and_extremes_are_symmetric() {
+        assert!(symmetric("a?, b?", "x, x", "give a1 + a2, max(b2, b1)"));
+        assert!(symmetric("a?, b?", "x, x", "let m = max(a1, a2) give m, b1 + b2 + m"));
+        assert!(symmetric("a?, b?", "x, x", "give a1 * a2, min(b1, b2) * 2.0"));
+    }
+
+    #[test]
+    fn what_asks_who_is_first_is_not() {
+        assert!(!symmetric("a?, b?", "x, x", "give a1 + a2, b1"));
+        assert!(!symmetric("a?, b?", "x, x", "give a1 - a2, b1 + b2"));
+        assert!(!symmetric("a?, b?", "x, x", "give a1 + a2, a1 + b2"));
+        assert!(!symmetric("a?, b?", "x, x", "give a1 + a2, select(a1 < a2, b1, b2)"));
+        assert!(!symmetric("a?, b?, c?", "x, x, x", "give a1 + a2, b1 + b2, c1 + c2 + a1"));
+    }
+
+    #[test]
+    fn sums_of_products_may_be_rounded_once() {
+        assert!(!symmetric("m?, l?", "x, x", "let m = max(m1, m2) give m, l1 * exp(m1 - m) + l2 * exp(m2 - m)"));
+        assert!(!symmetric("a?, b?", "x, x", "let p = a1 * b1 let q = a2 * b2 give p + q, b1 + b2"));
+    }
+}

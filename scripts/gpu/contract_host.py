@@ -429,10 +429,17 @@ class LoadedKernel:
         return value.value
 
     def clusters_at_once(self, multiprocessors: int) -> int:
-        """Blocks that a device runs at the same time, or clusters of them, as far as registers and shared memory go."""
+        """Blocks that a device runs at the same time, or clusters of them: fewer than fit by registers and shared memory, where parts of the device have other numbers of multiprocessors than multiples of a cluster."""
         value, threads = ctypes.c_int(), math.prod(self.contract.block)
-        self.driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(value), self.function, threads, ctypes.c_size_t(self.contract.dynamic_smem))
-        return max(1, value.value * multiprocessors // math.prod(self.contract.cluster))
+        if math.prod(self.contract.cluster) == 1:
+            self.driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(value), self.function, threads, ctypes.c_size_t(self.contract.dynamic_smem))
+            return max(1, value.value * multiprocessors)
+        attributes = (LaunchAttribute * 1)()
+        attributes[0].id, attributes[0].value.cluster[:] = _CLUSTER_DIMENSION, self.contract.cluster
+        config = LaunchConfig(dynamic_smem=self.contract.dynamic_smem, attributes=attributes, n_attributes=1)
+        config.grid[:], config.block[:] = self.contract.cluster, self.contract.block
+        self.driver.call("cuOccupancyMaxActiveClusters", ctypes.byref(value), self.function, ctypes.byref(config))
+        return max(1, value.value)
 
     def bind(self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int] | None = None, scalars: Mapping[str, float] | None = None, overlap: bool = True) -> "BoundLaunch":
         """Checks and fixes the arguments. `overlap`: whether launches may overlap, where the contract allows it."""

@@ -96,3 +96,49 @@ impl Lower<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{common, shared_literal};
+    use tilec_ir::ops::Op;
+
+    fn holds(op: Op, a: i64, b: i64) -> bool {
+        match op {
+            Op::Lt => a < b,
+            Op::Le => a <= b,
+            Op::Gt => a > b,
+            Op::Ge => a >= b,
+            Op::Eq => a == b,
+            _ => a != b,
+        }
+    }
+
+    #[test]
+    fn a_shared_literal_decides_the_same_of_all_multiples() {
+        for op in [Op::Lt, Op::Le, Op::Gt, Op::Ge, Op::Eq, Op::Ne] {
+            for divisor in [0, 1, 2, 8] {
+                for known in -17..=17 {
+                    let literal = shared_literal(op, known, divisor);
+                    for multiple in -4..=4 {
+                        let x = multiple * divisor as i64;
+                        assert_eq!(holds(op, literal, x), holds(op, known, x), "{op:?} {known} {divisor} {x}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_between_two_multiples_share_a_literal() {
+        let literals = |op| (8..16).map(|known| shared_literal(op, known, 8)).collect::<Vec<_>>();
+        assert_eq!(literals(Op::Lt), [8; 8]);
+        assert_eq!(literals(Op::Ge), [8; 8]);
+        assert_eq!(literals(Op::Le)[1..], [16; 7]);
+        assert_eq!(shared_literal(Op::Lt, 9, 0), 9);
+    }
+
+    #[test]
+    fn sums_have_the_smaller_power_of_two() {
+        assert_eq!([common(8, 32), common(0, 4), common(0, 0), common(24, 0)], [8, 4, 0, 8]);
+    }
+}

@@ -176,7 +176,10 @@ impl Lower<'_> {
         if let Some((_, reg)) = w.pointers.iter().find(|(b, _)| b == blocks) {
             return Ok(*reg);
         }
-        let reg = self.window_pointer(w, blocks)?;
+        let mut reg = self.window_pointer(w, blocks)?;
+        if !self.loops.is_empty() && w.is_same_for_lanes() {
+            reg = self.of_lane(reg);
+        }
         w.pointers.push((blocks.to_vec(), reg));
         Ok(reg)
     }
@@ -202,9 +205,6 @@ impl Lower<'_> {
         let mut base = self.base(view)?;
         if w.halves {
             base = self.emit.pure(Class::B64, P::ShlB64, [base.into(), Operand::Imm(1)]);
-        }
-        if !self.loops.is_empty() && w.is_same_for_lanes() {
-            base = self.of_lane(base);
         }
         let Some(moving) = self.loops.last().filter(|l| l.steady).map(|l| (l.var, l.depth, l.start, l.step)) else {
             return self.first_pointer(w, base, blocks);
@@ -287,12 +287,12 @@ impl Lower<'_> {
 
     /// The same address, which the assembler does not know to be the same for all lanes. What lanes load from one place it moves to a uniform register as soon as it is
     /// there, and the warp waits for it: also where the next iteration is the first to ask for it (`R2UR`, ptxas 12.9 and 13).
-    fn of_lane(&mut self, base: Reg) -> Reg {
+    fn of_lane(&mut self, pointer: Reg) -> Reg {
         // The lanes below one never include the last: bit 31 is 0.
         let lower = self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::LanemaskLt)]);
         let none = self.emit.pure(Class::B32, P::ShrU32, [lower.into(), Operand::Imm(31)]);
         let none = self.emit.pure(Class::B64, P::CvtU64U32, [none.into()]);
-        self.emit.pure(Class::B64, P::AddS64, [base.into(), none.into()])
+        self.emit.def(Class::B64, P::AddS64, [pointer.into(), none.into()])
     }
 
     /// Takes the values of the names in an index that stand for something with `var` in it; gives them back in `taken`. Whether it has `var` in it.

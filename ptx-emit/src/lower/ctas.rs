@@ -22,6 +22,7 @@
 
 use super::access::replica_bits;
 use super::accesses::{cluster_store, guard};
+use super::dealt::Dealt;
 use super::in_turns::{CountedAt, InTurns};
 use super::state::Lower;
 use super::windows::LANE_BITS;
@@ -36,15 +37,6 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::space::Space;
 use tilec_ir::typing::resolve_view;
-
-/// Lanes that hold the same elements store them to different blocks.
-#[derive(Clone, Copy)]
-pub(super) struct Dealt {
-    /// The first block that the lane stores to; of the next group of blocks it is the one with the same number.
-    first: Reg,
-    /// Blocks of a group.
-    blocks: u32,
-}
 
 impl Lower<'_> {
     /// Blocks that share out the tiles of one.

@@ -29,6 +29,7 @@ mod conversions;
 mod copy;
 mod counted;
 mod ctas;
+mod dealt;
 mod dims;
 mod divide;
 mod draws;

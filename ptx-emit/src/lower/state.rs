@@ -1,6 +1,6 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
-use super::ctas::Dealt;
+use super::dealt::Dealt;
 use super::emit::Emit;
 use super::in_turns::CountedAt;
 use super::ints::Int;

@@ -1,10 +1,11 @@
 //! Access to windows of memory: what one access covers, under which condition, and where.
 
+use super::dealt::Dealt;
 use super::dims::Dims;
 use super::ints::Int;
 use super::state::Lower;
 use super::tile::{Filled, groups};
-use super::windows::{Access, FragmentWindow, Window};
+use super::windows::{Access, FragmentWindow, LANE_BITS, Window};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -152,6 +153,28 @@ impl Lower<'_> {
         let rank = self.k.tensor_ty(view.base)?.shape.len();
         let dim = (0..rank).rev().find(|&d| matches!(self.stride(view.base, d), Ok(s) if s.as_const() == Some(1)))?;
         kept.iter().position(|&d| d == dim)
+    }
+
+    /// Which threads store elements of a layout: of several that hold the same one does; `None`: all of them. To the memory of several blocks, lanes that hold the same
+    /// elements store to one block each, or to one of every group of blocks.
+    pub(super) fn storing_threads(&mut self, layout: &RegLayout, space: Space, attrs: &CopyAttrs) -> Option<Reg> {
+        self.dealt = None;
+        let replicas = replica_bits(layout);
+        if self.ctas() == 1 || space != Space::Smem || attrs.old.is_some() {
+            return self.without_bits(replicas);
+        }
+        let lanes: Vec<u32> =
+            (0..LANE_BITS as u32).filter(|i| replicas >> i & 1 == 1).take(self.ctas().ilog2() as usize).collect();
+        if lanes.is_empty() {
+            return self.without_bits(replicas);
+        }
+        let mut ranks = vec![0; LANE_BITS];
+        lanes.iter().enumerate().for_each(|(bit, &lane)| ranks[lane as usize] = 1 << bit);
+        let tid = self.tid();
+        let first = self.linear_map(tid, &ranks);
+        let first = self.in32(first);
+        self.dealt = Some(Dealt { first, blocks: 1 << lanes.len() });
+        self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
     }
 
     /// Of several threads that hold the same element one stores it.

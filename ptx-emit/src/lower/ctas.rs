@@ -20,22 +20,18 @@
 //! ld.shared [buffer + slot]
 //! ```
 
-use super::access::replica_bits;
 use super::accesses::{cluster_store, guard};
 use super::dealt::Dealt;
 use super::in_turns::{CountedAt, InTurns};
 use super::state::Lower;
-use super::windows::LANE_BITS;
 use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::ctas;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, StmtData};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::kernel::StmtData;
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
-use tilec_ir::space::Space;
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
@@ -224,28 +220,6 @@ impl Lower<'_> {
     pub(super) fn cluster_barrier(&mut self) {
         self.emit.push(P::BarrierClusterArriveAligned, []);
         self.emit.push(P::BarrierClusterWaitAligned, []);
-    }
-
-    /// Which threads store elements of a layout: of several that hold the same one does; `None`: all of them. To the memory of several blocks, lanes that hold the same
-    /// elements store to one block each, or to one of every group of blocks.
-    pub(super) fn storing_threads(&mut self, layout: &RegLayout, space: Space, attrs: &CopyAttrs) -> Option<Reg> {
-        self.dealt = None;
-        let replicas = replica_bits(layout);
-        if self.ctas() == 1 || space != Space::Smem || attrs.old.is_some() {
-            return self.without_bits(replicas);
-        }
-        let lanes: Vec<u32> =
-            (0..LANE_BITS as u32).filter(|i| replicas >> i & 1 == 1).take(self.ctas().ilog2() as usize).collect();
-        if lanes.is_empty() {
-            return self.without_bits(replicas);
-        }
-        let mut ranks = vec![0; LANE_BITS];
-        lanes.iter().enumerate().for_each(|(bit, &lane)| ranks[lane as usize] = 1 << bit);
-        let tid = self.tid();
-        let first = self.linear_map(tid, &ranks);
-        let first = self.in32(first);
-        self.dealt = Some(Dealt { first, blocks: 1 << lanes.len() });
-        self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
     }
 
     /// The number of a block that the thread stores to, the `turn`-th.

@@ -210,8 +210,7 @@ impl<'s> Lexer<'s, '_> {
             let message = format!("`{}` is a comment", clip(&format!("// {text}")));
             self.sink.push(
                 Diagnostic::warning(codes::COMMENTED, span, message)
-                    .with_note("a division is written `/`: of indices it rounds down, of floats `floor(x / y)` does")
-                    .with_fix(span, "/"),
+                    .with_note("a division is written `/`: of indices it rounds down, of floats `floor(x / y)` does"),
             );
         }
     }

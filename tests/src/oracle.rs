@@ -81,7 +81,7 @@ impl Problem {
                 }
                 let mut tensor = Tensor { modes: vec![1; shape.len()], ..Tensor::new(name, &shape, &strides)? };
                 let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
-                tensor.randomize(&mut random, run.range);
+                tensor.randomize(&mut random, run.range.min(largest(elem)));
                 tensors.push(tensor);
                 elems.push(elem);
                 continue;
@@ -110,7 +110,7 @@ impl Problem {
             }
             let mut tensor = Tensor { modes, ..Tensor::new(name, &shape, &strides)? };
             let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
-            tensor.randomize(&mut random, run.range);
+            tensor.randomize(&mut random, run.range.min(largest(elem)));
             if matches!(elem, Elem::U4 | Elem::U8 | Elem::U32) {
                 tensor.data.iter_mut().for_each(|x| *x = x.abs());
             }
@@ -542,4 +542,17 @@ fn permits(kernel: &Kernel, run: &Run) -> bool {
         let text = tilec_ir::print::print_expr(kernel, e);
         tilec::expr::condition(&text, &lookup).unwrap_or(false)
     })
+}
+
+/// The largest integer that random elements of a type have: what it does not hold is nobody's result.
+fn largest(elem: Elem) -> i64 {
+    match elem {
+        Elem::I4 => 7,
+        Elem::U4 => 15,
+        Elem::I8 => 127,
+        Elem::U8 => 255,
+        Elem::I16 => i64::from(i16::MAX),
+        Elem::U16 => i64::from(u16::MAX),
+        _ => i64::MAX,
+    }
 }

@@ -133,6 +133,8 @@ const DESIGN: &str = "smaller tiles, or another way to compute the same, are a d
 
 /// Codes whose diagnostics have no fix, and why.
 const WITHOUT: &[(&str, &str)] = &[
+    ("E0246", "a sum begins at 0, a maximum at -inf and a product at 1"),
+    ("W0415", "of indices `/` is meant, of floats `floor(x / y)`"),
     ("E0103", NAME),
     ("E0104", "what is too long has to be split by hand"),
     ("E0106", "where a layout ends that cannot be read is not known"),

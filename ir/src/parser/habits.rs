@@ -156,7 +156,14 @@ impl Parser<'_, '_> {
         let message =
             format!("expected an expression, found `{}`", &self.source[start.start as usize..module.end as usize]);
         let d = Diagnostic::error(codes::EXPECTED, module, message);
-        self.error(d.with_note("functions and types stand in no module: `exp(x)`, `f32`").with_fix(module, ""));
+        let d = d.with_note("functions and types stand in no module: `exp(x)`, `f32`");
+        // These words mean something else here than there.
+        self.error(match self.peek() {
+            Tok::Word("max" | "min" | "maximum" | "minimum" | "amax" | "amin") => d.with_note(
+                "`max(x, y)` is the larger of two, element by element, and `maximum(x, 1)` the largest of each row",
+            ),
+            _ => d.with_fix(module, ""),
+        });
     }
 
     /// `and` or `or` between conditions.
@@ -207,11 +214,12 @@ impl Parser<'_, '_> {
         let of_y = self.since(from);
         let [text_x, text_y] = [of_x, of_y].map(|s| &self.source[s.start as usize..s.end as usize]);
         let squared = self.kernel.as_int(y) == Some(2) && !text_x.contains(|c: char| !c.is_alphanumeric() && c != '_');
-        let written = if squared { format!("{text_x} * {text_x}") } else { format!("pow({text_x}, {text_y})") };
+        let written = if squared { format!("({text_x} * {text_x})") } else { format!("pow({text_x}, {text_y})") };
         let d = Diagnostic::error(codes::EXPECTED, sign, "expected an operator, found `**`");
         let d = d.with_note("powers are written `pow(x, y)`, and a square `x * x`");
-        // Of `-x ** y` the sign belongs to the whole.
-        self.error(if text_x.starts_with('-') { d } else { d.with_fix(of_x.to(of_y), written) });
+        // Of `-x ** y` the sign belongs to the whole, and of `x ** y ** z` the last power comes first.
+        let other = text_x.starts_with('-') || self.at_power() || text_x.contains("**");
+        self.error(if other { d } else { d.with_fix(of_x.to(of_y), written) });
         self.node(ExprData::Op { op: Op::Pow, args: vec![x, y] }, of_x.to(of_y))
     }
 

@@ -284,10 +284,13 @@ impl Types<'_> {
             Domain::Float => self.converted(d.with_note("convert the operand: `cast<f32>(x)`"), arg, ty, "f32"),
             Domain::Logic => self.compared(d.with_note("write a comparison, such as `x != 0`"), arg),
             Domain::Select => d.with_note("write a comparison, such as `x != 0`"),
-            Domain::Integer => self.converted(d.with_note("convert the operand: `cast<i32>(x)`"), arg, ty, "i32"),
-            Domain::Numeric | Domain::Compare => {
-                self.chosen(d.with_note("use `select` to turn a truth value into a number"), arg)
-            }
+            Domain::Integer => match meant(op) {
+                // What is meant of floats, or of truth values, is no operation on integers.
+                Some(note) => d.with_note(note).with_note("of integers: convert the operand, `cast<i32>(x)`"),
+                None => self.converted(d.with_note("convert the operand: `cast<i32>(x)`"), arg, ty, "i32"),
+            },
+            Domain::Compare => d.with_note("two comparisons are joined by `&&`: `a <= x && x <= b`"),
+            Domain::Numeric => self.chosen(d.with_note("use `select` to turn a truth value into a number"), arg),
         }
         .into()
     }
@@ -423,4 +426,16 @@ impl Types<'_> {
         }
         .into())
     }
+}
+
+/// What is written for an operator on integers whose operand is another number, or a truth value.
+fn meant(op: Op) -> Option<&'static str> {
+    Some(match op {
+        Op::Rem => "the remainder of floats is `x - floor(x / y) * y`",
+        Op::BitXor => "powers are written `pow(x, y)`",
+        Op::BitAnd => "conditions are joined by `&&`",
+        Op::BitOr => "conditions are joined by `||`",
+        Op::BitNot => "conditions are negated by `!`",
+        _ => return None,
+    })
 }

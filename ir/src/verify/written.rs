@@ -33,9 +33,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             let d = Diagnostic::error(codes::READ_UNWRITTEN, cx.k.expr_spans[e], message)
                 .with_place(cx.k.values[v].span, "declared without a first value");
             let d = d.with_note(format!("give it one: `var {name} = reg .. = 0`, or a copy in front of this"));
-            let of_it = |s: &Stmt| matches!(cx.k.stmts[*s], StmtData::Var { value, init: None } if value == v);
-            let declared = cx.k.stmts.keys().find(of_it).map(|s| cx.k.stmt_spans[s]);
-            cx.report(d.with_fix_around(declared.unwrap_or_default(), "", " = 0"));
+            cx.report(d);
         }
     }
 }

@@ -9,6 +9,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::ReduceOp;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::resolve_view;
 
@@ -87,8 +88,13 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
         print_expr(k, *dst)
     );
     let adds = "what the blocks have is added up, to what the tensor had before";
-    let d = Diagnostic::warning(codes::RACED, k.stmt_spans[s], message).with_fix_around(k.stmt_spans[s], "", " add");
-    Some(d.with_meaning(adds).with_note(format!(
+    let d = Diagnostic::warning(codes::RACED, k.stmt_spans[s], message);
+    // Parts of sums are added; what else is stored may be meant to be anything.
+    let d = match k.exprs[*src] {
+        ExprData::Reduce { op: ReduceOp::Sum, .. } => d.with_fix_around(k.stmt_spans[s], "", " add").with_meaning(adds),
+        _ => d,
+    };
+    Some(d.with_note(format!(
         "blocks run in no order, and the last store stays: combine what they have (`copy .. -> {tensor}[..] add`), or go over `{index}` by a loop in the kernel, not by the grid"
     )))
 }

@@ -86,7 +86,11 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
         .with_note(format!(
             "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window says where it ends: `copy X[i, ..{reach}] -> x`"
         ));
-    d.fix = required(k, &none);
+    // Beside another precondition on the size this one may hold for no launch.
+    let own = sizes(k, first.size);
+    if !k.requires.iter().any(|&e| sizes(k, e).iter().any(|v| own.contains(v))) {
+        d.fix = required(k, &none);
+    }
     d
 }
 

@@ -2,13 +2,15 @@
 
 use super::super::pad::{direct, neutral_of};
 use super::found::{Found, Past, Taker};
+use crate::analysis::uses::for_each_ref;
 use crate::refused::required;
+use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::meaning;
-use tilec_ir::ops::ReduceOp;
+use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ViewDim, resolve_view, type_of};
 
@@ -50,7 +52,7 @@ pub(super) fn warning(k: &Kernel, found: &Found) -> Diagnostic {
     };
     if of_the_launch(k, limit) {
         let none = if moves { format!("{end} % {extent} == 0") } else { format!("{end} == {extent}") };
-        d.fix = required(k, &none);
+        d.fix = required(k, &none).filter(|_| !bounded_below(k, limit));
         d = d.with_note(format!("or declare that there are none: `where {none}`"));
     }
     d
@@ -85,4 +87,22 @@ fn of_the_launch(k: &Kernel, e: Expr) -> bool {
         _ => false,
     };
     own && k.children(meaning(k, e)).into_iter().all(|child| of_the_launch(k, child))
+}
+
+/// Whether a precondition says more of the sizes of an index than that they are at most something: with another one it may hold for no launch.
+fn bounded_below(k: &Kernel, e: Expr) -> bool {
+    let mut own = BTreeSet::new();
+    for_each_ref(k, e, &mut |v| {
+        own.insert(v);
+    });
+    let mentions = |e: Expr| {
+        let mut found = false;
+        for_each_ref(k, e, &mut |v| found |= own.contains(&v));
+        found
+    };
+    let at_most = |e: Expr| match &k.exprs[e] {
+        ExprData::Op { op: Op::Le | Op::Lt, args } => !mentions(args[1]),
+        _ => false,
+    };
+    k.requires.iter().any(|&e| mentions(e) && !at_most(e))
 }

@@ -8,32 +8,42 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::ops::Op;
 
+/// Expressions that are compared at most: names that stand for sums of names would be looked at again and again.
+const STEPS: u32 = 10_000;
+
 impl Combine {
     /// Whether the results are the same bits when the first tuple and the second change places.
     pub fn is_symmetric(&self, k: &Kernel) -> bool {
-        !self.how.keeps_extents() && self.results.iter().all(|&e| self.mirrors(k, e, e))
+        let mut left = STEPS;
+        !self.how.keeps_extents() && self.results.iter().all(|&e| self.mirrors(k, (e, e), &mut left))
     }
 
-    /// Whether `a`, with the names of the first tuple and the second exchanged, is `b`.
-    fn mirrors(&self, k: &Kernel, a: Expr, b: Expr) -> bool {
+    /// Whether `a`, with the names of the first tuple and the second exchanged, is `b`; not known after as many comparisons as are `left`.
+    fn mirrors(&self, k: &Kernel, (a, b): (Expr, Expr), left: &mut u32) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
         match (&k.exprs[a], &k.exprs[b]) {
             (&ExprData::Int(x), &ExprData::Int(y)) => x == y,
             (&ExprData::Float(x), &ExprData::Float(y)) => x == y,
             (&ExprData::Ref(v), &ExprData::Ref(w)) => match (self.local(k, v), self.local(k, w)) {
-                (Some(x), Some(y)) => self.mirrors(k, x, y),
+                (Some(x), Some(y)) => self.mirrors(k, (x, y), left),
                 _ => self.partner(v) == w,
             },
             (ExprData::Op { op, args: xs }, ExprData::Op { op: other, args: ys }) if op == other => {
-                let rounds = matches!(op, Op::Add | Op::Sub) && xs.iter().any(|&x| self.is_product(k, x));
-                let straight = || xs.iter().zip(ys).all(|(&x, &y)| self.mirrors(k, x, y));
-                let crossed = || match (&xs[..], &ys[..]) {
-                    (&[x1, x2], &[y1, y2]) => commutes(*op) && self.mirrors(k, x1, y2) && self.mirrors(k, x2, y1),
-                    _ => false,
-                };
-                xs.len() == ys.len() && !rounds && (straight() || crossed())
+                let sums = matches!(op, Op::Add | Op::Sub);
+                if xs.len() != ys.len() || sums && xs.iter().any(|&x| self.has_product(k, x, left)) {
+                    return false;
+                }
+                xs.iter().zip(ys).all(|(&x, &y)| self.mirrors(k, (x, y), left))
+                    || match (&xs[..], &ys[..]) {
+                        (&[x1, x2], &[y1, y2]) => {
+                            commutes(*op) && self.mirrors(k, (x1, y2), left) && self.mirrors(k, (x2, y1), left)
+                        }
+                        _ => false,
+                    }
             }
             (&ExprData::Cast { elem: x, arg: a }, &ExprData::Cast { elem: y, arg: b }) => {
-                x == y && self.mirrors(k, a, b)
+                x == y && self.mirrors(k, (a, b), left)
             }
             _ => false,
         }
@@ -50,11 +60,14 @@ impl Combine {
         pairs().find_map(|(&a, &b)| (v == a).then_some(b).or((v == b).then_some(a))).unwrap_or(v)
     }
 
-    fn is_product(&self, k: &Kernel, e: Expr) -> bool {
+    /// Whether a product is among what `e` is made of, also behind a sign or a conversion; it may be where as many steps as are `left` do not say.
+    fn has_product(&self, k: &Kernel, e: Expr, left: &mut u32) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return true };
+        *left = rest;
         match k.exprs[e] {
-            ExprData::Op { op, .. } => op == Op::Mul,
-            ExprData::Ref(v) => self.local(k, v).is_some_and(|init| self.is_product(k, init)),
-            _ => false,
+            ExprData::Op { op: Op::Mul, .. } => true,
+            ExprData::Ref(v) => self.local(k, v).is_some_and(|init| self.has_product(k, init, left)),
+            _ => k.children(e).into_iter().any(|child| self.has_product(k, child, left)),
         }
     }
 }
@@ -110,5 +123,13 @@ mod tests {
     fn sums_of_products_may_be_rounded_once() {
         assert!(!symmetric("m?, l?", "x, x", "let m = max(m1, m2) give m, l1 * exp(m1 - m) + l2 * exp(m2 - m)"));
         assert!(!symmetric("a?, b?", "x, x", "let p = a1 * b1 let q = a2 * b2 give p + q, b1 + b2"));
+        assert!(!symmetric("a?, b?", "x, x", "give -(a1 * b1) - (a2 * b2), b1 + b2"));
+        assert!(!symmetric("a?, b?", "x, x", "give -(a1 * b1) + -(a2 * b2), b1 + b2"));
+    }
+
+    #[test]
+    fn names_of_names_end() {
+        let doubled: String = (0..16).map(|i| format!("let n{} = n{i} + n{i} ", i + 1)).collect();
+        assert!(!symmetric("a?", "x", &format!("let n0 = a1 + a2 {doubled} give n16")));
     }
 }

@@ -429,7 +429,7 @@ class LoadedKernel:
         return value.value
 
     def clusters_at_once(self, multiprocessors: int) -> int:
-        """Blocks that a device runs at the same time, or clusters of them: fewer than fit by registers and shared memory, where parts of the device have other numbers of multiprocessors than multiples of a cluster."""
+        """Blocks that a device runs at the same time, or clusters of them. A cluster is in one GPC, so fewer run than the multiprocessors have room for."""
         value, threads = ctypes.c_int(), math.prod(self.contract.block)
         if math.prod(self.contract.cluster) == 1:
             self.driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(value), self.function, threads, ctypes.c_size_t(self.contract.dynamic_smem))

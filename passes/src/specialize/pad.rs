@@ -86,7 +86,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     for v in begun::filled_in_parts(k, &odd) {
         begun::as_zero(k, v);
     }
-    odd.iter().for_each(|&n| test_again(k, n));
+    odd.iter().for_each(|&n| drop_checks(k, n));
     let mut larger = Vec::new();
     for v in k.values.keys().collect::<Vec<_>>() {
         let Some(shape) = k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape)) else { continue };
@@ -102,7 +102,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
 }
 
 /// What a copy says is not tested holds for `n` elements. Of larger tiles the compiler finds what is to be tested.
-fn test_again(k: &mut Kernel, n: u64) {
+fn drop_checks(k: &mut Kernel, n: u64) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
         let grows = copy_shape(k, src, dst).is_some_and(|shape| shape.contains(&n));

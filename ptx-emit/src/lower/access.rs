@@ -5,7 +5,7 @@ use super::dims::Dims;
 use super::ints::Int;
 use super::state::Lower;
 use super::tile::{Filled, groups};
-use super::windows::{Access, FragmentWindow, LANE_BITS, Window};
+use super::windows::{Access, FragmentWindow, Window};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -14,6 +14,7 @@ use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::space::Space;
+use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
@@ -164,11 +165,11 @@ impl Lower<'_> {
             return self.without_bits(replicas);
         }
         let lanes: Vec<u32> =
-            (0..LANE_BITS as u32).filter(|i| replicas >> i & 1 == 1).take(self.ctas().ilog2() as usize).collect();
+            (0..WARP.ilog2()).filter(|i| replicas >> i & 1 == 1).take(self.ctas().ilog2() as usize).collect();
         if lanes.is_empty() {
             return self.without_bits(replicas);
         }
-        let mut ranks = vec![0; LANE_BITS];
+        let mut ranks = vec![0; WARP.ilog2() as usize];
         lanes.iter().enumerate().for_each(|(bit, &lane)| ranks[lane as usize] = 1 << bit);
         let tid = self.tid();
         let first = self.linear_map(tid, &ranks);

@@ -166,6 +166,8 @@ impl Lower<'_> {
             }
             None => (Operand::shared(0, offset as i64), Operand::Imm(0)),
         };
+        // By the letter a wait of other blocks' stores acquires in the scope of the cluster. What they store is in shared memory, which no cache stands in front of,
+        // and the wider scope has the assembler invalidate L1 and wait for every load (docs/notes/rows.md).
         let again = self.emit.label("stored");
         self.emit.item(Item::Label(again));
         let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [at.clone(), parity]);

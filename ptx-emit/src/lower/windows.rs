@@ -8,13 +8,11 @@ use tilec_ir::bits::Bits;
 use tilec_ir::entities::Value;
 use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::space::Space;
+use tilec_ir::target::WARP;
 use tilec_ir::typing::ResolvedView;
 
 /// Bytes of the words that unaligned accesses are made of.
 pub(super) const WORD: i64 = 16;
-
-/// Bits of a lane's number.
-pub(super) const LANE_BITS: usize = 5;
 
 /// A window of a tensor as a thread sees it.
 pub(super) struct GlobalWindow {
@@ -38,7 +36,7 @@ pub(super) struct GlobalWindow {
 impl GlobalWindow {
     /// Whether all lanes of a warp have the same elements of a tile; a single number is not a tile.
     pub(super) fn is_same_for_lanes(&self) -> bool {
-        let same = |d: &WindowDim| d.rows.is_none() && d.cols.iter().take(LANE_BITS).all(|&bits| bits == 0);
+        let same = |d: &WindowDim| d.rows.is_none() && d.cols.iter().take(WARP.ilog2() as usize).all(|&bits| bits == 0);
         !self.dims.is_empty() && self.dims.iter().all(same)
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct ScalarFace {
     pub(crate) name: String,
     /// The type of a scalar; a size is u32, a stride i64.
     pub(crate) elem: Elem,
+    /// It is a size, which the caller chooses: no tensor has it.
+    pub(crate) chosen: bool,
 }
 
 impl Interface {
@@ -143,7 +145,8 @@ impl Interface {
             if (!scalar && known.contains(&param.name)) || !known.insert(format!("value {}", param.name)) {
                 continue;
             }
-            let face = ScalarFace { name: param.name.clone(), elem };
+            let chosen = matches!(param.kind, ParamKind::Size { .. });
+            let face = ScalarFace { name: param.name.clone(), elem, chosen };
             match default {
                 Some(default) => self.optional.push((face, default)),
                 None => self.required.push(face),

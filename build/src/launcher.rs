@@ -131,6 +131,17 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
         moved = moved.join(", "),
         given = given.join(", "),
     );
+    let sizes = interface.required.iter().zip(&names.required).enumerate();
+    for (i, (size, own)) in sizes.filter(|(_, (size, _))| size.chosen) {
+        let _ = write!(
+            out,
+            "    /// With the size `{}`, which no tensor has.\n    pub fn {own}(mut self, {own}: {ty}) -> Self {{\n        \
+             self.values[{i}] = Some({number});\n        self\n    }}\n\n",
+            size.name,
+            ty = host_type(size.elem),
+            number = number(size, own),
+        );
+    }
     for (i, ((scalar, default), own)) in interface.optional.iter().zip(&names.optional).enumerate() {
         let _ = write!(
             out,
@@ -151,7 +162,11 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
          self.kernel.launch(stream, &self.values, &mut self.tensors)\n    }}\n\n    \
          /// Checks the launch without making it.\n    ///\n    /// # Errors\n    /// As those of a launch, but for what the device refuses.\n    \
          pub fn check(&self) -> Result<(), ::tilec_launch::LaunchError> {{\n        \
-         self.kernel.check(&self.values, &self.tensors).map(|_| ())\n    }}\n}}\n",
+         self.kernel.check(&self.values, &self.tensors).map(|_| ())\n    }}\n\n    \
+         /// Clusters that the device runs at one time, for these arguments: see [`::tilec_launch::Kernel::max_active_clusters`]. A block of a\n    \
+         /// kernel without clusters is a cluster of one.\n    ///\n    /// # Errors\n    /// As those of a launch.\n    \
+         pub fn max_active_clusters(&self) -> Result<u32, ::tilec_launch::LaunchError> {{\n        \
+         self.kernel.max_active_clusters(&self.values, &self.tensors)\n    }}\n}}\n",
     );
 }
 

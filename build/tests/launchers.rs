@@ -345,5 +345,5 @@ fn the_document_shows_the_example() {
             assert!(files.iter().any(|file| file.contains(part.trim_end())), "{part}");
         }
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
 }

@@ -189,7 +189,7 @@ impl LaunchFile {
     }
 
     /// The kernels that may be launched under a name.
-    fn variants(&self, name: &str) -> impl Iterator<Item = &Contract> {
+    pub(crate) fn variants(&self, name: &str) -> impl Iterator<Item = &Contract> {
         let dispatch = self.dispatch.iter().find(|d| d.kernel == name);
         let alone = if dispatch.is_none() { self.contract(name) } else { None };
         let cases = dispatch.into_iter().flat_map(|d| &d.cases).filter_map(|case| self.contract(&case.entry));

@@ -14,6 +14,7 @@ pub mod contract;
 pub mod cuda;
 pub mod dispatch;
 mod error;
+mod given;
 #[cfg(any(feature = "cuda", feature = "sim"))]
 mod kernel;
 #[cfg(feature = "cuda")]

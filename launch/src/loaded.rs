@@ -117,6 +117,14 @@ impl<'d> LoadedKernel<'d> {
         stream.launch(&self.function, &Shape::of(&self.contract, bound.grid), &args)
     }
 
+    /// Clusters of the kernel that the device runs at one time: see [`Device::max_active_clusters`].
+    ///
+    /// # Errors
+    /// The device has no room for a cluster, or the driver refuses.
+    pub fn max_active_clusters(&self) -> Result<u32, CudaError> {
+        self.device.max_active_clusters(&self.function, &Shape::of(&self.contract, [1; 3]))
+    }
+
     /// What the driver's assembler made of the kernel.
     pub fn attributes(&self) -> FunctionAttributes {
         self.function.attributes()

@@ -51,6 +51,11 @@ pub fn generation(target: &str) -> Option<Generation> {
     if sm < 70 { Some(Generation::Volta) } else { Generation::of_sm(sm) }
 }
 
+/// Clusters of a kernel that the simulated device runs at one time: a multiprocessor, of which there are 4, has one block.
+pub fn max_active_clusters(contract: &Contract) -> u32 {
+    tilec_sim::occupancy::max_active_clusters(contract.cluster)
+}
+
 /// The memory of a launch.
 pub struct Memory {
     /// The simulated device that it is of.

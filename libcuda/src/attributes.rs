@@ -4,12 +4,10 @@ use crate::code::{Code, Failure};
 use tilec_core::hardware::{MAX_BLOCK, MAX_GRID, SMEM_WITHOUT_OPTIN};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM, Target, WARP};
 use tilec_sim::Program;
+use tilec_sim::occupancy::MULTIPROCESSORS;
 
 /// Bytes of memory that the device says it has: what the simulator allocates at most.
 pub(crate) const MEMORY: u64 = 8 << 30;
-
-/// Multiprocessors of the device: few, so that persistent grids stay small.
-const MULTIPROCESSORS: u32 = 4;
 
 /// An attribute of a device (`CUdevice_attribute`).
 pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> {

@@ -4,6 +4,7 @@ use crate::code::{Code, Failure};
 use crate::state::State;
 use tilec_core::hardware::{MAX_BLOCK, MAX_GRID};
 use tilec_ir::target::MAX_THREADS;
+use tilec_sim::occupancy::max_active_clusters;
 use tilec_sim::{Launch, Options};
 
 /// Warp instructions that a block may execute: minutes of one core, and far more than a block of a real kernel needs.
@@ -29,6 +30,22 @@ pub struct Request {
 }
 
 impl State {
+    /// Clusters of a launch that the device runs at one time; a block without a cluster is a cluster of one. 0: a block does not fit.
+    ///
+    /// # Errors
+    /// There is no such function, or the device has no clusters.
+    pub fn max_active_clusters(&mut self, request: &Request) -> Result<u32, Failure> {
+        let target = self.settings.target;
+        let function = self.alive()?.function_of(request.function)?;
+        if request.cluster.is_some() && !target.has_clusters() {
+            let message = format!("`{}`: {} has no clusters", function.entry, target.name());
+            return Err(Failure::new(Code::InvalidValue, message));
+        }
+        let threads: u64 = request.block.iter().map(|n| u64::from(*n)).product();
+        let fits = (1..=u64::from(MAX_THREADS)).contains(&threads) && request.dynamic <= function.dynamic;
+        Ok(if fits { max_active_clusters(request.cluster.unwrap_or([1; 3])) } else { 0 })
+    }
+
     /// Runs a kernel to its end.
     ///
     /// # Errors

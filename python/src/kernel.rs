@@ -220,6 +220,26 @@ impl Kernel {
         }
     }
 
+    /// Clusters that the arrays' device runs at one time, for a launch with these arguments.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn max_active_clusters(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<u32> {
+        let mut reader = lock(&self.readers).pop().unwrap_or_default();
+        let read = self.read(&mut reader, args, kwargs);
+        let found = read.and_then(|()| {
+            let call = &mut reader.call;
+            call.fill_key();
+            let device = call.device(&self.interface).map_err(PyValueError::new_err)?;
+            let mut launcher = lock(&self.launcher);
+            std::mem::swap(&mut launcher.call, call);
+            let found = launcher.max_active_clusters(device);
+            std::mem::swap(&mut launcher.call, call);
+            drop(launcher);
+            found.map_err(|r| errors::refusal(args.py(), r))
+        });
+        lock(&self.readers).push(reader);
+        found
+    }
+
     /// The launch contract, as JSON.
     #[getter]
     fn contract_json(&self) -> String {

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tilec::bind::zeros;
 use tilec::{Args, Number};
+use tilec_launch::simulator::max_active_clusters;
 
 /// Launches that are remembered, by shapes and values.
 const PLANS: usize = 1024;
@@ -178,6 +179,34 @@ impl Launcher {
             return other.simulation();
         }
         Simulation::new(&self.program, &self.bound(&values)?, &values, &self.names, &self.call.addresses)
+    }
+
+    /// Clusters that a device, or the simulator, runs at one time: of the variant for this call, and of a program of the launch whose
+    /// grid depends on a size that the caller chooses. Such a size counts as 1 where it is not given, or is 0.
+    pub(crate) fn max_active_clusters(&mut self, device: i32) -> Result<u32, Refusal> {
+        let mut values = self.values()?;
+        for size in self.program.file.chosen_sizes(&self.name) {
+            let value = values.entry(size.to_owned()).or_insert(Number::Int(1));
+            if value.to_i64() == Some(0) {
+                *value = Number::Int(1);
+            }
+        }
+        if let Some(other) = self.for_zeros(&values)? {
+            return other.max_active_clusters(device);
+        }
+        if device >= 0 {
+            self.load(device)?;
+        }
+        let (of, at) = (self.bound(&values)?, self.program.file.shared_launch(&self.name));
+        let shared = of.launches[at];
+        if !of.bound.launches[at].has_blocks() {
+            return Ok(1);
+        }
+        if device < 0 {
+            return Ok(max_active_clusters(shared));
+        }
+        let missing = || Refusal::Contract(format!("`{}` is not loaded", shared.entry));
+        Ok(self.loaded[&device].ready(shared).ok_or_else(missing)?.max_active_clusters()?)
     }
 
     /// Compares the call with the contract, and loads the code that it needs on devices; launches nothing.

@@ -153,6 +153,26 @@ def exchanged(major: int = 1) -> type:
     return Tensor
 
 
+class Active(unittest.TestCase):
+    """How many clusters run at one time: the driver is asked once for a variant."""
+
+    def check(self, source: str, target: str, expected: int, asked: str) -> None:
+        gradients = tilec.compile(source, target=target, BN=128)
+        contract = gradients.contract["kernels"][0]
+        asked = asked.format(contract["block"][0], contract["dynamic_smem_bytes"])
+        arrays = [Cuda(0x100000 * i, (9, 52)) for i in (1, 2)] + [Cuda(0x300000, (52,)), Cuda(0x400000, (9, 52))]
+        calls()
+        for size in ({}, {"S": 3}):
+            self.assertEqual(gradients.max_active_clusters(*arrays, dW=Cuda(0x500000, (52,)), **size), expected)
+        self.assertEqual(calls(), [asked])
+
+    def test_of_blocks_and_of_clusters(self) -> None:
+        source = (EXAMPLES / "rms_norm_backward.tile").read_text()
+        self.check(source, "sm_80", 3 * 7, "blocks rms_norm_rows {} {}")
+        clusters = source.replace("    grid (s: S)\n", "    grid (s: S)\n    schedule { ctas 2 }\n", 1)
+        self.check(clusters, "sm_90a", 5, "clusters rms_norm_rows {} {} 2")
+
+
 class Exchange(unittest.TestCase):
     def setUp(self) -> None:
         self.scale = tilec.compile(SCALE, target="sm_80")

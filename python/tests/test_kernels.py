@@ -117,6 +117,39 @@ class Copies(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(reduce)).name, "reduce")
 
 
+class Active(unittest.TestCase):
+    """How many clusters run at one time: the size `S` of the gradients of norms."""
+
+    def setUp(self) -> None:
+        self.source = (EXAMPLES / "rms_norm_backward.tile").read_text()
+        rng = np.random.default_rng(0)
+        self.arrays = [rng.standard_normal((9, 52), np.float32) for _ in range(2)] + [np.ones(52, np.float32)]
+        self.results = {"dX": np.zeros((9, 52), np.float32), "dW": np.zeros(52, np.float32)}
+
+    def test_a_multiprocessor_has_one_block(self) -> None:
+        gradients = tilec.compile(self.source, target="sm_80", BN=128)
+        active = gradients.max_active_clusters(*self.arrays, **self.results)
+        self.assertEqual(active, 4)
+        for size in (0, 1, 64):
+            self.assertEqual(gradients.max_active_clusters(*self.arrays, **self.results, S=size), active)
+        gradients(*self.arrays, **self.results, S=1)
+        alone = self.results["dW"].copy()
+        gradients(*self.arrays, **self.results, S=active)
+        np.testing.assert_allclose(self.results["dW"], alone, rtol=1e-5, atol=1e-5)
+
+    def test_a_cluster_is_one_of_them(self) -> None:
+        clusters = self.source.replace("    grid (s: S)\n", "    grid (s: S)\n    schedule { ctas 2 }\n", 1)
+        gradients = tilec.compile(clusters, target="sm_90a", BN=128)
+        self.assertEqual(gradients.max_active_clusters(*self.arrays, **self.results), 2)
+
+    def test_what_fits_no_variant_is_refused(self) -> None:
+        gradients = tilec.compile(self.source, target="sm_80", BN=32)
+        with self.assertRaisesRegex(tilec.LaunchError, "`N <= 32` does not hold: N = 52"):
+            gradients.max_active_clusters(*self.arrays, **self.results)
+        with self.assertRaisesRegex(TypeError, "`W` is missing"):
+            gradients.max_active_clusters(*self.arrays[:2])
+
+
 class Signals(unittest.TestCase):
     def test_a_signal_ends_a_simulation(self) -> None:
         slow = tilec.compile(SLOW, target="sm_80")

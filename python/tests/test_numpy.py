@@ -230,7 +230,7 @@ class Documents(unittest.TestCase):
             if "import torch" in snippet or "import jax" in snippet or "tilec.load" in snippet:
                 continue  # test_torch.py runs those that need no GPU, and test_bundle.py has a bundle
             with self.subTest(snippet.splitlines()[0]):
-                code = snippet.replace('"gemm.tile"', repr(str(EXAMPLES / "gemm.tile")))
+                code = re.sub(r'"(\w+\.tile)"', lambda path: repr(str(EXAMPLES / path[1])), snippet)
                 exec(compile(code, "docs/python.md", "exec"), {})  # noqa: S102 - our own document
                 ran += 1
         self.assertGreaterEqual(ran, 3)

@@ -63,6 +63,16 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         self._inner(*args, **kwargs)
 
+    def max_active_clusters(self, *args: Any, **kwargs: Any) -> int:
+        """Clusters that the device of the arrays runs at one time, for a call with these arguments. A block of a kernel without clusters is a
+        cluster of one. At least 1, also where there is nothing to launch.
+
+        It is the size to choose where clusters share the work (`grid (s: S)`): that size need not be given here, and counts as 1. Of a
+        program the answer is of the first launch whose grid depends on such a size, or of the first of all. Where the grid has other
+        axes, divide by the number of clusters along them. On the simulator a multiprocessor, of which there are 4, has one block.
+        """
+        return int(self._inner.max_active_clusters(*args, **kwargs))
+
     @property
     def name(self) -> str:
         return str(self._inner.name)

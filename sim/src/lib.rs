@@ -14,6 +14,7 @@ mod counters;
 mod exec;
 mod memory;
 pub mod numerics;
+pub mod occupancy;
 mod parse;
 mod program;
 mod progress;

@@ -28,7 +28,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     (void)device;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? test_cc / 10 : test_cc % 10;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 7 : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? test_cc / 10 : test_cc % 10;
     return CUDA_SUCCESS;
 }
 
@@ -68,6 +68,22 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
     printf("attribute %s %d %d\n", ((const test_entry *)(const void *)function)->name, (int)attribute, value);
+    return CUDA_SUCCESS;
+}
+
+/* Three blocks a multiprocessor; five clusters. */
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared)
+{
+    printf("blocks %s %d %d\n", ((const test_entry *)(const void *)function)->name, threads, (int)shared);
+    *blocks = 3;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
+{
+    const char *name = ((const test_entry *)(const void *)function)->name;
+    printf("clusters %s %u %u %u\n", name, config->blockDimX, config->sharedMemBytes, config->attrs[0].value.clusterDim.x);
+    *clusters = 5;
     return CUDA_SUCCESS;
 }
 

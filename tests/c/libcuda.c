@@ -70,6 +70,7 @@ code cuDeviceGetAttribute(int *value, int attribute, int device)
     case 4: *value = 64; break;
     case 5: *value = 2147483647; break;
     case 6: case 7: *value = 65535; break;
+    case 16: *value = 7; break;
     case 97: *value = 232448; break;
     default: *value = 1; break;
     }
@@ -147,6 +148,14 @@ code cuFuncGetAttribute(int *value, int attribute, void *of)
     return FINE;
 }
 
+/* Three blocks a multiprocessor, of which there are 7; five clusters. */
+code cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *of, int threads, size_t shared)
+{
+    SAY("blocks %s %d %d\n", ((function *)of)->name, threads, (int)shared);
+    *blocks = 3;
+    return FINE;
+}
+
 code cuFuncSetAttribute(void *of, int attribute, int value) { (void)of; (void)attribute; (void)value; return FINE; }
 
 code cuMemAlloc_v2(uint64_t *to, size_t bytes)
@@ -202,6 +211,14 @@ typedef struct config {
     attribute *attributes;
     unsigned count;
 } config;
+
+code cuOccupancyMaxActiveClusters(int *clusters, void *of, const config *how)
+{
+    const unsigned *cluster = how->attributes[0].value.cluster;
+    SAY("clusters %s %u %u %u\n", ((function *)of)->name, how->block[0], how->shared, cluster[0] * cluster[1] * cluster[2]);
+    *clusters = 5;
+    return FINE;
+}
 
 code cuLaunchKernelEx(const config *how, void *of, void **params, void **extra)
 {

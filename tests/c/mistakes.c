@@ -44,6 +44,8 @@ int main(void)
     CUfunction store;
     CUstream stream;
     CUdeviceptr memory, more;
+    CUlaunchConfig config;
+    CUlaunchAttribute cluster;
     unsigned int words[4] = {0}, at = 3;
     unsigned char buffer[12];
     size_t bytes = sizeof buffer;
@@ -104,6 +106,28 @@ int main(void)
     EXPECT(cuFuncSetAttribute(store, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 65536), 0);
     EXPECT(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 65536, NULL, params, NULL), 0);
     EXPECT(cuLaunchKernel((CUfunction)0x10, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), 400);
+
+    /* How many run at one time: one on each of four multiprocessors, where it fits. */
+    EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, store, 128, 65536), 0);
+    EXPECT(value, 1);
+    EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, store, 128, 65537), 0);
+    EXPECT(value, 0);
+    EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, store, 2048, 0), 0);
+    EXPECT(value, 0);
+    EXPECT(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, store, -1, 0), 1);
+    EXPECT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device), 0);
+    EXPECT(value, 4);
+    memset(&config, 0, sizeof config);
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    EXPECT(cuOccupancyMaxActiveClusters(&value, store, &config), 0);
+    EXPECT(value, 4);
+    memset(&cluster, 0, sizeof cluster);
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim.x = 2;
+    cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    EXPECT(cuOccupancyMaxActiveClusters(&value, store, &config), 1); /* sm_80 has none */
 
     /* Streams. */
     EXPECT(cuStreamCreate(&stream, 0), 0);

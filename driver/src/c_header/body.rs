@@ -176,7 +176,7 @@ impl<'a> Body<'a> {
         if align > 1 {
             self.refuse(&condition, Kind::Address, &format!("the address of `{name}` must be a multiple of {align}"));
         }
-        let condition = format!("room->step != TILEC_MEASURE && t[{at}].address == 0 && t[{at}].bytes != 0");
+        let condition = format!("room->step > TILEC_COUNT && t[{at}].address == 0 && t[{at}].bytes != 0");
         self.refuse(&condition, Kind::Address, &format!("the address of `{name}` is null"));
     }
 }
@@ -204,7 +204,7 @@ pub(super) fn overlaps(body: &mut Body<'_>, tensors: &[Placed<'_>]) {
             }
             let rule = if allowed { ", which is allowed where both lie alike" } else { "" };
             let what = format!("`{}` is written and overlaps `{}`{rule}", over.name, under.name);
-            body.refuse(&format!("room->step != TILEC_MEASURE && {condition}"), Kind::Overlap, &what);
+            body.refuse(&format!("room->step > TILEC_COUNT && {condition}"), Kind::Overlap, &what);
         }
     }
 }

@@ -322,6 +322,7 @@ typedef struct tilec_bundle_state {
     const tilec_bundle_tensor *given[TILEC_BUNDLE_TENSORS];
     uint32_t slot_count;
     tilec_slot slots[TILEC_BUNDLE_VALUES];
+    int counts; /* sizes that no tensor has count as 1 where they are not given */
 } tilec_bundle_state;
 
 static inline int tilec_damaged(const tilec_bundle_state *s)
@@ -482,6 +483,8 @@ static inline int tilec_bundle_values(tilec_bundle_state *s, tilec_cursor *c)
             if (given != NULL) {
                 if (!tilec_bundle_given(&slot, given, type, is_float != 0, least, most))
                     return tilec_refuse(s->said, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
+            } else if (known == 0 && s->counts && kind == 0) {
+                slot.whole = 1;
             } else if (known == 1) {
                 slot.whole = 1;
                 slot.integer = found;
@@ -491,6 +494,8 @@ static inline int tilec_bundle_values(tilec_bundle_state *s, tilec_cursor *c)
             }
             if ((kind == 0 && (!slot.whole || slot.integer < 0 || slot.integer > INT32_MAX)) || (kind == 1 && (!slot.whole || slot.integer < 0)))
                 return tilec_refuse(s->said, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
+            if (s->counts && kind == 0 && places == 0 && slot.integer == 0)
+                slot.integer = 1;
             s->slots[i] = slot;
         }
     }
@@ -732,6 +737,18 @@ static inline int tilec_bundle_find(const tilec_bundle *b, const char *name, til
     return tilec_refuse(said, TILEC_TARGET, name, "the bundle has no kernel of that name for ", b->target, strlen(b->target));
 }
 
+/* Clusters of a case that the device of the current context runs at one time. */
+static inline int tilec_bundle_active(const tilec_bundle *b, const tilec_bundle_one *one, int *clusters)
+{
+    if (one->cluster[0] * one->cluster[1] * one->cluster[2] == 1)
+        return tilec_active_blocks(b->functions[one->entry], one->block, one->shared, clusters);
+#if CUDA_VERSION >= 11080
+    return tilec_active_clusters(b->functions[one->entry], one->block, one->shared, one->cluster, clusters);
+#else
+    return (int)CUDA_ERROR_NOT_SUPPORTED;
+#endif
+}
+
 /* Works a launch out, and does with it what `room` says. */
 static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUstream stream, const tilec_bundle_args *args, tilec_room *room, tilec_said *said)
 {
@@ -740,8 +757,9 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
     CUdeviceptr own[TILEC_BUNDLE_TENSORS];
     tilec_bundle_state s;
     tilec_cursor c, aliases, temporaries;
-    uint32_t i, j, n, steps;
+    uint32_t i, j, n, steps = 0, shared;
     memset(&s, 0, sizeof s);
+    s.counts = room->step == TILEC_COUNT;
     memset(own, 0, sizeof own);
     s.bundle = b;
     s.args = args;
@@ -750,6 +768,7 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
     if (b->table == NULL)
         return tilec_refuse(said, TILEC_TARGET, name, "no bundle is open", "", 0);
     code = tilec_bundle_find(b, name, said, &c);
+    shared = code == 0 ? tilec_word(&c) : 0;
     if (code == 0)
         code = tilec_bundle_names(&s, &c, 0);
     if (code == 0)
@@ -822,6 +841,14 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
         return tilec_refuse(said, TILEC_SCRATCH, name, "`signals` is absent, too small, or no multiple of 256", "", 0);
     if (room->step == TILEC_MEASURE)
         return 0;
+    if (room->step == TILEC_COUNT) {
+        if (shared >= steps)
+            return tilec_damaged(&s);
+        code = launched[shared] ? tilec_bundle_active(b, &ones[shared], &room->clusters) : 0;
+        if (code != 0)
+            tilec_refuse(said, TILEC_DRIVER, name, "the driver does not say how many clusters run at one time", "", 0);
+        return code;
+    }
     n = tilec_word(&aliases);
     for (i = 0; i < n && !aliases.bad; i++) {
         uint32_t over = tilec_below(&aliases, s.tensor_count), count = tilec_word(&aliases), under, k;
@@ -874,6 +901,20 @@ static inline int tilec_bundle_scratch(const tilec_bundle *b, const char *name, 
     code = tilec_bundle_run(b, name, NULL, args, &room, &to);
     *workspace_bytes = (size_t)room.workspace.used;
     *signals_bytes = (size_t)room.signals.used;
+    return code;
+}
+
+/* Clusters that the device of the current context runs at one time, for a launch with these arguments; 1 where there is nothing to launch. A
+   block without a cluster is a cluster of one. Sizes that no tensor has count as 1 where they are not given, or are 0. */
+static inline int tilec_bundle_max_active_clusters(const tilec_bundle *b, const char *name, const tilec_bundle_args *args, int *clusters, char *said, size_t said_bytes)
+{
+    tilec_said to;
+    tilec_room room = tilec_room_of(TILEC_COUNT, 0, 0, 0, 0);
+    int code;
+    to.text = said;
+    to.bytes = said_bytes;
+    code = tilec_bundle_run(b, name, NULL, args, &room, &to);
+    *clusters = room.clusters > 0 ? room.clusters : 1;
     return code;
 }
 

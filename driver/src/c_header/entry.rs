@@ -77,6 +77,7 @@ pub(super) fn function(
         })
         .collect();
     overlaps(&mut body, &placed);
+    body.line(&format!("if (room->step == TILEC_COUNT)\n        return {};", active(contract)));
     body.line("if (room->step != TILEC_LAUNCH)\n        return 0;");
     let at = |name: &str| tensors.iter().position(|(p, _)| p.name == name);
     let (mut declared, mut passed) = (String::new(), Vec::new());
@@ -111,6 +112,20 @@ pub(super) fn function(
     Ok(assembled(contract, symbol, args, &declared, &passed, tensors.len(), code, body.finish()))
 }
 
+/// The call that counts how many clusters run at one time.
+fn active(contract: &Contract) -> String {
+    let shared = contract.dynamic_smem_bytes;
+    if is_plain(contract) {
+        return format!("tilec_active_blocks(function, block, {shared}, &room->clusters)");
+    }
+    format!("tilec_active_clusters(function, block, {shared}, cluster, &room->clusters)")
+}
+
+/// Whether a launch needs no attributes.
+fn is_plain(contract: &Contract) -> bool {
+    contract.cluster == [1, 1, 1] && !contract.programmatic
+}
+
 /// The function as a whole.
 #[expect(clippy::too_many_arguments, reason = "the parts of one text, each used once")]
 fn assembled(
@@ -129,6 +144,9 @@ fn assembled(
         "static inline int {symbol}(CUfunction function, CUstream stream, const {args} *v, tilec_room *room)\n{{\n"
     );
     let _ = writeln!(out, "    static const unsigned int block[3] = {block};");
+    if !is_plain(contract) {
+        let _ = writeln!(out, "    static const unsigned int cluster[3] = {};", three(&contract.cluster));
+    }
     out.push_str("    int64_t grid[3];\n    int e = 0, undefined = 0, holds = 0;\n");
     if code {
         out.push_str("    int code;\n");
@@ -150,16 +168,14 @@ fn assembled(
     }
     let params = if passed.is_empty() { "NULL" } else { "params" };
     let shared = contract.dynamic_smem_bytes;
-    let clustered = contract.cluster != [1, 1, 1];
-    if clustered || contract.programmatic {
+    if is_plain(contract) {
+        let _ = writeln!(out, "    return tilec_launch(function, grid, block, {shared}, stream, {params});");
+    } else {
+        let programmatic = u8::from(contract.programmatic);
         let _ = writeln!(
             out,
-            "    {{\n        static const unsigned int cluster[3] = {};\n        return tilec_launch_with(function, grid, block, {shared}, stream, cluster, {}, {params});\n    }}",
-            three(&contract.cluster),
-            u8::from(contract.programmatic)
+            "    return tilec_launch_with(function, grid, block, {shared}, stream, cluster, {programmatic}, {params});"
         );
-    } else {
-        let _ = writeln!(out, "    return tilec_launch(function, grid, block, {shared}, stream, {params});");
     }
     out.push_str("}\n");
     out

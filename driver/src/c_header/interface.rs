@@ -57,6 +57,8 @@ pub(super) struct Interface {
     pub(super) name: String,
     /// What it is given, in the order of the contract.
     pub(super) fields: Vec<Field>,
+    /// Sizes that the caller chooses, as no tensor has them.
+    pub(super) chosen: Vec<String>,
     /// On some target it needs memory for what its blocks or launches hand to one another.
     pub(super) workspace: bool,
     /// On some target it needs words that are zero.
@@ -91,12 +93,18 @@ impl Interface {
         let mut made = Interface {
             name: name.to_owned(),
             fields: Vec::new(),
+            chosen: Vec::new(),
             workspace: false,
             signals: false,
             targets: Vec::new(),
         };
         for image in images.iter().filter(|image| image.file.names().contains(&name)) {
             made.targets.push(image.target.name());
+            for size in image.file.chosen_sizes(name).into_iter().map(str::to_owned) {
+                if !made.chosen.contains(&size) {
+                    made.chosen.push(size);
+                }
+            }
             made.add(image)?;
         }
         Ok(made)

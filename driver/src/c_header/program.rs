@@ -168,6 +168,7 @@ pub(super) fn program(
         let what = "`workspace` is absent, too small, or no multiple of 256";
         body.refuse("!tilec_fits(room, &room->workspace)", Kind::Scratch, what);
     }
+    let shared = image.file.shared_launch(&program.name);
     for (i, launch) in program.launches.iter().enumerate() {
         let Some(interface) = interfaces.iter().find(|one| one.name == *launch) else {
             return Err(HeaderError::Missing { name: launch.clone() });
@@ -184,7 +185,12 @@ pub(super) fn program(
             };
             body.line(&format!("l{i}.{member} = {value};"));
         }
-        body.line(&format!("code = {}(k, stream, &l{i}, room);", image.symbol(launch)));
+        let call = format!("{}(k, stream, &l{i}, room)", image.symbol(launch));
+        if i == shared {
+            body.line(&format!("code = {call};"));
+        } else {
+            body.line(&format!("code = room->step == TILEC_COUNT ? 0 : {call};"));
+        }
         body.line("if (code != 0)\n        return code;");
     }
     body.line("return 0;");
@@ -220,6 +226,13 @@ TILEC_API int {name}_scratch(const {kernels} *k, const {name}_args *a, size_t *w
     }
     let _ = writeln!(
         out,
+        "/* Clusters of `{name}` that the device of the current context runs at one time, for a launch with these arguments (addresses of tensors
+   among them): for {} of one wave. A block without a cluster is a cluster of one. */
+TILEC_API int {name}_max_active_clusters(const {kernels} *k, const {name}_args *a, int *clusters);",
+        if interface.chosen.is_empty() { "a grid".to_owned() } else { format!("`{}`", interface.chosen.join("`, `")) }
+    );
+    let _ = writeln!(
+        out,
         "/* Queues `{name}` on a stream; does not wait. 0, or a code: nothing was launched, unless the driver refused a later launch of several. */
 TILEC_API int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a);
 /* What a code of a launch means, with the arguments' values, as a text of at most `text_bytes` bytes; gives `text`. */
@@ -251,6 +264,23 @@ fn explain(interface: &Interface, kernels: &str) -> String {
         out.push_str("    tilec_end(text, text_bytes);\n");
     }
     out.push_str("    return text;\n}\n");
+    out
+}
+
+/// The function that says how many clusters run at one time.
+fn active(interface: &Interface, kernels: &str) -> String {
+    let name = &interface.name;
+    let mut out = format!(
+        "TILEC_API int {name}_max_active_clusters(const {kernels} *k, const {name}_args *a, int *clusters)\n{{\n    {name}_args values = *a;\n    tilec_room room = tilec_room_of(TILEC_COUNT, 0, 0, 0, 0);\n    int code;\n"
+    );
+    for size in &interface.chosen {
+        let member = member(size);
+        let _ = writeln!(out, "    if (values.{member} == 0)\n        values.{member} = 1;");
+    }
+    let _ = writeln!(
+        out,
+        "    code = {name}__run(k, NULL, &values, &room);\n    *clusters = room.clusters > 0 ? room.clusters : 1;\n    return code;\n}}\n"
+    );
     out
 }
 
@@ -288,6 +318,7 @@ pub(super) fn public(interface: &Interface, images: &[Image<'_>], kernels: &str,
         let _ = writeln!(out, "    int code = {name}__run(k, NULL, a, &room);");
         out.push_str("    *workspace_bytes = (size_t)room.workspace.used;\n    *signals_bytes = (size_t)room.signals.used;\n    return code;\n}\n\n");
     }
+    out.push_str(&active(interface, kernels));
     let _ = writeln!(out, "TILEC_API int {name}_launch(const {kernels} *k, CUstream stream, const {name}_args *a)\n{{");
     let _ = writeln!(out, "    tilec_room room = {};", room(if is_program { "TILEC_CHECK" } else { "TILEC_LAUNCH" }));
     if is_program {

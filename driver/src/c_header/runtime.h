@@ -59,12 +59,13 @@ typedef struct tilec_memory {
 } tilec_memory;
 
 /* What is done with a launch. */
-typedef enum tilec_step { TILEC_MEASURE, TILEC_CHECK, TILEC_LAUNCH } tilec_step;
+typedef enum tilec_step { TILEC_MEASURE, TILEC_COUNT, TILEC_CHECK, TILEC_LAUNCH } tilec_step;
 
 typedef struct tilec_room {
     tilec_step step;
     tilec_memory workspace;
     tilec_memory signals;
+    int clusters; /* that run at one time, where they are counted; 0: there is nothing to launch */
 } tilec_room;
 
 /* Integer arithmetic of launch contracts: 64 bits, division floors. What has no value sets `*e`. */
@@ -337,7 +338,7 @@ static inline CUdeviceptr tilec_take(tilec_memory *memory, uint64_t bytes)
 /* Whether what was taken is there. */
 static inline int tilec_fits(const tilec_room *room, const tilec_memory *memory)
 {
-    if (room->step == TILEC_MEASURE || memory->used == 0)
+    if (room->step <= TILEC_COUNT || memory->used == 0)
         return 1;
     return memory->base != 0 && memory->base % TILEC_SCRATCH_ALIGN == 0 && memory->used <= memory->bytes;
 }
@@ -405,6 +406,20 @@ static inline void tilec_end(char *text, size_t text_bytes)
 static inline int tilec_launch(CUfunction function, const int64_t grid[3], const unsigned int block[3], unsigned int shared, CUstream stream, void **params)
 {
     return (int)TILEC_CU(cuLaunchKernel)(function, (unsigned int)grid[0], (unsigned int)grid[1], (unsigned int)grid[2], block[0], block[1], block[2], shared, stream, params, NULL);
+}
+
+/* Blocks that the device of the current context runs at one time. */
+static inline int tilec_active_blocks(CUfunction function, const unsigned int block[3], unsigned int shared, int *count)
+{
+    CUdevice device;
+    int multiprocessors = 0;
+    int code = (int)TILEC_CU(cuCtxGetDevice)(&device);
+    if (code == 0)
+        code = (int)TILEC_CU(cuDeviceGetAttribute)(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    if (code == 0)
+        code = (int)TILEC_CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(count, function, (int)(block[0] * block[1] * block[2]), shared);
+    *count *= multiprocessors;
+    return code != 0 || *count > 0 ? code : (int)CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 /* Has the driver assemble PTX, which is in pieces, and gets the entries. */

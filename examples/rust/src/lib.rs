@@ -5,13 +5,14 @@ pub mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
 
-use kernels::{Gemm, Softmax};
+use kernels::{ColumnSums, Gemm, Softmax};
 use tilec_launch::{Device, LaunchError, StreamRef, Tensor, TensorMut};
 
 /// Two kernels, loaded for a device.
 pub struct Kernels {
     gemm: Gemm,
     softmax: Softmax,
+    column_sums: ColumnSums,
 }
 
 impl Kernels {
@@ -20,7 +21,8 @@ impl Kernels {
     /// # Errors
     /// It runs none of the targets.
     pub fn load(device: &Device) -> Result<Kernels, LaunchError> {
-        Ok(Kernels { gemm: Gemm::load(device)?, softmax: Softmax::load(device)? })
+        let (gemm, softmax) = (Gemm::load(device)?, Softmax::load(device)?);
+        Ok(Kernels { gemm, softmax, column_sums: ColumnSums::load(device)? })
     }
 
     /// The softmax of each row of `scale * Q·K`, with tensors of the host: for a simulated device.
@@ -37,6 +39,18 @@ impl Kernels {
             .with(Tensor::host(&products, [m, n]), TensorMut::host(&mut out, [m, n]))
             .launch(StreamRef::DEFAULT)?;
         Ok(out)
+    }
+
+    /// The sums of the columns of `x`, with tensors of the host: for a simulated device.
+    ///
+    /// # Errors
+    /// The slice is shorter than its shape, or there are more than 1024 columns.
+    pub fn column_sums(&self, x: &[f32], [m, n]: [usize; 2]) -> Result<Vec<f32>, LaunchError> {
+        let mut sums = vec![0.0f32; n];
+        let launch = self.column_sums.with(Tensor::host(x, [m, n]), TensorMut::host(&mut sums, [n]), 1);
+        let blocks = launch.max_active_clusters()?;
+        launch.s(blocks).launch(StreamRef::DEFAULT)?;
+        Ok(sums)
     }
 }
 
@@ -61,6 +75,18 @@ mod tests {
                     let (found, expected) = (f64::from(out[i * n + j]), product(j).exp() / sum);
                     assert!((found - expected).abs() < 1e-5, "{target} ({i}, {j}): {found}, expected {expected}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_columns_are_whole_numbers() {
+        for target in ["sm_70", "sm_90a"] {
+            let kernels = Kernels::load(&Device::simulator(target).unwrap()).unwrap();
+            let x: Vec<f32> = (0..9 * 70).map(|i| (i % 11) as f32).collect();
+            let sums = kernels.column_sums(&x, [9, 70]).unwrap();
+            for (j, found) in sums.iter().enumerate() {
+                assert_eq!(*found, (0..9).map(|i| x[i * 70 + j]).sum::<f32>(), "{target} {j}");
             }
         }
     }

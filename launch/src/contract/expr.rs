@@ -171,6 +171,14 @@ impl Expr {
         &self.parts
     }
 
+    /// The names in it.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match &part.what {
+            What::Name(name) => Some(name.as_str()),
+            What::Literal(_) | What::Op(..) => None,
+        })
+    }
+
     /// Whether this is an integer or a condition.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -3,7 +3,7 @@
 use crate::cuda::context::{Context, CudaError, Properties, text_until_zero};
 use crate::cuda::{
     image,
-    launch::{LaunchArg, Shape, TensorMap},
+    launch::{LaunchArg, Shape, TensorMap, max_active_clusters},
     memory::Buffer,
     module::{Function, Module},
     stream::{Event, Stream},
@@ -54,6 +54,15 @@ impl Device {
         // SAFETY: the attribute is an int, for which there is a place; the driver looks an address up and does not follow it.
         let code = unsafe { (api.cuPointerGetAttribute)((&raw mut ordinal).cast(), DEVICE_ORDINAL, address) };
         Ok(if code == 0 { u32::try_from(ordinal).ok() } else { None })
+    }
+
+    /// Clusters of launches of this shape (whose grid does not count) that the device runs at one time. A block without a cluster is a
+    /// cluster of one.
+    ///
+    /// # Errors
+    /// The device has no room for a cluster of this shape, or the driver refuses.
+    pub fn max_active_clusters(&self, function: &Function, shape: &Shape) -> Result<u32, CudaError> {
+        max_active_clusters(function, self.properties.sm_count, shape)
     }
 
     /// Whether a graph is being captured from a stream; so it is taken to be where the driver does not say.

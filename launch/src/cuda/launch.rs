@@ -88,37 +88,90 @@ pub(super) unsafe fn queue(
         };
         return api.check("cuLaunchKernel", code);
     }
-    let old = || CudaError::refused("this driver knows no clusters: they came with CUDA 11.8");
-    let launch = api.cuLaunchKernelEx.ok_or_else(old)?;
-    // SAFETY: integers, pointers and enumerations that have a zero, for all of which zero is a value.
-    let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
-    let mut count = 0;
-    if cluster != ALONE {
-        attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attributes[count].value.clusterDim =
-            sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: cluster[0], y: cluster[1], z: cluster[2] };
-        count += 1;
-    }
-    if programmatic {
-        attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        attributes[count].value.programmaticStreamSerializationAllowed = 1;
-        count += 1;
-    }
-    let config = sys::CUlaunchConfig {
-        gridDimX: grid[0],
-        gridDimY: grid[1],
-        gridDimZ: grid[2],
-        blockDimX: block[0],
-        blockDimY: block[1],
-        blockDimZ: block[2],
-        sharedMemBytes: dynamic_smem,
-        hStream: stream,
-        attrs: attributes.as_mut_ptr(),
-        numAttrs: count as u32,
-    };
+    let launch = api.cuLaunchKernelEx.ok_or_else(no_clusters)?;
+    let mut attributes = Attributes::of(cluster, programmatic);
+    let config = attributes.configuration(shape, stream);
     // SAFETY: as the caller says; the configuration and its attributes live until the driver returns.
     let code = unsafe { launch(&config, function, addresses, std::ptr::null_mut()) };
     api.check("cuLaunchKernelEx", code)
+}
+
+/// Of a driver that is too old.
+fn no_clusters() -> CudaError {
+    CudaError::refused("this driver knows no clusters: they came with CUDA 11.8")
+}
+
+/// Clusters of launches of this shape (whose grid does not count) that a device of `sm_count` multiprocessors, which is that of the
+/// function, runs at one time.
+///
+/// # Errors
+/// The device has no room for a cluster of this shape, or the driver refuses.
+pub(super) fn max_active_clusters(function: &Function, sm_count: u32, shape: &Shape) -> Result<u32, CudaError> {
+    let Shape { block, dynamic_smem, cluster, .. } = *shape;
+    let mut count = 0;
+    function.context().with(|api| {
+        if cluster == ALONE {
+            let (threads, shared) = (block.iter().product::<u32>() as i32, dynamic_smem as usize);
+            // SAFETY: `count` is a valid place for an int, the function is one of a loaded module, whose context is current.
+            let code = unsafe {
+                (api.cuOccupancyMaxActiveBlocksPerMultiprocessor)(&mut count, function.handle(), threads, shared)
+            };
+            return api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code);
+        }
+        let ask = api.cuOccupancyMaxActiveClusters.ok_or_else(no_clusters)?;
+        let mut attributes = Attributes::of(cluster, false);
+        let config = attributes.configuration(&Shape { grid: cluster, ..*shape }, std::ptr::null_mut());
+        // SAFETY: as above; the configuration and its attributes live until the driver returns.
+        api.check("cuOccupancyMaxActiveClusters", unsafe { ask(&mut count, function.handle(), &config) })
+    })?;
+    let of_each = if cluster == ALONE { sm_count } else { 1 };
+    match count.max(0).unsigned_abs().saturating_mul(of_each) {
+        0 => Err(CudaError::refused(format!("the device has no room for a cluster of `{}`", function.name()))),
+        count => Ok(count),
+    }
+}
+
+/// Attributes of a launch.
+struct Attributes {
+    all: [sys::CUlaunchAttribute; 2],
+    count: usize,
+}
+
+impl Attributes {
+    fn of(cluster: [u32; 3], programmatic: bool) -> Attributes {
+        // SAFETY: integers, pointers and enumerations that have a zero, for all of which zero is a value.
+        let mut attributes: [sys::CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+        let mut count = 0;
+        if cluster != ALONE {
+            attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+            attributes[count].value.clusterDim =
+                sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: cluster[0], y: cluster[1], z: cluster[2] };
+            count += 1;
+        }
+        if programmatic {
+            attributes[count].id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attributes[count].value.programmaticStreamSerializationAllowed = 1;
+            count += 1;
+        }
+        Attributes { all: attributes, count }
+    }
+
+    /// A configuration that points to these attributes.
+    fn configuration(&mut self, shape: &Shape, stream: sys::CUstream) -> sys::CUlaunchConfig {
+        let Shape { grid, block, dynamic_smem, .. } = *shape;
+        sys::CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
+            sharedMemBytes: dynamic_smem,
+            hStream: stream,
+            attrs: self.all.as_mut_ptr(),
+            numAttrs: self.count as u32,
+        }
+    }
 }
 
 /// A kernel argument. Its size is that of the variant.

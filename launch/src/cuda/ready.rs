@@ -6,7 +6,7 @@ use crate::contract::Contract;
 use crate::cuda::context::{Context, CudaError};
 use crate::stream::StreamRef;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 
 /// Parameters that most kernels have at most; the addresses of more are allocated for each launch.
@@ -46,6 +46,9 @@ pub struct Ready {
     /// With a grid that does not count.
     shape: Shape,
     max_grid: [u32; 3],
+    sm_count: u32,
+    /// Clusters that run at one time, once somebody has asked.
+    active: OnceLock<u32>,
     /// The first word of each parameter.
     starts: Vec<usize>,
     /// Words of all parameters.
@@ -73,8 +76,8 @@ impl Ready {
             starts.push(words);
             words += bytes.div_ceil(8);
         }
-        let max_grid = device.properties().max_grid;
-        Ok(Ready { function, shape: *shape, max_grid, starts, words })
+        let (max_grid, sm_count) = (device.properties().max_grid, device.properties().sm_count);
+        Ok(Ready { function, shape: *shape, max_grid, sm_count, active: OnceLock::new(), starts, words })
     }
 
     /// The function of a contract in a module, allowed what the contract asks for.
@@ -137,6 +140,18 @@ impl Ready {
             // function can have, each with the parameter's bytes behind it.
             unsafe { super::launch::queue(api, self.function.handle(), &shape, stream.handle.cast(), addresses) }
         })
+    }
+
+    /// As [`Device::max_active_clusters`]; the driver is asked once.
+    ///
+    /// # Errors
+    /// The device has no room for a cluster, or the driver refuses.
+    pub fn max_active_clusters(&self) -> Result<u32, CudaError> {
+        if let Some(known) = self.active.get() {
+            return Ok(*known);
+        }
+        let count = super::launch::max_active_clusters(&self.function, self.sm_count, &self.shape)?;
+        Ok(*self.active.get_or_init(|| count))
     }
 
     /// What the driver's assembler made of the function.

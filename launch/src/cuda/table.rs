@@ -97,6 +97,7 @@ driver_api! {
         cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
         cuFuncGetAttribute(*mut c_int, sys::CUfunction_attribute, sys::CUfunction);
         cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
+        cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
         cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
         cuMemFree_v2(sys::CUdeviceptr);
         cuMemcpyHtoD_v2(sys::CUdeviceptr, *const c_void, usize);
@@ -137,6 +138,7 @@ driver_api! {
     // CUDA 11.8 and 12.0; enumerations as integers.
     optional_own_types {
         cuLaunchKernelEx(*const sys::CUlaunchConfig, sys::CUfunction, *mut *mut c_void, *mut *mut c_void);
+        cuOccupancyMaxActiveClusters(*mut c_int, sys::CUfunction, *const sys::CUlaunchConfig);
         cuTensorMapEncodeTiled(
             *mut c_void, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_uint, c_uint,
             c_uint, c_uint

@@ -11,7 +11,7 @@ use crate::bundle::{Bundle, BundleError, PayloadKind};
 use crate::contract::encode::encode_number;
 use crate::contract::flat::Flat;
 use crate::contract::number::int_format;
-use crate::contract::{Contract, Dimension, LaunchFile, ParamKind, Scratch, TensorMapParam, TensorParam};
+use crate::contract::{Contract, Dimension, LaunchFile, Scratch, TensorMapParam, TensorParam};
 use crate::error::LaunchError;
 use tilec_core::elem::Elem;
 use tilec_core::hardware::MAX_TENSOR_RANK;
@@ -116,48 +116,9 @@ impl Out {
     }
 }
 
-/// The tensors that are given to what a name stands for, and the values that follow from none of them.
-fn given<'f>(file: &'f LaunchFile, name: &str) -> (Vec<&'f str>, Vec<&'f str>) {
-    let program = file.programs.iter().find(|p| p.name == name);
-    let names = program.map_or_else(|| vec![name.to_owned()], |p| p.launches.clone());
-    let temporary = |name: &str| program.is_some_and(|p| p.temporaries.iter().any(|t| t.name == name));
-    let variants = |name: &String| -> Vec<&'f Contract> {
-        match file.dispatch.iter().find(|d| d.kernel == *name) {
-            Some(dispatch) => dispatch.cases.iter().filter_map(|case| file.contract(&case.entry)).collect(),
-            None => file.contract(name).into_iter().collect(),
-        }
-    };
-    let contracts: Vec<&Contract> = names.iter().flat_map(variants).collect();
-    let params = || contracts.iter().flat_map(|c| &c.params);
-    let (mut tensors, mut follows): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for param in params() {
-        let Some(tensor) = param.kind.tensor().filter(|t| t.scratch.is_none() && !temporary(&param.name)) else {
-            continue;
-        };
-        if !tensors.contains(&param.name.as_str()) {
-            tensors.push(&param.name);
-            let dims = tensor.shape.iter().chain(&tensor.strides);
-            follows.extend(dims.flat_map(Dimension::parts).map(String::as_str));
-        }
-    }
-    let mut values: Vec<&str> = Vec::new();
-    for param in params() {
-        let known = follows.contains(&param.name.as_str()) || values.contains(&param.name.as_str());
-        let asked = match &param.kind {
-            ParamKind::Scalar { .. } => !values.contains(&param.name.as_str()),
-            ParamKind::Size { .. } | ParamKind::Stride { packed: None, .. } => !known,
-            ParamKind::Stride { .. } | ParamKind::Tensor(_) | ParamKind::Pointers(_) | ParamKind::TensorMap(_) => false,
-        };
-        if asked {
-            values.push(&param.name);
-        }
-    }
-    (tensors, values)
-}
-
 /// What a name stands for.
 fn record(out: &mut Out, file: &LaunchFile, name: &str) -> Result<(), LaunchError> {
-    let (tensors, values) = given(file, name);
+    let (tensors, values) = file.given(name);
     let steps = Steps::new(file, name, &tensors, &values)?;
     let table = &steps.table;
     let all: Vec<&Plan> = steps.steps.iter().flatten().collect();
@@ -176,6 +137,7 @@ fn record(out: &mut Out, file: &LaunchFile, name: &str) -> Result<(), LaunchErro
         uses.into_iter().any(|t| t.access.writes())
     };
     out.word(1);
+    out.index(file.shared_launch(name));
     for list in [tensors.iter().map(|t| (*t).to_owned()).collect(), table.own().to_vec()] {
         let list: Vec<String> = list;
         out.index(list.len());

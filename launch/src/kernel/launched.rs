@@ -82,6 +82,27 @@ impl Kernel {
         }
     }
 
+    /// Clusters of the kernel that the device runs at one time: the size to choose where clusters share the work (`grid (s: S)`), for one
+    /// wave of them. A block of a kernel without clusters is a cluster of one. At least 1, also where there is nothing to launch.
+    ///
+    /// The answer is of the variant that a launch with these values and tensors would take. Sizes that are extents of no tensor, such
+    /// as this `S`, count as 1 where they have no value, or 0. Of a program the answer is of the first launch whose grid depends on such a
+    /// size, or of the first of all. Where the grid has other axes, divide by the number of clusters along them.
+    ///
+    /// On a GPU the driver is asked, once for each variant. On the simulator a multiprocessor, of which there are 4, has one block.
+    ///
+    /// # Errors
+    /// As those of [`Kernel::check`], or the device has no room for a cluster.
+    pub fn max_active_clusters(&self, values: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<u32, LaunchError> {
+        let Some((step, case)) = self.steps.shared(values, tensors)? else { return Ok(1) };
+        match &self.backend {
+            #[cfg(feature = "cuda")]
+            Backend::Cuda(loaded) => Ok(loaded.max_active_clusters(step, case)?),
+            #[cfg(feature = "sim")]
+            Backend::Simulator(_) => Ok(crate::simulator::max_active_clusters(&self.steps.steps[step][case].contract)),
+        }
+    }
+
     /// Checks a launch without making it: shapes, types, alignment, preconditions. Gives the entries that would be launched.
     ///
     /// # Errors

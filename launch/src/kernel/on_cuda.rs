@@ -81,6 +81,11 @@ impl Loaded {
         Ok(Loaded { device: Arc::clone(device), steps: steps.collect::<Result<_, _>>()?, state: Mutex::default() })
     }
 
+    /// Clusters of a case that run at one time.
+    pub(super) fn max_active_clusters(&self, step: usize, case: usize) -> Result<u32, CudaError> {
+        self.steps[step][case].max_active_clusters()
+    }
+
     pub(super) fn launch(
         &self,
         kernel: &Steps,

@@ -19,6 +19,9 @@ pub(super) struct Steps {
     pub(super) steps: Vec<Vec<Plan>>,
     /// Tensors that one launch hands to another, with the place among the kernel's own and the bytes they take.
     pub(super) temporaries: Vec<(usize, Temporary, Flat)>,
+    /// Which of them the sizes are for that the caller chooses, and the places of these among the values.
+    shared: usize,
+    chosen_sizes: Vec<usize>,
     /// For each tensor that is written, those at whose address it may stand.
     pub(super) aliases: Vec<(usize, Vec<usize>)>,
 }
@@ -69,7 +72,9 @@ impl Steps {
         let aliases =
             aliases.map(|(i, name)| (i, may_alias(&variants, name).iter().filter_map(|t| place(t)).collect()));
         let aliases = aliases.collect();
-        Ok(Steps { name: name.to_owned(), table, steps, temporaries, aliases })
+        let (shared, chosen_sizes) = (file.shared_launch(name), file.chosen_sizes(name));
+        let chosen_sizes = chosen_sizes.iter().filter_map(|size| values.iter().position(|v| v == size)).collect();
+        Ok(Steps { name: name.to_owned(), table, steps, temporaries, shared, chosen_sizes, aliases })
     }
 
     /// The kernels of a launch with their blocks.
@@ -101,6 +106,25 @@ impl Steps {
             self.apart(tensors)?;
         }
         Ok((values, chosen))
+    }
+
+    /// The launch that sizes are for which the caller chooses: its step, and its case for these values and tensors; `None` where it has no
+    /// blocks. Such sizes count as 1 where they are not given, or are 0.
+    pub(super) fn shared(
+        &self,
+        passed: &[Option<Number>],
+        tensors: &[Argument<'_>],
+    ) -> Result<Option<(usize, usize)>, LaunchError> {
+        let mut passed = passed.to_vec();
+        for &place in &self.chosen_sizes {
+            match passed.get_mut(place) {
+                Some(value) if value.is_none_or(|n| n.to_i64() == Some(0)) => *value = Some(Number::Int(1)),
+                Some(_) | None => {}
+            }
+        }
+        let (_, chosen) = self.choose(&passed, tensors)?;
+        let (case, grid) = chosen[self.shared];
+        Ok((!grid.contains(&0)).then_some((self.shared, case)))
     }
 
     /// Why no case can be launched.

@@ -8,6 +8,7 @@ use crate::code::{Code, Failure};
 use crate::launch::Request;
 use crate::state::shared as with;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use tilec_sim::occupancy::MULTIPROCESSORS;
 
 /// `CU_JIT_ERROR_LOG_BUFFER` and its size.
 const ERROR_LOG: c_uint = 5;
@@ -244,6 +245,72 @@ unsafe extern "C" fn cuLaunchKernel(
     })
 }
 
+/// Blocks of a function that a multiprocessor runs at one time.
+unsafe fn active_blocks(to: *mut c_int, function: u64, threads: c_int, dynamic: usize) -> Result<(), Failure> {
+    let wrong = |_| Code::InvalidValue;
+    let block = [u32::try_from(threads).map_err(wrong)?, 1, 1];
+    let dynamic = u32::try_from(dynamic).map_err(wrong)?;
+    let all = with(|state| state.max_active_clusters(&Request { function, block, dynamic, ..Request::default() }))?;
+    // SAFETY: the driver's contract: a number may be written there.
+    unsafe { put(to, all.div_ceil(MULTIPROCESSORS) as c_int) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    to: *mut c_int,
+    function: u64,
+    threads: c_int,
+    dynamic: usize,
+) -> Answer {
+    // SAFETY: as above.
+    answer("cuOccupancyMaxActiveBlocksPerMultiprocessor", || unsafe { active_blocks(to, function, threads, dynamic) })
+}
+
+/// The flag is about caches.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    to: *mut c_int,
+    function: u64,
+    threads: c_int,
+    dynamic: usize,
+    _flags: c_uint,
+) -> Answer {
+    let call = "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags";
+    // SAFETY: as above.
+    answer(call, || unsafe { active_blocks(to, function, threads, dynamic) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuOccupancyMaxActiveClusters(to: *mut c_int, function: u64, config: *const Config) -> Answer {
+    answer("cuOccupancyMaxActiveClusters", || {
+        // SAFETY: the driver's contract: one configuration, with so many attributes.
+        let (config, attributes) = unsafe { configuration(config)? };
+        let (block, dynamic, cluster) = (config.block, config.dynamic, cluster(&attributes));
+        let request = Request { function, block, dynamic, cluster, ..Request::default() };
+        let all = with(|state| state.max_active_clusters(&request))?;
+        // SAFETY: as above.
+        unsafe { put(to, all as c_int) }
+    })
+}
+
+/// A configuration, and its attributes.
+unsafe fn configuration(config: *const Config) -> Result<(Config, Vec<Attribute>), Failure> {
+    // SAFETY: the driver's contract: one configuration, with so many attributes.
+    let config = unsafe { list(config, 1)? }[0];
+    // SAFETY: as above.
+    Ok((config, unsafe { list(config.attributes, config.count as usize)? }))
+}
+
+/// The value of an attribute.
+fn value(attributes: &[Attribute], id: u32) -> Option<[u32; 16]> {
+    attributes.iter().rev().find(|a| a.id == id).map(|a| a.value)
+}
+
+/// The blocks of a cluster, if the launch says so.
+fn cluster(attributes: &[Attribute]) -> Option<[u32; 3]> {
+    value(attributes, CLUSTER).map(|v| [v[0], v[1], v[2]]).filter(|c| *c != [1, 1, 1])
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernelEx(
     config: *const Config,
@@ -252,13 +319,10 @@ unsafe extern "C" fn cuLaunchKernelEx(
     extra: *const *const c_void,
 ) -> Answer {
     answer("cuLaunchKernelEx", || {
-        // SAFETY: the driver's contract: one configuration, with so many attributes.
-        let config = unsafe { list(config, 1)? }[0];
         // SAFETY: as above.
-        let attributes = unsafe { list(config.attributes, config.count as usize)? };
+        let (config, attributes) = unsafe { configuration(config)? };
         check(config.stream)?;
-        let of = |id| attributes.iter().rev().find(|a| a.id == id).map(|a| a.value);
-        if of(COOPERATIVE).is_some_and(|v| v[0] != 0) {
+        if value(&attributes, COOPERATIVE).is_some_and(|v| v[0] != 0) {
             return Err(Failure::new(Code::NotSupported, "the simulator has no cooperative launches"));
         }
         let request = Request {
@@ -266,8 +330,8 @@ unsafe extern "C" fn cuLaunchKernelEx(
             grid: config.grid,
             block: config.block,
             dynamic: config.dynamic,
-            cluster: of(CLUSTER).map(|v| [v[0], v[1], v[2]]).filter(|c| *c != [1, 1, 1]),
-            programmatic: of(PROGRAMMATIC).is_some_and(|v| v[0] != 0),
+            cluster: cluster(&attributes),
+            programmatic: value(&attributes, PROGRAMMATIC).is_some_and(|v| v[0] != 0),
             // SAFETY: the caller's addresses are passed on.
             params: unsafe { parameters(function, params, extra)? },
         };

@@ -4,7 +4,9 @@ use super::compiled::header_and_bundle;
 use super::folder::{Folder, exists};
 
 use crate::golden;
-use tilec::Target;
+use tilec::c_header::Image;
+use tilec::{CompileOptions, Target};
+use tilec_launch::Bundle;
 
 /// `scripts/gpu_c/main.c`, which `scripts/gpu_c.sh` runs on a GPU: products and rows against sums on the host.
 pub(super) fn programs(target: Target) -> Result<(), String> {
@@ -27,6 +29,38 @@ pub(super) fn programs(target: Target) -> Result<(), String> {
     // Six products by headers and bundles, a softmax, and a size that is refused.
     let equal = said.lines().filter(|line| line.contains(": 0 of ")).count();
     if equal == 7 && said.ends_with("all equal\n") { Ok(()) } else { Err(said) }
+}
+
+/// `tests/c/active.c`: how many clusters share the rows of a gradient, of one block and of two.
+pub(super) fn active() -> Result<(), String> {
+    if !exists("gcc") {
+        golden::skip("C on the simulator", "there is no gcc");
+        return Ok(());
+    }
+    let read = |path: &str| std::fs::read_to_string(crate::root().join(path)).map_err(|e| format!("{path}: {e}"));
+    let source = read("examples/rms_norm_backward.tile")?;
+    let clusters = source.replacen("    grid (s: S)\n", "    grid (s: S)\n    schedule { ctas 2 }\n", 1);
+    let cases = [(&source, Target::Sm80, 4), (&clusters, Target::Sm90a, 2), (&source, Target::Sm90a, 4)];
+    for (i, (source, target, expected)) in cases.into_iter().enumerate() {
+        let folder = Folder::new(&format!("active-{i}"))?;
+        let defines = vec![("BN".to_owned(), "128".to_owned())];
+        let options = CompileOptions { target, defines, ..CompileOptions::default() };
+        let compiled = tilec::compile(source, &options).map_err(|d| d.to_string())?;
+        let image = Image { target, ptx: &compiled.ptx, file: &compiled.launch_file() };
+        let header = tilec::c_header::header("rms_norm_backward.tile", &[image]).map_err(|e| e.to_string())?;
+        folder.write("rms_norm_backward.h", &header)?;
+        let mut bundle = Bundle::default();
+        bundle.add(target.name(), image.file, image.ptx, None).map_err(|e| e.to_string())?;
+        let path = folder.path("rms_norm_backward.tilec");
+        std::fs::write(&path, bundle.to_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        folder.write("tilec_bundle.h", &tilec::c_header::bundle_reader())?;
+        let main = folder.write("active.c", &read("tests/c/active.c")?)?;
+        let said = folder.run_simulated(&main, target.name(), &[&path])?;
+        if said != format!("{expected} clusters, equal\n") {
+            return Err(said);
+        }
+    }
+    Ok(())
 }
 
 /// What calls return, and say, when a program is wrong.

@@ -139,6 +139,41 @@ class Pages(unittest.TestCase):
             subprocess.run(["bash", "-c", command], cwd=folder, check=True)
             subprocess.run(["gcc", "-fsyntax-only", "-Wall", "-Werror", "-I", str(script.ROOT / "tests/c"), "main.c"], cwd=folder, check=True)
 
+    @unittest.skipUnless(TILEC and shutil.which("gcc"), "skipped: scripts/gpu/pages_tests.py: there is no gcc or tilec")
+    def test_the_programs_in_c(self) -> None:
+        page = (script.ROOT / "docs/c.md").read_text(encoding="utf-8")
+        tilec = str(pathlib.Path(str(TILEC)).resolve())
+        gcc = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-pedantic", "-I", str(script.ROOT / "tests/c"), "-I", "."]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            for kernel in ("rms_norm", "gemm", "paged_decode"):
+                source = str(script.ROOT / f"examples/{kernel}.tile")
+                subprocess.run([tilec, source, "--targets", "sm_80,sm_90a", "-o", f"{kernel}.h"], cwd=folder, check=True)
+            subprocess.run([tilec, "bundle-header", "-o", "tilec_bundle.h"], cwd=folder, check=True)
+            names = []
+            for number, block in enumerate(re.findall(r"^```c\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)):
+                named = re.match(r"/\* (\w+\.[ch]): ", block)
+                names.append(named[1] if named else f"block{number}.c")
+                (path / names[-1]).write_text(block, encoding="utf-8")
+            self.assertLessEqual({"first.c", "scratch.c", "engine.c", "kernels.c"}, set(names))
+            for name in names:
+                if name.endswith(".c"):
+                    subprocess.run([*gcc, "-c", name], cwd=folder, check=True)
+            # The page says what the programs print: they run on the simulator.
+            simulator = pathlib.Path(tilec).with_name("libtilec_libcuda.so")
+            if not simulator.is_file():
+                self.skipTest("skipped: scripts/gpu/pages_tests.py: there is no libtilec_libcuda.so beside tilec")
+            shutil.copy(simulator, path / "libcuda.so.1")
+            subprocess.run([*gcc, "first.o", "libcuda.so.1", "-o", "first"], cwd=folder, check=True)
+            subprocess.run([*gcc, "engine.o", "-ldl", "-o", "engine"], cwd=folder, check=True)
+            printed = []
+            for program in ("./first", "./engine"):
+                environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+                printed.append(subprocess.run([program], cwd=folder, check=True, capture_output=True, text=True, env=environment).stdout)
+        self.assertIn(f"    {printed[0]}", page)
+        self.assertTrue(printed[0].startswith("Y[0] = "))
+        self.assertEqual(printed[1], "on the GPU\n")
+
     @unittest.skipUnless(TILEC and shutil.which("g++"), "skipped: scripts/gpu/pages_tests.py: there is no g++ or tilec")
     def test_the_host_in_cpp(self) -> None:
         page = (script.ROOT / "docs/other-languages.md").read_text(encoding="utf-8")
@@ -160,4 +195,19 @@ class Pages(unittest.TestCase):
         self.assertEqual(contract["block"], [128, 1, 1])
         self.assertEqual(contract["grid"], ["ceildiv(M, 32)", "ceildiv(N, 64)", "1"])
         self.assertEqual([p["name"] for p in contract["params"]], ["A", "B", "M", "N", "A_ld", "B_ld"])
-        self.assertEqual(contract["requires"][:3], ["A_ld % 4 == 0", "N % 4 == 0", "B_ld % 4 == 0"])
+        # The programs of the page check these, all of them.
+        self.assertEqual(
+            contract["requires"],
+            [
+                "A_ld % 4 == 0",
+                "N % 4 == 0",
+                "B_ld % 4 == 0",
+                "M >= 1 && M <= 2147418112",
+                "N >= 1 && N <= 2147418112",
+                "A_ld >= 0 && A_ld <= 1099511627776",
+                "B_ld >= 0 && B_ld <= 1099511627776",
+                "ceildiv(M, 32) <= 2147483647",
+                "ceildiv(N, 64) <= 65535",
+                "B_ld >= N || M == 1",
+            ],
+        )

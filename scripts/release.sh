@@ -3,7 +3,8 @@
 #
 #   scripts/release.sh [--out DIR] [--profile NAME] [--once] [--advisories] [--only STEP ...]
 #
-#   tilec-VERSION-x86_64-linux.tar.xz          the command, which opens libcuda at run time where there is one; libcuda on the simulator
+#   tilec-VERSION-x86_64-linux.tar.xz          the command, which opens libcuda at run time where there is one; libcuda on the simulator;
+#                                              the source with documents and examples, as in each archive
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
 #   tilec-VERSION-aarch64-linux.tar.xz         if Rust's target and a linker for it are installed
 #   tilec-VERSION-cp39-abi3-LINUX_x86_64.whl   the Python package, by scripts/build_wheel.sh
@@ -122,7 +123,8 @@ pack() {
         mkdir "$stage/$name"
         cp "$file" "$stage/$name/tilec"
         case $name in *-x86_64-linux) cp -r "$dir/simulator" "$stage/$name/" ;; esac
-        git archive HEAD README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE examples | tar -xf - -C "$stage/$name"
+        # The source too (some MB): links of the documents lead somewhere, and the crates of `examples` build as they are.
+        git archive HEAD | tar -xf - -C "$stage/$name"
         tar --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
             -C "$stage" -cf - "$name" | xz -6 -T1 > "$dir/pack/$name.tar.xz"
     done

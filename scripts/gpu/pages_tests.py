@@ -146,7 +146,7 @@ class Pages(unittest.TestCase):
         gcc = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-pedantic", "-I", str(script.ROOT / "tests/c"), "-I", "."]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
-            for kernel in ("rms_norm", "gemm", "paged_decode"):
+            for kernel in ("rms_norm", "rms_norm_backward", "gemm", "paged_decode"):
                 source = str(script.ROOT / f"examples/{kernel}.tile")
                 subprocess.run([tilec, source, "--targets", "sm_80,sm_90a", "-o", f"{kernel}.h"], cwd=folder, check=True)
             subprocess.run([tilec, "bundle-header", "-o", "tilec_bundle.h"], cwd=folder, check=True)

@@ -3,7 +3,7 @@
 
     scripts/sentences.py [DOCUMENT.md ...]      # without a document: all of docs/, README.md and CONTRIBUTING.md, as counts
 
-Code counts as one word, a link as its text. Cells of tables and items of lists are read by themselves. `;` and `:` end a sentence in front of a capital letter or code.
+Code counts as one word, a link as its text. Cells of tables and items of lists are read by themselves. Only `.`, `!` and `?` end a sentence.
 """
 
 import pathlib
@@ -32,7 +32,7 @@ def long_sentences(text: str) -> list[tuple[int, str]]:
     found = []
     for part in parts(text):
         part = re.sub(r"`[^`]*`", "Code", re.sub(r"\]\([^)]*\)", "]", part))
-        for sentence in re.split(r"(?<=[.!?:;])[)*]*\s+(?=[A-Z*\[])", " ".join(part.split())):
+        for sentence in re.split(r"(?<=[.!?])[)*]*\s+(?=[A-Z*\[(\d])", " ".join(part.split())):
             words = re.findall(r"[\w.,/-]*\w", sentence)
             # A list of words of the language is no sentence.
             if len(words) > LIMIT and set(words) != {"Code"}:

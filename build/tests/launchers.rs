@@ -90,6 +90,37 @@ fn variants_are_dispatched_by_sizes() {
     gemm(&kernel, [16, 24, 32]);
 }
 
+/// The first of these wants one thing of 4 rows of 4 elements, the second two.
+const TWO: &str = "kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]) where M % A == 0, N % B == 0
+    grid (m: M, n: ceildiv(N, 128)) {
+    copy X[m, n * 128..+128] -> Y[m, n * 128..]
+}
+";
+
+#[test]
+fn the_nearest_variant_is_named_by_its_parameters() {
+    let define = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let variants = vec![vec![define("A", "8")], vec![define("A", "3"), define("B", "5")]];
+    let options = CompileOptions { variants, report_accesses: false, ..CompileOptions::default() };
+    let made = bundle(TWO, &options, &[Target::Sm80], Cubins::None).unwrap_or_else(|d| panic!("{d}"));
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &made.bundle).expect("it runs");
+    let kernel = Kernel::load(&module, "two", &["X", "Y"], &[]).expect("the kernel");
+    let refused = |m: usize, n: usize, at: u64| {
+        let tensors = [
+            Tensor::<F32, 2>::at(at, 1 << 20, [m, n]).argument(),
+            TensorMut::<F32, 2>::at(1 << 25, 1 << 20, [m, n]).argument(),
+        ];
+        kernel.check(&[], &tensors).map(|entries| entries.concat()).map_err(|e| e.to_string())
+    };
+    assert_eq!(refused(8, 4, 1 << 24).as_deref(), Ok("two_1"));
+    let nearest = |variant: &str, why: &str| Err(format!("no variant fits; `{variant}` came nearest: {why}"));
+    assert_eq!(refused(4, 4, 1 << 24), nearest("A=8", "`M % 8 == 0` does not hold: M = 4"));
+    assert_eq!(refused(4, 5, 1 << 24), nearest("A=3 B=5", "`M % 3 == 0` does not hold: M = 4"));
+    let (align, odd) = (4, (1 << 24) + 2);
+    let misaligned = format!("tensor `X`: its address is not a multiple of {align} bytes");
+    assert_eq!(refused(8, 4, odd), nearest("A=8", &misaligned));
+}
+
 #[test]
 fn what_was_checked_is_compared() {
     let bundle = compiled(GEMM, &[Target::Sm80], &["8", "1"]);

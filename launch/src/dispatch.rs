@@ -19,7 +19,29 @@ impl BindError {
     }
 }
 
-/// The first variant whose conditions hold, of those of `contracts` that `fits` (its tensors' alignment, say) lets pass.
+/// A variant that is not launched.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Refused {
+    /// What it is called: see [`Case::name`](crate::contract::Case::name).
+    pub variant: String,
+    /// What keeps it from being launched.
+    pub why: Vec<String>,
+}
+
+impl Refused {
+    /// Of variants in their order, the one that came nearest: the fewest things keep it from being launched. Of several it is the last, which
+    /// promises least.
+    pub fn nearest(all: impl IntoIterator<Item = Refused, IntoIter: DoubleEndedIterator>) -> Option<Refused> {
+        all.into_iter().rev().min_by_key(|refused| refused.why.len())
+    }
+
+    /// The words for a condition of its case.
+    pub(crate) fn condition(text: &str) -> String {
+        format!("`{text}` does not hold")
+    }
+}
+
+/// The first variant whose conditions hold, of those of `contracts` of which `misfit` (its tensors' alignment, say) has nothing to say.
 ///
 /// # Errors
 /// What keeps the nearest of them from being launched, or what is wrong with the arguments of all.
@@ -27,40 +49,36 @@ pub fn pick<'c>(
     dispatch: &Dispatch,
     contracts: &'c [Contract],
     args: &Args,
-    mut fits: impl FnMut(&Contract) -> bool,
+    mut misfit: impl FnMut(&Contract) -> Option<String>,
 ) -> Result<&'c Contract, NoCase> {
-    let mut refused: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut refused: Vec<Refused> = Vec::new();
     for case in &dispatch.cases {
         let Some(contract) = contracts.iter().find(|c| c.entry == case.entry) else { continue };
-        let bound = match bind(contract, args) {
-            Ok(bound) => bound,
+        let (values, mut why) = match bind(contract, args) {
+            Ok(bound) => (bound.values, Vec::new()),
             Err(errors) if errors.iter().all(BindError::depends_on_size) => {
-                refused.push((&case.entry, errors.iter().map(ToString::to_string).collect()));
-                continue;
+                (args.clone(), errors.iter().map(ToString::to_string).collect())
             }
             Err(errors) => return Err(NoCase::Arguments(errors)),
         };
-        let lookup = |name: &str| bound.values.get(name).and_then(|v| v.to_i64());
-        let mut broken = Vec::new();
+        let lookup = |name: &str| values.get(name).and_then(|v| v.to_i64());
         for text in &case.when {
             match expr::condition(text, &lookup) {
                 Ok(true) => {}
-                Ok(false) => broken.push(format!("`{text}` does not hold")),
+                Ok(false) => why.push(Refused::condition(text)),
+                // Strides of packed tensors have no value where sizes are refused.
+                Err(_) if !why.is_empty() => {}
                 Err(error) => return Err(NoCase::Arguments(vec![BindError::Expression { text: text.clone(), error }])),
             }
         }
-        if !fits(contract) {
-            broken.push("the tensors are not aligned as it wants".to_owned());
-        }
-        if broken.is_empty() {
+        why.extend(misfit(contract));
+        if why.is_empty() {
             return Ok(contract);
         }
-        refused.push((&case.entry, broken));
+        refused.push(Refused { variant: case.name().to_owned(), why });
     }
-    // Of several with as many reasons, the one that promises least: it comes last.
-    let (entry, why) =
-        refused.into_iter().rev().min_by_key(|(_, why)| why.len()).unwrap_or((&dispatch.kernel, Vec::new()));
-    Err(NoCase::Nearest { entry: entry.to_owned(), why })
+    let none = || Refused { variant: dispatch.kernel.clone(), why: vec!["it has no variant".to_owned()] };
+    Err(NoCase::Nearest(Refused::nearest(refused).unwrap_or_else(none)))
 }
 
 /// Why no variant is launched.
@@ -68,13 +86,8 @@ pub fn pick<'c>(
 pub enum NoCase {
     /// What is wrong with the arguments of all.
     Arguments(Vec<BindError>),
-    /// The variant that came nearest, and what keeps it from being launched.
-    Nearest {
-        /// The variant.
-        entry: String,
-        /// The reasons.
-        why: Vec<String>,
-    },
+    /// The variant that came nearest.
+    Nearest(Refused),
 }
 
 impl std::fmt::Display for NoCase {
@@ -83,7 +96,7 @@ impl std::fmt::Display for NoCase {
             NoCase::Arguments(errors) => {
                 f.write_str(&errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
             }
-            NoCase::Nearest { entry, why } => f.write_str(&no_variant(entry, &why.join("; "))),
+            NoCase::Nearest(Refused { variant, why }) => f.write_str(&no_variant(variant, &why.join("; "))),
         }
     }
 }
@@ -179,7 +192,7 @@ impl LaunchFile {
     /// The kernel that is launched under a name.
     fn launch(&self, name: &str, args: &Args) -> Result<Option<&Contract>, Vec<BindError>> {
         let Some(dispatch) = self.dispatch.iter().find(|d| d.kernel == name) else { return Ok(self.contract(name)) };
-        match pick(dispatch, &self.kernels, args, |_| true) {
+        match pick(dispatch, &self.kernels, args, |_| None) {
             Ok(contract) => Ok(Some(contract)),
             Err(NoCase::Arguments(errors)) if errors.iter().any(|e| matches!(e, BindError::Expression { .. })) => {
                 Err(errors)
@@ -241,6 +254,7 @@ mod tests {
         let case = |entry: &str, when: &[&str]| Case {
             entry: entry.to_owned(),
             when: when.iter().map(|w| (*w).to_owned()).collect(),
+            variant: if entry == "gemm_3" { "ALIGN=1".to_owned() } else { String::new() },
         };
         LaunchFile {
             kernels: vec![
@@ -266,7 +280,8 @@ mod tests {
     fn the_first_that_holds_is_taken() {
         let file = file();
         let entry = |values, fits: &dyn Fn(&Contract) -> bool| {
-            pick(&file.dispatch[0], &file.kernels, &args(values), fits).map(|c| c.entry.clone())
+            let misfit = |c: &Contract| (!fits(c)).then(|| "its tensors are elsewhere".to_owned());
+            pick(&file.dispatch[0], &file.kernels, &args(values), misfit).map(|c| c.entry.clone())
         };
         let any = |_: &Contract| true;
         assert_eq!(entry([64, 64, 8], &any).as_deref(), Ok("gemm_1"));
@@ -277,7 +292,7 @@ mod tests {
         let refused = |entry: Result<String, NoCase>| entry.expect_err("none fits").to_string();
         assert_eq!(
             refused(entry([64, 64, 8], &|_| false)),
-            "no variant fits; `gemm_3` came nearest: the tensors are not aligned as it wants"
+            "no variant fits; `ALIGN=1` came nearest: its tensors are elsewhere"
         );
         assert!(matches!(entry([-1, 64, 8], &any), Err(NoCase::Arguments(errors)) if errors.len() == 1));
     }
@@ -286,8 +301,21 @@ mod tests {
     fn what_fits_none_says_why() {
         let mut file = file();
         file.kernels[2].requires = vec!["K % 4 == 0".to_owned()];
-        let none = pick(&file.dispatch[0], &file.kernels, &args([8, 8, 6]), |_| true).expect_err("none fits");
-        assert_eq!(none.to_string(), "no variant fits; `gemm_3` came nearest: `K % 4 == 0` does not hold: K = 6");
+        let none = |sizes, file: &LaunchFile| {
+            pick(&file.dispatch[0], &file.kernels, &args(sizes), |_| None).expect_err("none fits").to_string()
+        };
+        assert_eq!(
+            none([8, 8, 6], &file),
+            "no variant fits; `ALIGN=1` came nearest: `K % 4 == 0` does not hold: K = 6"
+        );
+        // Fewer things keep another one from being launched.
+        file.kernels[2].requires.extend(["M % 4 == 0".to_owned(), "N % 4 == 0".to_owned()]);
+        assert_eq!(none([6, 6, 6], &file), "no variant fits; `gemm_2` came nearest: `K % 8 == 0` does not hold: K = 6");
+        let last = file.kernels[2].requires.clone();
+        file.kernels[1].requires = last;
+        file.dispatch[0].cases[0].when.truncate(1);
+        let first = none([6, 6, 8], &file);
+        assert_eq!(first, "no variant fits; `gemm_1` came nearest: `M * N >= 4096` does not hold");
     }
 
     #[test]

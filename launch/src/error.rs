@@ -4,6 +4,7 @@ use crate::bind::BindError;
 use crate::bundle::BundleError;
 #[cfg(feature = "cuda")]
 use crate::cuda::CudaError;
+use crate::dispatch::Refused;
 use crate::ways_out::no_variant;
 use thiserror::Error;
 
@@ -19,7 +20,7 @@ pub enum LaunchError {
     /// No variant fits.
     #[error("{}", no_variant(nearest, why))]
     NoVariant {
-        /// The variant that came nearest.
+        /// What tells the variant that came nearest from the others.
         nearest: String,
         /// What keeps it from being launched.
         why: String,
@@ -42,6 +43,12 @@ pub enum LaunchError {
     /// What the simulator found wrong.
     #[error("{0}")]
     Simulator(String),
+}
+
+impl From<Refused> for LaunchError {
+    fn from(refused: Refused) -> LaunchError {
+        LaunchError::NoVariant { nearest: refused.variant, why: refused.why.join("; ") }
+    }
 }
 
 fn lines(errors: &[BindError]) -> String {

@@ -237,8 +237,7 @@ impl<'d> LoadedVariants<'d> {
     /// # Errors
     /// The driver refuses the PTX, the shared memory that a variant asks for, or there is no such kernel.
     pub fn load(device: &'d Device, ptx: &str, file: &LaunchFile, name: &str) -> Result<LoadedVariants<'d>, CudaError> {
-        let alone =
-            || Dispatch { kernel: name.to_owned(), cases: vec![Case { entry: name.to_owned(), when: Vec::new() }] };
+        let alone = || Dispatch { kernel: name.to_owned(), cases: vec![Case::alone(name)] };
         let dispatch = file.dispatch.iter().find(|d| d.kernel == name).cloned().unwrap_or_else(alone);
         let module = device.load_ptx(ptx)?;
         let (mut kernels, mut contracts) = (Vec::new(), Vec::new());
@@ -258,22 +257,23 @@ impl<'d> LoadedVariants<'d> {
     /// The values fit none.
     pub fn pick(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<&LoadedKernel<'d>, LaunchError> {
         let aligned = |contract: &Contract| {
-            contract.params.iter().all(|param| match &param.kind {
+            let misaligned = contract.params.iter().find(|param| match &param.kind {
                 ParamKind::Tensor(tensor) => {
                     let given = tensors.iter().find(|(name, _)| *name == param.name);
-                    given.is_none_or(|(_, buffer)| buffer.address().is_multiple_of(u64::from(tensor.align.max(1))))
+                    given.is_some_and(|(_, buffer)| !buffer.address().is_multiple_of(u64::from(tensor.align.max(1))))
                 }
                 // What the addresses of an array are, the device alone knows.
                 ParamKind::Pointers(_)
                 | ParamKind::TensorMap(_)
                 | ParamKind::Size { .. }
                 | ParamKind::Stride { .. }
-                | ParamKind::Scalar { .. } => true,
-            })
+                | ParamKind::Scalar { .. } => false,
+            });
+            misaligned.map(|param| format!("the address of `{}` is not aligned as it wants", param.name))
         };
         let picked = pick(&self.dispatch, &self.contracts, args, aligned).map_err(|no_case| match no_case {
             NoCase::Arguments(errors) => LaunchError::Bind(errors),
-            NoCase::Nearest { entry, why } => LaunchError::NoVariant { nearest: entry, why: why.join("; ") },
+            NoCase::Nearest(refused) => refused.into(),
         })?;
         let missing = || LaunchError::Misfit(format!("`{}` is not loaded", picked.entry));
         self.kernels.iter().find(|k| k.contract.entry == picked.entry).ok_or_else(missing)

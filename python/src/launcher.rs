@@ -12,6 +12,7 @@ use crate::streams;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tilec::bind::zeros;
+use tilec::contract::Contract;
 use tilec::{Args, Number};
 use tilec_launch::simulator::max_active_clusters;
 
@@ -304,8 +305,8 @@ impl Launcher {
 
     /// The launches for the arrays of the call, which fit in shape and alignment.
     fn bound(&self, values: &Args) -> Result<Bound<'_>, Refusal> {
-        let of =
-            bound(&self.program.file, &self.name, values, |c| aligned(c, &self.names, &self.call.addresses).is_ok())?;
+        let misaligned = |c: &Contract| aligned(c, &self.names, &self.call.addresses).err();
+        let of = bound(&self.program.file, &self.name, values, misaligned)?;
         for ((tensor, array), (shape, strides)) in
             self.interface.tensors().zip(&self.call.arrays).zip(self.call.extents())
         {

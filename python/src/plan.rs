@@ -52,7 +52,7 @@ pub(crate) struct Bound<'f> {
     pub(crate) bound: BoundProgram,
 }
 
-/// Works out what is launched: `aligned` says whether the arrays are aligned as a kernel wants.
+/// Works out what is launched: `misaligned` says which array is not aligned as a kernel wants.
 ///
 /// # Errors
 /// All that is wrong with the values.
@@ -60,14 +60,14 @@ pub(crate) fn bound<'f>(
     file: &'f LaunchFile,
     name: &str,
     args: &Args,
-    aligned: impl Fn(&Contract) -> bool,
+    misaligned: impl Fn(&Contract) -> Option<String>,
 ) -> Result<Bound<'f>, Refusal> {
     let lines = |errors: Vec<tilec::bind::BindError>| {
         Refusal::Contract(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     };
     let launches: Vec<&Contract> = match file.dispatch.iter().find(|d| d.kernel == name) {
         Some(dispatch) => {
-            let picked = pick(dispatch, &file.kernels, args, aligned);
+            let picked = pick(dispatch, &file.kernels, args, misaligned);
             vec![picked.map_err(|no_case| Refusal::Contract(no_case.to_string()))?]
         }
         None => file

@@ -117,6 +117,21 @@ class Copies(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(reduce)).name, "reduce")
 
 
+TWO = """kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]) where M % A == 0, N % B == 0
+    grid (m: M, n: ceildiv(N, 128)) {
+    copy X[m, n * 128..+128] -> Y[m, n * 128..]
+}
+"""
+
+
+class Variants(unittest.TestCase):
+    def test_the_nearest_is_named_by_its_parameters(self) -> None:
+        two = tilec.compile(TWO, target="sm_80", variants=[{"A": 8}, {"A": 3, "B": 5}])
+        x = np.ones((4, 4), np.float32)
+        with self.assertRaisesRegex(tilec.LaunchError, "^no variant fits; `A=8` came nearest: `M % 8 == 0` does not hold: M = 4$"):
+            two(x, np.zeros_like(x))
+
+
 class Active(unittest.TestCase):
     """How many clusters run at one time: the size `S` of the gradients of norms."""
 

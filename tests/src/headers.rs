@@ -52,6 +52,7 @@ pub fn tests() -> Result<Vec<Test>, String> {
         tests.push((format!("c_header/simulated/{}", target.name()), Box::new(move || simulated::programs(target))));
     }
     tests.push(("c_header/simulated/active".to_owned(), Box::new(simulated::active)));
+    tests.push(("c_header/simulated/nearest".to_owned(), Box::new(simulated::nearest)));
     tests.push(("c_header/simulated/mistakes".to_owned(), Box::new(simulated::mistakes)));
     tests.extend(pages::tests());
     for (path, name) in test_file::walk(&crate::root().join("tests/c"))? {

@@ -8,20 +8,39 @@ use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
 use tilec_launch::bind::MAX_GRID;
-use tilec_launch::ways_out::takes_zero;
+use tilec_launch::ways_out::{no_variant, takes_zero};
+
+/// What messages are about.
+#[derive(Clone)]
+pub(super) struct Who {
+    /// The kernel and its target.
+    pub(super) kernel: String,
+    /// Which of its variants, where it has some.
+    pub(super) variant: Option<String>,
+}
+
+impl Who {
+    /// The code of a message: for what keeps a variant from being launched it says that none fits.
+    pub(super) fn code(&self, messages: &mut Messages, kind: Kind, what: &str) -> String {
+        let text = match &self.variant {
+            Some(variant) if kind.is_of_variant() => no_variant(variant, what),
+            _ => what.to_owned(),
+        };
+        messages.code(kind, format!("{}: {text}", self.kernel))
+    }
+}
 
 /// The statements of a function over `v`, the arguments of a kernel, with `e` for what has no value.
 pub(super) struct Body<'a> {
     text: String,
     contract: &'a Contract,
-    /// What messages begin with.
-    who: String,
+    who: Who,
     pub(super) messages: &'a mut Messages,
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(contract: &'a Contract, who: &str, messages: &'a mut Messages) -> Body<'a> {
-        Body { text: String::new(), contract, who: who.to_owned(), messages }
+    pub(super) fn new(contract: &'a Contract, who: Who, messages: &'a mut Messages) -> Body<'a> {
+        Body { text: String::new(), contract, who, messages }
     }
 
     pub(super) fn line(&mut self, text: &str) {
@@ -30,14 +49,19 @@ impl<'a> Body<'a> {
 
     /// Leaves with a code where the condition of C holds.
     pub(super) fn refuse(&mut self, condition: &str, kind: Kind, what: &str) {
-        let code = self.messages.code(kind, format!("{}: {what}", self.who));
-        self.line(&format!("if ({condition})\n        return {code};"));
+        let code = self.who.code(self.messages, kind, what);
+        match &self.who.variant {
+            // Things that keep a variant from being launched are counted where none is launched.
+            Some(_) if kind.is_of_variant() => {
+                self.line(&format!("if (({condition}) && tilec_refused(room, {code}))\n        return {code};"));
+            }
+            _ => self.line(&format!("if ({condition})\n        return {code};")),
+        }
     }
 
     /// The code of an expression without a value.
     pub(super) fn no_value(&mut self) -> String {
-        let what = format!("{}: an expression of the contract overflows or divides by zero", self.who);
-        self.messages.code(Kind::Expression, what)
+        self.who.code(self.messages, Kind::Expression, "an expression of the contract overflows or divides by zero")
     }
 
     /// An expression of the contract.

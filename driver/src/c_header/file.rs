@@ -1,5 +1,6 @@
 //! The header as a whole.
 
+use super::body::Who;
 use super::image::Image;
 use super::interface::{HeaderError, Interface};
 use super::messages::{Kind, Messages};
@@ -111,15 +112,16 @@ fn of_target(
     messages: &mut Messages,
 ) -> Result<String, HeaderError> {
     let mut out = format!("/* ---- {} ---- */\n\n", image.target.name());
-    let group = |entry: &str| {
-        let dispatch = image.file.dispatch.iter().find(|d| d.cases.iter().any(|case| case.entry == entry));
-        dispatch.map_or(entry, |d| d.kernel.as_str()).to_owned()
-    };
     for contract in &image.file.kernels {
         let symbol = image.symbol(&format!("{}_entry", contract.entry));
-        let args = format!("{}_args", group(&contract.entry));
-        let who = format!("{} ({})", group(&contract.entry), image.target.name());
-        let _ = writeln!(out, "{}", entry::function(contract, &symbol, &args, &who, messages)?);
+        let cases = image.file.dispatch.iter().flat_map(|d| d.cases.iter().map(move |case| (&d.kernel, case)));
+        let variant = cases.into_iter().find(|(_, case)| case.entry == contract.entry);
+        let group = variant.map_or(&contract.entry, |(kernel, _)| kernel);
+        let who = Who {
+            kernel: format!("{group} ({})", image.target.name()),
+            variant: variant.map(|(_, case)| case.name().to_owned()),
+        };
+        let _ = writeln!(out, "{}", entry::function(contract, &symbol, &format!("{group}_args"), who, messages)?);
     }
     let programs = || image.file.programs.iter();
     let there = |interface: &&Interface| interface.targets.contains(&image.target.name());
@@ -180,7 +182,7 @@ fn load(images: &[Image<'_>], kernels: &str, messages: &mut Messages) -> String 
 static inline int {kernels}_next(int code)
 {{
     tilec_kind kind = {kernels}_kind(code);
-    return kind == TILEC_REQUIRES || kind == TILEC_VALUE || kind == TILEC_GRID || kind == TILEC_ADDRESS;
+    return {};
 }}
 
 TILEC_API int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
@@ -195,7 +197,8 @@ TILEC_API int {kernels}_load({kernels} *k, char *log, size_t log_bytes)
         code = (int)TILEC_CU(cuDeviceGetAttribute)(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
     if (code != 0)
         return code;
-    cc = 10 * major + minor;"
+    cc = 10 * major + minor;",
+        Kind::of_variant()
     );
     let mut order: Vec<(usize, &Image<'_>)> = images.iter().enumerate().collect();
     let specific = |image: &Image<'_>| !image.target.runs_on(image.target.cc() + 1);

@@ -16,6 +16,31 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Value,
+        Kind::Requires,
+        Kind::Grid,
+        Kind::Expression,
+        Kind::Address,
+        Kind::Overlap,
+        Kind::Scratch,
+        Kind::Target,
+    ];
+
+    /// Whether another variant may fit where one is refused for this.
+    pub(super) fn is_of_variant(self) -> bool {
+        match self {
+            Kind::Value | Kind::Requires | Kind::Grid | Kind::Address => true,
+            Kind::Expression | Kind::Overlap | Kind::Scratch | Kind::Target => false,
+        }
+    }
+
+    /// The condition of C that `kind` is such a kind.
+    pub(super) fn of_variant() -> String {
+        let kinds = Kind::ALL.iter().filter(|kind| kind.is_of_variant());
+        kinds.map(|kind| format!("kind == {}", kind.word())).collect::<Vec<_>>().join(" || ")
+    }
+
     fn word(self) -> &'static str {
         match self {
             Kind::Value => "TILEC_VALUE",

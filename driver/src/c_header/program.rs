@@ -1,6 +1,6 @@
 //! The launches behind a name: one of the variants of a kernel, or the launches of a program.
 
-use super::body::{Body, Placed, overlaps};
+use super::body::{Body, Placed, Who, overlaps};
 use super::image::Image;
 use super::interface::{FieldKind, HeaderError, Interface, scalar_type};
 use super::messages::{Kind, Messages};
@@ -25,12 +25,8 @@ pub(super) fn kernel(
 ) -> Result<String, HeaderError> {
     let variants = image.variants(name);
     let Some(first) = variants.first() else { return Err(HeaderError::Missing { name: name.to_owned() }) };
-    let who = format!("{name} ({})", image.target.name());
-    let none = messages.code(
-        Kind::Address,
-        format!("{who}: no variant fits: the tensors are not aligned as those want whose conditions hold"),
-    );
-    let mut body = Body::new(first, &who, messages);
+    let who = Who { kernel: format!("{name} ({})", image.target.name()), variant: None };
+    let mut body = Body::new(first, who, messages);
     body.values()?;
     match image.file.dispatch.iter().find(|d| d.kernel == name) {
         None => {
@@ -39,8 +35,8 @@ pub(super) fn kernel(
             body.line(&format!("return {entry}(k->functions[{at}], stream, v, room);"));
         }
         Some(dispatch) => {
-            body.line(&format!("last = {none};"));
             cases(image, dispatch, kernels, &mut body)?;
+            nearest(image, dispatch, &mut body)?;
             body.line("return last;");
         }
     }
@@ -51,7 +47,7 @@ pub(super) fn kernel(
         image.symbol(name)
     );
     if several {
-        out.push_str("    int code, last, holds;\n    tilec_room before;\n");
+        out.push_str("    int code, last = 0, holds, fewest = INT32_MAX;\n    tilec_room before;\n");
     }
     out.push_str("    (void)v;\n");
     out.push_str(&statements);
@@ -66,7 +62,8 @@ fn cases(image: &Image<'_>, dispatch: &Dispatch, kernels: &str, body: &mut Body<
         let at = position(image, &case.entry)?;
         let conditions: Vec<String> = case.when.iter().map(|text| body.expression(text)).collect::<Result<_, _>>()?;
         let conditions = if conditions.is_empty() { "1".to_owned() } else { conditions.join(" && ") };
-        body.line(&comment(&format!("{}: {}", case.entry, case.when.join(", "))));
+        let name = if case.variant.is_empty() { String::new() } else { format!(", {}", case.variant) };
+        body.line(&comment(&format!("{}{name}: {}", case.entry, case.when.join(", "))));
         body.line(&format!("holds = {conditions};"));
         body.line(&format!("if (e)\n        return {none};"));
         body.line("if (holds) {");
@@ -74,10 +71,35 @@ fn cases(image: &Image<'_>, dispatch: &Dispatch, kernels: &str, body: &mut Body<
         let entry = image.symbol(&format!("{}_entry", case.entry));
         body.line(&format!("    code = {entry}(k->functions[{at}], stream, v, room);"));
         body.line(&format!("    if (!{kernels}_next(code))\n            return code;"));
-        body.line("    last = code;");
         body.line("    *room = before;");
         body.line("}");
     }
+    Ok(())
+}
+
+/// Statements that find the variant that came nearest, where none fits: as `Refused::nearest`.
+fn nearest(image: &Image<'_>, dispatch: &Dispatch, body: &mut Body<'_>) -> Result<(), HeaderError> {
+    body.line("/* None fits. The nearest has the fewest things that keep it from being launched; of several it is the last. */");
+    body.line("before = *room;");
+    for case in &dispatch.cases {
+        let at = position(image, &case.entry)?;
+        let kernel = format!("{} ({})", dispatch.kernel, image.target.name());
+        let who = Who { kernel, variant: Some(case.name().to_owned()) };
+        body.line("tilec_count_reasons(room, &before);");
+        for text in &case.when {
+            let condition = body.expression(text)?;
+            let code = who.code(body.messages, Kind::Requires, &format!("requires {text}"));
+            body.line(&format!("if (!({condition}))\n        tilec_refused(room, {code});"));
+        }
+        let entry = image.symbol(&format!("{}_entry", case.entry));
+        body.line(&format!("code = {entry}(k->functions[{at}], stream, v, room);"));
+        body.line("if (code != 0)\n        tilec_refused(room, code);");
+        body.line("if (room->reasons <= fewest) {");
+        body.line("    fewest = room->reasons;");
+        body.line("    last = room->reason;");
+        body.line("}");
+    }
+    body.line("*room = before;");
     Ok(())
 }
 
@@ -133,8 +155,8 @@ pub(super) fn program(
     messages: &mut Messages,
 ) -> Result<String, HeaderError> {
     let all = joined(image, program)?;
-    let who = format!("{} ({})", program.name, image.target.name());
-    let mut body = Body::new(&all, &who, messages);
+    let who = Who { kernel: format!("{} ({})", program.name, image.target.name()), variant: None };
+    let mut body = Body::new(&all, who, messages);
     body.values()?;
     let temporary = |name: &str| program.temporaries.iter().any(|t| t.name == name);
     let given: Vec<&Param> = all

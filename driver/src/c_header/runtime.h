@@ -66,6 +66,9 @@ typedef struct tilec_room {
     tilec_memory workspace;
     tilec_memory signals;
     int clusters; /* that run at one time, where they are counted; 0: there is nothing to launch */
+    int counts;   /* things that keep a variant from being launched are counted, and nothing is launched */
+    int reasons;  /* how many there are */
+    int reason;   /* the code of the first */
 } tilec_room;
 
 /* Integer arithmetic of launch contracts: 64 bits, division floors. What has no value sets `*e`. */
@@ -325,6 +328,24 @@ static inline int tilec_alike(const tilec_tensor *a, const tilec_tensor *b)
         reach = tilec_add(reach, tilec_mul(a->shape[least] - 1, a->strides[least], &e), &e);
         done[least] = 1;
     }
+}
+
+/* Whether a refusal ends a launch: not where reasons are counted. */
+static inline int tilec_refused(tilec_room *room, int code)
+{
+    if (!room->counts)
+        return 1;
+    if (room->reasons++ == 0)
+        room->reason = code;
+    return 0;
+}
+
+/* Begins to count the reasons against a variant, in the state before it. */
+static inline void tilec_count_reasons(tilec_room *room, const tilec_room *before)
+{
+    *room = *before;
+    room->step = before->step <= TILEC_COUNT ? TILEC_MEASURE : TILEC_CHECK;
+    room->counts = 1;
 }
 
 /* The next piece of scratch memory. */

@@ -295,7 +295,13 @@ mod tests {
             main_loop: None,
         };
         let said = |assembler: Assembler| -> Vec<String> {
-            let demanding = Demanding { kernel: &tile.kernel, target: Target::Sm70, prediction: None, lost: &[] };
+            let demanding = Demanding {
+                kernel: &tile.kernel,
+                specialized: &tile.specialized,
+                target: Target::Sm70,
+                prediction: None,
+                lost: &[],
+            };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source));
             let list = broken_by_registers(demanding, &Report::default(), by);
             assert!(list.iter().all(|d| d.code == codes::BROKEN_DEMAND && d.labels.len() == 1), "{list:?}");
@@ -310,10 +316,20 @@ mod tests {
 
     #[test]
     fn spills_of_blocks_that_share_registers_name_the_schedule() {
-        let said = |schedule: &str| {
+        let said = |schedule: &str, chosen: bool| {
             let source = format!("kernel k(X: gmem f32[M]) {schedule} require no spills {{}}");
             let tile = optimize(&source, &CompileOptions::default()).expect("a program").kernels.remove(0);
-            let demanding = Demanding { kernel: &tile.kernel, target: Target::Sm70, prediction: None, lost: &[] };
+            let mut tile = tile;
+            if chosen {
+                tile.specialized.schedule.min_ctas = None;
+            }
+            let demanding = Demanding {
+                kernel: &tile.kernel,
+                specialized: &tile.specialized,
+                target: Target::Sm70,
+                prediction: None,
+                lost: &[],
+            };
             let assembler = Assembler {
                 version: String::new(),
                 registers: 80,
@@ -327,9 +343,13 @@ mod tests {
             };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source.as_str()));
             let list = broken_by_registers(demanding, &Report::default(), by);
-            list[0].notes.iter().any(|note| note.contains("a thread may have more with `min_ctas 1`"))
+            list[0].notes.iter().find(|note| note.contains("share the registers")).cloned().unwrap_or_default()
         };
-        assert!(said("schedule { min_ctas 3 }"));
-        assert!(!said("schedule { min_ctas 1 }"));
+        let written = said("schedule { min_ctas 3 }", false);
+        assert!(written.starts_with("`min_ctas 3`, which the program says, has 3 blocks share"), "{written}");
+        assert!(written.ends_with("a thread may have more with `min_ctas 1`"), "{written}");
+        let chosen = said("schedule { min_ctas 3 }", true);
+        assert!(chosen.starts_with("the compiler has 3 blocks share"), "{chosen}");
+        assert_eq!(said("schedule { min_ctas 1 }", false), "");
     }
 }

@@ -1,8 +1,7 @@
 //! What is said of the variants of a kernel, put together.
 
-use crate::compile::variants::{Planned, listed};
+use crate::compile::variants::{Planned, differing};
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
-use tilec_ir::kernel::ConstValue;
 use tilec_ir::loss::FastPath;
 
 /// What a variant is called among those of its kernel.
@@ -19,9 +18,7 @@ pub(super) struct Label {
 pub(super) fn labels(planned: &[Planned]) -> Vec<Label> {
     let label = |one: &Planned| {
         let kin: Vec<&Planned> = planned.iter().filter(|other| other.of == one.of).collect();
-        let own = one.parameters.iter().filter(|&value| kin.iter().any(|other| !other.parameters.contains(value)));
-        let own: Vec<(String, ConstValue)> = own.cloned().collect();
-        Label { kernel: one.of.clone(), values: listed(&own), of: kin.len() }
+        Label { kernel: one.of.clone(), values: differing(one, kin.iter().copied()), of: kin.len() }
     };
     planned.iter().map(label).collect()
 }

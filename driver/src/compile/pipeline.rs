@@ -117,7 +117,8 @@ impl OptimizedKernel {
     /// What is held against the demands of the kernel.
     pub(crate) fn demanding(&self) -> demands::Demanding<'_> {
         let target = self.options.target;
-        demands::Demanding { kernel: &self.kernel, target, prediction: self.prediction.as_ref(), lost: &self.lost }
+        let (kernel, specialized) = (&self.kernel, &self.specialized);
+        demands::Demanding { kernel, specialized, target, prediction: self.prediction.as_ref(), lost: &self.lost }
     }
 
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised

@@ -32,6 +32,8 @@ pub(crate) struct Planned {
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
     pub(crate) parameters: Vec<(String, ConstValue)>,
+    /// What this is a variant for: definitions (`ALIGN=8`), and sizes that are 0, or not.
+    pub(crate) given: Vec<String>,
     /// What was chosen, and why.
     pub(crate) choice: Option<Choice>,
     /// What is predicted of it.
@@ -69,8 +71,12 @@ pub(crate) fn plan(
                     for (i, one) in planned.iter_mut().enumerate() {
                         one.kernel.name = numbered(&kernel.name, i + 1, &mut taken);
                     }
-                    let entry = |i: usize| planned[i].kernel.name.clone();
-                    let cases = cases.into_iter().map(|(i, when)| Case { entry: entry(i), when }).collect();
+                    let names = told_apart(&planned);
+                    let case = |(i, when): Ordered| {
+                        let (entry, variant) = (planned[i].kernel.name.clone(), names[i].clone());
+                        Case { entry, when, variant }
+                    };
+                    let cases = cases.into_iter().map(case).collect();
                     dispatch.push(Dispatch { kernel: kernel.name.clone(), cases });
                 }
                 all.extend(planned);
@@ -79,6 +85,23 @@ pub(crate) fn plan(
         }
     }
     result.map(|()| (all, dispatch))
+}
+
+/// What tells each of the variants of a kernel from the others: what it was asked for, and the values that were chosen where several were asked for by
+/// the same words.
+fn told_apart(variants: &[Planned]) -> Vec<String> {
+    let name = |one: &Planned| {
+        let same = variants.iter().filter(|other| other.given == one.given);
+        let chosen = differing(one, same.collect::<Vec<_>>());
+        one.given.iter().chain((!chosen.is_empty()).then_some(&chosen)).cloned().collect::<Vec<_>>().join(" ")
+    };
+    variants.iter().map(name).collect()
+}
+
+/// The parameters of a variant that others have with other values.
+pub(super) fn differing<'p>(one: &Planned, others: impl IntoIterator<Item = &'p Planned> + Clone) -> String {
+    let differs = |value: &&(String, ConstValue)| others.clone().into_iter().any(|o| !o.parameters.contains(value));
+    listed(&one.parameters.iter().filter(differs).cloned().collect::<Vec<_>>())
 }
 
 /// `NAME_1`, `NAME_2`, .., skipping what the file has.
@@ -123,7 +146,9 @@ fn variants(
         for sizes in &mut options.sizes {
             sizes.retain(|(name, _)| set.iter().all(|&v| kernel.values[v].name != *name));
         }
-        let (more, when) = of_sizes(module, own.as_ref().unwrap_or(kernel), &options, sink)?;
+        let (mut more, when) = of_sizes(module, own.as_ref().unwrap_or(kernel), &options, sink)?;
+        let is = |v: &Value| format!("{}{}", kernel.values[*v].name, if set.contains(v) { "=0" } else { ">=1" });
+        more.iter_mut().for_each(|one| one.given.extend(sizes.iter().map(is)));
         cases.extend(when.into_iter().map(|(i, when)| (i + planned.len(), when)));
         planned.extend(more);
     }
@@ -150,7 +175,9 @@ fn of_sizes(
         for sizes in if options.sizes.is_empty() { &no_sizes[..] } else { &options.sizes } {
             pass_options.sizes.clone_from(sizes);
             pass_options.sizes.retain(|(name, _)| has_size(kernel, name) || refused(has_size, name));
-            let one = choose_for(kernel, &pass_options, options.disabled_in_choice.as_ref(), sink)?;
+            let mut one = choose_for(kernel, &pass_options, options.disabled_in_choice.as_ref(), sink)?;
+            let own_words = more.iter().filter(|(name, _)| has_parameter(kernel, name));
+            one.given = own_words.map(|(name, value)| format!("{name}={value}")).collect();
             served.push(pass_options.sizes.clone());
             let known = |p: &Planned| p.parameters == one.parameters;
             if !own.iter().any(known) && !planned.iter().any(known) {
@@ -236,7 +263,7 @@ fn choose_for(
     let parameters = values_of_parameters(&kernel);
     let options = Options { chosen: choice.is_some(), ..options.clone() };
     let of = kernel.name.clone();
-    Ok(Planned { kernel, of, written: None, options, parameters, choice, prediction })
+    Ok(Planned { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

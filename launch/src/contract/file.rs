@@ -40,6 +40,21 @@ pub struct Case {
     /// Conditions over sizes and strides, all of which must hold.
     #[serde(default)]
     pub when: Vec<String>,
+    /// What tells the variant from the others of the kernel, for people: values of its parameters (`ALIGN=8`), sizes that are 0.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant: String,
+}
+
+impl Case {
+    /// The only case of a kernel without variants.
+    pub fn alone(entry: &str) -> Case {
+        Case { entry: entry.to_owned(), when: Vec::new(), variant: String::new() }
+    }
+
+    /// What people call the variant: its entry where nothing else is known.
+    pub fn name(&self) -> &str {
+        if self.variant.is_empty() { &self.entry } else { &self.variant }
+    }
 }
 
 /// The launch contract of a file.

@@ -3,7 +3,7 @@
 use super::table::{Table, Taken, flatten};
 use crate::bind::MAX_GRID;
 use crate::contract::flat::Flat;
-use crate::contract::{Contract, ParamKind, Scratch, TensorMapParam};
+use crate::contract::{Case, Contract, ParamKind, Scratch, TensorMapParam};
 use crate::error::LaunchError;
 use crate::tensor::Argument;
 use tilec_core::elem::Elem;
@@ -11,6 +11,8 @@ use tilec_core::elem::Elem;
 /// One kernel of the contract.
 pub(super) struct Plan {
     pub(super) contract: Contract,
+    /// What tells it from the other cases.
+    pub(super) name: String,
     /// Conditions of its case, those of the contract, and the grid.
     pub(super) when: Vec<Flat>,
     pub(super) when_texts: Vec<String>,
@@ -50,7 +52,7 @@ pub(super) enum Verdict {
 }
 
 impl Plan {
-    pub(super) fn new(contract: &Contract, when: &[String], table: &Table) -> Result<Plan, LaunchError> {
+    pub(super) fn new(contract: &Contract, case: &Case, table: &Table) -> Result<Plan, LaunchError> {
         let flat = |text: &String| flatten(text, table);
         let list = |texts: &[String]| texts.iter().map(flat).collect::<Result<Vec<_>, _>>();
         let [x, y, z] = &contract.grid;
@@ -90,8 +92,9 @@ impl Plan {
         }
         Ok(Plan {
             contract: contract.clone(),
-            when: list(when)?,
-            when_texts: when.to_vec(),
+            name: case.name().to_owned(),
+            when: list(&case.when)?,
+            when_texts: case.when.clone(),
             requires: list(&contract.requires)?,
             grid: [flat(x)?, flat(y)?, flat(z)?],
             sizes,

@@ -6,6 +6,7 @@ use crate::bind::{BindError, bind};
 use crate::contract::flat::Flat;
 use crate::contract::number::Number;
 use crate::contract::{Case, Contract, LaunchFile, Program, Temporary};
+use crate::dispatch::Refused;
 use crate::error::LaunchError;
 use crate::overlap::meets;
 use crate::program::may_alias;
@@ -44,8 +45,8 @@ impl Steps {
         let mut cases = Vec::new();
         for name in &names {
             let own = file.dispatch.iter().find(|d| d.kernel == *name).map(|d| d.cases.clone());
-            let own = own.unwrap_or_else(|| vec![Case { entry: name.clone(), when: Vec::new() }]);
-            let contract = |case: Case| Some((file.contract(&case.entry)?.clone(), case.when));
+            let own = own.unwrap_or_else(|| vec![Case::alone(name)]);
+            let contract = |case: Case| Some((file.contract(&case.entry)?.clone(), case));
             cases.push(own.into_iter().map(contract).collect::<Option<Vec<_>>>().ok_or_else(|| unknown(name))?);
         }
         let all: Vec<&Contract> = cases.iter().flatten().map(|(contract, _)| contract).collect();
@@ -53,7 +54,7 @@ impl Steps {
         let firsts: Vec<&Contract> = cases.iter().filter_map(|cases| cases.first()).map(|(c, _)| c).collect();
         Program::new(name, &firsts).map_err(|misfits| LaunchError::Misfit(misfits.join("\n")))?;
         let table = Table::new(&all, tensors, values)?;
-        let steps = cases.iter().map(|cases| cases.iter().map(|(c, when)| Plan::new(c, when, &table)).collect());
+        let steps = cases.iter().map(|cases| cases.iter().map(|(c, case)| Plan::new(c, case, &table)).collect());
         let steps = steps.collect::<Result<Vec<Vec<Plan>>, LaunchError>>()?;
         let mut temporaries = Vec::new();
         for temporary in program.into_iter().flat_map(|p| &p.temporaries) {
@@ -130,30 +131,32 @@ impl Steps {
     /// Why no case can be launched.
     fn refusal(&self, cases: &[Plan], values: &Values, tensors: &[Argument<'_>]) -> LaunchError {
         let all = self.table.args(values);
-        // How many reasons there are, and which variant has the fewest: of several the last, which promises least.
-        let mut nearest: Option<(usize, LaunchError)> = None;
+        let mut refused = Vec::new();
         for plan in cases {
-            let (reasons, why) = match bind(&plan.contract, &plan.args(&all)) {
-                Err(errors) => (errors.len(), LaunchError::Bind(errors)),
-                Ok(_) => {
-                    let (name, align) = plan.misaligned(tensors).unwrap_or((0, 1));
-                    let what = format!("its address is not a multiple of {align} bytes");
-                    (1, LaunchError::tensor(self.table.name(name), what))
-                }
-            };
-            let why = match (cases.len(), why) {
-                (1, why) => return why,
+            let mut why: Vec<String> = Vec::new();
+            match bind(&plan.contract, &plan.args(&all)) {
                 // What is missing or of no type is so of all.
-                (_, LaunchError::Bind(errors)) if !errors.iter().all(BindError::depends_on_size) => {
+                Err(errors) if cases.len() == 1 || !errors.iter().all(BindError::depends_on_size) => {
                     return LaunchError::Bind(errors);
                 }
-                (_, why) => why.to_string().replace('\n', "; "),
-            };
-            if nearest.as_ref().is_none_or(|(fewest, _)| reasons <= *fewest) {
-                nearest = Some((reasons, LaunchError::NoVariant { nearest: plan.contract.entry.clone(), why }));
+                Err(errors) => why.extend(errors.iter().map(ToString::to_string)),
+                Ok(_) => {}
             }
+            let holds = plan.when.iter().map(|condition| condition.holds(&values.ints));
+            let broken = plan.when_texts.iter().zip(holds).filter(|(_, holds)| !holds);
+            why.extend(broken.map(|(text, _)| Refused::condition(text)));
+            if let Some((at, align)) = plan.misaligned(tensors) {
+                let what = format!("its address is not a multiple of {align} bytes");
+                let misaligned = LaunchError::tensor(self.table.name(at), what);
+                if cases.len() == 1 {
+                    return misaligned;
+                }
+                why.push(misaligned.to_string());
+            }
+            refused.push(Refused { variant: plan.name.clone(), why });
         }
-        nearest.map_or_else(|| LaunchError::Misfit("the kernel has no variant".to_owned()), |(_, why)| why)
+        let nearest = Refused::nearest(refused);
+        nearest.map_or_else(|| LaunchError::Misfit("the kernel has no variant".to_owned()), LaunchError::from)
     }
 
     /// Refuses a tensor that is written and shares memory with another one, but where the contract allows it.

@@ -63,6 +63,44 @@ pub(super) fn active() -> Result<(), String> {
     Ok(())
 }
 
+/// The first of these wants one thing of 4 rows of 4 elements, the second two.
+const TWO: &str = "kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]) where M % A == 0, N % B == 0
+    grid (m: M, n: ceildiv(N, 128)) {
+    copy X[m, n * 128..+128] -> Y[m, n * 128..]
+}
+";
+
+/// The variant that came nearest where none fits.
+pub(super) fn nearest() -> Result<(), String> {
+    if !exists("gcc") {
+        golden::skip("C on the simulator", "there is no gcc");
+        return Ok(());
+    }
+    let folder = Folder::new("nearest")?;
+    let define = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let variants = vec![vec![define("A", "8")], vec![define("A", "3"), define("B", "5")]];
+    let options = CompileOptions { target: Target::Sm80, variants, ..CompileOptions::default() };
+    let compiled = tilec::compile(TWO, &options).map_err(|d| d.to_string())?;
+    let image = Image { target: Target::Sm80, ptx: &compiled.ptx, file: &compiled.launch_file() };
+    let header = tilec::c_header::header("two.tile", &[image]).map_err(|e| e.to_string())?;
+    folder.write("two.h", &header)?;
+    let main = "#include \"two.h\"\n
+        static void say(const two_kernels *k, CUdeviceptr at, int m, int n)\n{\n    char text[400];
+            two_args args = two_make(at, at + 4096, m, n);\n    int code = two_launch(k, NULL, &args);
+            puts(two_explain(code, &args, text, sizeof text));\n}\n
+        int main(void)\n{\n    CUdevice device;\n    CUcontext context;\n    CUdeviceptr memory;\n    two_kernels k;
+            cuInit(0);\n    cuDeviceGet(&device, 0);\n    cuDevicePrimaryCtxRetain(&context, device);
+            cuCtxSetCurrent(context);\n    cuMemAlloc(&memory, 8192);
+            if (two_kernels_load(&k, NULL, 0) != 0)\n        return 1;
+            say(&k, memory, 4, 4);\n    say(&k, memory, 4, 5);\n    say(&k, memory + 2, 8, 4);\n    return 0;\n}\n";
+    let said = folder.run_simulated(&folder.write("nearest.c", main)?, "sm_80", &[])?;
+    let expected = "two (sm_80): no variant fits; `A=8` came nearest: requires M % 8 == 0 (M = 4, N = 4, X_ld = packed, Y_ld = packed)
+two (sm_80): no variant fits; `A=3 B=5` came nearest: requires M % 3 == 0 (M = 4, N = 5, X_ld = packed, Y_ld = packed)
+two (sm_80): no variant fits; `A=8` came nearest: the address of `X` must be a multiple of 4 (M = 8, N = 4, X_ld = packed, Y_ld = packed)
+";
+    if said == expected { Ok(()) } else { Err(said) }
+}
+
 /// What calls return, and say, when a program is wrong.
 pub(super) fn mistakes() -> Result<(), String> {
     if !exists("gcc") {

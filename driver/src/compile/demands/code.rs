@@ -12,6 +12,8 @@ use tilec_ptx::report::Report;
 #[derive(Copy, Clone)]
 pub(crate) struct Demanding<'a> {
     pub(crate) kernel: &'a Kernel,
+    /// The kernel before the passes decided anything: what its schedule says there was written.
+    pub(crate) specialized: &'a Kernel,
     pub(crate) target: Target,
     pub(crate) prediction: Option<&'a Prediction>,
     /// What the passes said of fast paths that they have not taken.

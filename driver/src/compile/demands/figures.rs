@@ -49,13 +49,18 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
     (stored + loaded > 0).then(|| Broken { places, notes: vec![note], change, ..Broken::new(message) })
 }
 
-/// Where the schedule keeps several blocks resident, written or chosen, which leaves a thread fewer registers.
+/// Where the schedule keeps several blocks resident, which leaves a thread fewer registers: whether the program says so, or the compiler.
 fn several_blocks(code: &Code<'_>) -> Option<String> {
     let k = code.tile.kernel;
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
-    Some(format!(
-        "`min_ctas {blocks}` of the schedule has {blocks} blocks share the registers of a multiprocessor: a thread may have more with `min_ctas 1`"
-    ))
+    Some(match code.tile.specialized.schedule.min_ctas {
+        Some(_) => format!(
+            "`min_ctas {blocks}`, which the program says, has {blocks} blocks share the registers of a multiprocessor: a thread may have more with `min_ctas 1`"
+        ),
+        None => format!(
+            "the compiler has {blocks} blocks share the registers of a multiprocessor (`min_ctas {blocks}`): a thread may have more with `schedule {{ min_ctas 1 }}`"
+        ),
+    })
 }
 
 fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {

@@ -35,7 +35,7 @@ fn lcm(a: u64, b: u64) -> u64 {
 impl Facts {
     /// Collects the facts of a kernel.
     pub fn new(k: &Kernel) -> Facts {
-        let mut facts = Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: Vec::new() };
+        let mut facts = Facts::nothing();
         for &e in &k.requires {
             facts.collect(k, e);
         }
@@ -49,12 +49,27 @@ impl Facts {
         Facts { loops, lets, ..facts }
     }
 
-    /// Adds what a precondition says: conjunctions of `x % c == 0` and `x == c`.
+    fn nothing() -> Facts {
+        Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: Vec::new() }
+    }
+
+    /// Adds what a precondition says: `x % c == 0` and `x == c`, all of a conjunction, and what is common to the sides of a disjunction.
     fn collect(&mut self, k: &Kernel, e: Expr) {
         let ExprData::Op { op, args } = &k.exprs[e] else { return };
         let divisor = |e: Expr| k.as_int(e).and_then(|c| u64::try_from(c).ok());
         match op {
             Op::And => args.iter().for_each(|&e| self.collect(k, e)),
+            Op::Or => {
+                let [one, other] = [args[0], args[1]].map(|e| {
+                    let mut side = Facts::nothing();
+                    side.collect(k, e);
+                    side
+                });
+                for (v, n) in one.requires {
+                    let common = gcd(n, other.common_of_value(k, v, n));
+                    self.requires.push((v, common));
+                }
+            }
             Op::Eq => match (&k.exprs[args[0]], divisor(args[1])) {
                 (ExprData::Op { op: Op::Rem, args: rem }, Some(0)) => {
                     let Some(c) = divisor(rem[1]) else { return };
@@ -206,10 +221,10 @@ mod tests {
     /// What the facts say against all values that the names can have.
     #[test]
     fn divisors_are_those_of_all_values() {
-        let source = "kernel t(A: gmem f32[M, N]) where M % 24 == 0, N == 20 grid (b: 4) {
+        let source = "kernel t(A: gmem f32[M, N], B: gmem f32[O]) where M % 24 == 0, N == 20, O == 96 || O % 64 == 0 grid (b: 4) {
             let t = M * N
             for j in 40..M step 20 { let a = min(j + 60, t) let c = j * b let d = ceildiv(b, 3) * 176 let e = j % 15
-                let f = t - 1 - (t - 1) % 32 let g = b - (b - 12) % 32 let h = b - (j - 12) % 32 }
+                let f = t - 1 - (t - 1) % 32 let g = b - (b - 12) % 32 let h = b - (j - 12) % 32 let o = O }
         }";
         let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
         let k = &module.kernels[0];
@@ -227,6 +242,7 @@ mod tests {
         assert!(multiple("d", 176) && multiple("d", 16) && !multiple("d", 352));
         assert!(multiple("e", 5) && !multiple("e", 15) && !multiple("e", 0));
         assert!(multiple("f", 32) && !multiple("f", 64) && multiple("g", 4) && !multiple("g", 8) && !multiple("h", 2));
+        assert!(multiple("o", 32) && !multiple("o", 64));
         assert_eq!(["t", "a", "c", "d", "e"].map(|n| facts.divisor(k, found[n])), [32, 4, 4, 16, 1]);
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bo
 }
 
 /// The same of numbers that indices are made of. What a register variable holds is no such thing: it may have changed between the two.
-fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
+pub(crate) fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Ref(v), ExprData::Ref(w)) if v == w => is_constant(k, a),
         (ExprData::Ref(v), ExprData::Ref(w)) => {

@@ -7,6 +7,7 @@ pub(crate) mod distribution;
 pub(crate) mod fate;
 pub mod fold;
 pub(crate) mod functions;
+pub(crate) mod inequalities;
 pub(crate) mod live;
 pub(crate) mod made_of;
 pub(crate) mod order;

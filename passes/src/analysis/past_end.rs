@@ -6,5 +6,5 @@
 mod operators;
 mod pad;
 
-pub(crate) use operators::{is_rounded, operator, scaling};
+pub(crate) use operators::{bounds, is_rounded, operator, scaling};
 pub(crate) use pad::{BEYOND, Pad};

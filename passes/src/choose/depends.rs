@@ -13,6 +13,7 @@ mod uniform;
 
 use super::parameters::Auto;
 use crate::Cx;
+use crate::analysis::inequalities::Inequalities;
 use crate::analysis::uses::all_stmts;
 use cranelift_entity::SecondaryMap;
 use groups::{divides, group_of, group_of_tile};
@@ -141,8 +142,9 @@ impl Depends<'_> {
     fn carried(&self) -> Vec<Diagnostic> {
         let k = self.k;
         let loops: Vec<_> = all_stmts(k, k.body).into_iter().filter_map(|s| self.over_tiles(s)).collect();
-        let channels = carried::Channels::of(k, &loops);
-        loops.iter().flat_map(|of| carried::check(k, of, &channels)).collect()
+        let known = Inequalities::new(k);
+        let channels = carried::Channels::of(&known, &loops);
+        loops.iter().flat_map(|of| carried::check(&known, of, &channels)).collect()
     }
 
     fn over_tiles(&self, s: Stmt) -> Option<carried::Loop> {

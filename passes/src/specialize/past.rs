@@ -12,25 +12,42 @@ mod found;
 mod report;
 
 use super::ends::drop_idle;
-use super::pad::direct;
+use super::pad::{direct, windows_of};
 use crate::Cx;
+use crate::analysis::facts::Facts;
+use crate::analysis::inequalities::{Inequalities, Outside};
+use crate::analysis::uses::all_stmts;
 use flow::Flow;
-use found::Past;
+use found::{Found, Past};
 use tilec_ir::kernel::Kernel;
+use tilec_ir::typing::resolve_view;
 
 /// Warns of reductions that take elements past the end in.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     // Without ends of windows that cut nothing off.
     let mut whole = k.clone();
     drop_idle(&mut whole);
-    let found = Flow::of(&whole);
+    let (known, facts) = (Inequalities::new(&whole), Facts::new(&whole));
+    let mut places: Vec<Outside> = Vec::new();
+    for (window, shape) in all_stmts(&whole, whole.body).into_iter().flat_map(|s| windows_of(&whole, s)) {
+        let Some(view) = resolve_view(&whole, window) else { continue };
+        for (&d, extent) in view.kept().iter().zip(shape) {
+            for place in found::places(&known, &facts, &view, d, extent) {
+                if !places.contains(&place.outside) {
+                    places.push(place.outside);
+                }
+            }
+        }
+    }
+    let mut found: Vec<Found> = places.iter().flat_map(|of| Flow::of(&known, &facts, of)).collect();
+    found.sort_by_key(|one| whole.expr_spans[one.at].start);
     let mut said: Vec<Past> = Vec::new();
     for one in found {
         // A mask of the first mends the others.
-        let place = |past: &Past| (direct(&whole, past.window), past.dim);
+        let place = |past: &Past| (direct(&whole, past.window), past.dim, past.end.is_none());
         if said.iter().all(|past| place(past) != place(&one.past)) {
             said.push(one.past);
-            cx.warn(report::warning(&whole, &one));
+            cx.warn(report::warning(&whole, &facts, &one));
         }
     }
 }

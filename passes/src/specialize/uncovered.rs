@@ -1,10 +1,11 @@
 //! Windows that have the first elements of a dimension, where nothing has the rest (W0413): `X[i, 0..+1024]` of N elements.
 //!
 //! What a kernel knows of such a size is nothing but that windows begin at fixed places. So it is told where the size is at most what they reach (`where N <= 1024`),
-//! where a loop, the grid or a condition depends on it, where some window of a dimension of that size moves, or where the window's end is written.
+//! or, by a precondition, at least that, where a loop, the grid or a condition depends on it, where some window of a dimension of that size moves, or where the window's end is written.
 
 use super::pad::{direct, windows_of};
 use crate::Cx;
+use crate::analysis::inequalities::Inequalities;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::refused::required;
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+use tilec_ir::typing::{ResolvedView, ViewDim, elem_name, resolve_view, same_product};
 
 /// A window that begins at a fixed place.
 struct First {
@@ -24,13 +25,21 @@ struct First {
     size: Expr,
     /// It has elements in front of this one.
     reach: i64,
+    /// It is no place to store to.
+    read: bool,
 }
 
 /// Warns of sizes of which windows have the first elements alone.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
-    let (ranges, known) = (Ranges::new(k), known(k));
+    let (ranges, known, inequalities) = (Ranges::new(k), known(k), Inequalities::new(k));
     let mut firsts: Vec<First> = Vec::new();
-    for (window, shape) in all_stmts(k, k.body).into_iter().flat_map(|s| windows_of(k, s)) {
+    let stmts = all_stmts(k, k.body);
+    let stores = stmts.iter().filter_map(|&s| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => Some(dst),
+        _ => None,
+    });
+    let stores: BTreeSet<Expr> = stores.collect();
+    for (window, shape) in stmts.into_iter().flat_map(|s| windows_of(k, s)) {
         let Some(view) = resolve_view(k, window).filter(|view| is_given(k, view.base)) else { continue };
         for (&d, extent) in view.kept().iter().zip(shape) {
             let tensor = k.tensor_ty(view.base).expect("a tensor");
@@ -44,17 +53,19 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
             };
             let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
             let reach = first.and_then(|first| first.checked_add(extent));
-            firsts.extend(reach.map(|reach| First { window, size, reach }));
+            firsts.extend(reach.map(|reach| First { window, size, reach, read: !stores.contains(&window) }));
         }
     }
     let mut said: Vec<Expr> = Vec::new();
-    for first in &firsts {
+    for first in firsts.iter().filter(|first| first.read) {
         let same = |e: Expr| same_product(k, e, first.size);
         let reach = firsts.iter().filter(|other| same(other.size)).map(|other| other.reach).max();
         let reach = reach.expect("it is one of them");
         let fits = fits(k, &ranges, first.size, reach, BOUNDS);
+        // The author knows of more.
+        let more = reach > 1 && inequalities.at_least(first.size, reach);
         let knows = sizes(k, first.size).iter().any(|v| known.contains(v));
-        if !fits && !knows && !said.iter().any(|&e| same(e)) && !moves(k, first.size) {
+        if !fits && !more && !knows && !said.iter().any(|&e| same(e)) && !moves(k, first.size) {
             said.push(first.size);
             cx.warn(warning(k, first, reach));
         }
@@ -80,11 +91,13 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
     let message = format!(
         "this window has elements in front of {reach} along `{size}`, and nothing has the others: they are left out where `{size}` is more than {reach}"
     );
+    let view = resolve_view(k, first.window).expect("a window");
+    let elem = elem_name(k, k.tensor_ty(view.base).expect("a tensor").elem);
     let none = format!("{size} <= {reach}");
     let mut d = Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
         .with_note(format!("declare it, if there are never more: `where {none}`"))
         .with_note(format!(
-            "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window says where it ends: `copy X[i, ..{reach}] -> x`"
+            "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`"
         ));
     // Beside another precondition on the size this one may hold for no launch.
     let own = sizes(k, first.size);

@@ -4,19 +4,27 @@ use super::pad::Pad;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::Kernel;
+use tilec_ir::numerics::cast::int_format;
+use tilec_ir::numerics::float_format;
 use tilec_ir::ops::Op;
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, type_of};
 
+/// What a comparison of elements past the end is, if that is known.
+pub(crate) type Compared<'c> = &'c dyn Fn(Op, [Expr; 2]) -> Option<bool>;
+
 /// What an operator makes of elements past the end, of which its operands `args` have `pads`.
-pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad]) -> Pad {
+pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad], compared: Compared<'_>) -> Pad {
     match (op, pads, args) {
+        (Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, _, &[x, y]) => {
+            compared(op, [x, y]).map_or_else(|| function(op, pads), Pad::always)
+        }
         (Op::Add, [a, b], _) => a.plus(*b),
         (Op::Sub, [a, b], _) => a.plus(b.negated()),
         (Op::Mul, &[a, b], &[x, y]) => scaling(k, x, a).times(scaling(k, y, b), same_expr(k, x, y)),
         (Op::Div, [a, _], _) if is_rounded(k, args) && !a.is_zero() => Pad::UNKNOWN,
         (Op::Div, &[a, b], &[x, y]) => scaling(k, x, a).divided_by(scaling(k, y, b)),
-        (Op::Fma, [_, _, c], _) => operator(k, Op::Mul, &args[..2], &pads[..2]).plus(*c),
+        (Op::Fma, [_, _, c], _) => operator(k, Op::Mul, &args[..2], &pads[..2], compared).plus(*c),
         (Op::Max, [a, b], _) => a.larger(*b),
         (Op::Min, [a, b], _) => a.smaller(*b),
         (Op::Neg, [a], _) => a.negated(),
@@ -29,6 +37,15 @@ pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad]) -> Pad {
 pub(crate) fn scaling(k: &Kernel, e: Expr, pad: Pad) -> Pad {
     let is_number = !matches!(type_of(k, e), Ok(Type::Tile(_)));
     if pad == Pad::FIXED && is_number { pad.positive() } else { pad }
+}
+
+/// The least and the largest number of an element type; `None`: infinities are.
+pub(crate) fn bounds(elem: Elem) -> Option<(f64, f64)> {
+    if let Some(format) = int_format(elem) {
+        return Some((format.min() as f64, format.max() as f64));
+    }
+    let largest = float_format(elem)?.max_finite();
+    (elem.bits() <= 8).then_some((-largest, largest))
 }
 
 /// Whether a quotient is one of integers.
@@ -52,12 +69,13 @@ fn function(op: Op, pads: &[Pad]) -> Pad {
         (Op::Floor, [a]) => a.growing(f64::floor),
         (Op::Ceil, [a]) => a.growing(f64::ceil),
         (Op::Round, [a]) => a.growing(f64::round_ties_even),
-        // Of an infinity they are no number.
-        (Op::Sin | Op::Cos, [a]) if !a.is_zero() => Pad::Any,
+        (Op::Sin | Op::Cos, [a]) => a.turning(if op == Op::Sin { f64::sin } else { f64::cos }),
         (Op::Lt | Op::Le, [a, b]) => a.less(*b, op == Op::Le),
         (Op::Gt | Op::Ge, [a, b]) => b.less(*a, op == Op::Ge),
         (Op::Eq, [a, b]) => a.equal(*b),
         (Op::Ne, [a, b]) => a.equal(*b).not(),
+        (Op::Pow, [a, b]) if a.is_zero() && b.is_positive() => a.absolute(),
+        (Op::Popcount, [a]) if a.is_zero() => a.absolute(),
         (Op::CeilDiv | Op::Rem | Op::Shl | Op::Shr, [a, _]) if a.is_zero() => Pad::ZERO,
         (Op::BitAnd, [a, b]) if a.is_zero() || b.is_zero() => Pad::ZERO,
         (Op::And, [a, b]) => a.both(*b),

@@ -5,14 +5,13 @@ use tilec_ir::ops::ReduceOp;
 /// Numbers beyond are no elements of masked tiles: the largest of an f16 is 65504.
 pub(crate) const BEYOND: f64 = 6.0e4;
 
+/// A dimension has at most so many elements.
+const MOST_ELEMENTS: f64 = 2_147_483_648.0;
+
 /// What elements are whose positions are behind the end of the range; of a condition, 0 or 1.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Pad {
     Number(Number),
-    /// Their positions, or less by what does not change; `negative`: minus that.
-    Position {
-        negative: bool,
-    },
     /// Infinite, or no number.
     Any,
 }
@@ -122,6 +121,8 @@ impl Pad {
     /// A finite number.
     pub(crate) const UNKNOWN: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: false, largest: false });
+    /// Positions of elements.
+    pub(crate) const POSITION: Pad = Pad::Number(Number { lo: 0.0, hi: MOST_ELEMENTS, least: false, largest: false });
     /// One number for all elements.
     pub(crate) const FIXED: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: true, largest: true });
@@ -130,13 +131,23 @@ impl Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number::literal(x)) }
     }
 
+    /// One number for all elements, of `lo` to `hi`.
+    pub(crate) fn fixed((lo, hi): (f64, f64)) -> Pad {
+        Pad::Number(Number { lo, hi, least: true, largest: true })
+    }
+
     /// What is put in the place of elements: no matter how it compares with them.
     pub(crate) fn fill(x: f64) -> Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number { least: false, largest: false, ..Number::literal(x) }) }
     }
 
+    /// Of a condition that holds for all such elements, or for none.
+    pub(crate) fn always(holds: bool) -> Pad {
+        Pad::condition(holds, holds)
+    }
+
     fn condition(lo: bool, hi: bool) -> Pad {
-        Pad::Number(Number::of(f64::from(lo), f64::from(hi)))
+        Pad::Number(Number { least: !hi, largest: lo, ..Number::of(f64::from(lo), f64::from(hi)) })
     }
 
     /// A number that scales, if nothing else is known of it.
@@ -162,13 +173,24 @@ impl Pad {
         self.is_zero() || matches!(self, Pad::Number(x) if x.is_far())
     }
 
+    /// Whether a number above zero is known.
+    pub(crate) fn is_positive(self) -> bool {
+        self.negated().is_negative()
+    }
+
+    /// With how it compares with the others, which are of `lo` to `hi`.
+    pub(crate) fn within(self, (lo, hi): (f64, f64)) -> Pad {
+        match self {
+            Pad::Number(x) => {
+                Pad::Number(Number { least: x.least || x.hi <= lo, largest: x.largest || x.lo >= hi, ..x })
+            }
+            Pad::Any => Pad::Any,
+        }
+    }
+
     /// Whether a number below zero is known.
     pub(crate) fn is_negative(self) -> bool {
         matches!(self, Pad::Number(x) if x.hi < 0.0)
-    }
-
-    pub(crate) fn is_position(self) -> bool {
-        matches!(self, Pad::Position { .. })
     }
 
     /// Whether such elements make no difference.
@@ -195,14 +217,12 @@ impl Pad {
                 Pad::Number(Number { lo, hi, least, largest })
             }
             (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
-            _ => Pad::UNKNOWN,
         }
     }
 
     pub(crate) fn negated(self) -> Pad {
         match self {
             Pad::Number(x) => Pad::Number(x.negated()),
-            Pad::Position { negative } => Pad::Position { negative: !negative },
             Pad::Any => Pad::Any,
         }
     }
@@ -211,18 +231,10 @@ impl Pad {
         match (self, other) {
             (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
             (Pad::Number(a), Pad::Number(b)) => of(a, b),
-            _ => Pad::UNKNOWN,
         }
     }
 
     pub(crate) fn plus(self, other: Pad) -> Pad {
-        // From wherever positions are counted.
-        if let (position @ Pad::Position { .. }, Pad::Number(x)) | (Pad::Number(x), position @ Pad::Position { .. }) =
-            (self, other)
-            && x.is_fixed()
-        {
-            return position;
-        }
         self.numbers(other, |a, b| {
             let sum = match (a.is_far(), b.is_far()) {
                 (true, true) if (a.lo < 0.0) != (b.lo < 0.0) => return Pad::Any,
@@ -257,7 +269,10 @@ impl Pad {
             _ if b.lo > 0.0 || b.hi < 0.0 => {
                 let fixed = b.is_fixed();
                 let inverse = Number { lo: 1.0 / b.hi, hi: 1.0 / b.lo, least: fixed, largest: fixed };
-                Pad::Number(a.times(inverse.outward()))
+                let quotient = a.times(inverse.outward());
+                // No other dividend is below zero, and no other divisor.
+                let least = quotient.least || a.is(0.0) && a.least && b.least && b.lo > 0.0;
+                Pad::Number(Number { least, ..quotient })
             }
             _ if b.is_fixed() && b.lo == 0.0 => Pad::Number(a.times(b)),
             _ if b.is_fixed() && a.is_far() => Pad::Number(a.far()),
@@ -275,12 +290,9 @@ impl Pad {
     }
 
     /// `a < b`, or, where they may also be equal, `a <= b`.
-    /// A bound of positions from above, such as the end or a row's own position, is taken for a mask.
     pub(crate) fn less(self, other: Pad, or_equal: bool) -> Pad {
         match (self, other) {
-            (Pad::Position { .. }, Pad::Position { .. }) | (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
-            (Pad::Position { negative }, _) => Pad::condition(negative, negative),
-            (_, Pad::Position { negative }) => Pad::condition(!negative, !negative),
+            (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
             (Pad::Number(a), Pad::Number(b)) => {
                 let surely = if or_equal { a.hi <= b.lo } else { a.hi < b.lo };
                 let never = if or_equal { a.lo > b.hi } else { a.lo >= b.hi };
@@ -289,14 +301,11 @@ impl Pad {
         }
     }
 
-    /// `a == b`. What positions are compared with is one in front of the end, such as a label.
+    /// `a == b`.
     pub(crate) fn equal(self, other: Pad) -> Pad {
         match (self, other) {
             (Pad::Number(a), Pad::Number(b)) => {
                 Pad::condition(a.lo == a.hi && b.is(a.lo), a.lo <= b.hi && b.lo <= a.hi)
-            }
-            (Pad::Position { .. }, Pad::Number(_)) | (Pad::Number(_), Pad::Position { .. }) => {
-                Pad::condition(false, false)
             }
             _ => Pad::condition(false, true),
         }
@@ -345,8 +354,16 @@ impl Pad {
                 let y = x.outward();
                 Pad::Number(Number::of(f(y.lo), f(y.hi)).like(x))
             }
-            Pad::Position { .. } => Pad::UNKNOWN,
             Pad::Any => Pad::Any,
+        }
+    }
+
+    /// A sine or cosine: of an infinity it is no number.
+    pub(crate) fn turning(self, f: impl Fn(f64) -> f64) -> Pad {
+        match self {
+            Pad::Number(x) if x.lo == x.hi => Pad::Number(Number::of(f(x.lo), f(x.lo)).like(x)),
+            Pad::Number(x) if x.lo.is_finite() && x.hi.is_finite() => Pad::Number(Number::of(-1.0, 1.0)),
+            _ => Pad::Any,
         }
     }
 
@@ -368,7 +385,6 @@ impl Pad {
                 Pad::Number(Number { least: x.is_fixed(), largest: x.is_fixed(), ..x.negated() })
             }
             Pad::Number(x) => Pad::Number(Number { lo: 0.0, hi: x.hi.max(-x.lo), least: false, largest: false }),
-            Pad::Position { .. } => Pad::UNKNOWN,
             Pad::Any => Pad::Any,
         }
     }
@@ -395,7 +411,6 @@ impl Pad {
             Pad::Number(x) if x.is(0.0) => self,
             Pad::Number(x) if x.is_far() => Pad::Number(x.far()),
             Pad::Number(x) => Pad::Number(Number { lo: at_least(x.lo), hi: -at_least(-x.hi), ..x }),
-            Pad::Position { .. } => Pad::UNKNOWN,
             Pad::Any => Pad::Any,
         }
     }

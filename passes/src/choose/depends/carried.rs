@@ -6,8 +6,8 @@
 //! with what is there (`add`) may be a tile's part of a sum or an extreme (`stores`).
 //!
 //! What is behind the end of the range reads as zero, and must make no difference: a sum is of what is zero there, an extreme of what is masked
-//! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. That a bound of positions from above is right is the author's word: rows of causal attention, for instance, are
-//! bounded by their own positions.
+//! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. A mask counts if it is proved to leave nothing of what is behind the end ([`Inequalities`]): rows of causal
+//! attention, for instance, are bounded by their own positions, and those that are stored lie in front of the end.
 //!
 //! What a role puts into a channel is, to the roles that take it out, what it was where it was put, if both loops go over the same tiles (`Channels`).
 
@@ -22,6 +22,7 @@ mod stores;
 mod tiles;
 mod values;
 
+use crate::analysis::inequalities::Inequalities;
 use crate::analysis::past_end::Pad;
 use crate::analysis::uses::all_stmts;
 use exponent::Scales;
@@ -46,7 +47,8 @@ pub(super) struct Channels(Vec<(Value, Loop, Kind)>);
 
 impl Channels {
     /// What these loops put into channels, which others put together from what they take out.
-    pub(super) fn of(k: &Kernel, loops: &[Loop]) -> Channels {
+    pub(super) fn of(known: &Inequalities<'_>, loops: &[Loop]) -> Channels {
+        let k = known.kernel();
         let mut channels = Channels::default();
         if k.values.keys().all(|v| !is_channel(k, v)) {
             return channels;
@@ -54,7 +56,7 @@ impl Channels {
         // What is taken out of channels in the order of the text, and in the other one.
         for _ in 0..2 {
             let found = loops.iter().flat_map(|of| {
-                let puts = Tiles::of_loop(k, of, of.padded, &channels).puts;
+                let puts = Tiles::of_loop(known, of, of.padded, &channels).puts;
                 puts.into_iter().map(|(channel, kind)| (channel, *of, kind))
             });
             channels = Channels(found.collect());
@@ -75,14 +77,15 @@ impl Channels {
 }
 
 /// Says what a loop carries that depends on a choice.
-pub(super) fn check(k: &Kernel, of: &Loop, channels: &Channels) -> Vec<Diagnostic> {
-    let tiles = Tiles::of_loop(k, of, of.padded, channels);
+pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels) -> Vec<Diagnostic> {
+    let k = known.kernel();
+    let tiles = Tiles::of_loop(known, of, of.padded, channels);
     let wrong = tiles.wrong(of.stmt);
     if wrong.is_empty() {
         return Vec::new();
     }
     // What would be right if nothing were behind the end.
-    let whole = Tiles::of_loop(k, of, false, channels);
+    let whole = Tiles::of_loop(known, of, false, channels);
     let others: Vec<What> = whole.wrong(of.stmt).into_iter().map(|wrong| wrong.what).collect();
     let behind = |wrong: &Wrong| !others.contains(&wrong.what);
     wrong.iter().map(|wrong| reported(k, of, wrong, behind(wrong).then(|| whole.combines(wrong.what)))).collect()
@@ -105,13 +108,16 @@ fn under(k: &Kernel, s: Stmt) -> Vec<Stmt> {
 
 impl<'d> Tiles<'d> {
     /// What an iteration leaves; `padded`: the last one may have positions behind the end.
-    fn of_loop(k: &'d Kernel, of: &Loop, padded: bool, channels: &Channels) -> Tiles<'d> {
+    fn of_loop(known: &'d Inequalities<'d>, of: &Loop, padded: bool, channels: &Channels) -> Tiles<'d> {
+        let k = known.kernel();
         let (var, body) = match k.stmts[of.stmt] {
             StmtData::For { var, body, .. } => (var, body),
             ref other => unreachable!("no loop over tiles: {other:?}"),
         };
         let mut tiles = Tiles {
             k,
+            known,
+            behind: known.behind_tiles(var, of.size, of.end, of.numbers),
             var,
             size: of.size,
             numbers: of.numbers,

@@ -1,19 +1,19 @@
 //! What elements past the end are, followed through the statements of a kernel.
 
-use super::found::{Along, Found, Past, Taker, limit};
+use super::found::{Along, Found, Past, Taker, places};
 use crate::analysis::facts::Facts;
-use crate::analysis::past_end::{Pad, operator};
+use crate::analysis::inequalities::{Given, Inequalities, Outside};
+use crate::analysis::past_end::{Pad, bounds, operator};
 use crate::analysis::uses::stmt_exprs;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::combining::Combining;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
-use tilec_ir::numerics::cast::int_format;
-
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, same_expr, type_of};
+use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
 /// A loop's body is looked at so often until what it leaves stays the same.
 const ROUNDS: usize = 8;
@@ -21,19 +21,44 @@ const ROUNDS: usize = 8;
 /// Tiles and buffers, and their dimensions.
 type Held = BTreeMap<(Value, usize), Along>;
 
-pub(super) struct Flow<'k> {
+/// Comparisons along dimensions, and what they are for the elements that are followed.
+type Comparisons = BTreeMap<(Op, [Expr; 2], u32), Option<bool>>;
+
+pub(super) struct Flow<'f, 'k> {
     k: &'k Kernel,
-    facts: Facts,
+    known: &'f Inequalities<'k>,
+    facts: &'f Facts,
+    /// The elements that are followed.
+    outside: &'f Outside,
+    compared: RefCell<Comparisons>,
+    /// Conditions that are met.
+    given: Vec<Given>,
+    /// Where these are met there are no such elements.
+    never: bool,
     held: Held,
+    clamped: BTreeSet<Expr>,
     found: Vec<Found>,
     /// Loops whose bodies are not as they stay: nothing is reported.
     rounds: usize,
 }
 
-impl<'k> Flow<'k> {
-    /// The reductions of a kernel that take elements past the end in.
-    pub(super) fn of(k: &'k Kernel) -> Vec<Found> {
-        let mut flow = Flow { k, facts: Facts::new(k), held: Held::new(), found: Vec::new(), rounds: 0 };
+impl<'f, 'k> Flow<'f, 'k> {
+    /// The reductions of a kernel that take such elements in.
+    pub(super) fn of(known: &'f Inequalities<'k>, facts: &'f Facts, outside: &'f Outside) -> Vec<Found> {
+        let k = known.kernel();
+        let mut flow = Flow {
+            k,
+            known,
+            facts,
+            outside,
+            compared: RefCell::default(),
+            given: Vec::new(),
+            never: false,
+            held: Held::new(),
+            clamped: BTreeSet::new(),
+            found: Vec::new(),
+            rounds: 0,
+        };
         flow.block(k.body);
         flow.found
     }
@@ -67,45 +92,38 @@ impl<'k> Flow<'k> {
 
     fn branches(&mut self, cond: Expr, then: Block, otherwise: Option<Block>) {
         let before = self.held.clone();
-        self.reach_no_end(cond, true);
-        self.block(then);
+        let none = self.branch((cond, true), Some(then));
         let then = std::mem::replace(&mut self.held, before);
-        self.reach_no_end(cond, false);
-        otherwise.into_iter().for_each(|b| self.block(b));
-        if otherwise.is_some() {
+        let none_otherwise = self.branch((cond, false), otherwise);
+        // Of two branches only one is run where there are such elements.
+        if none_otherwise && !none {
+            self.held = then;
+        } else if otherwise.is_some() && !none {
             self.join(&then);
-            return;
-        }
-        for (at, along) in then {
-            let other = self.held.get(&at).copied();
-            // A mask under a condition is where it is needed.
-            let masked = along.past.is_some() && along.pad.is_mask();
-            self.held.insert(at, other.filter(|_| !masked).map_or(along, |other| other.join(along)));
+        } else if !none {
+            for (at, along) in then {
+                let other = self.held.get(&at).copied();
+                // A mask under a condition of which nothing is known is where it is needed.
+                let masked = along.past.is_some() && along.pad.is_mask() && !self.known.is_known(cond);
+                self.held.insert(at, other.filter(|_| !masked).map_or(along, |other| other.join(along)));
+            }
         }
     }
 
-    /// In a branch on `start + extent <= limit`, windows of that extent have no elements past that limit.
-    fn reach_no_end(&mut self, cond: Expr, holds: bool) {
-        let k = self.k;
-        let ExprData::Op { op, args } = &k.exprs[meaning(k, cond)] else { return };
-        let (last, limit) = match (op, holds, &args[..]) {
-            (Op::Le, true, &[last, limit]) | (Op::Ge, true, &[limit, last]) => (last, limit),
-            (Op::Gt, false, &[last, limit]) | (Op::Lt, false, &[limit, last]) => (last, limit),
-            (Op::And, true, _) => return args.iter().for_each(|&part| self.reach_no_end(part, true)),
-            (Op::Or, false, _) => return args.iter().for_each(|&part| self.reach_no_end(part, false)),
-            _ => return,
-        };
-        let ExprData::Op { op: Op::Add, args } = &k.exprs[meaning(k, last)] else { return };
-        let (start, Some(extent)) = (args[0], k.as_int(args[1])) else { return };
-        let same = |a: Expr, b: Expr| same_expr(k, meaning(k, a), meaning(k, b));
-        let within = |past: &Past| {
-            let view = resolve_view(k, past.window).expect("a window");
-            let begins = matches!(view.dims[past.dim].starts(), &[own] if same(own, start));
-            begins && past.extent as i64 <= extent && same(past.limit, limit)
-        };
-        for along in self.held.values_mut().filter(|along| along.past.as_ref().is_some_and(within)) {
-            *along = Along::UNKNOWN;
+    /// A branch; whether there are no such elements where it is run.
+    fn branch(&mut self, given: Given, block: Option<Block>) -> bool {
+        let outer = self.never;
+        self.given.push(given);
+        self.never = outer || self.known.is_never(self.outside, &self.given);
+        let none = self.never;
+        if none {
+            let held = self.held.values_mut().filter(|along| along.past.is_some());
+            held.for_each(|along| *along = Along::UNKNOWN);
         }
+        block.into_iter().for_each(|b| self.block(b));
+        self.given.pop();
+        self.never = outer;
+        none && !outer
     }
 
     fn join(&mut self, other: &Held) {
@@ -199,11 +217,9 @@ impl<'k> Flow<'k> {
         match &k.exprs[e] {
             ExprData::Int(x) => literal(*x as f64),
             ExprData::Float(bits) => literal(f64::from_bits(*bits)),
-            ExprData::Iota { axis: along, .. } if *along as usize == axis => {
-                Along { pad: Pad::Position { negative: false }, past: None }
-            }
+            ExprData::Iota { axis: along, .. } if *along as usize == axis => Along { pad: Pad::POSITION, past: None },
             ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size | ValueDef::Grid) => {
-                Along { pad: Pad::FIXED.positive(), past: None }
+                Along { pad: self.known.range(e).map_or(Pad::FIXED.positive(), Pad::fixed), past: None }
             }
             // A number repeats, and so does what has one element.
             _ if own.as_ref().is_none_or(|own| own.get(axis).is_none_or(|&n| n == 1)) => Along::FIXED,
@@ -212,14 +228,16 @@ impl<'k> Flow<'k> {
             ExprData::Op { op, args } => {
                 let operands: Vec<Along> = args.iter().map(|&arg| self.along(arg, shape, axis)).collect();
                 let pads: Vec<Pad> = operands.iter().map(|along| along.pad).collect();
-                Along { pad: operator(k, *op, args, &pads), past: operands.iter().find_map(|along| along.past) }
+                let compared = |op: Op, sides: [Expr; 2]| self.compare(op, sides, axis);
+                Along {
+                    pad: operator(k, *op, args, &pads, &compared),
+                    past: operands.iter().find_map(|along| along.past),
+                }
             }
             ExprData::Cast { elem, arg } => {
                 let along = self.along(*arg, shape, axis);
                 let rounds = matches!(elem, ElemRef::Known(elem) if !elem.is_float());
-                let pad = if rounds { along.pad.growing(f64::round_ties_even) } else { along.pad };
-                // Positions stay such.
-                Along { pad: if matches!(along.pad, Pad::Position { .. }) { along.pad } else { pad }, ..along }
+                Along { pad: if rounds { along.pad.growing(f64::round_ties_even) } else { along.pad }, ..along }
             }
             ExprData::Bits { arg, .. } => {
                 let along = self.along(*arg, shape, axis);
@@ -277,20 +295,41 @@ impl<'k> Flow<'k> {
         if matches!(view.dims[d], ViewDim::Gather(_)) || tensor.scratch.is_some() {
             return Along::UNKNOWN;
         }
-        let Some(limit) = limit(k, &self.facts, view, d, shape[axis]) else { return Along::UNKNOWN };
-        Along { pad: Pad::ZERO, past: Some(Past { window: e, dim: d, extent: shape[axis], limit, filled: false }) }
+        if self.never {
+            return Along::UNKNOWN;
+        }
+        let places = places(self.known, self.facts, view, d, shape[axis]);
+        // A tile that holds windows of one end, one after the other, has these elements of each in its time.
+        let is_outside = |of: &Outside| of.ends_like(self.outside) || self.known.is_outside(self.outside, of);
+        let Some(end) = places.into_iter().find(|place| is_outside(&place.outside)) else { return Along::UNKNOWN };
+        let past = Past { window: e, dim: d, extent: shape[axis], end: end.end, filled: false };
+        Along { pad: Pad::ZERO, past: (end.outside == *self.outside).then_some(past) }
+    }
+
+    /// What a comparison is for the elements that are followed.
+    fn compare(&self, op: Op, sides: [Expr; 2], axis: usize) -> Option<bool> {
+        let key = (op, sides, axis as u32);
+        if let Some(&found) = self.compared.borrow().get(&key) {
+            return found;
+        }
+        let found = self.known.compared(op, sides, self.outside, axis as u32);
+        self.compared.borrow_mut().insert(key, found);
+        found
     }
 
     /// Finds the reductions in an expression that take elements past the end in.
     fn visit(&mut self, e: Expr) {
         let k = self.k;
+        if let ExprData::Op { op, args } = &k.exprs[e] {
+            self.clamped.extend(clamped(k, *op, args));
+        }
         k.children(e).into_iter().for_each(|child| self.visit(child));
         match &k.exprs[e] {
             &ExprData::Reduce { op, axis, arg, .. } => {
                 let along = self.of_own_shape(arg, axis as usize);
-                // Of numbers without signs none is less than zero.
-                let unsigned = || is_unsigned(k, arg) && along.pad.absolute().is_neutral(op);
-                if let Some(past) = along.past.filter(|_| !along.pad.is_neutral(op) && !unsigned()) {
+                let pad = stored_as(k, arg).and_then(bounds).map_or(along.pad, |all| along.pad.within(all));
+                let neutral = || pad.is_neutral(op) || self.clamped.contains(&e) && pad.is_zero();
+                if let Some(past) = along.past.filter(|_| !neutral()) {
                     self.found.push(Found { at: e, taker: Taker::Reduction { op, axis, arg }, past });
                 }
             }
@@ -302,7 +341,13 @@ impl<'k> Flow<'k> {
                 }
             }
             ExprData::Op { op: Op::Div, args } => {
-                if let Some(past) = self.averaged(args[0], args[1]) {
+                if let Some(past) = number(k, args[1]).and_then(|by| self.averaged(args[0], by)) {
+                    self.found.push(Found { at: e, taker: Taker::Mean, past });
+                }
+            }
+            ExprData::Op { op: Op::Mul, args } => {
+                let by = |sum: Expr, factor: Expr| self.averaged(sum, 1.0 / number(k, factor)?);
+                if let Some(past) = by(args[0], args[1]).or_else(|| by(args[1], args[0])) {
                     self.found.push(Found { at: e, taker: Taker::Mean, past });
                 }
             }
@@ -311,28 +356,57 @@ impl<'k> Flow<'k> {
     }
 
     /// Whether a sum of a tile with elements past the end is divided by the number of all elements of the tile.
-    fn averaged(&self, sum: Expr, by: Expr) -> Option<Past> {
+    fn averaged(&self, sum: Expr, by: f64) -> Option<Past> {
         let k = self.k;
-        let number = match k.exprs[meaning(k, by)] {
-            ExprData::Int(x) => x as f64,
-            ExprData::Float(bits) => f64::from_bits(bits),
-            ExprData::Cast { arg, .. } => return self.averaged(sum, arg),
-            _ => return None,
-        };
         match k.exprs[meaning(k, sum)] {
             ExprData::Cast { arg, .. } => self.averaged(arg, by),
             ExprData::Reduce { op: ReduceOp::Sum, axis, arg, .. } => {
                 let extent = *fixed_shape(k, arg)?.get(axis as usize)?;
-                self.of_own_shape(arg, axis as usize).past.filter(|_| number == extent as f64)
+                self.of_own_shape(arg, axis as usize).past.filter(|_| by == extent as f64)
             }
             _ => None,
         }
     }
 }
 
-fn is_unsigned(k: &Kernel, e: Expr) -> bool {
-    match type_of(k, e).ok().and_then(|ty| ty.elem()) {
-        Some(ElemRef::Known(elem)) => int_format(elem).is_some_and(|format| format.min() == 0),
-        _ => false,
+/// The number that is written, or computed of such.
+fn number(k: &Kernel, e: Expr) -> Option<f64> {
+    match &k.exprs[meaning(k, e)] {
+        ExprData::Int(x) => Some(*x as f64),
+        ExprData::Float(bits) => Some(f64::from_bits(*bits)),
+        ExprData::Cast { arg, .. } => number(k, *arg),
+        ExprData::Op { op: Op::Div, args } => Some(number(k, args[0])? / number(k, args[1])?),
+        _ => None,
     }
+}
+
+/// The element type that the numbers of an expression have, whatever they are converted to.
+fn stored_as(k: &Kernel, e: Expr) -> Option<Elem> {
+    let own = match type_of(k, e).ok()?.elem()? {
+        ElemRef::Known(elem) => elem,
+        ElemRef::Param(_) => return None,
+    };
+    let before = match k.exprs[e] {
+        ExprData::Cast { arg, .. } => stored_as(k, arg),
+        ExprData::Ref(v) => k.let_init(v).and_then(|init| stored_as(k, init)),
+        _ => None,
+    };
+    // Wider types have all numbers of narrower ones.
+    Some(before.filter(|before| before.bits() < own.bits()).unwrap_or(own))
+}
+
+/// The extremes beside 0: `max(maximum(x, 0), 0.0)`. Elements that are 0 make no difference to them.
+fn clamped(k: &Kernel, op: Op, args: &[Expr]) -> Option<Expr> {
+    let wanted = match op {
+        Op::Max => ReduceOp::Maximum,
+        Op::Min => ReduceOp::Minimum,
+        _ => return None,
+    };
+    let is_zero = |e: Expr| match k.exprs[e] {
+        ExprData::Int(x) => x == 0,
+        ExprData::Float(bits) => f64::from_bits(bits) == 0.0,
+        _ => false,
+    };
+    let own = |&e: &Expr| matches!(k.exprs[e], ExprData::Reduce { op, .. } if op == wanted);
+    args.iter().copied().find(own).filter(|_| args.iter().any(|&e| is_zero(e)))
 }

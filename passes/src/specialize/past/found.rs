@@ -1,12 +1,12 @@
 //! Elements past the end: where they come from, what they are, and what takes them in.
 
 use crate::analysis::facts::Facts;
+use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
-use tilec_ir::extents::Ranges;
-use tilec_ir::kernel::{ExprData, Kernel};
-use tilec_ir::ops::{Op, ReduceOp};
-use tilec_ir::typing::{ResolvedView, ViewDim, same_expr};
+use tilec_ir::ops::ReduceOp;
+use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::values::is_of_value;
 
 /// Where elements past the end come from.
 #[derive(Copy, Clone, PartialEq)]
@@ -17,8 +17,8 @@ pub(super) struct Past {
     pub(super) dim: usize,
     /// How many elements the window has along it.
     pub(super) extent: u64,
-    /// What it may reach past.
-    pub(super) limit: Expr,
+    /// What it may reach past; `None`: elements in front of 0.
+    pub(super) end: Option<Expr>,
     /// They have a written number.
     pub(super) filled: bool,
 }
@@ -65,23 +65,39 @@ pub(super) struct Found {
     pub(super) past: Past,
 }
 
-/// What limits the window along dimension `dim` and may lie inside of it, so that elements are past the end; `None`: nothing does.
-pub(super) fn limit(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, extent: u64) -> Option<Expr> {
-    let ViewDim::From { starts, end } = &view.dims[dim] else { return None };
-    let tensor = k.tensor_ty(view.base).expect("a window of a tensor");
-    let ranges = Ranges::new(k);
-    let last = starts.iter().map(|&e| Some(ranges.of(e)?.hi)).sum::<Option<i128>>();
-    let begins_whole = starts.iter().all(|&e| facts.is_multiple(k, e, extent));
-    let is_behind = |limit: Expr| {
-        let of_start = match (&k.exprs[limit], &starts[..]) {
-            (ExprData::Op { op: Op::Add, args }, [start]) => {
-                same_expr(k, args[0], *start) && k.as_int(args[1]).is_some_and(|n| n >= extent as i64)
-            }
-            _ => false,
-        };
-        let apart = || last.zip(ranges.of(limit)).is_some_and(|(last, limit)| last + i128::from(extent) <= limit.lo);
-        // All of the tile is in front of such a limit, or nothing.
-        of_start || begins_whole && facts.is_multiple(k, limit, extent) || apart()
+/// Elements of a window that lie outside.
+pub(super) struct Place {
+    pub(super) outside: Outside,
+    /// What they are behind; `None`: they are in front of 0.
+    pub(super) end: Option<Expr>,
+}
+
+/// Where a window of a tensor may have elements outside along dimension `dim`.
+pub(super) fn places(
+    known: &Inequalities<'_>,
+    facts: &Facts,
+    view: &ResolvedView,
+    dim: usize,
+    extent: u64,
+) -> Vec<Place> {
+    let k = known.kernel();
+    let (ViewDim::From { starts, end }, Some(tensor)) = (&view.dims[dim], k.tensor_ty(view.base)) else {
+        return Vec::new();
     };
-    [*end, Some(tensor.shape[dim])].into_iter().flatten().find(|&limit| !is_behind(limit))
+    if extent == 1 || tensor.repeats.contains(&dim) || tensor.scratch.is_some() {
+        return Vec::new();
+    }
+    // What memory says of where a window begins is the author's word for where it lies.
+    let of_memory = |&e: &Expr| is_of_value(k, e) && known.range(e).is_none_or(|(least, _)| least < 0.0);
+    let given = starts.iter().any(of_memory);
+    let begins_whole = starts.iter().all(|&e| facts.is_multiple(k, e, extent));
+    let behind = |limit: Expr| {
+        // All of the tile is in front of such a limit, or nothing.
+        let whole = begins_whole && facts.is_multiple(k, limit, extent);
+        let outside = known.behind(starts, extent, limit).filter(|of| !whole && !known.is_never(of, &[]))?;
+        Some(Place { outside, end: Some(limit) })
+    };
+    let behind = [*end, (!given).then_some(tensor.shape[dim])].into_iter().flatten().find_map(behind);
+    let in_front = known.in_front(starts, extent).filter(|of| !given && !begins_whole && !known.is_never(of, &[]));
+    behind.into_iter().chain(in_front.map(|outside| Place { outside, end: None })).collect()
 }

@@ -2,6 +2,8 @@
 
 use super::super::pad::{direct, neutral_of};
 use super::found::{Found, Past, Taker};
+use crate::analysis::facts::Facts;
+use crate::analysis::past_end::bounds;
 use crate::analysis::uses::for_each_ref;
 use crate::refused::required;
 use std::collections::BTreeSet;
@@ -12,55 +14,105 @@ use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::print::print_expr;
-use tilec_ir::typing::{ViewDim, resolve_view, type_of};
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{resolve_view, type_of};
 
-pub(super) fn warning(k: &Kernel, found: &Found) -> Diagnostic {
-    let Past { window, dim, extent, limit, filled } = found.past;
+pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
+    let Past { window, dim, extent, end, filled } = found.past;
     let view = resolve_view(k, window).expect("a window");
-    let (tensor, end) = (&k.values[view.base].name, print_expr(k, limit));
-    let starts = match &view.dims[dim] {
-        ViewDim::From { starts, .. } => &starts[..],
-        ViewDim::Fixed(_) | ViewDim::Gather(_) => &[],
-    };
-    let moves = starts.iter().any(|&e| k.as_int(e).is_none());
-    let when = if moves { format!("is no multiple of {extent}") } else { format!("is less than {extent}") };
+    let written = as_written(k);
+    let print = print(&written);
+    let tensor = &k.values[view.base].name;
+    let starts = view.dims[dim].starts();
+    let side = if end.is_some() { "past the end" } else { "in front" };
     let what = match found.taker {
-        Taker::Reduction { op, .. } => format!("this `{}` takes in elements past the end of `{tensor}`", op.token()),
-        Taker::Product => format!("this product sums elements past the end of `{tensor}`"),
+        Taker::Reduction { op, .. } => format!("this `{}` takes in elements {side} of `{tensor}`", op.token()),
+        Taker::Product => format!("this product sums elements {side} of `{tensor}`"),
         Taker::Mean => format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there"),
         Taker::Scatter => {
-            format!("indices past the end of `{tensor}` read as 0, and 0 names an element, which is stored to as well")
+            format!("indices {side} of `{tensor}` read as 0, and 0 names an element, which is stored to as well")
         }
     };
     let read = if filled { "what `fill` says" } else { "0" };
+    let begin = starts.iter().filter(|&&e| k.as_int(e) != Some(0)).map(|&e| print(e));
+    let begin = begin.collect::<Vec<String>>().join(" + ");
+    let begins = |more: &str| if begin.is_empty() { more.to_owned() } else { format!("{begin} + {more}") };
+    let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
+    // What the end must be for there to be none.
+    let none = end.map(&print).and_then(|end| match first {
+        Some(0) => Some((format!("is less than {extent}"), format!("{end} == {extent}"))),
+        Some(first) => {
+            first.checked_add_unsigned(extent).map(|n| (format!("is less than {n}"), format!("{end} >= {n}")))
+        }
+        None if starts.iter().all(|&e| facts.is_multiple(k, e, extent)) => {
+            Some((format!("is no multiple of {extent}"), format!("{end} % {extent} == 0")))
+        }
+        None => None,
+    });
+    let (when, place) = match (end.map(&print), &none) {
+        (Some(end), Some((when, _))) => (format!("`{end}` {when}"), format!("past the end `{end}`")),
+        (Some(end), None) => (format!("the window reaches past `{end}`"), format!("past the end `{end}`")),
+        (None, _) => ("the window begins in front of 0".to_owned(), "in front of 0".to_owned()),
+    };
     let mut d = Diagnostic::warning(
         codes::PAST_END,
         k.expr_spans[found.at],
-        format!("{what}: the result is another where `{end}` {when}"),
+        format!("{what}: the result is another where {when}"),
     )
     .with_place(
         k.expr_spans[direct(k, window).unwrap_or(window)],
-        format!("{extent} elements, which past the end `{end}` read as {read}"),
+        format!("{extent} elements, which {place} read as {read}"),
     );
-    let begin = starts.iter().filter(|&&e| k.as_int(e) != Some(0)).map(|&e| format!("{} + ", print_expr(k, e)));
-    let begin: String = begin.collect();
+    let within = |axis: u32| match end.map(&print) {
+        Some(end) => format!("{} < {end}", begins(&format!("iota(x, {axis})"))),
+        None => format!("{} >= 0", begins(&format!("iota(x, {axis})"))),
+    };
     d = match found.taker {
-        Taker::Reduction { op, axis, arg } => d.with_note(mask(k, &format!("{begin}iota(x, {axis}) < {end}"), op, arg)),
+        Taker::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
         Taker::Product => d.with_note("mask an operand: have it be 0 there, as in `select(.., x, 0.0)`"),
-        Taker::Mean => d.with_note(format!("divide by `{end}`")),
+        Taker::Mean => match end.map(&print) {
+            Some(end) if first == Some(0) => d.with_note(format!("divide by `{end}`")),
+            Some(end) if !begin.is_empty() => {
+                d.with_note(format!("divide by how many there are: `min({extent}, {end} - ({begin}))`"))
+            }
+            _ => d.with_note("divide by how many there are"),
+        },
         Taker::Scatter => d.with_note("have them name nothing: `copy .. -> x fill -1`"),
     };
-    if of_the_launch(k, limit) {
-        let none = if moves { format!("{end} % {extent} == 0") } else { format!("{end} == {extent}") };
-        d.fix = required(k, &none).filter(|_| !bounded_below(k, limit));
+    if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
+        d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
         d = d.with_note(format!("or declare that there are none: `where {none}`"));
     }
     d
 }
 
+/// A kernel as it is written: what memory holds stands in indices by itself.
+fn as_written(k: &Kernel) -> Kernel {
+    let mut own = k.clone();
+    for e in k.exprs.keys() {
+        if let ExprData::Index(arg) = k.exprs[e] {
+            own.exprs[e] = k.exprs[arg].clone();
+        }
+    }
+    own
+}
+
+fn print(k: &Kernel) -> impl Fn(Expr) -> String + use<'_> {
+    move |e| print_expr(k, e)
+}
+
 fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
+    // What the type has.
+    let (lo, hi) = match elem {
+        Some(ElemRef::Known(elem)) => bounds(elem).unwrap_or((f64::NEG_INFINITY, f64::INFINITY)),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    };
     let neutral = match neutral_of(op, elem) {
+        Some(ExprData::Float(bits)) if f64::from_bits(bits).is_infinite() => {
+            format!("{:?}", f64::from_bits(bits).clamp(lo, hi))
+        }
+        Some(ExprData::Int(x)) if op.is_extreme() => (x as f64).clamp(lo, hi).to_string(),
         Some(ExprData::Float(bits)) => format!("{:?}", f64::from_bits(bits)),
         Some(ExprData::Int(x)) => x.to_string(),
         _ => "y".to_owned(),

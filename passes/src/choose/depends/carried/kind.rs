@@ -185,12 +185,11 @@ fn ordered_sum(a: Kind, b: Kind) -> Option<Kind> {
         // The largest of sums with one number is the sum with the largest.
         (Kind::Part(op), Kind::Fixed) if op != SUM => a,
         (Kind::Begin { .. } | Kind::Number { .. }, Kind::Fixed) => a,
-        (Kind::Each { pad, .. }, Kind::Fixed) if pad.is_position() => a,
         (Kind::Begin { negative: false }, Kind::Number { axis, negative: false }) => {
-            Kind::Each { axes: 1 << axis, pad: Pad::Position { negative: false } }
+            Kind::Each { axes: 1 << axis, pad: Pad::POSITION }
         }
         (Kind::Begin { negative: true }, Kind::Number { axis, negative: true }) => {
-            Kind::Each { axes: 1 << axis, pad: Pad::Position { negative: true } }
+            Kind::Each { axes: 1 << axis, pad: Pad::POSITION.negated() }
         }
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 use super::exponent::Scales;
 use super::kind::Kind;
+use crate::analysis::inequalities::{Inequalities, Outside};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -29,6 +30,9 @@ pub(in crate::choose::depends) struct Loop {
 /// A loop over tiles of a chosen size, and what is known of an iteration.
 pub(super) struct Tiles<'d> {
     pub(super) k: &'d Kernel,
+    pub(super) known: &'d Inequalities<'d>,
+    /// Elements of a tile behind the end of the range.
+    pub(super) behind: Option<Outside>,
     pub(super) var: Value,
     /// The extent of a tile.
     pub(super) size: Expr,

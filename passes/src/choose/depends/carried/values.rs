@@ -168,7 +168,8 @@ impl Tiles<'_> {
         let k = self.k;
         let kinds: Vec<Kind> = args.iter().map(|&e| self.of(e)).collect();
         let pads: Vec<Pad> = kinds.iter().zip(args).map(|(&kind, &e)| self.pad(kind, e)).collect();
-        let pad = past_end::operator(k, op, args, &pads);
+        let compared = |op: Op, sides: [Expr; 2]| self.compared(op, sides, &kinds);
+        let pad = past_end::operator(k, op, args, &pads, &compared);
         match (op, kinds.as_slice(), args) {
             (Op::Add, &[a, b], _) => self.sum(a, b, pad),
             (Op::Sub, &[a, b], _) => {
@@ -188,7 +189,8 @@ impl Tiles<'_> {
             (Op::Max, &[a, b], _) => extreme(ReduceOp::Maximum, [a, b], pad, e),
             (Op::Min, &[a, b], _) => extreme(ReduceOp::Minimum, [a, b], pad, e),
             (Op::Fma, &[a, b, c], &[x, y, _]) => {
-                let product = self.product([a, b], [x, y], past_end::operator(k, Op::Mul, &args[..2], &pads[..2]));
+                let product =
+                    self.product([a, b], [x, y], past_end::operator(k, Op::Mul, &args[..2], &pads[..2], &compared));
                 self.sum(product, c, product.pad().plus(pads[2]))
             }
             (Op::Neg, &[a], _) => self.negated(a),
@@ -200,6 +202,15 @@ impl Tiles<'_> {
             }
             _ => elementwise(&kinds, pad),
         }
+    }
+
+    /// What a comparison is for the elements behind the end of the range.
+    fn compared(&self, op: Op, sides: [Expr; 2], kinds: &[Kind]) -> Option<bool> {
+        let along = kinds.iter().find_map(|kind| match kind {
+            Kind::Each { axes, .. } if axes.count_ones() == 1 => Some(axes.trailing_zeros()),
+            _ => None,
+        });
+        self.known.compared(op, sides, self.behind.as_ref()?, along?)
     }
 
     /// Whether a product is where the tile begins.

@@ -1,0 +1,196 @@
+//! Inequalities between indices: proved from preconditions, the bounds of loops and of the grid, conditions, and what operators make of them.
+//!
+//! Indices are sums of products of atoms: sizes, variables, places in tiles (`iota`), and what no sum is, such as quotients. A claim is proved where its opposite contradicts what is known of
+//! the atoms in it.
+
+mod atoms;
+mod indices;
+mod known;
+mod rows;
+mod sum;
+
+use super::facts::Facts;
+pub(crate) use atoms::Inequalities;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use sum::{Sum, contradict};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::Ranges;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::typing::Extent;
+
+/// A condition on the way to a statement, and whether it holds there.
+pub(crate) type Given = (Expr, bool);
+
+/// Elements of a window that lie outside of what it looks at.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Outside {
+    /// Where the window begins.
+    start: Sum,
+    extent: Sum,
+    /// Elements from there on are outside; `None`: those in front of 0.
+    end: Option<Sum>,
+}
+
+impl Outside {
+    /// Whether windows of one extent have elements behind the same end.
+    pub(crate) fn ends_like(&self, other: &Outside) -> bool {
+        self.end == other.end && self.extent == other.extent
+    }
+}
+
+impl<'k> Inequalities<'k> {
+    /// Collects what is known of `k`.
+    pub(crate) fn new(k: &'k Kernel) -> Inequalities<'k> {
+        let mut loops = BTreeMap::new();
+        k.walk(k.body, &mut |k, _, s| {
+            if let StmtData::For { var, start, end, step, .. } = k.stmts[s] {
+                loops.insert(var, [start, end, step]);
+            }
+        });
+        let mut known = Inequalities {
+            k,
+            facts: Facts::new(k),
+            ranges: Ranges::new(k),
+            loops,
+            same: indices::same(k),
+            held: indices::held(k),
+            extents: indices::extents(k),
+            stored: Vec::new(),
+            atoms: RefCell::new(Vec::new()),
+        };
+        known.stored = known.stores();
+        known
+    }
+
+    pub(crate) fn kernel(&self) -> &'k Kernel {
+        self.k
+    }
+
+    /// The elements behind `end` of a window that begins at the sum of `starts`; `None`: they are no sums.
+    pub(crate) fn behind(&self, starts: &[Expr], extent: u64, end: Expr) -> Option<Outside> {
+        let extent = self.extent(Extent::Known(extent))?;
+        Some(Outside { start: self.starts(starts)?, extent, end: Some(self.sum(end)?) })
+    }
+
+    /// The same of elements in front of 0.
+    pub(crate) fn in_front(&self, starts: &[Expr], extent: u64) -> Option<Outside> {
+        Some(Outside { start: self.starts(starts)?, extent: self.extent(Extent::Known(extent))?, end: None })
+    }
+
+    /// The elements behind `end` of a tile of `size` that begins at the variable of a loop; `numbers`: at so many sizes.
+    pub(crate) fn behind_tiles(&self, var: Value, size: Expr, end: Expr, numbers: bool) -> Option<Outside> {
+        let k = self.k;
+        let var = k.exprs.keys().find(|&e| matches!(k.exprs[e], ExprData::Ref(v) if v == var))?;
+        let (var, extent) = (self.sum(var)?, self.sum(size)?);
+        let start = if numbers { var.times(&extent)? } else { var };
+        Some(Outside { start, extent, end: Some(self.sum(end)?) })
+    }
+
+    fn starts(&self, starts: &[Expr]) -> Option<Sum> {
+        starts.iter().try_fold(Sum::default(), |all, &e| all.plus(&self.sum(e)?, 1))
+    }
+
+    /// Whether a window never has such elements where these conditions are met.
+    pub(crate) fn is_never(&self, outside: &Outside, given: &[Given]) -> bool {
+        self.outside(outside, 0).is_some_and(|of| self.impossible(&of, given))
+    }
+
+    /// The least and the largest value of an index.
+    pub(crate) fn range(&self, e: Expr) -> Option<(f64, f64)> {
+        self.ranges.of(e).map(|range| (range.lo as f64, range.hi as f64))
+    }
+
+    /// Whether an index is at least so much in every launch.
+    pub(crate) fn at_least(&self, e: Expr, least: i64) -> bool {
+        let below = || Sum::number(i128::from(least)).plus(&self.sum(e)?, -1)?.less_one();
+        below().is_some_and(|below| self.impossible(&[below], &[]))
+    }
+
+    /// What a comparison of elements at such places is, along dimension `axis`, if it is the same for all of them.
+    pub(crate) fn compared(&self, op: Op, sides: [Expr; 2], outside: &Outside, axis: u32) -> Option<bool> {
+        let decided = self.decided(op, sides, outside, axis);
+        // A number in memory that positions are compared with is that of an element, such as a label.
+        let label = || matches!(op, Op::Eq | Op::Ne) && self.is_label(sides, axis);
+        decided.or_else(|| label().then_some(op == Op::Ne))
+    }
+
+    fn decided(&self, op: Op, [x, y]: [Expr; 2], outside: &Outside, axis: u32) -> Option<bool> {
+        let (x, y) = (self.sum(x)?, self.sum(y)?);
+        let mut given = self.outside(outside, axis)?;
+        let place = self.place(axis, outside.extent.clone());
+        given.extend(self.rows(&x.plus(&y, -1)?, place));
+        let never = |claims: &[Sum]| {
+            let all: Vec<Sum> = given.iter().chain(claims).cloned().collect();
+            self.impossible(&all, &[])
+        };
+        // `a <= b`, and `a < b`.
+        let at_most = |a: &Sum, b: &Sum| b.plus(a, -1);
+        let below = |a: &Sum, b: &Sum| b.plus(a, -1)?.less_one();
+        let (holds, fails) = match op {
+            Op::Lt => (vec![below(&x, &y)?], vec![at_most(&y, &x)?]),
+            Op::Le => (vec![at_most(&x, &y)?], vec![below(&y, &x)?]),
+            Op::Gt => (vec![below(&y, &x)?], vec![at_most(&x, &y)?]),
+            Op::Ge => (vec![at_most(&y, &x)?], vec![below(&x, &y)?]),
+            Op::Eq | Op::Ne => {
+                let same = never(&[below(&x, &y)?]) && never(&[below(&y, &x)?]);
+                let apart = || never(&[at_most(&x, &y)?, at_most(&y, &x)?]).then_some(op == Op::Ne);
+                return if same { Some(op == Op::Eq) } else { apart() };
+            }
+            _ => return None,
+        };
+        if never(&holds) { Some(false) } else { never(&fails).then_some(true) }
+    }
+
+    /// Whether the elements `of` a window are among those that another one has outside of itself, too.
+    pub(crate) fn is_outside(&self, of: &Outside, other: &Outside) -> bool {
+        let inside = || {
+            let (place, mut all) = (Sum::atom(self.place(0, of.extent.clone())), self.outside(of, 0)?);
+            let at = other.start.plus(&place, 1)?;
+            all.push(match &other.end {
+                Some(end) => end.plus(&at, -1)?.less_one()?,
+                None => at,
+            });
+            Some(self.impossible(&all, &[]))
+        };
+        of.extent == other.extent && inside() == Some(true)
+    }
+
+    /// Inequalities of such an element.
+    fn outside(&self, of: &Outside, axis: u32) -> Option<Vec<Sum>> {
+        let at = of.start.plus(&Sum::atom(self.place(axis, of.extent.clone())), 1)?;
+        Some(vec![match &of.end {
+            Some(end) => at.plus(end, -1)?,
+            None => Sum::number(-1).plus(&at, -1)?,
+        }])
+    }
+
+    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met.
+    fn impossible(&self, claims: &[Sum], given: &[Given]) -> bool {
+        let required = self.k.requires.iter().map(|&e| (e, true)).chain(given.iter().copied());
+        let cases: Vec<Vec<Vec<Sum>>> = required.map(|(e, holds)| self.condition(e, holds)).collect();
+        let known = self.known(claims, &cases);
+        let splits: Vec<Vec<Vec<Sum>>> = cases.into_iter().chain(known.splits).collect();
+        let mut all: Vec<Sum> = known.always;
+        all.extend(claims.iter().cloned());
+        let (single, several): (Vec<_>, Vec<_>) = splits.into_iter().partition(|cases| cases.len() == 1);
+        all.extend(single.into_iter().flatten().flatten());
+        every(&several[..several.len().min(SPLITS)], &mut all)
+    }
+}
+
+/// Cases that are told apart.
+const SPLITS: usize = 4;
+
+/// Whether `all` contradict one another in every combination of cases.
+fn every(splits: &[Vec<Vec<Sum>>], all: &mut Vec<Sum>) -> bool {
+    let Some((cases, rest)) = splits.split_first() else { return contradict(all) };
+    cases.iter().all(|case| {
+        let length = all.len();
+        all.extend(case.iter().cloned());
+        let contradicts = every(rest, all);
+        all.truncate(length);
+        contradicts
+    })
+}

@@ -27,5 +27,6 @@ pub use pipeline::{
     meaning, optimize, optimize_as_far,
 };
 pub use places::Place;
+pub use tilec_passes::caller::Caller;
 pub use written::Written;
 pub(crate) use written::whole;

@@ -155,11 +155,10 @@ fn none_legal(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto], why: &str) -> Reporte
     let names: Vec<String> = autos.iter().map(|a| format!("`{}`", k.values[a.value].name)).collect();
     let message = format!("no value of {} is legal with the others", names.join(", "));
     let d = Diagnostic::error(codes::NO_CHOICE, k.values[autos[0].value].span, message);
-    cx.report(
-        d.with_note(format!("of the candidate that got furthest: {why}")).with_note(
-            "give other values with `-D NAME=VALUE`: what is given is kept, and the rest is chosen around it",
-        ),
-    )
+    cx.report(d.with_note(format!("of the candidate that got furthest: {why}")).with_note(format!(
+        "give other values with {}: what is given is kept, and the rest is chosen around it",
+        cx.options.caller.defines()
+    )))
 }
 
 fn plain(autos: &[Auto]) -> Vec<(Value, i64)> {

@@ -1,5 +1,6 @@
 //! The options of the passes, and the context that each gets besides the kernel.
 
+use crate::caller::Caller;
 use crate::choose::Card;
 use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
@@ -30,6 +31,8 @@ pub struct Options {
     pub chosen: bool,
     /// The card for which they are chosen; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
+    /// Who is told of ways out.
+    pub caller: Caller,
 }
 
 impl Options {
@@ -44,6 +47,7 @@ impl Options {
             sizes: Vec::new(),
             chosen: false,
             card: None,
+            caller: Caller::default(),
         }
     }
 

@@ -11,6 +11,7 @@ mod align_rows;
 pub mod analysis;
 mod assign_layouts;
 mod barriers;
+pub mod caller;
 pub mod choose;
 mod contract;
 mod cx;

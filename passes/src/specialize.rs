@@ -326,9 +326,10 @@ fn check_divisors(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 format!("`{}` divides by {divisor}", tilec_ir::print::print_expr(k, e)),
             )
             .with_label(format!("the divisor of `{}` must be at least 1", op.token()))
-            .with_note(
-                "a compile-time parameter used as a divisor has an impossible value; set it with `-D NAME=VALUE`",
-            ),
+            .with_note(format!(
+                "a compile-time parameter used as a divisor has an impossible value; set it with {}",
+                cx.options.caller.defines()
+            )),
         ));
     }
     result
@@ -367,12 +368,16 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 codes::TARGET_MISMATCH,
                 k.schedule.span,
                 format!(
-                    "the schedule was made for {}, the command line asks for {}",
+                    "the schedule was made for {}, {} asks for {}",
                     t.name(),
+                    cx.options.caller.asker(),
                     cx.options.target.name()
                 ),
             )
-            .with_note(format!("compile with `--target {}`, or remove `target` from the schedule", t.name()))
+            .with_note(format!(
+                "compile with {}, or remove `target` from the schedule",
+                cx.options.caller.target(t.name())
+            ))
             .with_left_out(k.schedule_item("target")),
         )),
         _ => {

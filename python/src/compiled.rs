@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeSet;
-use tilec::compile::Compiled;
+use tilec::compile::{Caller, Compiled};
 use tilec::contract::LaunchFile;
 use tilec::render::{self, SourceFile};
 use tilec::{CompileOptions, Diagnostics, Target, compile, machine_code};
@@ -139,6 +139,7 @@ pub(crate) fn options(
         deny: BTreeSet::new(),
         report_accesses: true,
         verify_each: false,
+        caller: Caller::Python,
         ..CompileOptions::default()
     })
 }

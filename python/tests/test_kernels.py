@@ -124,6 +124,18 @@ TWO = """kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]) where M 
 """
 
 
+class Words(unittest.TestCase):
+    def test_ways_out_are_arguments(self) -> None:
+        said = "give one with the keyword argument `B=...`, or a default in the source"
+        with self.assertRaises(tilec.CompileError) as refused:
+            tilec.compile(TWO.replace("B = 1", "B: int"), target="sm_80")
+        self.assertIn(said, str(refused.exception))
+        with self.assertRaises(tilec.CompileError) as refused:
+            tilec.compile(TWO, target="sm_80", sizes={"M": 3, "N": 4}, A=2)
+        self.assertIn('`sizes={"M": 3, "N": 4}`: `M % 2 == 0` does not hold', str(refused.exception))
+        self.assertIn('`variants=[{"ALIGN": 8}, {"ALIGN": 1}]`', str(refused.exception))
+
+
 class Variants(unittest.TestCase):
     def test_the_nearest_is_named_by_its_parameters(self) -> None:
         two = tilec.compile(TWO, target="sm_80", variants=[{"A": 8}, {"A": 3, "B": 5}])

@@ -301,6 +301,7 @@ mod tests {
                 target: Target::Sm70,
                 prediction: None,
                 lost: &[],
+                caller: Default::default(),
             };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source));
             let list = broken_by_registers(demanding, &Report::default(), by);
@@ -329,6 +330,7 @@ mod tests {
                 target: Target::Sm70,
                 prediction: None,
                 lost: &[],
+                caller: Default::default(),
             };
             let assembler = Assembler {
                 version: String::new(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use tilec_ir::demands::Demand;
 use tilec_ir::target::Target;
+use tilec_passes::caller::Caller;
 use tilec_passes::choose::Card;
 
 /// Values of run-time sizes, by name.
@@ -28,6 +29,8 @@ pub struct CompileOptions {
     pub refuse_sizes: bool,
     /// The card they are chosen for; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
+    /// Who is told of ways out: options of the command, or keyword arguments.
+    pub caller: Caller,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
     /// Passes that are off by default and are wanted.
@@ -77,6 +80,7 @@ impl Default for CompileOptions {
             zeros: Vec::new(),
             refuse_sizes: true,
             card: None,
+            caller: Caller::default(),
             disabled: BTreeSet::new(),
             enabled: BTreeSet::new(),
             disabled_in_choice: None,
@@ -107,6 +111,7 @@ impl CompileOptions {
         options.disabled.clone_from(&self.disabled);
         options.enabled.clone_from(&self.enabled);
         options.card = self.card;
+        options.caller = self.caller;
         options
     }
 

@@ -20,6 +20,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
+use tilec_passes::caller::Caller;
 use tilec_passes::choose::{Choice, Prediction};
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
@@ -118,7 +119,14 @@ impl OptimizedKernel {
     pub(crate) fn demanding(&self) -> demands::Demanding<'_> {
         let target = self.options.target;
         let (kernel, specialized) = (&self.kernel, &self.specialized);
-        demands::Demanding { kernel, specialized, target, prediction: self.prediction.as_ref(), lost: &self.lost }
+        demands::Demanding {
+            kernel,
+            specialized,
+            target,
+            prediction: self.prediction.as_ref(),
+            lost: &self.lost,
+            caller: self.options.caller,
+        }
     }
 
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised
@@ -529,9 +537,11 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             );
         }
         let file = LaunchFile { kernels, dispatch: dispatch.clone(), programs: Vec::new() };
+        let caller = tiles.first().map_or_else(Caller::default, |tile| tile.options.caller);
         // Variants that one call cannot launch are not held against each other.
         if sink.check().is_ok() {
-            let said = reach::forbidden(&file, &sizes, span).into_iter().chain(reach::never_launched(&file, span));
+            let never = reach::never_launched(&file, caller, span);
+            let said = reach::forbidden(&file, &sizes, caller, span).into_iter().chain(never);
             said.for_each(|d| sink.push(d));
         }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()

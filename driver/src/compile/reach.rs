@@ -6,6 +6,7 @@ use crate::contract::number::{Args, Number};
 use crate::contract::{Contract, Dispatch, LaunchFile};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
+use tilec_passes::caller::Caller;
 
 /// Whether a condition follows from another: the same, or a multiple of a multiple.
 fn implies(given: &str, condition: &str) -> bool {
@@ -30,7 +31,7 @@ fn is_limit(condition: &str) -> bool {
 }
 
 /// Warnings about cases that an earlier one always takes.
-pub(crate) fn never_launched(file: &LaunchFile, span: impl Fn(&str) -> Span) -> Vec<Diagnostic> {
+pub(crate) fn never_launched(file: &LaunchFile, caller: Caller, span: impl Fn(&str) -> Span) -> Vec<Diagnostic> {
     let mut said = Vec::new();
     for Dispatch { kernel, cases } in &file.dispatch {
         for (i, case) in cases.iter().enumerate() {
@@ -49,10 +50,10 @@ pub(crate) fn never_launched(file: &LaunchFile, span: impl Fn(&str) -> Span) -> 
                     "`{}`, a variant of `{kernel}`, is never launched: `{}` comes before it and is launched whenever it could be",
                     case.entry, earlier.entry
                 );
-                said.push(
-                    Diagnostic::warning(codes::NEVER_LAUNCHED, span(&case.entry), message)
-                        .with_note("give the variant with the stronger preconditions first: `--variant ALIGN=8/1`"),
-                );
+                said.push(Diagnostic::warning(codes::NEVER_LAUNCHED, span(&case.entry), message).with_note(format!(
+                    "give the variant with the stronger preconditions first: {}",
+                    caller.aligned_variants()
+                )));
             }
         }
     }
@@ -66,7 +67,12 @@ fn no_stricter(a: &Contract, b: &Contract) -> bool {
 }
 
 /// Errors for sizes that every variant of a kernel refuses.
-pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) -> Span) -> Vec<Diagnostic> {
+pub(crate) fn forbidden(
+    file: &LaunchFile,
+    sizes: &[Sizes],
+    caller: Caller,
+    span: impl Fn(&str) -> Span,
+) -> Vec<Diagnostic> {
     let mut said = Vec::new();
     let several = file.dispatch.iter().map(|d| d.cases.iter().map(|c| c.entry.as_str()).collect::<Vec<_>>());
     let variant = |c: &&Contract| file.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
@@ -81,12 +87,11 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], span: impl Fn(&str) 
         for given in sizes {
             let broken: Vec<&String> = contracts.iter().filter_map(|c| breaks(c, given)).collect();
             let (Some(condition), true) = (broken.last(), broken.len() == contracts.len()) else { continue };
-            let list: Vec<String> = given.iter().map(|(name, x)| format!("{name}={x}")).collect();
-            let list = list.join(",");
-            let message =
-                format!("`--for {list}`: `{condition}` does not hold, so that nothing is launched for these sizes");
+            let given = caller.sizes_of(given);
+            let message = format!("{given}: `{condition}` does not hold, so that nothing is launched for these sizes");
             let d = Diagnostic::error(codes::FORBIDDEN_SIZE, span(entries[0]), message);
-            said.push(d.with_note("give other sizes, or add a variant with weaker promises: `--variant ALIGN=8/1`"));
+            let way = caller.aligned_variants();
+            said.push(d.with_note(format!("give other sizes, or add a variant with weaker promises: {way}")));
         }
     }
     said

@@ -15,6 +15,7 @@ use super::parameters::Auto;
 use crate::Cx;
 use crate::analysis::inequalities::Inequalities;
 use crate::analysis::uses::all_stmts;
+use crate::caller::Caller;
 use cranelift_entity::SecondaryMap;
 use groups::{divides, group_of, group_of_tile};
 use std::collections::BTreeSet;
@@ -60,6 +61,7 @@ struct Depends<'k> {
     /// Variables that do not move on by this parameter.
     refused: BTreeSet<(Value, Value)>,
     wrong: Vec<Diagnostic>,
+    caller: Caller,
 }
 
 /// Whether a tile of indices is loaded by one copy, which has the index of no element behind the end of its tensor: `copy P[i * BM..] -> rows fill -1`.
@@ -110,6 +112,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
         copied: None,
         refused: BTreeSet::new(),
         wrong: Vec::new(),
+        caller: cx.options.caller,
     };
     for &p in &k.const_params {
         depends.chosen[p] = match k.values[p].def {
@@ -144,7 +147,7 @@ impl Depends<'_> {
         let loops: Vec<_> = all_stmts(k, k.body).into_iter().filter_map(|s| self.over_tiles(s)).collect();
         let known = Inequalities::new(k);
         let channels = carried::Channels::of(&known, &loops);
-        loops.iter().flat_map(|of| carried::check(&known, of, &channels)).collect()
+        loops.iter().flat_map(|of| carried::check(&known, of, &channels, self.caller)).collect()
     }
 
     fn over_tiles(&self, s: Stmt) -> Option<carried::Loop> {
@@ -488,8 +491,9 @@ impl Depends<'_> {
                 let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[start], message)
                     .with_place(parameter.span, format!("`{}` is `auto` here", parameter.name))
                     .with_note(format!(
-                        "{way_out}; or give `{0}` a value, with `-D {0}=...` or in the source",
-                        parameter.name
+                        "{way_out}; or give `{}` a value, with {} or in the source",
+                        parameter.name,
+                        self.caller.define(&parameter.name)
                     ));
                 self.wrong.push(d);
             }
@@ -591,7 +595,8 @@ impl Depends<'_> {
         let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message)
             .with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here"))
             .with_note(format!(
-                "{in_group}give `{name}` a value, with `-D {name}=...` or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`"
+                "{in_group}give `{name}` a value, with {} or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`",
+                self.caller.define(name)
             ));
         self.wrong.push(if what.ends_with("condition") || what.ends_with("of this loop") {
             d.with_note(format!("where it only skips what has no effect, promise that: `{name} = auto promised`"))

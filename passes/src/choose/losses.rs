@@ -151,7 +151,10 @@ impl<'a> Estimate<'a> {
         match (sizes.is_empty(), given) {
             (true, _) => format!("(on {name})"),
             (false, true) => format!("(on {name}, {})", sizes.join(" ")),
-            (false, false) => format!("(on {name}, {}; `--for` gives other sizes)", sizes.join(" ")),
+            (false, false) => {
+                let way = self.space.options.caller.sizes();
+                format!("(on {name}, {}; {way} gives other sizes)", sizes.join(" "))
+            }
         }
     }
 }

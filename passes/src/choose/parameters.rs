@@ -94,7 +94,8 @@ pub(super) fn autos(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<Auto>, Reported> 
                 failed = Some(cx.report(
                     Diagnostic::error(codes::CANNOT_CHOOSE, k.values[p].span, message).with_note(format!(
                         "extents of tiles, `warp_tile`, `k_warps`, `stages`, `raster` and `threads` can be chosen; give `{name}` a \
-                         value with `-D {name}=...` or in the source"
+                         value with {} or in the source",
+                        cx.options.caller.define(name)
                     )),
                 ));
             }

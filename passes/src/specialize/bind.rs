@@ -59,8 +59,11 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
                     {
                         let earlier = &k.values[earlier].name;
                         let message = format!("`{name}` is `{earlier}` unless given, and cannot be `{}`", elem.name());
-                        let d = Diagnostic::error(codes::BAD_DEFINE, k.values[p].span, message)
-                            .with_note(format!("give one with `-D {name}=...`: {}", expected(&param.kind)));
+                        let d = Diagnostic::error(codes::BAD_DEFINE, k.values[p].span, message).with_note(format!(
+                            "give one with {}: {}",
+                            cx.options.caller.define(name),
+                            expected(&param.kind)
+                        ));
                         failed = Some(cx.report(d));
                         continue;
                     }
@@ -94,7 +97,7 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
     let name = &k.values[parameter].name;
     let message = format!("compile-time parameter `{name}` has no value");
     let d = Diagnostic::error(codes::MISSING_DEFINE, k.values[parameter].span, message);
-    let d = d.with_note(format!("give one with `-D {name}=...`, or a default in the source"));
+    let d = d.with_note(format!("give one with {}, or a default in the source", cx.options.caller.define(name)));
     let ValueDef::ConstParam(param) = &k.values[parameter].def else { unreachable!("it is a parameter") };
     let default = match &param.kind {
         // Which number is meant stands nowhere.

@@ -5,6 +5,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
+use tilec_passes::caller::Caller;
 use tilec_passes::choose::Prediction;
 use tilec_ptx::report::Report;
 
@@ -18,6 +19,8 @@ pub(crate) struct Demanding<'a> {
     pub(crate) prediction: Option<&'a Prediction>,
     /// What the passes said of fast paths that they have not taken.
     pub(crate) lost: &'a [Diagnostic],
+    /// Who is told.
+    pub(crate) caller: Caller,
 }
 
 /// What is known of a kernel that was lowered.

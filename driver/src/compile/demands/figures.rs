@@ -204,7 +204,8 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
         _ => unreachable!("bug: nothing predicted"),
     }?;
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
-    let given = if p.sizes_given { "" } else { "; `--for` gives others" };
+    let way = code.tile.caller.sizes();
+    let given = if p.sizes_given { String::new() } else { format!("; {way} gives others") };
     broken.notes.push(format!("predicted for {} with {}{given}", p.card, sizes.join(" ")));
     Some(broken)
 }

@@ -25,6 +25,7 @@ mod values;
 use crate::analysis::inequalities::Inequalities;
 use crate::analysis::past_end::Pad;
 use crate::analysis::uses::all_stmts;
+use crate::caller::Caller;
 use exponent::Scales;
 use kind::{Kind, Scale, mixed};
 use needed::is_needed;
@@ -77,7 +78,7 @@ impl Channels {
 }
 
 /// Says what a loop carries that depends on a choice.
-pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels) -> Vec<Diagnostic> {
+pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels, caller: Caller) -> Vec<Diagnostic> {
     let k = known.kernel();
     let tiles = Tiles::of_loop(known, of, of.padded, channels);
     let wrong = tiles.wrong(of.stmt);
@@ -88,7 +89,10 @@ pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels) ->
     let whole = Tiles::of_loop(known, of, false, channels);
     let others: Vec<What> = whole.wrong(of.stmt).into_iter().map(|wrong| wrong.what).collect();
     let behind = |wrong: &Wrong| !others.contains(&wrong.what);
-    wrong.iter().map(|wrong| reported(k, of, wrong, behind(wrong).then(|| whole.combines(wrong.what)))).collect()
+    wrong
+        .iter()
+        .map(|wrong| reported(k, of, wrong, behind(wrong).then(|| whole.combines(wrong.what)), caller))
+        .collect()
 }
 
 /// The place or tensor that a statement stores to.

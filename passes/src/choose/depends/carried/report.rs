@@ -2,6 +2,7 @@
 
 use super::tiles::Loop;
 use crate::analysis::past_end::BEYOND;
+use crate::caller::Caller;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Stmt, Value};
@@ -24,7 +25,7 @@ pub(super) enum What {
 }
 
 /// `behind`: only elements behind the end of the range are at fault, and this is how what they are in joins that of other tiles.
-pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<ReduceOp>) -> Diagnostic {
+pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<ReduceOp>, caller: Caller) -> Diagnostic {
     let (name, declared) = (&k.values[of.parameter].name, k.values[of.parameter].span);
     let subject = match wrong.what {
         What::Carried(v) => format!("`{}`", k.values[v].name),
@@ -59,7 +60,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
         format!("{message} depends on `{name}`, which is `auto`, and another choice would give another result");
     let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, wrong.span, message)
         .with_place(declared, format!("`{name}` is `auto` here"))
-        .with_note(format!("give `{name}` a value, with `-D {name}=...` or in the source; or promise that it makes no difference: `{name} = auto promised`"));
+        .with_note(format!("give `{name}` a value, with {} or in the source; or promise that it makes no difference: `{name} = auto promised`", caller.define(name)));
     if behind.is_some() {
         d.with_note(format!("a sum is of what is zero there; an extreme, or an exponential, of what is masked by a number of at least {BEYOND} or an infinity"))
     } else {

@@ -1,0 +1,70 @@
+//! Whoever has a program compiled: ways out are named as they are written there.
+
+/// Who is told of a way out.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Caller {
+    /// The `tilec` command, and whoever has no words of his own.
+    #[default]
+    Command,
+    /// `tilec.compile` of Python.
+    Python,
+}
+
+impl Caller {
+    /// What gives this compile-time parameter a value.
+    pub fn define(self, name: &str) -> String {
+        match self {
+            Caller::Command => format!("`-D {name}=...`"),
+            Caller::Python => format!("the keyword argument `{name}=...`"),
+        }
+    }
+
+    /// What gives compile-time parameters values.
+    pub fn defines(self) -> &'static str {
+        match self {
+            Caller::Command => "`-D NAME=VALUE`",
+            Caller::Python => "keyword arguments (`NAME=VALUE`)",
+        }
+    }
+
+    /// What says for which sizes parameters are chosen.
+    pub fn sizes(self) -> &'static str {
+        match self {
+            Caller::Command => "`--for`",
+            Caller::Python => "`sizes=`",
+        }
+    }
+
+    /// The same with these sizes.
+    pub fn sizes_of(self, sizes: &[(String, i64)]) -> String {
+        let list = |one: fn(&(String, i64)) -> String, between| sizes.iter().map(one).collect::<Vec<_>>().join(between);
+        match self {
+            Caller::Command => format!("`--for {}`", list(|(name, n)| format!("{name}={n}"), ",")),
+            Caller::Python => format!("`sizes={{{}}}`", list(|(name, n)| format!("\"{name}\": {n}"), ", ")),
+        }
+    }
+
+    /// What says the target.
+    pub fn target(self, name: &str) -> String {
+        match self {
+            Caller::Command => format!("`--target {name}`"),
+            Caller::Python => format!("`target=\"{name}\"`"),
+        }
+    }
+
+    /// Who said the target.
+    pub fn asker(self) -> &'static str {
+        match self {
+            Caller::Command => "the command line",
+            Caller::Python => "`target=`",
+        }
+    }
+
+    /// What makes a variant for aligned rows, and one for any.
+    pub fn aligned_variants(self) -> &'static str {
+        match self {
+            Caller::Command => "`--variant ALIGN=8/1`",
+            Caller::Python => "`variants=[{\"ALIGN\": 8}, {\"ALIGN\": 1}]`",
+        }
+    }
+}

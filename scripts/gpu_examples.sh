@@ -191,7 +191,7 @@ for types in T=i8,TB=u8 T=u8,TB=i8; do
     check gemm --target sm_70 -D $types,Acc=i32,ALIGN=4 M=68 N=36 K=44
 done
 check gemm --target sm_90a -D ALIGN=1 M=67 N=45 K=33
-# Few rows, clusters of rows across lines, results stored by the accelerator, launches one after the other.
+# Few rows, clusters of rows across lines, results stored by TMA, launches one after the other.
 for rows in 1 8 16 40 64; do check gemm --target sm_90a -D Out=f16 --for M=$rows,N=520,K=1024 M=$rows N=520 K=1024; done
 check gemm --target sm_90a -D Out=f16 --for M=N=K=1000 M=1000 N=1000 K=1000 beta=1
 check gemm --target sm_90a -D Out=f16 --for M=N=1000,K=4104 M=1000 N=1000 K=4104

@@ -135,7 +135,7 @@ ops! {
     Rsqrt "rsqrt" Call, 1 Float;
     /// Hyperbolic tangent.
     Tanh "tanh" Call, 1 Float;
-    /// Hyperbolic tangent within 2^-11 of itself, and 2^-22: an instruction where there is one.
+    /// Hyperbolic tangent: one instruction from sm_75 on, relative error 2^-11; elsewhere computed, absolute error 2^-22.
     FastTanh "fast_tanh" Call, 1 Float;
     /// Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0: within 2 units in the last place of f32.
     Erf "erf" Call, 1 Float;

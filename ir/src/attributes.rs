@@ -7,7 +7,7 @@ use crate::literal::Literal;
 use crate::mechanism::Mechanism;
 
 impl CopyAttrs {
-    /// Whether threads themselves combine with what is there: of what the accelerator combines no thread sees it.
+    /// Whether threads themselves combine with what is there: of what TMA combines no thread sees it.
     pub fn combined_by_threads(&self) -> bool {
         self.reduce.is_some() && self.is_by_threads()
     }

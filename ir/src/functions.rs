@@ -16,7 +16,7 @@ pub struct Function {
 
 /// The same elements in another shape.
 pub(crate) const RESHAPE: &str = "reshape";
-/// Tiles behind one another.
+/// Tiles one after the other.
 pub(crate) const CONCAT: &str = "concat";
 
 /// Those that are neither operators nor reductions.
@@ -32,6 +32,11 @@ const OTHERS: &[(&str, &str)] = &[
     ("mma", "mma(a, b, acc)"),
 ];
 
+/// Whether a kernel may have the name of a word of the language: that of a function, or of what a copy does.
+pub(crate) fn may_name_kernel(word: &str) -> bool {
+    ["copy", "add", "fill"].contains(&word) || all().iter().any(|f| f.name == word)
+}
+
 /// Every function: operators written as calls, reductions, scans, and the others.
 pub fn all() -> Vec<Function> {
     let calls = Op::ALL.iter().filter(|op| op.form() == Form::Call).map(|op| {
@@ -44,7 +49,7 @@ pub fn all() -> Vec<Function> {
     });
     let scans = ReduceOp::ALL.iter().filter_map(|op| {
         let name = op.scan_token()?;
-        let doc = format!("At each place along an axis what `{}` makes of the elements up to there.", op.token());
+        let doc = format!("At each position along an axis, `{}` of the elements up to and including it.", op.token());
         Some(Function { name, form: format!("{name}(x, axis)"), doc })
     });
     let others = OTHERS.iter().map(|&(name, form)| Function { name, form: form.to_owned(), doc: String::new() });

@@ -290,7 +290,7 @@ pub struct Schedule {
     /// Whether operands of products whose rows are not multiples of 16 bytes are copied, by a kernel in front, into tensors whose rows are;
     /// 0 or 1: `align_rows 1`.
     pub align_rows: Option<Expr>,
-    /// Whether results of warpgroups are stored by the accelerator, out of a buffer; 0 or 1: `stage_stores 1`.
+    /// Whether results of warpgroups are stored by TMA, out of a buffer; 0 or 1: `stage_stores 1`.
     pub stage_stores: Option<Expr>,
     /// Whether blocks that stay share tiles along the reduction, so that all of them work as long; 0 or 1: `stream_k 1`.
     pub stream_k: Option<Expr>,

@@ -201,8 +201,8 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if !layout.is_even(&shape) && !operand() {
             let message =
                 format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
-            let note = "sums and operands of wgmma products may have other columns; use the next power of two elsewhere: what lies \
-                        outside the tensor reads as zero and is not written";
+            let note = "sums and operands of wgmma products may have other columns; use the next power of two elsewhere: elements \
+                        outside the tensor read as zero and are not written";
             result = Err(cx.report(Diagnostic::error(codes::TILE_EXTENT, k.stmt_spans[s], message).with_note(note)));
         }
     }
@@ -363,7 +363,7 @@ fn everything_fits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     codes::TOO_MANY_REGISTERS,
                     data.span,
                     format!(
-                        "`{}` takes {words} registers of every thread, of which there are {REGISTERS_PER_THREAD}",
+                        "`{}` takes {words} registers of every thread, which has {REGISTERS_PER_THREAD}",
                         data.name
                     ),
                 )

@@ -127,7 +127,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
                 cx.remark_note(k.name_span, choice.to_string(), choice.note());
             }
             if found.crowded && cx.enabled {
-                let why = "no candidate leaves a thread registers for its tiles and the addresses beside them: the assembler may spill";
+                let why = "no candidate leaves a thread registers for its tiles and addresses: the assembler may spill";
                 cx.remark(k.name_span, why);
             }
             reason = found.choice;

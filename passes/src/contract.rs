@@ -24,7 +24,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         k.exprs[e] = ExprData::Op { op: Op::Fma, args: parts.to_vec() };
         // Of statements that were copied the first one is enough.
         if !k.expr_spans[e].is_none() && said.insert(k.expr_spans[e]) {
-            cx.remark(k.expr_spans[e], format!("a product and a sum round once: `{}`", print_expr(k, e)));
+            cx.remark(k.expr_spans[e], format!("contracted to `{}`: one rounding", print_expr(k, e)));
         }
     }
     Ok(())

@@ -212,7 +212,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: Plan) {
     let Plan { value, partial, last, reads, .. } = plan;
     let (block, last) = place_of(k, last);
     let (span, name) = (k.values[value].span, k.values[value].name.clone());
-    cx.remark(span, format!("`{name}` is a partial result in each lane, and is reduced across lanes behind the loop"));
+    cx.remark(span, format!("each lane keeps a partial `{name}`; lanes are combined after the loop"));
     let tile = k.tile_ty(value).cloned().expect("bug: a plan is for a tile");
     let whole = k.value(&format!("{name}_whole"), span, ValueDef::Var(tile));
     if let Some(tile) = k.tile_ty_mut(value) {

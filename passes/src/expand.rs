@@ -73,7 +73,7 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
-    let none = "there are none of warpgroups";
+    let none = "no product is a `wgmma`";
     if let Some(e) = crate::walk::queue::asked(k) {
         let message = "there are no producer warps: each block computes one tile, and the card begins blocks in the order of the grid";
         cx.remark(k.expr_spans[e], message);

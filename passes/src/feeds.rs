@@ -118,7 +118,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return Ok(None) };
     if resolve_view(k, *dst).is_none_or(|v| v.base != buffer) {
         return match attrs.is_tensor() {
-            true => Err(refused(k, s, format!("`{name}` is stored by the tensor memory accelerator"))),
+            true => Err(refused(k, s, format!("`{name}` is stored by TMA"))),
             false => Ok(None),
         };
     }
@@ -139,7 +139,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     }
 }
 
-/// The slots of a buffer are filled in one way: by threads wherever some copy into it is not the accelerator's.
+/// The slots of a buffer are filled in one way: by threads wherever some copy into it is not TMA's.
 fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed]) -> Result<(), Refused> {
     let by_threads = feeds.iter().filter(|f| f.how == How::Threads);
     let by_threads: Vec<(Value, Option<Refused>)> = by_threads.map(|f| (f.buffer, f.refused.clone())).collect();

@@ -32,9 +32,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let target = cx.options.target;
     if let Some(e) = k.schedule.overlap {
         if k.as_int(e).is_some_and(|n| n > 0) && !target.has_dependent_launches() {
-            let message = format!("{} cannot begin a launch before the one in front of it has ended", target.name());
+            let message = format!("{} has no programmatic dependent launch", target.name());
             let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-            let d = d.with_note("sm_90 and later can; leave `overlap` out, or write `overlap 0`");
+            let d = d.with_note("sm_90 and later have it; leave `overlap` out, or write `overlap 0`");
             return Err(cx.report(d.with_left_out(k.schedule_item("overlap"))));
         }
         return Ok(());
@@ -45,11 +45,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         k.schedule.overlap = Some(k.int(overlap, k.schedule.span));
         let ahead = match overlap - 2 {
             steps @ 1.. => {
-                format!(", and asks the second-level cache for {} of operands", counted(steps as usize, "step"))
+                format!(", with {} of operands prefetched into L2 before the wait", counted(steps as usize, "step"))
             }
             _ => String::new(),
         };
-        let message = format!("a launch begins while the one in front of it ends{ahead}: `overlap {overlap}`");
+        let message = format!("programmatic dependent launch is enabled{ahead}: `overlap {overlap}`");
         cx.remark(k.name_span, message);
     }
     Ok(())

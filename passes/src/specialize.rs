@@ -420,7 +420,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
 pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagnostic> {
     let mut wrong = wrong_extents(k, |x| is_extent(x, stay.contains(&x)));
     if target.has_tensor_copies() {
-        let counts = format!("wgmma products may have {COLUMN_COUNTS}");
+        let counts = format!("`wgmma` may have {COLUMN_COUNTS}");
         wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();
     }
     wrong
@@ -453,7 +453,7 @@ fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
 
 fn extent_error(span: tilec_ir::diag::Span, name: &str, bad: &str) -> Diagnostic {
     Diagnostic::error(codes::TILE_EXTENT, span, format!("`{name}`: {bad}")).with_note(
-        "register and shared-memory tiles have power-of-two extents; use the next larger one: what lies \
-         outside the tensor reads as zero and is not written",
+        "register and shared-memory tiles have power-of-two extents; use the next larger one: elements \
+         outside the tensor read as zero and are not written",
     )
 }

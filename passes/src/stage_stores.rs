@@ -12,13 +12,13 @@
 //! memory need an exchange between lanes. The accelerator moves it while the products of the next tile run.
 //!
 //! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. A matrix that the
-//! store reads is loaded by the accelerator too, through the slots of an operand ([`loads`]). What reads others stays with threads, and so
+//! store reads is loaded by TMA too, through the slots of an operand ([`loads`]). What reads others stays with threads, and so
 //! do tensors that are loaded, or stored to in another way, on the same path.
 //!
 //! Where a store depends on the tile, as of one that is whole and one that has rows of somebody else, each goes its own way. Tiles that begin at numbers from memory, which do not show that
 //! they lie beside each other, are said to be `apart` ([`mod@apart`]).
 //!
-//! Where sizes are given and every block computes one tile, threads store: nothing would run beside the accelerator.
+//! Where sizes are given and every block computes one tile, threads store: nothing would run beside TMA.
 //!
 //! The accelerator stores no tensors whose rows are no multiples of 16 bytes, that are padded, or that have a dimension of several modes. Threads move their tiles out of the buffer, in an order in
 //! which the lanes of a warp have neighbours ([`pieces`]).
@@ -144,7 +144,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         }
     };
     if !asked && accelerated && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
-        let why = "every block computes one tile, and would wait for the accelerator at its end";
+        let why = "every block computes one tile, and would wait for the TMA store at its end";
         // It would be no faster.
         say(k, cx, first, tensor, Refused::asked(why));
         // Sizes have decided: the text says so.
@@ -156,14 +156,13 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         apart::note(k, tensor);
     }
     let name = &k.values[tensor].name;
-    let message = |who: &str| {
-        format!("`{name}` is stored out of a buffer by {who}, which leaves room for {slots} slots of operands")
-    };
+    let message =
+        |who: &str| format!("`{name}`: {who} from a shared-memory buffer; {slots} slots of operands still fit");
     match no_boxes(k, &facts, tensor) {
-        None => cx.remark(k.stmt_spans[first], message("the accelerator")),
+        None => cx.remark(k.stmt_spans[first], message("TMA store")),
         Some((why, missing)) => {
-            let refused = Refused::at(k.stmt_spans[first], format!("the accelerator cannot, {why}")).missing(&missing);
-            refused.say(k, cx, &message("threads"), (FastPath::Wide, vec![first]));
+            let refused = Refused::at(k.stmt_spans[first], format!("TMA cannot store it, {why}")).missing(&missing);
+            refused.say(k, cx, &message("stores by threads"), (FastPath::Wide, vec![first]));
         }
     }
     true
@@ -221,7 +220,7 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refus
     why.into().say(k, cx, &what, (FastPath::StagedStores, vec![s]));
 }
 
-/// Whether a store of sums is one for the accelerator, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.
+/// Whether a store of sums is one for TMA, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.
 fn fits(
     k: &Kernel,
     facts: &Facts,
@@ -236,7 +235,7 @@ fn fits(
     if let Some((op, elem)) = attrs.reduce.zip(elem_of(k, to.base))
         && !combination(op, elem).is_some_and(|c| c.accelerator)
     {
-        return Err(format!("the accelerator combines no elements of {} so", elem.name()));
+        return Err(format!("TMA has no such reduction for elements of {}", elem.name()));
     }
     let mut sums = Vec::new();
     for_each_tile(k, deferred, src, &mut |v| {
@@ -256,7 +255,7 @@ fn fits(
         return Err("the window is transposed, or has an end of its own".to_owned());
     }
     if to.is_gathered() {
-        return Err("its rows are scattered: each lies where a number says".to_owned());
+        return Err("its rows are scattered (gathered rows)".to_owned());
     }
     // The accelerator stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
     let ranges = Ranges::new(k);
@@ -287,7 +286,7 @@ fn fits(
         };
     };
     if attrs.reduce.is_some() {
-        return Err(format!("it is combined with what is there, and the accelerator cannot: {why}"));
+        return Err(format!("it is a reduction into global memory, which TMA cannot do here: {why}"));
     }
     match pieces::of(&shape, dim, Threads::of(k).count()) {
         Some(pieces) => Ok(Some(pieces)),
@@ -307,7 +306,7 @@ fn no_boxes(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)
     Some((format!("`{}` {why}", k.values[tensor].name), String::new()))
 }
 
-/// Whether the accelerator can store a tile out of a buffer, with rows of such elements along `dim`: neither panels nor their rows have gaps, and they
+/// Whether TMA can store a tile out of a buffer, with rows of such elements along `dim`: neither panels nor their rows have gaps, and they
 /// are not [`narrow`]. What [`panels`] finds by building the layout.
 pub(crate) fn in_panels(shape: &[u64], dim: usize, elem: Bits) -> bool {
     let columns = shape[dim];
@@ -317,7 +316,7 @@ pub(crate) fn in_panels(shape: &[u64], dim: usize, elem: Bits) -> bool {
         || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
 }
 
-/// Whether panels for rows of so many elements are so narrow that the accelerator takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
+/// Whether panels for rows of so many elements are so narrow that TMA takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
 /// halves takes 5 % longer on an H200 than with stores by threads. Short rows are left alone.
 fn narrow(count: u64, elem: Bits) -> bool {
     elem.bytes_of(count) > 2 * Exchange::Bytes128.row_bytes() && rows(count, elem, true) == Some(Exchange::Bytes32)
@@ -378,7 +377,7 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accel
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let wanted = asked.unwrap_or(LEAST_SLOTS);
     if left < wanted {
-        return Err(format!("a buffer of {tile} bytes leaves room for {left} slots of operands, not for {wanted}"));
+        return Err(format!("a buffer of {tile} bytes leaves {left} slot(s) for operands, and {wanted} are needed"));
     }
     Ok(asked.unwrap_or(left))
 }

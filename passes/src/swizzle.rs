@@ -50,9 +50,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 let (elem, shape) = (known_elem(k, v).size(), tile_shape(k, v));
                 let rows = boxes(&layout, &shape, elem).map_or(0, |b| b.exchange.row_bytes());
                 let name = &k.values[v].name;
-                let message = format!(
-                    "`{name}` in rows of {rows} bytes whose pieces of 16 are exchanged by the row, as TMA copies and `wgmma` have them"
-                );
+                let message = format!("`{name}` uses the {rows}-byte swizzle that TMA and `wgmma` require");
                 cx.remark(k.values[v].span, message);
                 layout
             }

@@ -50,20 +50,20 @@ impl PassInfo {
 
 /// The pipeline, in order.
 pub const PASSES: &[PassInfo] = &[
-    PassInfo::new("flatten-loops", "makes one loop of a nest that adds up a product"),
-    PassInfo::new(
-        "align-rows",
-        "has operands copied that wgmma products cannot read as they lie, by kernels in front of the product",
-    ),
+    PassInfo::new("flatten-loops", "merges a nest of loops around a product into one"),
+    PassInfo::new("align-rows", "adds kernels that copy operands whose layout TMA or wgmma cannot read"),
     PassInfo::new("choose", "chooses values for `auto` parameters by predicting the time of every legal combination"),
     PassInfo::new("specialize", "binds compile-time parameters, folds constants, checks what can be checked")
         .required(),
-    PassInfo::new("select-mma", "picks the instruction of every product; makes its fragments explicit register tiles")
-        .for_roles()
-        .for_layouts(),
-    PassInfo::new("stage-stores", "stores results of warpgroups out of a buffer, by the tensor memory accelerator"),
+    PassInfo::new(
+        "select-mma",
+        "selects the instruction of every product; makes its fragments explicit register tiles",
+    )
+    .for_roles()
+    .for_layouts(),
+    PassInfo::new("stage-stores", "stores wgmma results through shared memory with TMA"),
     PassInfo::new("assign-layouts", "decides which thread holds and moves which element").for_roles().for_layouts(),
-    PassInfo::new("defer-reductions", "reduces sums and extremes of a loop across lanes once, behind it"),
+    PassInfo::new("defer-reductions", "reduces sums and extremes of a loop across lanes once, after the loop"),
     PassInfo::new("vectorize", "decides the access width of every copy").for_roles(),
     PassInfo::new("swizzle", "finds the cheapest conflict-free shared-memory layouts").for_roles(),
     PassInfo::new(
@@ -76,16 +76,16 @@ pub const PASSES: &[PassInfo] = &[
         "turns buffers filled in a loop into channels; decides how far ahead they are filled, and when fragments are loaded",
     ),
     PassInfo::new("residue", "decides which reductions begin with their ragged tile"),
-    PassInfo::new("expand", "makes prologue, steady state, drain and roles of scheduled loops")
+    PassInfo::new("expand", "expands scheduled loops into prologue, steady state, drain and roles")
         .for_roles()
         .for_stages(),
-    PassInfo::new("skip-scaling", "has warps leave out multiplications of a tile by one"),
+    PassInfo::new("skip-scaling", "lets a warp skip rescaling if all its factors are 1"),
     PassInfo::new("predicate", "drops bounds checks that cannot fail"),
     PassInfo::new("schedule", "orders loads, products and stores inside loop bodies"),
-    PassInfo::new("overlap-launches", "lets a launch begin while the one in front of it ends"),
-    PassInfo::new("contract", "has sums take in products, so that both are rounded once").required(),
-    PassInfo::new("hand-over", "counts the arrivals and the bytes for which roles wait").required(),
-    PassInfo::new("place-shared", "decides where buffers and channels lie in shared memory"),
+    PassInfo::new("overlap-launches", "enables programmatic dependent launch"),
+    PassInfo::new("contract", "contracts multiply-add pairs into `fma`, which rounds once").required(),
+    PassInfo::new("hand-over", "computes mbarrier arrival counts and `expect_tx` bytes").required(),
+    PassInfo::new("place-shared", "assigns shared-memory addresses to buffers and channels"),
     PassInfo::new("barriers", "places the barriers that shared memory needs, and proves that they suffice").required(),
 ];
 

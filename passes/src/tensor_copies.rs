@@ -16,7 +16,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::ResolvedView;
 
-/// Why a copy of a window of a tensor into all of `buffer` is none for the accelerator; `Ok`: it is one.
+/// Why a copy of a window of a tensor into all of `buffer` is none for TMA; `Ok`: it is one.
 pub(crate) fn fits(
     k: &Kernel,
     facts: &Facts,
@@ -73,7 +73,7 @@ pub(crate) fn fits_unconverted(
         return Err(format!("`{name}` repeats along a dimension that the host does not know").into());
     }
     if from.is_gathered() {
-        return Err(format!("the copy of `{name}` gathers: the accelerator copies boxes of a tensor").into());
+        return Err(format!("the copy of `{name}` gathers rows: TMA copies boxes of a tensor").into());
     }
     own_end(k, from).map_err(|why| format!("the window of `{name}` {why}"))?;
     if from.transposed {
@@ -101,7 +101,7 @@ pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
     elem.bits() >= 8 && begins_inside_group(k, facts, from).is_none() && no_descriptor(k, facts, from.base).is_none()
 }
 
-/// Why a window of a padded tensor is none of pixels and their channels, as the accelerator reads them in im2col mode; `Ok`: it is one.
+/// Why a window of a padded tensor is none of pixels and their channels, as TMA reads them in im2col mode; `Ok`: it is one.
 fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     let of = im2col(k, from.base).map_err(|why| format!("`{name}` is padded, and {why}"))?;

@@ -55,7 +55,7 @@ pub(crate) fn fits(
     }
 }
 
-/// Whether a copy fills a buffer that wgmma products read, and the accelerator cannot: some copy into it, since its slots are filled in one way.
+/// Whether a copy fills a buffer that wgmma products read, and TMA cannot: some copy into it, since its slots are filled in one way.
 pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> bool {
     let StmtData::Copy { ref attrs, .. } = k.stmts[s] else { return false };
     let Some((from, buffer)) = fills_buffer(k, s) else { return false };

@@ -185,7 +185,7 @@ fn half_stored(
                stored is contiguous in the same order"
         }
         _ => {
-            "a thread stores whole bytes: say `multiple 2` or more behind the tensor, and begin windows at even places"
+            "a thread stores whole bytes: write `multiple 2` or more after the tensor, and begin windows at even positions"
         }
     };
     let written = resolve_view(k, dst).filter(|_| !provable.missing.is_empty()).and_then(|to| {

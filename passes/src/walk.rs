@@ -53,7 +53,7 @@ impl Walk {
             return Err(queue::refused(k, cx, e, "blocks share tiles (`stream_k`)"));
         }
         if self.tiles.counts().1 > 1 {
-            return Err(queue::refused(k, cx, e, "blocks of a cluster walk together"));
+            return Err(queue::refused(k, cx, e, "the blocks of a cluster compute their tiles together"));
         }
         let queue = queue::Queue::new(k, self.tiles.span());
         self.tiles.draw(queue.next);

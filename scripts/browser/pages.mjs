@@ -107,7 +107,7 @@ async function spills(file) {
     }
     assert.ok(text.includes("What the assembler says") && text.includes("Registers are spilled"), `${file}: what the assembler says`);
     const whole = await page.$eval('.column[data-kind="source"] .remarks', (r) => r.textContent);
-    assert.ok(whole.includes("`no spills` is required of"), `${file}: the broken contract`);
+    assert.ok(whole.includes("does not meet `require no spills`"), `${file}: the broken contract`);
     const first = machine.spills[0].line;
     await page.$eval(`${sass} .remarks a[href="#sass:${first}"]`, (a) => a.click());
     assert.equal(await at(page), `#sass:${first}`);

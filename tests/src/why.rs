@@ -267,7 +267,7 @@ fn figures_that_are_too_far_have_a_way_out() {
     let answer = ask(&product("stages 1", " multiple 8"), Target::Sm80, "pipelined");
     assert!(advice(&answer).iter().any(|text| text.starts_with("write `stages 2`")), "{answer}");
     let rows = ask(include_str!("../../examples/softmax.tile"), Target::Sm80, "pipelined");
-    assert!(advice(&rows).iter().any(|text| text.starts_with("bring the tiles by way of a buffer")), "{rows}");
+    assert!(advice(&rows).iter().any(|text| text.starts_with("copy the tiles through a buffer")), "{rows}");
 }
 
 /// A tile that the producer's threads load beside one of TMA breaks `tma`, and is named.

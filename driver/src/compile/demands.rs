@@ -174,18 +174,18 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         }
         Property::Wgmma => {
             let at = products(&|row| !row.asynchronous());
-            (!at.is_empty()).then(|| Broken::of("not every product is one of warpgroups", FastPath::Wgmma, at))
+            (!at.is_empty()).then(|| Broken::of("not every `mma` compiles to `wgmma`", FastPath::Wgmma, at))
         }
         Property::TensorCores => {
             let at = products(&|row| !row.tensor_core);
             let note = "`tilec explain W0401` says what tensor cores take".to_owned();
-            let message = "not every product runs on tensor cores".to_owned();
+            let message = "not every `mma` runs on tensor cores".to_owned();
             (!at.is_empty()).then(|| Broken { places: at, notes: vec![note], ..Broken::new(message) })
         }
         Property::Tma => {
             let at = shares::filled_by_threads(code.tile.kernel);
             let has = code.has_tensor_load();
-            let message = if has { "not every load is one of TMA" } else { "no load is one of TMA" };
+            let message = if has { "not every load is a TMA load" } else { "no load is a TMA load" };
             (!has || !at.is_empty()).then(|| Broken::of(message, FastPath::TensorLoads, at))
         }
         Property::Pipelined => {
@@ -202,7 +202,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let at: Vec<_> = apart.map(|c| (c.span, text(c.sector_use, &c.tensor))).collect();
             let notes = vec![
                 "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
-                 another order, go by way of shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column lie apart"
+                 another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours"
                     .to_owned(),
             ];
             let message = "an access of a warp leaves bytes of its sectors unused";
@@ -223,7 +223,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
 fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic {
     let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
-    let message = format!("`{}` is required of `{}`: {}", demand, kernel.name, broken.message);
+    let message = format!("kernel `{}` does not meet `require {}`: {}", kernel.name, demand, broken.message);
     let mut d = Diagnostic::error(codes::BROKEN_DEMAND, own, message);
     let mut places = broken.places;
     places.dedup();
@@ -309,9 +309,16 @@ mod tests {
             list.into_iter().map(|d| d.message).collect()
         };
         assert_eq!(said(assembler(168, 0)), [""; 0]);
-        assert_eq!(said(assembler(169, 0)), ["`registers <= 168` is required of `k`: a thread has 169 registers"]);
-        assert_eq!(said(assembler(31, 0)), ["`registers >= 32` is required of `k`: a thread has 31 registers"]);
-        let spilled = "`no spills` is required of `k`: a thread stores 8 bytes of spilled registers and loads 16";
+        assert_eq!(
+            said(assembler(169, 0)),
+            ["kernel `k` does not meet `require registers <= 168`: a thread has 169 registers"]
+        );
+        assert_eq!(
+            said(assembler(31, 0)),
+            ["kernel `k` does not meet `require registers >= 32`: a thread has 31 registers"]
+        );
+        let spilled =
+            "kernel `k` does not meet `require no spills`: a thread stores 8 bytes of spilled registers and loads 16";
         assert_eq!(said(assembler(100, 8)), [spilled]);
     }
 

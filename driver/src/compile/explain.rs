@@ -11,7 +11,7 @@ use examples::Example;
 use std::fmt::Write as _;
 use tilec_ir::atoms::Atom;
 use tilec_ir::codes;
-use tilec_ir::diag::Diagnostic;
+use tilec_ir::diag::{Diagnostic, counted};
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::spelling;
 use tilec_ir::target::Target;
@@ -83,7 +83,7 @@ pub fn in_source(word: &str) -> Option<String> {
 /// Another meaning.
 fn say(out: &mut String, head: String, body: &str) {
     let gap = if out.is_empty() { "" } else { "\n" };
-    let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim_end());
+    let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim());
 }
 
 fn of_glossary(word: &str, out: &mut String) {
@@ -106,7 +106,7 @@ fn of_tool(word: &str, out: &mut String) {
             format!("`--disable-pass {word}` switches it off")
         };
         let body = format!(
-            "{}.\n{off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
+            "This pass {}.\n{off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
              `--deny {word}` makes those remarks errors.",
             pass.summary
         );
@@ -145,7 +145,7 @@ fn of_language(word: &str, out: &mut String) {
             out,
             format!("{word}(x, axis): a scan"),
             &format!(
-                "At each place along an axis what `{}` makes of the elements up to there; with `exclusive` behind the axis, of those in front of it.",
+                "At each position along an axis, `{}` of the elements up to and including it; with `exclusive` after the axis, of those in front of it.",
                 op.token()
             ),
         );
@@ -222,7 +222,7 @@ pub fn index() -> String {
 }
 
 fn operands(n: usize) -> String {
-    if n == 1 { "one operand".to_owned() } else { format!("{n} operands") }
+    counted(n, "operand")
 }
 
 fn unknown(word: &str) -> String {

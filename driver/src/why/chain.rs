@@ -431,7 +431,7 @@ fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
     if let Some(spill) = machine.spills.iter().find(|s| s.line == line) {
         let does = if spill.store { "stores to" } else { "loads from" };
         facts.push(format!(
-            "spilled: it {does} local memory {} bytes of registers that a thread has no room for; no line of the PTX asks for it",
+            "spilled: it {does} local memory {} bytes of spilled registers; no line of the PTX does this",
             spill.bytes
         ));
         facts.push(
@@ -454,7 +454,7 @@ fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
                 )
             }
             None => {
-                format!("it waits for barrier {barrier}, which an instruction behind it sets, an iteration earlier")
+                format!("it waits for barrier {barrier}, which a later instruction sets, an iteration earlier")
             }
         };
         facts.push(text);

@@ -107,7 +107,7 @@ fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decisi
     let change = &mut decisions[last].change;
     change.insert(0, declare_where(&all.join(", ")));
     if kernel.tile.specialized.clauses.iter().any(|(word, _)| word == "where") {
-        change[0].push_str(", behind a comma in the `where` that is there");
+        change[0].push_str(", after a comma in the existing `where`");
     }
 }
 
@@ -191,7 +191,7 @@ fn not_ahead(k: &Kernel) -> Vec<Diagnostic> {
             ),
             (false, true) => (
                 format!("the loop over `{name}` loads straight to registers; only tiles in shared memory have slots"),
-                "bring the tiles by way of a buffer: `let s = smem ..` in front of the loop, and in it `copy X[..] -> s`"
+                "copy the tiles through a buffer: `let s = smem ..` in front of the loop, and in it `copy X[..] -> s`"
                     .to_owned(),
             ),
             (false, false) => (
@@ -217,7 +217,7 @@ fn reads_tensor(k: &Kernel, e: Expr) -> bool {
 fn words(path: FastPath) -> &'static str {
     match path {
         FastPath::Wgmma => "wgmma products",
-        FastPath::TensorLoads | FastPath::StagedStores => "tensor memory accelerator (TMA)",
+        FastPath::TensorLoads | FastPath::StagedStores => "TMA",
         FastPath::Asynchronous => "asynchronous copies (cp.async)",
         FastPath::Ahead => "loads ahead",
         FastPath::Wide => "accesses of 16 bytes",

@@ -197,7 +197,9 @@ impl Machine<'_> {
                 }
                 Ok(Val::tile(Tile { shape, ..Tile::clone(&t) }))
             }
-            ExprData::Concat { .. } => Err(fail(codes::ILL_FORMED, span, "tiles behind one another, not written out")),
+            ExprData::Concat { .. } => {
+                Err(fail(codes::ILL_FORMED, span, "concatenated tiles that are not written out"))
+            }
             ExprData::Iota { axis, like } => {
                 let shape = self.known_shape(*like)?.or_else(|| want.map(<[usize]>::to_vec));
                 let shape = shape.ok_or_else(|| self.no_extents(span))?;

@@ -39,7 +39,7 @@ pub fn rows(count: u64, elem: Bits, exact: bool) -> Option<Exchange> {
 }
 
 /// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. A tile of fewer rows than
-/// the eight after which an exchange repeats has plain rows, where the accelerator takes them. Panels of other than a
+/// the eight after which an exchange repeats has plain rows, where TMA takes them. Panels of other than a
 /// power of two of rows follow one another as they end. Those of a tile that is stored (`exact`), whose addresses threads compute, are cut into
 /// pieces of as many rows as divide them instead, which follow one another as the panels do: products could not read them. `None` if rows are
 /// shorter than 32 bytes, there would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].

@@ -398,7 +398,7 @@ impl Parser<'_, '_> {
         let Some(axis) = axis else {
             let message = "`concat` takes two tiles or more, and the number of a dimension";
             let d = Diagnostic::error(codes::WRONG_COUNT, self.since(span), message);
-            return Err(self.error(d.with_note("`concat(a, b, 1)` has the columns of `b` behind those of `a`")));
+            return Err(self.error(d.with_note("`concat(a, b, 1)` has the columns of `b` after those of `a`")));
         };
         self.node(ExprData::Concat { args, axis }, self.since(span))
     }

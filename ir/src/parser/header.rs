@@ -54,7 +54,7 @@ impl<'s> Parser<'s, '_> {
         self.hopeless = None;
         let before = self.sink.error_count();
         self.expect_word("kernel")?;
-        let (name, span) = self.name("the name of the kernel")?;
+        let (name, span) = self.name_of_kernel("the name of the kernel")?;
         if name.len() > MAX_KERNEL_NAME {
             let message =
                 format!("the kernel's name has {} characters, at most {MAX_KERNEL_NAME} are allowed", name.len());

@@ -3,6 +3,7 @@
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::Expr;
+use crate::functions;
 use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, lex, reserved_words};
 use crate::parser::marks::Marks;
@@ -198,13 +199,31 @@ impl<'s, 'd> Parser<'s, 'd> {
         if self.eat_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
+    /// The name of a kernel, or of what launches kernels: functions are called in bodies alone, so kernels may have their names.
+    pub(super) fn name_of_kernel(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
+        let Token { tok, span } = self.token();
+        match tok {
+            Tok::Word(word) if functions::may_name_kernel(word) => {
+                self.bump();
+                Ok((word, span))
+            }
+            Tok::Word(word) if is_reserved(word) => {
+                let name = format!("{word}_kernel");
+                let note = format!("words of the language cannot be names; rename it, for example `{name}`");
+                let message = format!("expected {what}, found the reserved word `{word}`");
+                Err(self.error(Diagnostic::error(codes::RESERVED, span, message).with_note(note).with_fix(span, name)))
+            }
+            _ => self.name(what),
+        }
+    }
+
     /// A name that is free to be declared or looked up; `what` says of what.
     pub(super) fn name(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
         let Token { tok, span } = self.token();
         match tok {
             Tok::Word(word) if is_reserved(word) => Err(self.error(
                 Diagnostic::error(codes::RESERVED, span, format!("expected {what}, found the reserved word `{word}`"))
-                    .with_note("words of the language cannot be names; `docs/language.md` lists them"),
+                    .with_note(format!("words of the language cannot be names; rename it, for example `{word}_`")),
             )),
             Tok::Word(word) if word != REPEATS => {
                 self.bump();

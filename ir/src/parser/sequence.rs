@@ -19,10 +19,10 @@ impl Parser<'_, '_> {
     /// `sequence NAME { NAME, .. }`.
     pub(super) fn sequence(&mut self) -> Parsed<Sequence> {
         self.expect_word("sequence")?;
-        let (name, name_span) = self.name("the name of the sequence")?;
+        let (name, name_span) = self.name_of_kernel("the name of the sequence")?;
         self.expect_sign("{")?;
         let launches =
-            self.comma_list(|p| p.name("the name of a kernel").map(|(name, span)| (name.to_owned(), span)))?;
+            self.comma_list(|p| p.name_of_kernel("the name of a kernel").map(|(name, span)| (name.to_owned(), span)))?;
         self.list_end("}")?;
         if launches.len() > MAX_LAUNCHES {
             let message = format!("{} launches, at most {MAX_LAUNCHES} are allowed", launches.len());

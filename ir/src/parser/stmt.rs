@@ -123,7 +123,7 @@ impl Parser<'_, '_> {
         }
         self.expect_sign(")")?;
         if plan.stage.is_none() && plan.cycle.is_some() {
-            let message = "a cycle belongs to a pipeline stage: write `stage 0` beside it";
+            let message = "a cycle belongs to a pipeline stage: write `stage 0` with it";
             return Err(self.report(codes::EXPECTED, self.since(start), message));
         }
         Ok(plan)
@@ -348,7 +348,7 @@ impl Parser<'_, '_> {
         if !self.eat_word("stride") {
             return Err(self.expected_with_note(
                 "`stride`",
-                "a channel says where its first slot lies and how far it is to the next: `at 0 stride 16384`",
+                "a channel has the offset of its first slot and the stride to the next: `at 0 stride 16384`",
             ));
         }
         let stride = Some(self.bytes()?);

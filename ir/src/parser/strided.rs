@@ -105,7 +105,7 @@ fn rows(
         let numbers = Numbers { view: &view, dim: d, step, last, span };
         let Some(value) = numbers.count(k, loops, (src, dst), &mut front) else {
             let message = "nothing here says how many elements this window has".to_owned();
-            return Err(bad(message, "a tile beside it says it, or the windows of the copy: `X[i..+64 step 2, ..]`"));
+            return Err(bad(message, "the other tile of the copy says it, or its windows: `X[i..+64 step 2, ..]`"));
         };
         counted.ranges[d] = Range::Gather(k.value_ref(value, span));
     }

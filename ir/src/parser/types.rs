@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
 
     /// `[item, item, ..]`, perhaps empty.
     fn shape_of<T>(&mut self, item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
-        const FORM: &str = "extents stand in one pair of brackets behind the type: `f16[M, K]`";
+        const FORM: &str = "extents stand in one pair of brackets after the type: `f16[M, K]`";
         if !self.eat_sign("[") {
             return Err(self.expected_with_note("`[`", FORM));
         }

@@ -194,10 +194,10 @@ impl Writer<'_> {
                 if own.same(k, n) != Some(true) {
                     let note = match own.known() {
                         Some(1) => "an index and `_` in its place repeat the one element: `x[i.., d, _]`",
-                        _ => "leave the extent out: a window has as many elements as the tile beside it",
+                        _ => "leave the extent out: a window has as many elements as the other tile",
                     };
                     let (own, n) = (shape_text(k, &[own]), shape_text(k, &[n]));
-                    let message = format!("this window says that it has {own} elements, beside a tile of {n}");
+                    let message = format!("this window has {own} elements, the tile on the other side {n}");
                     let span = window.from.first().map_or(Span::default(), |&e| k.expr_spans[e]);
                     self.wrong.push(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
                 }

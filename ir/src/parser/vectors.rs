@@ -61,7 +61,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
             None if asked => {
                 let name = &k.values[base].name;
                 let message = format!(
-                    "a window of `{name}` has a range or an index for each of its {} dimensions, beside what repeats",
+                    "a window of `{name}` has a range or an index for each of its {} dimensions that do not repeat",
                     ty.strided().len()
                 );
                 let d = Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message);

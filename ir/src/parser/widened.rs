@@ -290,7 +290,7 @@ impl Writer<'_> {
         let Some(extents) = said_extents(k, &view, &said, &ty) else {
             let message = "nothing says how many elements this window has";
             let d = Diagnostic::error(codes::BAD_VIEW, span, message);
-            self.wrong.push(d.with_note("beside `_` it is all of a tile, `v[_, ..]`, or says it: `v[_, i..+16]`"));
+            self.wrong.push(d.with_note("next to `_` it is all of a tile, `v[_, ..]`, or says it: `v[_, i..+16]`"));
             return;
         };
         let mut extents = extents.into_iter();

@@ -36,7 +36,8 @@ impl Types<'_> {
         if !fits || !near || count(&of.from) != count(&of.to) || count(&of.from).is_none_or(|n| n == 0 || n > 1 << 20) {
             let message = format!("{:?} elements in {:?}", of.from, of.to);
             let d = self.error(codes::SHAPE_MISMATCH, e, message);
-            let note = "both are as many, those that are read lie in the buffer, and each shape has its dimensions";
+            let note =
+                "both have as many elements, the buffer holds those that are read, and each shape has its dimensions";
             return Err(d.with_note(note).into());
         }
         Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
@@ -55,7 +56,7 @@ impl Types<'_> {
             let fits = t.shape.len() == all.shape.len() && others.all(|(_, (&x, &y))| x.same(k, y) != Some(false));
             let (Some(elem), true) = (join_element(k, all.elem, t.elem), fits) else {
                 let (a, b) = (Type::Tile(all).describe(k), Type::Tile(t).describe(k));
-                let message = format!("{a} and {b} cannot stand behind one another along dimension {axis}");
+                let message = format!("{a} and {b} cannot be concatenated along dimension {axis}");
                 let note = "elements have one type, and extents along the other dimensions are the same";
                 return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
             };
@@ -64,7 +65,7 @@ impl Types<'_> {
                 (Extent::Known(a), Extent::Known(b)) => Extent::Known(a + b),
                 _ => {
                     let message = format!("how many elements there are along dimension {axis} is not known here");
-                    let note = "extents along which tiles stand behind one another are numbers: `reg f32[16, 32]`";
+                    let note = "extents along which tiles are concatenated are numbers: `reg f32[16, 32]`";
                     return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
                 }
             };

@@ -320,7 +320,7 @@ fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Spac
     if plain != CopyAttrs::default() {
         bad(
             "`prefetch` goes with `threads`, `check` and `when` only".to_owned(),
-            "nothing is copied: the cache is asked for the lines of the window",
+            "nothing is copied: the lines of the window are prefetched into the cache",
         );
     }
 }
@@ -345,7 +345,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     if let Some(base) = from.as_ref().map(|v| v.base).filter(|&base| k.tensor_ty(base).is_some() && written(base)) {
         bad(
             format!("`unaligned` with `{}`, which the kernel writes", k.values[base].name),
-            "words beside the window are loaded with it, and must not change meanwhile",
+            "words next to the window are loaded with it, and must not change meanwhile",
         );
     }
     if attrs.keep || attrs.reduce.is_some() {
@@ -369,7 +369,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     } else if !aligned.is_power_of_two() || aligned >= wide {
         bad(
             format!("`unaligned {aligned}` must be a power of two below the {wide} elements of an access"),
-            "it says how many elements are known to be aligned; an access of which all are is not `unaligned`",
+            "it says how many elements are known to be aligned; if all are, the access is not `unaligned`",
         );
     }
 }
@@ -481,15 +481,15 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     };
     if attrs.is_fragment() && attrs.reduce.is_some() {
         let message = "`fragment` goes with no `add`, `min` or `max`".to_owned();
-        bad(message, "blocks hand on elements of scratch memory, which one of them stores");
+        bad(message, "blocks exchange elements through scratch memory, and one block stores each");
     }
     for view in windows {
         let name = &k.values[view.base].name;
         let Some(tensor) = k.tensor_ty(view.base) else { continue };
         if !attrs.is_fragment() {
             if tensor.scratch.is_some() && lies_so(view.base) {
-                let message = format!("elements of `{name}` lie as in registers, where another copy has put them");
-                bad(message, "write `fragment` behind all copies of the tensor, or behind none");
+                let message = format!("another copy stores elements of `{name}` in fragment order");
+                bad(message, "write `fragment` after all copies of the tensor, or after none");
             }
             continue;
         }
@@ -571,9 +571,9 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         let (word, types) = (op.word(), combined_types(op, |c| c.accelerator));
         let note = match combination(op, elem).is_some_and(|c| !c.threads.is_empty()) {
             true => "without `tma` threads combine the elements".to_owned(),
-            false => format!("`{word}` by the accelerator is for elements of {types}"),
+            false => format!("TMA has `{word}` for elements of {types}"),
         };
-        bad(&format!("the tensor memory accelerator does not `{word}` elements of {}", elem.name()), &note);
+        bad(&format!("TMA has no `{word}` for elements of {}", elem.name()), &note);
     }
     if attrs.keep
         || attrs.reduce.is_some() && !stores

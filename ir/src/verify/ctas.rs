@@ -19,7 +19,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         return;
     }
     if let Some(threads) = k.schedule.threads.and_then(|e| const_int(k, e)).filter(|n| n.count_ones() != 1) {
-        let message = format!("`ctas` beside {threads} threads");
+        let message = format!("`ctas` together with {threads} threads");
         cx.error_at(
             codes::BAD_SCHEDULE,
             asked,
@@ -29,12 +29,14 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
     if let Some(&e) = k.schedule.cluster.first() {
         let note = "the blocks of `ctas` are the cluster: leave `cluster` out";
-        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`cluster` beside `ctas`").with_note(note);
+        let d =
+            Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`cluster` together with `ctas`").with_note(note);
         cx.report(d.with_left_out(k.schedule_item("cluster")));
     }
     if let Some(e) = k.schedule.raster.filter(|&e| const_int(k, e) != Some(1)) {
         let note = "neighbouring blocks share a tile: leave `raster` out";
-        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`raster` beside `ctas`").with_note(note);
+        let d =
+            Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], "`raster` together with `ctas`").with_note(note);
         cx.report(d.with_left_out(k.schedule_item("raster")));
     }
     let mut refused: Vec<(Stmt, &str)> = Vec::new();

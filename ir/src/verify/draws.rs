@@ -128,5 +128,5 @@ fn places(k: &Kernel, next: Next) -> Option<String> {
         ExprData::View(view) => view.base == next.channel,
         _ => false,
     });
-    used.then(|| format!("`{}` hands over numbers, and is used beside", name(next.channel)))
+    used.then(|| format!("`{}` passes numbers of tiles between roles, and has another use", name(next.channel)))
 }

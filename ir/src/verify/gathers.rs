@@ -26,8 +26,7 @@ pub(super) fn check(
     for Gathered { seen: e, .. } in found {
         window(cx, e, shape.as_deref());
         if attrs.is_tensor() || attrs.unaligned().is_some() || attrs.is_prefetch() || attrs.is_fragment() {
-            let message =
-                "`tma`, `unaligned`, `prefetch` and `fragment` are for windows whose elements lie beside one another";
+            let message = "`tma`, `unaligned`, `prefetch` and `fragment` cannot be used with gathered windows";
             cx.report(
                 Diagnostic::error(codes::BAD_COPY, cx.k.stmt_spans[s], message)
                     .with_place(cx.k.expr_spans[e], "its elements are gathered or scattered")

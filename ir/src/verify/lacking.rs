@@ -14,7 +14,7 @@ pub(super) fn lacking(cx: &Cx<'_, '_>, e: Expr, ty: &Type, wanted: usize) -> Opt
         let one = t.shape.iter().all(|n| n.known() == Some(1));
         return one.then(|| {
             format!(
-                "a reduction keeps its dimension, with extent 1: declare a tile of extents `{extents}`, which repeats beside others as a scalar does"
+                "a reduction keeps its dimension, with extent 1: declare a tile of extents `{extents}`, which is broadcast as a scalar is"
             )
         });
     }

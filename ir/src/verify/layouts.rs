@@ -108,8 +108,8 @@ fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, 
     let (span, name) = (k.values[v].span, cx.name(v).to_owned());
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
     if shape.is_some_and(|shape| layout.span(&shape).is_none()) {
-        let message = format!("panels of `{name}` overlap: one begins {} elements behind the other", pitch.stride);
-        let note = "the stride that is no power of two counts panels, of which each ends in front of the next one";
+        let message = format!("panels of `{name}` overlap: one begins {} elements after the other", pitch.stride);
+        let note = "the stride that is no power of two counts panels, and each panel ends before the next begins";
         cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note).with_left_out(written));
     } else if let ElemRef::Known(elem) = t.elem
         && !elem.size().makes_up(pitch.stride, PANEL_BYTES)

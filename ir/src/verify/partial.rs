@@ -74,10 +74,10 @@ fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Op
         }
         StmtData::Assign { dst, src } if *dst == v => accumulated(k, v, partial.op, *src).is_none().then(|| {
             let what = if reads(k, *src, v) { "reads the value of" } else { "is no part of" };
-            (k.expr_spans[*src], format!("this {what} `{name}`, of which lanes hold parts"))
+            (k.expr_spans[*src], format!("this {what} `{name}`, whose value is partial in each lane"))
         }),
         StmtData::Copy { src, dst, .. } if is_v(*dst) => {
-            Some((k.expr_spans[*src], format!("this is no part of `{name}`, of which lanes hold parts")))
+            Some((k.expr_spans[*src], format!("this is no part of `{name}`, whose value is partial in each lane")))
         }
         StmtData::Copy { src, dst, .. } if is_v(*src) => {
             let whole = match k.exprs[*dst] {
@@ -93,7 +93,7 @@ fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Op
         }
         other => {
             let e = other.exprs().into_iter().find(|&e| reads(k, e, v))?;
-            Some((k.expr_spans[e], format!("this reads the value of `{name}`, of which lanes hold parts")))
+            Some((k.expr_spans[e], format!("this reads `{name}`, whose value is partial in each lane")))
         }
     }
 }

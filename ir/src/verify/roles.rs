@@ -84,8 +84,7 @@ fn beside(cx: &mut Cx<'_, '_>) {
         _ => false,
     };
     if let Some(&s) = body.iter().find(|s| !shared(s)) {
-        let message =
-            "names, buffers, channels and barriers stand beside roles, nothing else: no threads would do this";
+        let message = "only names, buffers, channels and barriers stand outside roles: no threads would do this";
         let d = Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message)
             .with_place(k.stmt_spans[role], "the role")
             .with_note("move it into a role; a kernel without roles gets them from the compiler where that pays");
@@ -99,7 +98,7 @@ fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     if dealt_out(k, body).is_some() {
         return;
     }
-    let message = format!("role `{name}` has replicas, and is no loop whose iterations they could take in turns");
+    let message = format!("role `{name}` has replicas, but is no loop whose iterations they could share");
     cx.report(Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[role], message).with_note(
         "such a role is names (`let`) and one loop, not unrolled: what all replicas would do has no place in it",
     ));
@@ -164,7 +163,7 @@ fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
     }
     let Some(last) = last.filter(|_| left < 0) else { return };
     let message = format!(
-        "the roles ask for {} registers, the block has {}",
+        "the roles take {} registers, the block has {}",
         (share * warps - left) * i64::from(WARP),
         share * warps * i64::from(WARP)
     );

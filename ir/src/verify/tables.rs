@@ -32,7 +32,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
         bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
     } else if let Some(i) = t.values.iter().position(|x| x.value(elem).is_none()) {
         let message = format!("element {i} of table `{name}` is no number of type {}", elem.name());
-        let note = "fractions are rounded to nearest, but stay finite; whole numbers lie in the range of their type";
+        let note = "fractions are rounded to nearest, but stay finite; integers are in the range of their type";
         let d = Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note);
         let near = match (int_format(elem), t.values[i]) {
             (Some(format), Literal::Int(x)) => Some(i128::from(x).clamp(format.min(), format.max())),

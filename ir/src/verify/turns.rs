@@ -31,19 +31,19 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
                 format!("{} warps of each group leave this: `arrivals {}`", turn.warps, turn.warps)
             }
             (_, Some((start, _))) if !start.is_multiple_of(BARRIER_BYTES) => {
-                format!("the barriers of this lie at {start}, which is no multiple of {BARRIER_BYTES}")
+                format!("the barriers of this are at {start}, which is no multiple of {BARRIER_BYTES}")
             }
             (_, Some((_, end))) if end > limit => {
                 format!("the barriers of this end at {end}, and a block has {limit} bytes of shared memory")
             }
             _ => match value {
-                Some(v) => format!("the barriers of this lie where `{}` has its own bytes", cx.name(v)),
-                None if other() => "the barriers of this lie where another `ordered` statement has its own".to_owned(),
+                Some(v) => format!("the barriers of this overlap `{}`", cx.name(v)),
+                None if other() => "the barriers of this overlap those of another `ordered` statement".to_owned(),
                 None => continue,
             },
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
-            "for each group a barrier, and for each group and ring a word of 8 bytes behind; leave `arrivals` and `at` out to have them chosen",
+            "for each group a barrier, and after them, for each group and ring, a word of 8 bytes; leave `arrivals` and `at` out to have them chosen",
         ));
     }
 }

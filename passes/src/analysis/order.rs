@@ -26,7 +26,7 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
         .or_else(|| register_run(k, buffer))
 }
 
-/// The dimension that is contiguous in the tensor that a TMA store moves a buffer to: the accelerator turns nothing over.
+/// The dimension that is contiguous in the tensor that a TMA store moves a buffer to: TMA turns nothing over.
 pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;

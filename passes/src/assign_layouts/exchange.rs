@@ -267,7 +267,7 @@ impl Work<'_> {
         let mut say = "between lanes";
         let last = match fill {
             Some((before, buffer)) => {
-                say = "between warps, by way of shared memory";
+                say = "between warps, through shared memory";
                 stmts.extend(before);
                 loaded(k, source.elem, buffer)
             }
@@ -476,7 +476,7 @@ impl Work<'_> {
         let src = loaded(k, elem, buffer);
         k.stmts[at] = StmtData::Copy { src, dst, attrs };
         k.blocks[place.0].splice(place.1..place.1, before);
-        let message = format!("`{}` is exchanged between warps, by way of shared memory", k.values[value].name);
+        let message = format!("`{}` is exchanged between warps, through shared memory", k.values[value].name);
         cx.remark(k.stmt_spans[at], message);
     }
 

@@ -74,7 +74,7 @@ pub(super) fn share_out(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
         let Some(shared) = Shared::of(&shape, combine.axis as usize, threads, bytes, most) else { continue };
         let stages = shared.stages();
         let message = format!(
-            "`{}`: warps share rows that are sorted; elements change places {} times, by way of shared memory",
+            "`{}`: sorted rows span warps; elements are exchanged {} times through shared memory",
             k.values[value].name,
             stages.len() - 1
         );

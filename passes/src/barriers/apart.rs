@@ -65,7 +65,7 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
             d = d.with_place(span, "the other one");
         }
         found.push(d.with_note("nothing tells which of two arrives last: `await` waits until a buffer is read").with_note(
-            "store every element once: to windows that move on by their extents at least from iteration to iteration, and lie beside each other in one",
+            "store every element once: to windows that move on by their extents at least from iteration to iteration, and are disjoint within one",
         ));
     }
     found
@@ -80,7 +80,7 @@ pub(crate) enum StoredTwice {
     ByTwoTiles,
 }
 
-/// Why blocks that walk over the tiles of a grid may not leave stores to the accelerator, by what [`stored_twice`] asks of the walk; `None`: all are to
+/// Why blocks that walk over the tiles of a grid may not leave stores to TMA, by what [`stored_twice`] asks of the walk; `None`: all are to
 /// different elements.
 pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<StoredTwice> {
     let mut all = Windows::new(k, None);

@@ -85,7 +85,7 @@ pub(super) fn prove(k: &Kernel) -> Vec<Diagnostic> {
         );
         Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
             .with_place(k.stmt_spans[at], "written here")
-            .with_note("TMA stores and wgmma see what threads write behind `fence async` alone")
+            .with_note("TMA stores and wgmma see what threads write only after a `fence async`")
     };
     walk.found.iter().map(say).collect()
 }

@@ -13,7 +13,7 @@
 //!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
 //!
 //! * a TMA store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
-//!   must follow before others write. None is left at the end. That the accelerator sees what threads wrote takes a fence ([`super::fences`]). When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
+//!   must follow before others write. None is left at the end. That TMA sees what threads wrote takes a fence ([`super::fences`]). When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
 //!   but TMA stores to other elements ([`stored_twice`]).
 //!
 //! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same

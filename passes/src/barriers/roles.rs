@@ -97,7 +97,7 @@ fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
         }
         found.extend(barriers.into_iter().map(|s| {
             Diagnostic::error(codes::HAZARD, k.stmt_spans[s], "a barrier in what warpgroups do one after the other")
-                .with_place(k.stmt_spans[turn], "in turns")
+                .with_place(k.stmt_spans[turn], "`ordered` here")
                 .with_note("the first of them would wait for the others, which wait for their turn: what it orders stands in front of `ordered`")
         }));
     }
@@ -131,7 +131,7 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
                 .find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor) && !apart(k, s, store));
             if let Some(used) = used {
                 let message =
-                    format!("`{}` is used beside TMA stores to it, which may not have arrived", k.values[tensor].name);
+                    format!("`{}` is used while TMA stores to it may not have arrived", k.values[tensor].name);
                 found.push(
                     Diagnostic::error(codes::HAZARD, k.stmt_spans[used], message)
                         .with_place(k.stmt_spans[store], "stored here")
@@ -212,12 +212,14 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
             }
             _ => {
                 let at = fill.iter().chain(empty).next().map_or(roles[0].0, |&i| roles[i].0);
-                let message = format!(
-                    "`{}` is filled by {} role(s) and emptied by {}, expected one each, and not the same",
-                    k.values[v].name,
-                    fill.len(),
-                    empty.len()
-                );
+                let name = &k.values[v].name;
+                let message = match (fill.len(), empty.len()) {
+                    (0, _) => format!("no role publishes to channel `{name}`"),
+                    (_, 0) => format!("no role waits for channel `{name}`"),
+                    (1, 1) => format!("one role publishes to channel `{name}` and waits for it: these are two roles"),
+                    (1, n) => format!("{n} roles wait for channel `{name}`: a channel has one consumer role"),
+                    (n, _) => format!("{n} roles publish to channel `{name}`: a channel has one producer role"),
+                };
                 found.push(fault(k, at, message));
             }
         }
@@ -230,7 +232,7 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
             let mut d = fault(
                 k,
                 at,
-                "the roles do not walk past the same slots: loops, branches or the order of channels differ".to_owned(),
+                "the roles do not use the same slots in the same order: loops, branches or the order of channels differ".to_owned(),
             );
             if let (Some(_), Some(other)) = (s, other) {
                 d = d.with_place(k.stmt_spans[other], "the other role");

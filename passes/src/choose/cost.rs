@@ -34,7 +34,7 @@ pub(super) struct Part {
     /// arithmetic 16.9 us in steps of 64 and of 128 elements of 4 bits.)
     pub(super) sides: Option<[f64; 2]>,
     pub(super) row: f64,
-    /// Elements that threads store, because the accelerator cannot.
+    /// Elements that threads store, because TMA cannot.
     pub(super) pieces: f64,
     /// Clocks in which warps of all schedulers compute what is stored, were there always one that can.
     pub(super) computed: f64,

@@ -476,7 +476,7 @@ impl Depends<'_> {
                 let step = print_expr(k, step);
                 let (moves, way_out) = match self.by_loop(start) {
                     None => (
-                        format!("tiles of `{var}` lie {step} apart, and windows that begin there have"),
+                        format!("tiles of `{var}` are {step} apart, and windows that begin there have"),
                         format!(
                             "let a window of `{extent}` elements begin at a multiple of them, or `transpose` what is copied"
                         ),
@@ -590,12 +590,12 @@ impl Depends<'_> {
         // The number of a group, and nothing says that a tile lies in one.
         let group = self.group(e).map(|(group, size)| (print_expr(k, group), print_expr(k, size)));
         let in_group = group.map_or_else(String::new, |(group, step)| {
-            format!("declare `where {group} % {step} == 0`, if a tile of `{step}` lies in one group; or ")
+            format!("declare `where {group} % {step} == 0`, if each tile of `{step}` is in one group; or ")
         });
         let d = Diagnostic::error(codes::DEPENDS_ON_CHOICE, k.expr_spans[e], message)
             .with_place(k.values[chosen.parameter].span, format!("`{name}` is `auto` here"))
             .with_note(format!(
-                "{in_group}give `{name}` a value, with {} or in the source; of a window, write an end that the tiles reach, such as the extent of which there are `ceildiv(N, {name})`: `i * {name}..N`",
+                "{in_group}give `{name}` a value, with {} or in the source; of a window, write an end that the tiles reach, such as the extent that the grid divides by `{name}`: `i * {name}..N`",
                 self.caller.define(name)
             ));
         self.wrong.push(if what.ends_with("condition") || what.ends_with("of this loop") {

@@ -59,7 +59,7 @@ impl Setting<'_> {
         })
     }
 
-    /// Whether the accelerator can store a tile out of a buffer: neither panels nor their rows have gaps.
+    /// Whether TMA can store a tile out of a buffer: neither panels nor their rows have gaps.
     pub(super) fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
         let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
         let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };

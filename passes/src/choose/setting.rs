@@ -33,7 +33,7 @@ pub(super) struct Setting<'a> {
     pub(super) tensor_cores: bool,
     /// Whether products are of warpgroups, and then how they are computed.
     pub(super) warpgroups: Option<Way>,
-    /// Whether results may be stored by the accelerator, out of a buffer.
+    /// Whether results may be stored by TMA, out of a buffer.
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,

@@ -35,7 +35,7 @@ pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>>
                 "in front of the last stage an open loop copies tiles into slots and registers, no more",
             ),
             Some(v) => (
-                format!("`{}` is read behind the loop, which is open", k.values[v].name),
+                format!("`{}` is read after the loop, which is open", k.values[v].name),
                 "past the end of the loop something else is copied into it: copy it in the last stage",
             ),
             None => continue,

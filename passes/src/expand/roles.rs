@@ -35,7 +35,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
     if let Some(e) = queue::asked(k).filter(|_| ping_pong(k).is_some()) {
-        return Err(queue::refused(k, cx, e, "warpgroups take tiles in turns (`ping_pong`)"));
+        return Err(queue::refused(k, cx, e, "warpgroups run ping-pong (`ping_pong`)"));
     }
     if let Some(e) = ping_pong(k) {
         turns::check(k, cx, consumer_warps(k))?;

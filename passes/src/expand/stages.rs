@@ -38,7 +38,9 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     if let Some(&v) = turned.iter().find(|&&v| body.last > 1 || body.open || !is_var(v)) {
         let message = format!("`{}` is written again before a later stage is done with it", k.values[v].name);
         let d = Diagnostic::error(codes::BAD_PLAN, span, message);
-        return Err(Box::new(d.with_note("a `var` has two tiles in turns where the loop has two stages, and a drain")));
+        return Err(Box::new(
+            d.with_note("a `var` alternates between two tiles only in a loop of two stages with a drain"),
+        ));
     }
     let tiles = Tiles::of(k, &body)?;
     let mut out = hoisted(k, &body);

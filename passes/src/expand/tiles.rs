@@ -262,7 +262,7 @@ fn last(k: &mut Kernel, body: &Body) -> Expr {
     not_in_front(k, body, at)
 }
 
-/// The same, never in front of the loop's start, which ranges do not tell of it: where the accelerator loads windows with an end of their own, they must tell that
+/// The same, never in front of the loop's start, which ranges do not tell of it: where TMA loads windows with an end of their own, they must tell that
 /// these do not begin in front of their tensors.
 fn not_in_front(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
     if !body.order.iter().any(|&(s, _)| loads_to_own_end(k, s)) {

@@ -58,7 +58,7 @@ pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
         Some(_) => {
             let why = format!("`{}` is computed of what is loaded", k.values[buffer].name);
             Err(Refused::from(why)
-                .help("copy the tile as it is, and compute behind that: on its way into registers, or there"))
+                .help("copy the tile as it is, and compute afterwards: on its way into registers, or there"))
         }
     });
     let (direct, refused) = (matches!(direct, Some(Ok(()))), direct.and_then(Result::err));

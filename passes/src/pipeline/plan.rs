@@ -73,18 +73,18 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
             let name = &k.values[v].name;
             let why =
                 format!("`{name}` is computed on its way into shared memory, by threads that wait for what they load");
-            let help = "copy the tile as it is, and convert it behind that: on its way into registers, or there";
+            let help = "copy the tile as it is, and convert it afterwards: on its way into registers, or there";
             return Err(Refused::at(k.stmt_spans[s], why).help(help).into());
         }
         let at = |fill: Fill, why: &str| Refused::at(fill.span, format!("`{}` is {why}", k.values[fill.buffer].name));
         return match stmts.iter().find_map(|&s| fill(k, cx, s)) {
             Some(fill) => {
                 let help = "copy in front of what uses the buffer in the body of the loop";
-                Err(at(fill, "filled behind statements that use what it held").help(help).into())
+                Err(at(fill, "filled after statements that use its previous tile").help(help).into())
             }
             None => match branched(k, cx, &stmts) {
                 Some(fill) => {
-                    let help = "copy in front of the branch: what lies outside of a tensor reads as zero";
+                    let help = "copy in front of the branch: elements outside a tensor read as zero";
                     Err(at(fill, "filled on one side of a branch").help(help).into())
                 }
                 None => Ok(None),
@@ -92,7 +92,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         };
     }
     if cond.is_some() {
-        let why = "whether it goes on is known only behind an iteration (`while`)".to_owned();
+        let why = "whether it goes on is known only after an iteration (`while`)".to_owned();
         return Err(Refused::at(k.stmt_spans[at], why).into());
     }
     fills.iter().try_for_each(|fill| general::steady(k, fill, at))?;
@@ -120,7 +120,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         None => match fitting(k, cx, &fills, (default, at)) {
             1 => {
                 let limit = cx.options.target.smem_per_block();
-                let beside = "and what lives beside them, exceed";
+                let beside = "and the other buffers, exceed";
                 let why = format!("two slots of {per_slot} bytes, {beside} the {limit} bytes of shared memory");
                 return Err(Refused::room(why).into());
             }

@@ -171,11 +171,7 @@ mod tests {
         // Behind the product of the iteration before it.
         assert_eq!(of.places().fill, Place { gap: 2 - 4, ahead: true });
         let crowded = Loop { room: 90, backbone: of.backbone.clone(), ..of };
-        assert_eq!(
-            crowded.places().fill,
-            Place { gap: -4, ahead: true },
-            "addresses have no registers behind products"
-        );
+        assert_eq!(crowded.places().fill, Place { gap: -4, ahead: true }, "products leave no registers for addresses");
         let nothing = Loop { backbone: vec![other; 3], ..crowded };
         assert_eq!(nothing.places().fill, Place { gap: -3, ahead: true }, "as soon as a slot is free");
     }

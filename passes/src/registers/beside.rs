@@ -204,7 +204,7 @@ const ROWS: [Row; 12] = [
         takes: |code| if code.halves { UNPACKED } else { 0 },
     },
     Row {
-        what: "functions, and the elements of which they are computed",
+        what: "functions, and their operands",
         place: Place::Functions,
         // ptxas 13, sm_80: gemm_fused.tile takes 243 with erf, 216 with tanh and 208 with neither, tiles of warps of 64x64.
         takes: |code| match (code.functions, code.products) {

@@ -21,7 +21,7 @@ pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
         let message = match tiles + LEAST > has {
             true => format!("the tiles of a thread take {tiles} registers here, and it has {has} for everything"),
             false => format!(
-                "the tiles of a thread take {tiles} registers here, what goes with them some {beside}, and it has {has}"
+                "the tiles of a thread take {tiles} registers here, their operands and addresses some {beside}, and it has {has}"
             ),
         };
         let mut d = Diagnostic::warning(codes::SPILLED, k.stmt_spans[at], message);

@@ -69,7 +69,7 @@ pub(super) fn wanted(
 /// That `pending 1` cannot be had.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("no product can be pending while the next is issued: {why}");
-    let note = "`pending` is for one wgmma product a step (sm_90a), on slots of which there are two at least";
+    let note = "`pending` is for one wgmma product a step (sm_90a), from channels with at least 2 slots";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 

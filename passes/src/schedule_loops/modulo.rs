@@ -111,8 +111,8 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     }
     let late = list.iter().zip(&found.stages).filter(|&(&s, &stage)| stage > 0 && is_product(k, s)).count();
     let what = match late {
-        0 => "no product lags behind".to_owned(),
-        n => format!("{n} product(s) run beside the next iteration"),
+        0 => "no `wgmma` overlaps the next iteration".to_owned(),
+        n => format!("{n} `wgmma` product(s) overlap the next iteration"),
     };
     // No order is faster than what binds it.
     let length = found.length.max(most);

@@ -58,7 +58,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
     }
 }
 
-/// Has the single numbers that multiply a part of the sums brought through slots, where the accelerator can: gives back the copies that do.
+/// Has the single numbers that multiply a part of the sums brought through slots, where TMA can: gives back the copies that do.
 pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &Decided) -> Vec<Stmt> {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));

@@ -273,7 +273,7 @@ fn decide(
     if let Some((wanted, has)) = short {
         return Err(short_of(wanted, has));
     }
-    let what = format!("64 rows or a multiple, and {}, or transposed", crate::analysis::wgmma::COLUMN_COUNTS);
+    let what = format!("a multiple of 64 rows and {}, or the same transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {
         (Some((wm, wn)), _) => Refused::asked(format!(
             "{parts} warpgroup(s) of the role do not share out {bm}x{bn} in tiles of {wm}x{wn} (`warp_tile`); each computes {what}"

@@ -57,7 +57,7 @@ pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Resu
     let mut result = Ok(());
     for d in odd_extents(k) {
         let note = format!(
-            "wgmma products may have 192 rows, and {}, but there is none here: {why}",
+            "`wgmma` may have 192 rows, and {}, but is not used here: {why}",
             crate::analysis::wgmma::COLUMN_COUNTS
         );
         result = Err(cx.report(d.with_note(note)));

@@ -135,11 +135,11 @@ impl InMemory {
         };
         let rows = names(k, &mut self.loads.iter().map(|&(v, _)| v));
         let mut message = match self.slots {
-            Some(slots) => format!("rows go by way of shared memory, {slots} at a time: {rows}"),
+            Some(slots) => format!("rows go through shared memory, {slots} at a time: {rows}"),
             None => {
                 let sums = names(k, &mut self.sums.iter().map(|&(v, ..)| v));
                 format!(
-                    "rows go by way of shared memory, and what is summed over all of them stays there: {rows}; {sums}"
+                    "rows go through shared memory, and what is summed over all of them stays there: {rows}; {sums}"
                 )
             }
         };

@@ -73,7 +73,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
             );
         }
         if mma.atom.is_none() {
-            let each = if p.repeats > 1 { ", each of which computes all" } else { "" };
+            let each = if p.repeats > 1 { ", each computes all" } else { "" };
             let (Decided { operands, why, .. }, (wm, wn), name) = (&p, p.tile, p.atom.row().name);
             cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} of a warpgroup of 128 threads{why}{each}"));
         }

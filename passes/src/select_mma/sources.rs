@@ -5,7 +5,7 @@
 //!
 //! * It has 32 bits and lies otherwise: threads read what they need of it from any buffer (of less than 32 bits several elements of a register would come
 //!   from different rows).
-//! * It is converted, or looked up in a table, on its way into the buffer: the accelerator does not convert, so it brings what is in the tensor, and threads
+//! * It is converted, or looked up in a table, on its way into the buffer: TMA does not convert, so it brings what is in the tensor, and threads
 //!   convert on the way from the buffer. Otherwise the threads that multiply would fill the buffer themselves, and wait for global memory.
 //!
 //! Where that is the second operand, the product is computed transposed:
@@ -227,7 +227,7 @@ pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], b
             .map_err(|refused| refused.or_at(at))?;
         let stored = known_elem(k, from.base);
         if stored.bits() > elem.bits() || own != Conversion::Cast(elem) && matches!(own, Conversion::Cast(_)) {
-            return no(format!("`{name}` is converted from a wider type, or by way of another one"));
+            return no(format!("`{name}` is converted from a wider type, or through another one"));
         }
         if how.replace((own, stored)).is_some_and(|other| other != (own, stored)) {
             return no(format!("the copies into `{name}` convert in different ways"));

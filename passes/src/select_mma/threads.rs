@@ -29,7 +29,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let StmtPlan { producer, ordered, .. } = k.plans[s];
         if !tensor_copies && (producer || ordered) {
             let target = cx.options.target.name();
-            let message = format!("{target} has no producer warps, and no warpgroups in turns; sm_90a has them");
+            let message = format!("{target} has no producer warps and no ping-pong of warpgroups; sm_90a has them");
             let d = Diagnostic::error(codes::TARGET_LACKS, k.stmt_spans[s], message);
             return Err(cx.report(d.with_note(
                 "leave `producer` and `ordered` out: below sm_90a the threads that compute fetch tiles, too, and loops are pipelined by the compiler",
@@ -44,7 +44,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let message = "nothing says how the producer's warps fill this slot".to_owned();
             let d = Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message);
             return Err(cx.report(d.with_note(
-                "write `tma` behind the copy, or `threads` and the layout of those that fill it; into a buffer (`let a = smem ..`) without \
+                "write `tma` after the copy, or `threads` and the layout of those that fill it; into a buffer (`let a = smem ..`) without \
                  `put` the compiler chooses",
             )));
         }
@@ -57,7 +57,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let why = match (tensor_copies, own, threads) {
                 (false, ..) => String::new(),
                 (true, Some(own), Some(threads)) => format!(
-                    "a role of {own} threads with register tiles, or copies through registers, beside a schedule of {threads} threads"
+                    "a role of {own} threads with register tiles, or copies through registers, with a schedule of {threads} threads"
                 ),
                 (true, ..) => {
                     "a role with register tiles, or copies through registers, where the schedule says no `threads`"

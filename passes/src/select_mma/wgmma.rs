@@ -285,7 +285,7 @@ fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
     })
 }
 
-/// The copies into other buffers than operands that the accelerator can do as well, such as a tile with one number for each row: threads that
+/// The copies into other buffers than operands that TMA can do as well, such as a tile with one number for each row: threads that
 /// multiply would wait for them.
 fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
     let mut found = Vec::new();

@@ -170,7 +170,7 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
     }
     let can_end = matches!(view.dims[d], ViewDim::From { .. })
         && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
-    (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end behind them"))
+    (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end past them"))
 }
 
 /// Whether a window begins at the first element of a dimension, and has all of them.

@@ -98,7 +98,7 @@ fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)
         window.extent
     );
     Diagnostic::warning(codes::OTHER_STEP, k.expr_spans[window.at], message).with_note(format!(
-        "the step is the extent of the tile: `step {}`; a window that goes on behind the loop's range is written `{var}..inf`, one that ends elsewhere \
+        "the step is the extent of the tile: `step {}`; a window that goes on past the loop's range is written `{var}..inf`, one that ends elsewhere \
          `{var}..e`",
         window.extent
     ))

@@ -1,4 +1,4 @@
-//! Matrices that a staged store reads: loaded by the accelerator too, through the slots of an operand.
+//! Matrices that a staged store reads: loaded by TMA too, through the slots of an operand.
 //!
 //! ```text
 //! var c_in = reg f16[128, 256]
@@ -41,7 +41,7 @@ pub(super) struct Load {
     width: u64,
 }
 
-/// The matrix that a store reads, if it reads one; `Err`: why the accelerator cannot load what it reads.
+/// The matrix that a store reads, if it reads one; `Err`: why TMA cannot load what it reads.
 ///
 /// `at`: the loop with the products.
 pub(super) fn of(
@@ -59,15 +59,17 @@ pub(super) fn of(
     let Some(from) = direct.first().cloned() else {
         return match all.first() {
             None => Ok(None),
-            Some(view) => Err(format!("`{}` is loaded for it under a name, as wide as threads store", name(k, view))),
+            Some(view) => {
+                Err(format!("the epilogue also reads `{}`, by a name (`let`), so threads load it", name(k, view)))
+            }
         };
     };
-    let why = |reason: &str| Err(format!("`{}` is loaded for it, as wide as threads store: {reason}", name(k, &from)));
+    let why = |reason: &str| Err(format!("the epilogue also reads `{}`, which threads load: {reason}", name(k, &from)));
     if crate::analysis::wgmma::is_scheduled(k) && reduction::of_kernel(k).is_err() {
         return why("the loop does more than add up products");
     }
     if all.iter().any(|view| *view != from) {
-        return why("the accelerator loads one matrix for a store");
+        return why("an epilogue has one matrix that TMA loads");
     }
     let (Some(mma), Some(shape)) = (product(k, at), fixed_shape(k, src)) else { return why("it has no extents") };
     let buffer = match k.exprs[mma.a] {
@@ -87,10 +89,10 @@ pub(super) fn of(
     };
     let operand = filled_from(k, at, buffer);
     if mma.swap || height != rows || !cols.is_multiple_of(width) || elem_of(k, buffer) != elem_of(k, from.base) {
-        return why("it does not fit the slots of the left operand");
+        return why("its tile does not fit the slots of operand A");
     }
     if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
-        return why("it is not row by row in memory, as the left operand");
+        return why("it is not row-major, or operand A is not");
     }
     // The producer asks for one tile behind those of the main loop, on the same sides of branches.
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
@@ -118,13 +120,13 @@ pub(super) fn of(
         return why("the kernel stores to it in front of this");
     }
     if ping_pong(k).is_some() {
-        return why("warpgroups take tiles in turns (`ping_pong`)");
+        return why("warpgroups run ping-pong (`ping_pong`)");
     }
     if same && walk::shares_tiles(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");
     }
     if !fits_registers(k, deferred, src, &from, rows * cols) {
-        return why("there are no registers for it beside the sums");
+        return why("accumulators leave no registers for it");
     }
     Ok(Some(Load { from, buffer, width }))
 }

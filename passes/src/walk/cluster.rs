@@ -385,10 +385,10 @@ pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
             let (all, name) = (cluster::blocks(k), &k.values[from.base].name);
             let message = match all >> apart.count_ones() {
                 blocks if blocks == all => format!(
-                    "the {blocks} blocks of a cluster take the same window of `{name}`: each asks for its part, all of them get it"
+                    "TMA multicast: each of the {blocks} blocks of a cluster loads 1/{blocks} of the window of `{name}` for all of them"
                 ),
                 blocks => format!(
-                    "{blocks} blocks of a cluster of {all} each take the same window of `{name}`: each asks for its part, all of them get it"
+                    "TMA multicast: {blocks} blocks of a cluster of {all} share a window of `{name}`; each loads 1/{blocks} of it for all of them"
                 ),
             };
             cx.remark(k.stmt_spans[s], message);

@@ -123,14 +123,14 @@ impl Stream {
         }
         if roles::ping_pong(k).is_some() {
             return match asked {
-                Some(e) => Err(refused(k, cx, e, "warpgroups take whole tiles in turns (`ping_pong`)")),
+                Some(e) => Err(refused(k, cx, e, "warpgroups run ping-pong on whole tiles (`ping_pong`)")),
                 None => Ok(None),
             };
         }
         // The proof that a role loads no tile which another one has stored is about walks over whole tiles.
         let found = match loads_what_it_stores {
             true => {
-                Err("the accelerator loads what it stores, too (`stage_stores 0` leaves that to threads)".to_owned())
+                Err("the epilogue loads by TMA what it stores (`stage_stores 0` leaves that to threads)".to_owned())
             }
             false => at.and_then(|at| fits(k, at)),
         };
@@ -164,8 +164,8 @@ impl Stream {
         k.requires.push(within);
         let bytes = elem.bytes_of((blocks * rows * cols).unsigned_abs());
         let message = format!(
-            "blocks share tiles along the reduction (stream-K), so that all of them work as long; they hand on {blocks} sums of \
-             {rows} x {cols}, {bytes} bytes of scratch memory"
+            "stream-K: blocks share tiles along the reduction, for equal work; scratch memory has {blocks} partial sums of \
+             {rows} x {cols}, {bytes} bytes"
         );
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
         let least = least_steps(k, step);

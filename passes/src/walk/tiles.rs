@@ -390,9 +390,9 @@ impl Tiles {
         self.limits(k);
         k.grid = vec![GridAxis { index: self.block, extent }];
         k.schedule.raster = None;
-        let how = if self.next.is_some() { "draw" } else { "walk over" };
+        let how = if self.next.is_some() { " that draw tiles from a queue" } else { "" };
         let message = format!(
-            "{} blocks at most {how} the tiles of the output, in strips of {} column(s)",
+            "persistent grid: at most {} blocks{how}, rasterised in strips of {} tile column(s)",
             self.groups * each,
             self.columns
         );

@@ -30,9 +30,9 @@ use tilec_ir::target::WARPGROUP;
 
 /// That it cannot be had.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
-    let message = format!("two warpgroups cannot take tiles in turns: {why}");
+    let message = format!("no ping-pong of two warpgroups: {why}");
     let note = "`ping_pong` is for wgmma products (sm_90a) in tiles that one of them computes: `warp_tile` is the whole tile, of at most 128 \
-                registers a thread where sums are not promoted and 64 where they are, as 128x128 and 64x256";
+                registers a thread, or 64 if sums are promoted, such as 128x128 and 64x256";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 

@@ -243,7 +243,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Operand::SharedSym(_) => "a shared array",
         Operand::ParamSym(_) => "a parameter",
         Operand::ConstSym(_) => "a table",
-        Operand::Elected(_) => "a predicate behind a value",
+        Operand::Elected(_) => "a predicate after a value",
         Operand::Sink => "no value",
         Operand::Tensor { .. } => "a tensor map",
     };
@@ -261,7 +261,7 @@ fn mismatch(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) 
         Kind::SharedSym => "a shared array".to_string(),
         Kind::ParamSym => "a parameter".to_string(),
         Kind::ConstSym => "a table".to_string(),
-        Kind::Elected => "a predicate behind an unused value".to_string(),
+        Kind::Elected => "a predicate after an unused value".to_string(),
         Kind::Sink => "`_`".to_string(),
         Kind::Tensor(rank) => format!("a tensor map with {rank} coordinates"),
         Kind::TensorMap => "a tensor map without coordinates".to_string(),

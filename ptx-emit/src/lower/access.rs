@@ -131,12 +131,12 @@ impl Lower<'_> {
         let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
         let base = self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]);
         let Some(threads) = layout.threads(dim_bits.extents()) else {
-            return Err(self.unfit(e, "a tile of scratch memory of which threads have different registers"));
+            return Err(self.unfit(e, "a tile of scratch memory whose registers differ between threads"));
         };
         let step = (bytes * threads) as i64;
         let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
         let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
-            return Err(self.unfit(e, "accesses of 16 bytes to elements of which some are beyond the tile"));
+            return Err(self.unfit(e, "accesses of 16 bytes that go past the end of the tile"));
         };
         let preds = vec![None; groups.len()];
         let firsts = groups.iter().map(|g| g[0]).collect();

@@ -335,7 +335,7 @@ impl Lower<'_> {
             let subject = self.subject(tile);
             let fits = |found: &RegLayout| wanted.as_ref().is_some_and(|wanted| wanted.thread() == found.thread());
             let Some(subject) = subject.filter(|s| fits(&s.layout)) else {
-                let what = "a scan whose totals lie otherwise; leave their layout out to have one found";
+                let what = "a scan whose totals have another layout; leave their layout out to have one found";
                 return Err(self.unfit(e, what));
             };
             let own = Scope { layout: subject.layout.clone(), dim_bits: Dims::of(&subject.shape) };

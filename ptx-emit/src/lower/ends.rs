@@ -106,6 +106,6 @@ impl Lower<'_> {
         let (from, to) = if first < 0 { (first, first + i128::from(extent)) } else { (last, end) };
         let message = format!("a window from {from} to {to} {leaves} `{name}`, whose dimension {d} has extent {tile}");
         let d = Diagnostic::error(codes::OUT_OF_BOUNDS, self.k.expr_spans[at], message);
-        Err(self.sink.report(d.with_note("shared memory has no bounds checks: the window must lie inside")))
+        Err(self.sink.report(d.with_note("shared memory has no bounds checks: the window must be inside")))
     }
 }

@@ -24,7 +24,7 @@ impl Lower<'_> {
         });
         match regs {
             Some(regs) => Ok(regs.into_iter().map(|r| self.convert(r, class)).collect()),
-            None => Err(self.unfit(e, "a reduction beside a tile of another layout than the one that is reduced")),
+            None => Err(self.unfit(e, "a reduction combined with a tile of another layout than the reduced one")),
         }
     }
 

@@ -78,7 +78,7 @@ impl Lower<'_> {
             let mut words = matrices.words(outer).map(|v| held.as_ref().map(|held| held.has(v)));
             match words.next() {
                 Some(Some(has)) if words.all(|other| other == Some(has)) => inside.extend(has.then_some(outer)),
-                _ => return Err(self.unfit(e, "`matrix` on several matrices of which some are beyond the tile")),
+                _ => return Err(self.unfit(e, "`matrix` on several matrices, some past the end of the tile")),
             }
         }
         Ok(inside)

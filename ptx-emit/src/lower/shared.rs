@@ -105,7 +105,7 @@ impl Lower<'_> {
             return Ok(());
         }
         let span = self.k.stmt_spans[s];
-        Err(self.unfit_at(span, "a slot whose TMA copies are asked for in some branches or iterations alone"))
+        Err(self.unfit_at(span, "a slot whose TMA copies are issued in some branches or iterations only"))
     }
 
     fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {

@@ -295,7 +295,7 @@ impl Lower<'_> {
             let x = cx.int_op(Op::Add, starts[d], Int::constant(more as i64));
             let x = x.expect("a coordinate of 31 bits and a box fit 63");
             if x.lo < 0 {
-                let what = "a TMA copy of pixels that may begin in front of the first; write `async` behind the copy";
+                let what = "a TMA copy of pixels that may begin in front of the first; write `async` after the copy";
                 return Err(cx.unfit(src, what));
             }
             match cx.k.tensor_ty(window.base).is_some_and(|t| t.modes(d).is_some()) {

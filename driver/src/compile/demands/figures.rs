@@ -184,7 +184,7 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first() {
         let what =
-            format!("memory says where elements of `{}` lie, so the bytes that pass are not known", first.tensor);
+            format!("values in memory say where elements of `{}` are, so the bytes moved are not known", first.tensor);
         let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
         return Some(Broken { places: at, ..Broken::new(what) });
     }

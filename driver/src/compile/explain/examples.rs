@@ -186,7 +186,7 @@ pub const WITHOUT: &[(&str, &str)] = &[
     ("E0606", "it says that the assembler could not be run to its end"),
     ("E0611", "it says what this machine lacks: `tilec run k.tile --device cuda` without a GPU"),
     ("E0612", "it is what the driver said"),
-    ("E0614", "the interpreter could not compute the reference: its own message (E07..) stands beside"),
+    ("E0614", "the interpreter could not compute the reference: its own message (E07..) is printed with it"),
     ("E0615", "it is about a second file: docs/launch-contract.md"),
     ("E0618", "it is about a second file: docs/launch-contract.md"),
     ("E0701", "a launch finds it first (E0609)"),

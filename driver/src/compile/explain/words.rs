@@ -50,7 +50,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "while",
         "while c { .. }, for i in a..b while c { .. }",
-        "Runs its body as long as the condition holds, which is read in front of each iteration; behind a `for` as long as there are numbers, too. The condition is the same in all threads.",
+        "Runs its body as long as the condition holds, which is read in front of each iteration; after a `for`, as long as the range lasts, too. The condition is the same in all threads.",
     ),
     (
         "exchange",
@@ -120,7 +120,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "tma",
         "copy A[i.., k..] -> ring.put tma",
-        "The tensor memory accelerator copies boxes of a tensor into a whole slot of a channel (sm_90a).",
+        "TMA copies a box of a tensor into a whole slot of a channel, or a whole buffer to a tensor (sm_90a).",
     ),
     (
         "multicast",
@@ -186,7 +186,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "layout",
         "var x = reg f16[32, 64] layout (32,64):(1,32);  LA: layout = row",
-        "Which thread holds which element, or where it lies in shared memory; as a kind of parameter, `row` or `col`.",
+        "Which thread holds which element, or its address in shared memory; as a kind of parameter, `row` or `col`.",
     ),
     ("slots", "let ring = channel f16[64, 32] slots 3", "The number of buffers of a channel."),
     (
@@ -357,7 +357,7 @@ pub(super) fn element(elem: Elem) -> String {
     match (elem, elem.class()) {
         (Elem::F16, _) => "IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Computed in f32.".to_owned(),
         (Elem::BF16, _) => "The upper half of an f32: 8 bits of exponent, 7 of fraction. Computed in f32.".to_owned(),
-        (Elem::TF32, _) => "An f32 of which products read the upper 19 bits. Computed in f32.".to_owned(),
+        (Elem::TF32, _) => "An f32 whose upper 19 bits products read. Computed in f32.".to_owned(),
         (Elem::E4M3, _) => {
             "8 bits: 4 of exponent, 3 of fraction; conversions saturate. Computed in f32; products from sm_89.".to_owned()
         }

@@ -29,7 +29,7 @@ pub(super) struct Setting {
     pub(super) values: Vec<(String, i64)>,
     /// Blocks of a cluster, where the schedule is to say so.
     pub(super) cluster: Option<[i64; 2]>,
-    /// Whether the accelerator stores the results, where the schedule is to say so.
+    /// Whether TMA stores the results, where the schedule is to say so.
     pub(super) stage_stores: Option<bool>,
     /// Whether blocks share tiles along the reduction, where the schedule is to say so.
     pub(super) stream_k: Option<bool>,

@@ -95,7 +95,7 @@ pub struct Schedule {
     /// Blocks of clusters, of kernels whose schedule names them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, [i64; 2]>,
-    /// Whether the accelerator stores results, of kernels whose schedule says so.
+    /// Whether TMA stores results, of kernels whose schedule says so.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stage_stores: BTreeMap<String, bool>,
     /// Whether blocks share tiles along the reduction, of kernels whose schedule says so.

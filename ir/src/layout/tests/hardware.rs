@@ -13,7 +13,7 @@ fn tile(rows: u32, columns: u32) -> SmemLayout {
     panels(&[1 << rows, 1 << columns], 1, HALF, true).expect("a layout")
 }
 
-/// Element by element: the box's bytes lie where the accelerator puts them.
+/// Element by element: the box's bytes lie where TMA puts them.
 #[test]
 fn boxes_cover_the_tile_where_the_unit_writes() {
     for (rows, columns, contiguous, bits) in [

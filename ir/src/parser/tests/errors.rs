@@ -1,6 +1,6 @@
 //! Every error code of the text form, with its place; several per run; no echoes.
 
-use super::{errors, shown};
+use super::{errors, parsed, shown};
 use crate::codes;
 use pretty_assertions::assert_eq;
 
@@ -123,9 +123,19 @@ fn comments_and_layouts() {
 }
 
 #[test]
+fn kernels_may_have_the_names_of_functions() {
+    for name in ["add", "sum", "max", "copy", "random", "transpose"] {
+        assert_eq!(parsed(&format!("kernel {name}() {{}}")).kernels[0].name, name);
+    }
+    let found = errors("kernel row() {}");
+    let edit = found[0].fix.as_ref().expect("an edit");
+    assert_eq!((edit.text.as_str(), edit.span), ("row_kernel", found[0].span));
+}
+
+#[test]
 fn words_clauses_and_counts() {
     one(&body("let row = 1"), "E0107 expected a name to declare, found the reserved word `row` at `row`");
-    one("kernel mma() {}", "E0107 expected the name of the kernel, found the reserved word `mma` at `mma`");
+    one("kernel row() {}", "E0107 expected the name of the kernel, found the reserved word `row` at `row`");
     one("kernel k() where 1 == 1 where 2 == 2 {}", "E0108 `where` is written twice at `where`");
     one("kernel k() schedule { stages 2 stages 3 } {}", "E0108 `stages` is written twice at `stages`");
     one(&body("copy A -> A vec 8 vec 4"), "E0108 `vec` is written twice at `vec`");

@@ -78,10 +78,7 @@ impl Work<'_> {
         };
         keep_type(k, named);
         let warps = 1u64 << parts.count_ones();
-        cx.remark(
-            span,
-            format!("`{name}`: {warps} warps put together what each has of a row, by way of shared memory"),
-        );
+        cx.remark(span, format!("`{name}`: {warps} warps combine their partial rows through shared memory"));
     }
 
     /// Moves what each warp has of its part into a tile, whose name is given, and that into one with all parts.

@@ -57,7 +57,7 @@ impl Work<'_> {
         let combine = combined(k, e);
         k.exprs[e] = ExprData::Combine(Box::new(Combine { args, ..combine }));
         let message = format!(
-            "`{}`: {} parts of each row, which several warps share, are put together by way of shared memory",
+            "`{}`: {} parts of each row are combined across warps through shared memory",
             k.values[v].name,
             1u64 << parts.count_ones()
         );

@@ -117,12 +117,12 @@ fn a_slot_is_filled_once() {
 #[test]
 fn slots_are_taken_and_given_back_in_turns() {
     one(&looped(&FILL.replace("acquire a, b", "acquire a")), &looped(USE), "used that is not acquired");
-    one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "does not give back");
+    one(&looped(&FILL.replace("publish a, b", "publish a")), &looped(USE), "must `publish` every slot of `b`");
     one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a")), "used that is not waited for");
-    one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "does not give back");
+    one(&looped(FILL), &looped(&USE.replace("release a, b", "release b")), "must `release` every slot of `a`");
     one(&looped(FILL), &looped(&USE.replace("release a, b", "release a, b\nrelease a")), "no slot of `a`");
     one(&looped(&FILL.replace("publish a, b", "acquire a\npublish a, b")), &looped(USE), "while another is");
-    one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "does not give back");
+    one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "must `release` every slot of `a`");
 }
 
 /// A loop whose first step is taken out, on both sides; `behind`: what the consumer does behind it.
@@ -150,9 +150,9 @@ fn a_product_may_be_pending_while_the_next_is_issued() {
         (STEP.to_owned(), "await acc, 1\nrelease a, b", "released while products read it"),
         (STEP.to_owned(), "await acc, 0", "in different states"),
         // As many are held at the end of an iteration as at its start.
-        (STEP.replace("release a, b", ""), LAST, "does not give back"),
-        (STEP.replace("release a, b", "release a"), LAST, "does not give back"),
-        (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "gives back more than it takes"),
+        (STEP.replace("release a, b", ""), LAST, "must `release` every slot of `a`"),
+        (STEP.replace("release a, b", "release a"), LAST, "must `release` every slot of `b`"),
+        (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "must `wait` for every slot of `a`"),
         // Another slot of two, while both are held.
         (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "all slots are held already, 2"),
     ];
@@ -377,7 +377,8 @@ fn replicas_touch_in_order_what_they_share() {
 }
 
 /// The producer fills as many slots as the loop has steps.
-const OTHER_WAY: &str = "the roles do not walk past the same slots: loops, branches or the order of channels differ";
+const OTHER_WAY: &str =
+    "the roles do not use the same slots in the same order: loops, branches or the order of channels differ";
 
 /// What is said of roles that hand tiles on in a circle: one fills `r` and `b`, another makes `a` of `r`, a third takes `a` and `b`.
 fn circle(slots: usize, loads: &str, makes: &str, takes: &str) -> Vec<String> {

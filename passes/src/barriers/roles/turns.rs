@@ -45,7 +45,7 @@ pub(super) fn check(k: &Kernel, role: Stmt, body: Block, found: &mut Vec<Diagnos
 
 fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
     Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message).with_note(
-        "replicas run beside each other, but for what is `ordered`: slots are waited for in one such statement, a buffer is used in one, and stores out \
+        "replicas run concurrently, except for what is `ordered`: slots are waited for in one such statement, a buffer is used in one, and stores out \
          of it are awaited there",
     )
 }
@@ -107,7 +107,7 @@ impl Turns<'_> {
         let channel = matches!(k.values[v].def, ValueDef::Channel { .. });
         let what = if channel { format!("slots of `{name}` are waited for") } else { format!("`{name}` is used") };
         if part.is_none() {
-            self.found.push(fault(k, s, format!("{what} outside `ordered`, by replicas that run beside each other")));
+            self.found.push(fault(k, s, format!("{what} outside `ordered`, by replicas that run concurrently")));
         } else if part != first {
             let message = format!("{what} in two `ordered` statements, which replicas are in at once");
             self.found.push(fault(k, s, message).with_place(k.stmt_spans[earlier], "and here"));

@@ -3,7 +3,7 @@
 use super::super::apart::never_both;
 use crate::analysis::uses::{for_each_ref, stmt_exprs};
 use crate::barriers::prove::uses::slot_uses;
-use crate::barriers::roles::words::{fault, slots, took};
+use crate::barriers::roles::words::{ended, fault, slots, took};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -18,7 +18,7 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
     let State { held, pending, .. } = std::mem::take(&mut walk.state);
     for ((value, slot), held) in held {
         let Some(&s) = held.front() else { continue };
-        let message = format!("a slot of {} is {} and never given back", walk.name(value), took(slot));
+        let message = format!("a slot of {} is {} and never {}", walk.name(value), took(slot), ended(slot));
         walk.say(s, message);
     }
     if let Some(product) = pending.iter().flatten().next() {
@@ -153,8 +153,8 @@ impl Walk<'_> {
             let entry = self.state.clone();
             self.block(body);
             if self.state.counts() != entry.counts() {
-                let message = "an iteration takes slots that it does not give back, or gives back more than it takes";
-                return self.say(s, message.to_owned());
+                let message = self.unbalanced(&entry.counts());
+                return self.say(s, message);
             }
             let mut met = entry.clone();
             met.meet(std::mem::take(&mut self.state));
@@ -167,6 +167,25 @@ impl Walk<'_> {
             if self.state.pending.len() > pending {
                 return self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
             }
+        }
+    }
+
+    /// How the slots that are held differ from those at the begin of an iteration, `before`.
+    fn unbalanced(&self, before: &Counts) -> String {
+        let after = self.state.counts();
+        let held = |counts: &Counts, of| counts.get(&of).copied().unwrap_or(0);
+        let &(v, slot) = before
+            .keys()
+            .chain(after.keys())
+            .find(|&&of| held(before, of) != held(&after, of))
+            .expect("bug: counts that differ do so at some channel");
+        let name = self.name(v);
+        let more = held(&after, (v, slot)) > held(before, (v, slot));
+        match (slot, more) {
+            (Slot::Put, true) => format!("an iteration must `publish` every slot of {name} that it acquires"),
+            (Slot::Put, false) => format!("an iteration must `acquire` every slot of {name} that it publishes"),
+            (Slot::Get, true) => format!("an iteration must `release` every slot of {name} that it waits for"),
+            (Slot::Get, false) => format!("an iteration must `wait` for every slot of {name} that it releases"),
         }
     }
 

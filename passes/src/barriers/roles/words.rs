@@ -12,6 +12,14 @@ pub(super) fn took(slot: Slot) -> &'static str {
     }
 }
 
+/// What ends the use of a slot.
+pub(super) fn ended(slot: Slot) -> &'static str {
+    match slot {
+        Slot::Put => "published",
+        Slot::Get => "released",
+    }
+}
+
 pub(super) fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
     Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
         .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")

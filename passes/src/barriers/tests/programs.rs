@@ -283,7 +283,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
          await b, 0",
     ),
     (
-        "a tensor is loaded, or stored to by the accelerator",
+        "a tensor is loaded, or stored to by TMA",
         3,
         "let a = smem f16[32, 32]
          for k in 0..N step 32 {

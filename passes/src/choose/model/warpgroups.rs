@@ -42,7 +42,7 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) storing: f64,
     /// Bytes of results a clock that threads exchange and store.
     pub(in crate::choose) written: f64,
-    /// Clocks that a tile takes that the accelerator stores, out of a buffer, beside the filling of the buffer.
+    /// Clocks that a tile takes that TMA stores, out of a buffer, beside the filling of the buffer.
     pub(in crate::choose) staging: f64,
     /// Clocks of an element that threads store by itself: out of a buffer, where the lanes of a warp have neighbours in one row, and in the layout
     /// of sums, where they have some in each of eight (measured with rows of odd length).

@@ -122,7 +122,7 @@ impl Site {
             (None, false) => String::new(),
             (None, true) if way.registers => ", transposed".to_owned(),
             (None, true) if self.column_major => ", transposed because the result is stored column-major".to_owned(),
-            (None, true) if wanted.way.swap => ", transposed as the product beside it".to_owned(),
+            (None, true) if wanted.way.swap => ", transposed like the other product".to_owned(),
             (None, true) => ", transposed because the instruction has 64 rows".to_owned(),
         };
         let computed = way.registers && self.load.is_none();
@@ -147,22 +147,22 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
         && (Wanted { scheduled: None, ..*wanted }).is_possible()
     {
         let why = format!(
-            "`warp_tile` gives a warp {rows} x {cols}, and a warpgroup computes 64 rows or a multiple (transposed, columns)"
+            "`warp_tile` gives a warp {rows} x {cols}, and `wgmma` needs a multiple of 64 rows (columns, if transposed) for each warpgroup"
         );
         return Refused::asked_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
     }
     if wanted.way.registers {
         let dim = if wanted.way.swap { "columns" } else { "rows" };
         return format!(
-            "an operand comes from registers: a warpgroup computes 64 {dim} or a multiple, 8 to 256 of the others, and a thread has {ACCUMULATORS} registers for \
+            "an operand comes from registers: `wgmma` needs a multiple of 64 {dim} for each warpgroup, 8 to 256 of the others, and a thread has {ACCUMULATORS} registers for \
              all"
         )
         .into();
     }
     if (Wanted { reduced: &[], ..*wanted }).is_possible() {
-        return "the tile is reduced along a dimension of which several warps would have elements".into();
+        return "the tile is reduced along a dimension that would be split across warps".into();
     }
-    format!("a warpgroup computes 64 rows or a multiple, and {COLUMN_COUNTS}, or transposed; of 192 rows 64, and all columns").into()
+    format!("`wgmma` needs a multiple of 64 rows and {COLUMN_COUNTS}, or the same transposed; 192 rows are three warpgroups with 64 rows and all columns each").into()
 }
 
 /// Whether a thread of so many warpgroups has registers for the tiles that live at the same time, where products are computed. What holds nothing but sums would hold
@@ -189,6 +189,6 @@ fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Res
         return Ok(());
     }
     Err(Refused::room(format!(
-        "a thread of {groups} warpgroup(s) would hold {held} registers of tiles and {ADDRESSES} beside them, and has {own}"
+        "a thread of {groups} warpgroup(s) would hold {held} registers of tiles and {ADDRESSES} for addresses, and has {own}"
     )))
 }

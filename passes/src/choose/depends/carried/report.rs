@@ -41,7 +41,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
             };
             let (begin, end) = (begins(k, of), print_expr(k, of.end));
             format!(
-                "{subject} counts elements behind the end of the range, where tensors are zero: mask them, as in `select({begin} + iota(x, 1) < {end}, x, {mask})`; how many there are"
+                "{subject} counts elements past the end of the range, where tensors are zero: mask them, as in `select({begin} + iota(x, 1) < {end}, x, {mask})`; how many there are"
             )
         }
         (None, What::Carried(_)) => {

@@ -179,6 +179,9 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
             format!("{:.1} us on {}, most of it {}", p.seconds * 1e6, p.card, p.terms.limit()),
         ));
         out.push(("blocks of a multiprocessor, predicted".to_owned(), p.resident.to_string()));
+    } else {
+        let why = k.tile.unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        out.push(("predicted".to_owned(), format!("nothing, so there are no pictures `time` and `roofline`{why}")));
     }
     out
 }

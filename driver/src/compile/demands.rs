@@ -17,7 +17,6 @@ use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
-use tilec_ir::kernel::Kernel;
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
 use tilec_ptx::report::Report;
@@ -34,7 +33,7 @@ pub(crate) enum Judged {
     /// It holds.
     Holds,
     /// Nobody can tell here; the text says why.
-    Unknown(&'static str),
+    Unknown(String),
     /// It does not.
     Broken {
         /// How not.
@@ -58,17 +57,22 @@ pub(crate) fn judged(
     what: What,
 ) -> Judged {
     if is_unpredicted(tile, what) {
-        return Judged::Unknown("the model does not see through this kernel, so it predicts nothing");
+        return Judged::Unknown(unseen(tile));
     }
-    let code = Code { tile, report };
+    let code = Code::new(tile, report, assembler);
     let broken = match (what.needs_assembler(), assembler) {
-        (true, None) => return Judged::Unknown("no assembler was found (`scripts/fetch_tools.sh`)"),
+        (true, None) => return Judged::Unknown("no assembler was found (`scripts/fetch_tools.sh`)".to_owned()),
         _ if what.is_of_registers() => figures::with_registers(&code, assembler, what, source),
         _ => judge(&code, what),
     };
     match broken {
         None => Judged::Holds,
-        Some(Broken { message, path, places, notes, change }) => {
+        Some(broken) => {
+            let spills = assembler.filter(|_| matches!(what, What::AtLeast(Figure::Roofline, _)));
+            let Broken { message, path, places, notes, change } = match spills {
+                Some(by) => figures::beside_spills(&code, by, source, broken),
+                None => broken,
+            };
             Judged::Broken { message, path, places, notes, change }
         }
     }
@@ -87,22 +91,29 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
 
 /// The errors of the demands that registers have no part in.
 pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
-    let code = Code { tile, report };
+    let code = Code::new(tile, report, None);
     let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
     let judged = |d: &Demand| match is_unpredicted(tile, d.what) {
-        true => Some(unchecked(tile.kernel, *d)),
+        true => Some(unchecked(tile, *d)),
         false => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
     };
     known.filter_map(judged).collect()
 }
 
+/// Why nothing is predicted.
+fn unseen(tile: Demanding<'_>) -> String {
+    let why = tile.unseen.map_or(String::new(), |why| format!(": {why}"));
+    format!("the model does not see through this kernel, so it predicts nothing{why}")
+}
+
 /// That a demand about a prediction was not checked.
-fn unchecked(kernel: &Kernel, demand: Demand) -> Diagnostic {
+fn unchecked(tile: Demanding<'_>, demand: Demand) -> Diagnostic {
+    let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
     let message = format!("`{demand}` of `{}` was not checked: nothing is predicted of this kernel", kernel.name);
-    Diagnostic::warning(codes::DEMAND_UNCHECKED, own, message).with_note(
-        "the model does not see through it: `registers`, `shared memory` and `resident` are judged by the code",
-    )
+    Diagnostic::warning(codes::DEMAND_UNCHECKED, own, message)
+        .with_note(unseen(tile))
+        .with_note("`registers`, `shared memory` and `resident` are judged by the code")
 }
 
 /// A demand that does not hold, of a program that is looked at and not used.
@@ -117,7 +128,7 @@ pub(super) fn broken_by_registers(
     report: &Report,
     (assembler, source): (Option<&Assembler>, &SourceFile),
 ) -> Vec<Diagnostic> {
-    let code = Code { tile, report };
+    let code = Code::new(tile, report, assembler);
     let asked = tile.kernel.demands.iter().filter(|d| d.what.is_of_registers());
     let known = asked.filter(|d| assembler.is_some() || !d.what.needs_assembler());
     let broken = |d: &Demand| Some((*d, figures::with_registers(&code, assembler, d.what, source)?));
@@ -300,6 +311,7 @@ mod tests {
                 specialized: &tile.specialized,
                 target: Target::Sm70,
                 prediction: None,
+                unseen: None,
                 lost: &[],
                 caller: Default::default(),
             };
@@ -336,6 +348,7 @@ mod tests {
                 specialized: &tile.specialized,
                 target: Target::Sm70,
                 prediction: None,
+                unseen: None,
                 lost: &[],
                 caller: Default::default(),
             };

@@ -8,7 +8,7 @@ use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, Planned};
 use super::written::{Written, written};
-use super::{demands, gathered, parallel, reach, stages};
+use super::{demands, gathered, parallel, reach, shares, stages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
@@ -94,6 +94,8 @@ pub struct OptimizedKernel {
     pub choice: Option<Choice>,
     /// What the model predicts of it; absent where it cannot see through the kernel.
     pub prediction: Option<Prediction>,
+    /// Why there is none.
+    pub unseen: Option<String>,
     /// What the kernel means, which it completes if it is the last of several that were made of one; those in front of it mean nothing by themselves.
     pub written: Option<Written>,
     /// With its compile-time parameters bound.
@@ -124,6 +126,7 @@ impl OptimizedKernel {
             specialized,
             target,
             prediction: self.prediction.as_ref(),
+            unseen: self.unseen.as_deref(),
             lost: &self.lost,
             caller: self.options.caller,
         }
@@ -389,7 +392,7 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
 
 /// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.
 fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
-    let Planned { mut kernel, written, options: pass_options, parameters, choice, prediction, .. } = planned;
+    let Planned { mut kernel, written, options: pass_options, parameters, choice, prediction, unseen, .. } = planned;
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
@@ -418,6 +421,7 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
             parameters,
             choice,
             prediction,
+            unseen,
             written,
             specialized,
             lost,
@@ -499,7 +503,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// # Errors
 /// The target cannot do what the program asks for.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
-    let Optimized { source, target, kernels: tiles, dispatch, sequences, texts, diagnostics, .. } = program;
+    let Optimized { source, target, kernels: mut tiles, dispatch, sequences, texts, diagnostics, .. } = program;
     let Optimized { deny, sizes, report_accesses, show_broken, places, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
@@ -520,7 +524,10 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         linked.launches.iter().zip(&tiles).map(contract).collect()
     });
     if let Some(linked) = &linked {
-        for ((_, report), tile) in linked.launches.iter().zip(&tiles) {
+        for ((_, report), tile) in linked.launches.iter().zip(&mut tiles) {
+            if let Some(p) = &mut tile.prediction {
+                p.learn(|place| shares::times(report, place));
+            }
             let broken = demands::broken(tile.demanding(), report).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));
         }

@@ -332,7 +332,7 @@ impl KernelReport {
             sizes: p.sizes.iter().cloned().collect(),
             us: micro(p.seconds),
             limit: p.terms.limit(),
-            terms: p.terms.list().into_iter().map(|(name, seconds)| (name, micro(seconds))).collect(),
+            terms: p.terms.shown().map(|(name, seconds)| (name, micro(seconds))).collect(),
             waves: p.waves,
             blocks_per_multiprocessor: p.resident,
             chosen: choice.map(|c| c.values.iter().cloned().collect()),

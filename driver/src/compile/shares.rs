@@ -7,32 +7,73 @@ use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::types::ElemRef;
-use tilec_ir::typing::{copy_shape, resolve_view};
-use tilec_passes::choose::{Prediction, Term};
-use tilec_ptx::report::Report;
+use tilec_ir::typing::resolve_view;
+use tilec_passes::choose::{Place, Prediction, Term};
+use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements with what each has.
 pub(super) type Places = Vec<(Span, String)>;
 
-/// A copy from or to a tensor.
-struct Moved {
-    span: Span,
-    tensor: String,
-    bytes: u64,
-    in_loop: bool,
-    store: bool,
+/// Of what copies are named for, the least share.
+const NAMED: f64 = 0.01;
+
+/// The copies with most bytes.
+pub(super) fn copies(p: &Prediction) -> Places {
+    most(p, |_| true)
 }
 
-/// The copies with most bytes: of those in a loop if there are any, as these run more often.
-pub(super) fn copies(k: &Kernel) -> Places {
-    most(moved(k))
+/// How many times as much as it uses a copy moves: sectors of its tensor, or wavefronts at its buffer.
+pub(super) fn times(report: &Report, place: &Place) -> f64 {
+    let most = |all: &mut dyn Iterator<Item = f64>| all.fold(1.0, f64::max);
+    match place.global {
+        true => most(&mut sectors_of(report, place).map(|c| 1.0 / c.sector_use)),
+        false => {
+            let own = report.shared.iter().filter(|s| {
+                (s.span, s.store, &s.buffer) == (place.span, place.store, &place.of) && s.ideal_wavefronts > 0
+            });
+            most(&mut own.map(|s| f64::from(s.wavefronts) / f64::from(s.ideal_wavefronts)))
+        }
+    }
+}
+
+/// The accesses of global memory that a copy became.
+fn sectors_of<'a>(report: &'a Report, place: &'a Place) -> impl Iterator<Item = &'a CopyReport> {
+    let own = |c: &&CopyReport| (c.span, &c.tensor) == (place.span, &place.of);
+    report.copies.iter().filter(own).filter(|c| c.global_bytes > 0 && c.sector_use > 0.0)
+}
+
+/// The copies that move most of what nothing uses: of tensors, or at shared memory.
+fn wasted(p: &Prediction, report: &Report, global: bool) -> Places {
+    let waste = |place: &Place| place.bytes * (times(report, place) - 1.0);
+    let own: Vec<Place> = p.places.iter().filter(|place| place.global == global).cloned().collect();
+    let all: f64 = own.iter().map(waste).sum();
+    let text = |(place, waste): (Place, f64)| {
+        let (share, times) = (100.0 * waste / all, times(report, &place));
+        let text = match global {
+            true => format!(
+                "{} `{}`, and uses {:.0} % of the bytes of its sectors: {share:.1} % of the unused bytes",
+                if place.store { "stores" } else { "loads" },
+                place.of,
+                100.0 / times
+            ),
+            false => format!(
+                "a {} `{}` takes {times:.0} times the wavefronts of its width: {share:.1} % of the conflicts",
+                if place.store { "store to" } else { "load from" },
+                place.of
+            ),
+        };
+        (place.span, text)
+    };
+    by_size(own, waste).into_iter().filter(|(_, waste)| *waste > NAMED * all).take(3).map(text).collect()
 }
 
 /// The statements that a term of the predicted time is for.
 pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -> Places {
     let has = |what: &str| format!("{what}: {:.1} us of {:.1} predicted", p.terms.of(term) * 1e6, p.seconds * 1e6);
     match term {
-        Term::Memory | Term::L2 => copies(k),
+        Term::Memory | Term::L2 => copies(p),
+        Term::Sectors => wasted(p, report, true),
+        Term::Conflicts => wasted(p, report, false),
         Term::Products => report.mma.iter().map(|m| (m.span, has(&format!("`{}`", m.atom)))).collect(),
         Term::Shared => {
             let mut all: Vec<_> = report.shared.iter().collect();
@@ -41,7 +82,7 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         }
         Term::Latency => loops(k).into_iter().map(|s| (s, has("waits for loads and dependent instructions"))).collect(),
         Term::Barriers => loops(k).into_iter().map(|s| (s, has("barriers"))).collect(),
-        Term::Ends => most(moved(k).into_iter().filter(|m| m.store).collect()),
+        Term::Ends => most(p, |place| place.store),
         Term::Uneven => {
             let axes = k.grid.iter().map(|axis| k.expr_spans[axis.extent]).filter(|s| !s.is_none());
             axes.take(1).map(|s| (s, has(&format!("{:.0} blocks are {:.2} waves", p.blocks, p.waves)))).collect()
@@ -87,7 +128,7 @@ pub(super) fn filled_by_threads(k: &Kernel) -> Places {
     let mut out: Places = Vec::new();
     walk(k, k.body, false, &mut |s, in_loop| {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return };
-        let fills = resolve_view(k, *dst).is_some_and(|to| to.space(k).is_of_block()) && tensor_of(k, *src).is_some();
+        let fills = resolve_view(k, *dst).is_some_and(|to| to.space(k).is_of_block()) && is_tensor(k, *src);
         let place = (k.stmt_spans[s], "loaded by threads".to_owned());
         if in_loop && fills && !attrs.is_tensor() && !out.contains(&place) {
             out.push(place);
@@ -106,49 +147,37 @@ fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     (s.span, format!("{access} `{}` takes {wavefronts} a warp{least}", s.buffer))
 }
 
-/// The copies with most bytes, and their share.
-fn most(mut all: Vec<Moved>) -> Places {
-    if all.iter().any(|m| m.in_loop) {
-        all.retain(|m| m.in_loop);
-    }
-    all.sort_by_key(|m| std::cmp::Reverse(m.bytes));
-    let sum: u64 = all.iter().map(|m| m.bytes).sum();
-    let text = |m: Moved| {
-        let (does, often) =
-            (if m.store { "stores" } else { "loads" }, if m.in_loop { "in an iteration" } else { "once" });
-        let share = (100 * m.bytes).div_ceil(sum.max(1));
-        (m.span, format!("{does} {} bytes of `{}` {often}, {share} % of what a block moves there", m.bytes, m.tensor))
+/// Of the copies that are asked for those with most bytes of tensors, and their shares of what all move.
+fn most(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
+    let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
+    let all: f64 = own.iter().map(|place| place.bytes).sum();
+    let text = |(place, bytes): (Place, f64)| {
+        let does = if place.store { "stores" } else { "loads" };
+        let (each, share) = (bytes / p.blocks.max(1.0), 100.0 * bytes / all);
+        (place.span, format!("{does} {each:.0} bytes of `{}` a block, {share:.1} % of what it moves", place.of))
     };
-    all.into_iter().take(2).map(text).collect()
+    let most = by_size(own, |place| place.bytes).into_iter().filter(|(place, _)| asked(place));
+    most.filter(|(_, bytes)| *bytes > NAMED * all).take(3).map(text).collect()
 }
 
-/// Copies from or to tensors, a statement of the source once: what a pass made several of counts as its largest.
-fn moved(k: &Kernel) -> Vec<Moved> {
-    let mut out: Vec<Moved> = Vec::new();
-    walk(k, k.body, false, &mut |s, in_loop| {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return };
-        let Some(shape) = copy_shape(k, src, dst) else { return };
-        for (e, store) in [(src, false), (dst, true)] {
-            let Some((tensor, bits)) = tensor_of(k, e) else { continue };
-            let bytes = (shape.iter().product::<u64>() * bits).div_ceil(8);
-            let span = k.stmt_spans[s];
-            match out.iter_mut().find(|m| m.span == span && m.store == store) {
-                Some(m) => (m.bytes, m.in_loop) = (m.bytes.max(bytes), m.in_loop || in_loop),
-                None => out.push(Moved { span, tensor, bytes, in_loop, store }),
-            }
+/// The statements of the source by what they have, most first: what a statement does several times is one.
+fn by_size(places: Vec<Place>, size: impl Fn(&Place) -> f64) -> Vec<(Place, f64)> {
+    let mut out: Vec<(Place, f64)> = Vec::new();
+    for place in places.into_iter().filter(|place| !place.span.is_none()) {
+        let same = |(p, _): &&mut (Place, f64)| (p.span, p.store, &p.of) == (place.span, place.store, &place.of);
+        let own = size(&place);
+        match out.iter_mut().find(same) {
+            Some((_, sum)) => *sum += own,
+            None => out.push((place, own)),
         }
-    });
-    out.retain(|m| !m.span.is_none());
+    }
+    out.sort_by(|a, b| b.1.total_cmp(&a.1));
     out
 }
 
-/// A tensor that a copy reads or writes, and the bits of its elements.
-fn tensor_of(k: &Kernel, e: Expr) -> Option<(String, u64)> {
-    let base = resolve_view(k, e)?.base;
-    let elem = k.values[base].def.elem()?;
-    k.tensor_ty(base)?;
-    let ElemRef::Known(elem) = elem else { return None };
-    Some((k.values[base].name.clone(), elem.size().get().into()))
+/// Whether a copy reads or writes a tensor there.
+fn is_tensor(k: &Kernel, e: Expr) -> bool {
+    resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
 /// The variables of the loops in which copies or products are.

@@ -38,6 +38,8 @@ pub(crate) struct Planned {
     pub(crate) choice: Option<Choice>,
     /// What is predicted of it.
     pub(crate) prediction: Option<Prediction>,
+    /// Why there is none.
+    pub(crate) unseen: Option<String>,
 }
 
 /// Conditions, all of which must hold.
@@ -257,13 +259,17 @@ fn choose_for(
         None => choose::apply(&mut kernel, options, sink)?,
     };
     let prediction = match &choice {
-        Some(choice) => Some(choice.prediction.clone()),
+        Some(choice) => {
+            let p = choice.prediction.clone();
+            Some(Predictor::new(&kernel, options).map_or(p.clone(), |of| of.located(p)))
+        }
         None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
     };
+    let unseen = prediction.is_none().then(|| Predictor::unseen(&kernel, options)).flatten();
     let parameters = values_of_parameters(&kernel);
     let options = Options { chosen: choice.is_some(), ..options.clone() };
     let of = kernel.name.clone();
-    Ok(Planned { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction })
+    Ok(Planned { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction, unseen })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

@@ -76,8 +76,12 @@ impl Question {
         match self {
             Question::Register => true,
             Question::Not(what) => {
+                // What is predicted is not of code that spills.
                 what.needs_assembler()
-                    || matches!(what, What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _))
+                    || matches!(
+                        what,
+                        What::AtLeast(Figure::Resident | Figure::Roofline, _) | What::AtMost(Figure::Resident, _)
+                    )
             }
             _ => false,
         }

@@ -249,7 +249,7 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
         given(p),
         p.terms.limit()
     );
-    let list = p.terms.list();
+    let list: Vec<(&str, f64)> = p.terms.shown().collect();
     let mut svg =
         Svg::new(LEFT + WIDTH + 120.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
     let most =
@@ -300,7 +300,8 @@ fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
 
 /// Of a kernel without products the roof is the memory's: bytes a second.
 fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (String, String) {
-    let rate = |seconds: f64| p.bytes / seconds / 1e9;
+    // Bytes that are used.
+    let rate = |seconds: f64| p.terms.memory * card.dram / seconds;
     let share = |gb: f64| format!("{gb:.0} GB/s, {:.0} %", 100.0 * gb / card.dram);
     let title = format!(
         "Roofline of {}: no product, so its roof is the memory; {:.0} GB/s predicted, {:.0} % of {:.0}",

@@ -103,6 +103,11 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     Trip { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
 }
 
+/// The seconds of a launch whose blocks run for so long.
+pub(super) fn started(working: f64) -> f64 {
+    FITTED.launch + working
+}
+
 /// The time that blocks of this cost take on a card.
 pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     time_with(card, &FITTED, cost, launch)
@@ -177,6 +182,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         barriers: all(steady.barriers, last.barriers),
         ends: (ends + idle) / clock,
         uneven: uneven / clock,
+        ..Terms::default()
     };
     let waves = blocks / (sms * resident);
     Time { seconds, terms, blocks, waves, bytes, least_bytes: launch.bytes }

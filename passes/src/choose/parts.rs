@@ -77,7 +77,9 @@ impl Setting<'_> {
             // Rows shorter than a sector of 32 bytes fetch more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
             let run = m.elem.bytes_of(run);
-            let mut fetched = bytes * (32.0 / run as f64).max(1.0);
+            // Products have been fitted with their padding.
+            let inside = if self.products().next().is_none() { self.work.inside(env, region, m) } else { 1.0 };
+            let mut fetched = bytes * inside * (32.0 / run as f64).max(1.0);
             // A TMA copy asks for two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {

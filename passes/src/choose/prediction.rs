@@ -1,7 +1,11 @@
 //! Predictions as data, and in words.
 
-use super::model::launch::{Term, Terms};
+use super::cards::Card;
+use super::model::launch::{L2_PORT, SHARED, Term, Terms};
+use super::model::started;
+use super::places::Place;
 use std::fmt;
+use tilec_ir::diag::Span;
 
 /// What the model predicts of a kernel.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,9 +40,34 @@ pub struct Prediction {
     pub shared: u64,
     /// The instruction of the first product.
     pub atom: Option<&'static str>,
+    /// What each copy moves in a launch, as far as the branches that are commonly taken go.
+    pub places: Vec<Place>,
+    /// A loop that moves tiles and that runs as often as data say: its bytes are counted once.
+    pub unknown: Option<Span>,
 }
 
 impl Prediction {
+    /// The same of code that is known: `times` says how many times as much as it uses a copy moves, in sectors of a tensor, or wavefronts of shared memory.
+    /// Only without products: what these read is in the model.
+    pub fn learn(&mut self, times: impl Fn(&Place) -> f64) {
+        let Some(card) = Card::from_name(self.card).filter(|_| self.flops == 0.0 && self.unknown.is_none()) else {
+            return;
+        };
+        let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
+        let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
+        let used: f64 = all(true).map(|place| place.bytes).sum();
+        let moved: f64 = all(true).map(|place| place.bytes * times(place)).sum();
+        let cache = L2_PORT.min(card.l2 / sms) * sms * clock;
+        // What neighbouring blocks use of a sector is read once as a rule: memory moves what the model says.
+        let memory = self.bytes.min(used).max(self.least_bytes) / (card.dram * 1e9);
+        let needed = memory.max(used / cache);
+        let sectors = (self.terms.memory.max(moved / cache) - needed).max(0.0);
+        let extra: f64 = all(false).map(|place| place.bytes * (times(place) - 1.0)).sum();
+        let conflicts = extra / SHARED / sms / clock;
+        self.terms = Terms { memory, l2: used / cache, sectors, conflicts, ..self.terms };
+        self.seconds = self.seconds.max(started(needed + sectors)).max(started(self.terms.shared + conflicts));
+    }
+
     /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.
     pub fn busiest(&self) -> (Term, f64) {
         let unit = Term::UNITS.into_iter().max_by(|a, b| self.terms.of(*a).total_cmp(&self.terms.of(*b)));

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 use super::cost::Cost;
+use super::found::Failed;
 use super::model;
 #[cfg(test)]
 use super::model::launch::Launch;
@@ -29,9 +30,31 @@ impl<'a> Predictor<'a> {
         Some(Predictor { kernel, space })
     }
 
+    /// Why nothing is predicted of a kernel, in words.
+    pub fn unseen(kernel: &Kernel, options: &Options) -> Option<String> {
+        let space = match Space::new(kernel, options, NO_AUTOS) {
+            Ok(space) => space,
+            Err(Failed::Opaque(why) | Failed::Refused(why)) => return Some(why),
+            Err(Failed::NoneLegal(why)) => return Some(why.why().to_owned()),
+        };
+        let computed = space.work.products().find(|p| p.operands.iter().any(|o| o.computed));
+        if let Some(p) = computed {
+            let sums = &kernel.values[p.accumulator].name;
+            return Some(format!("an operand of the product that adds to `{sums}` is computed in registers"));
+        }
+        space.setting().cost(&space.env).err().map(|why| why.why().to_owned())
+    }
+
     /// The prediction for the sizes of the options.
     pub fn predict(&self) -> Option<Prediction> {
-        self.whole()
+        self.whole().map(|p| self.located(p))
+    }
+
+    /// A prediction of this kernel with what each copy moves.
+    #[must_use]
+    pub fn located(&self, p: Prediction) -> Prediction {
+        let (env, work) = (&self.space.env, &self.space.work);
+        Prediction { places: work.places(env, p.blocks), unknown: work.unknown_loop(env), ..p }
     }
 
     /// The seconds that a launch with these sizes takes; others are those of the options.
@@ -100,5 +123,7 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         registers: cost.block.tiles,
         shared: cost.block.shared,
         atom: cost.atom.map(|a| a.row().name),
+        places: Vec::new(),
+        unknown: None,
     })
 }

@@ -373,6 +373,8 @@ impl<'a> SeveralProducts<'a> {
             registers: cost.block.tiles,
             shared: cost.block.shared,
             atom: cost.atom.map(|a| a.row().name),
+            places: Vec::new(),
+            unknown: None,
         }
     }
 }

@@ -469,3 +469,34 @@ fn what_is_not_read_is_not_counted() {
     let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
     assert_eq!(prediction.least_bytes, f64::from(4096 * 4 + 2 * 4096 * 1024 * 4));
 }
+
+/// A copy counts as often as it runs, and with what of its window is inside of the tensor.
+#[test]
+fn copies_are_counted_as_they_run() {
+    let of = |source: &str, sizes: &[(&str, i64)]| {
+        let options = options(Target::Sm90a, "", sizes);
+        let (k, _) = chosen(source, &options, true);
+        Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted")
+    };
+    let product = "kernel g(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, C: gmem f16[M, N] multiple 8) \
+                   grid (i: ceildiv(M, 128), j: ceildiv(N, 128)) { let a = smem f16[128, 64] let b = smem f16[64, 128] \
+                   var acc = reg f32[128, 128] = 0.0 for k in 0..K step 64 { copy A[i * 128.., k..] -> a copy B[k.., j * 128..] -> b \
+                   acc = mma(a, b, acc) } copy cast<f16>(acc) -> C[i * 128.., j * 128..] }";
+    let p = of(product, &[("M", 8192), ("N", 8192), ("K", 8192)]);
+    let moved: Vec<_> =
+        p.places.iter().filter(|place| place.global).map(|place| (&place.of[..], place.bytes)).collect();
+    let (blocks, operand) = (4096.0, 8192.0 * 128.0 * 2.0);
+    assert_eq!(moved, [("C", blocks * 128.0 * 128.0 * 2.0), ("A", blocks * operand), ("B", blocks * operand)]);
+    let rows = |columns: i64| {
+        let source = "kernel r<BN = 4096>(X: gmem f32[M, N] multiple 4, Y: gmem f32[M, N] multiple 4) where N <= BN grid (i: M) { \
+                      var x = reg f32[1, BN] copy X[i..+1, 0..] -> x copy x * 2.0 -> Y[i..+1, 0..] }";
+        of(source, &[("M", 4096), ("N", columns)])
+    };
+    assert_eq!(rows(2052).bytes, rows(2052).least_bytes);
+    assert!(rows(2052).seconds < 0.7 * rows(4096).seconds);
+    let chain = "kernel c(X: gmem f32[M, 128] multiple 4, n: gmem i32[1], Y: gmem f32[M, 128] multiple 4) grid (i: M) { \
+                 var at = reg i32[] copy n[0] -> at var x = reg f32[1, 128] var s = reg f32[1, 128] = 0.0 \
+                 while at > 0 { copy X[i..+1, 0..] -> x s = s + x at = at - 1 } copy s -> Y[i..+1, 0..] }";
+    assert!(of(chain, &[("M", 4096)]).unknown.is_some());
+    assert_eq!(rows(4096).unknown, None);
+}

@@ -23,7 +23,7 @@ use tilec_ir::index::{self, OfKernel, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{Type, let_init, resolve_view, type_of};
+use tilec_ir::typing::{Type, ViewDim, let_init, resolve_view, type_of};
 
 /// Values of compile-time parameters and sizes.
 pub(super) type Env = SecondaryMap<Value, Option<i64>>;
@@ -77,7 +77,7 @@ pub(super) struct Move {
     /// The copy.
     pub(super) at: Stmt,
     /// The tensor.
-    tensor: Value,
+    pub(super) tensor: Value,
     pub(super) load: bool,
     /// Extents of the tile.
     pub(super) shape: Vec<Expr>,
@@ -97,8 +97,17 @@ pub(super) struct Move {
     pub(super) modes: bool,
     /// Elements from row to row of the tensor, without padding.
     pub(super) pitch: Option<Expr>,
+    /// Of each of its extents, what it begins at and what it ends before: elements beyond are padding, which nothing moves.
+    pub(super) bounds: Vec<Bound>,
     /// Of a store: instructions that compute an element of it, and those of the special function units.
     pub(super) computed: (f64, f64),
+}
+
+/// Where a dimension of a window begins (at the sum; `None`: where memory says), and what it ends before.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    pub(super) starts: Option<Vec<Expr>>,
+    pub(super) ends: Vec<Expr>,
 }
 
 /// Statements that run equally often.
@@ -108,14 +117,28 @@ pub(super) struct Region {
     pub(super) at: Option<Stmt>,
     /// Start, end and step of the loops around them.
     pub(super) loops: Vec<[Expr; 3]>,
+    /// Their variables.
+    pub(super) variables: Vec<Value>,
     /// A loop around them is ended by its condition alone.
-    endless: bool,
+    pub(super) endless: bool,
     /// The statements, products among them, that are no copies and no declarations alone.
     pub(super) stmts: Vec<Stmt>,
     pub(super) products: Vec<Product>,
     pub(super) moves: Vec<Move>,
     /// Tiles that copies read from or write to shared memory, with what an element takes; not those of products and of `moves`.
     pub(super) shared: Vec<(Vec<Expr>, Bits)>,
+    /// All that copies read from or write to shared memory, by the buffer: what `places` are made of.
+    pub(super) accesses: Vec<Access>,
+}
+
+/// What a copy reads from or writes to a buffer in shared memory.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    pub(super) at: Stmt,
+    pub(super) buffer: Value,
+    pub(super) store: bool,
+    pub(super) shape: Vec<Expr>,
+    pub(super) elem: Bits,
 }
 
 /// A tile in shared memory or registers.
@@ -300,7 +323,7 @@ impl<'k> Work<'k> {
     }
 
     /// Whether an index is computed of a value, by names too.
-    fn reads(&self, e: Expr, v: Value) -> bool {
+    pub(super) fn reads(&self, e: Expr, v: Value) -> bool {
         let own = match self.k.exprs[e] {
             ExprData::Ref(w) if w == v => true,
             ExprData::Ref(w) => self.lets.iter().any(|&(name, init)| name == w && self.reads(init, v)),
@@ -370,15 +393,17 @@ impl Reader<'_> {
             };
             work.regions[region].stmts.extend(computes.then_some(s));
             match self.sketch.stmts[s] {
-                StmtData::For { start, end, step, body, .. } => {
+                StmtData::For { var, start, end, step, body, .. } => {
                     let mut loops = work.regions[region].loops.clone();
+                    let mut variables = work.regions[region].variables.clone();
                     // How long one goes on that its condition alone ends is not known.
                     let own = self.sketch.as_int(end) == Some(ENDLESS);
                     if !own {
                         loops.push([start, end, step]);
+                        variables.push(var);
                     }
                     let endless = own || work.regions[region].endless;
-                    work.regions.push(Region { at: Some(s), loops, endless, ..Region::default() });
+                    work.regions.push(Region { at: Some(s), loops, variables, endless, ..Region::default() });
                     self.block(body, work.regions.len() - 1, work)?;
                 }
                 // One of the branches runs; as a rule the first is the common one.
@@ -469,6 +494,11 @@ impl Reader<'_> {
         let mut sources = Vec::new();
         self.sources(src, &mut sources);
         let into = (to.space(self.sketch).is_of_block()).then_some(to.base);
+        let access = |buffer: Value, store: bool| {
+            let (shape, elem) = (shape.clone(), self.size(buffer));
+            Access { at: s, buffer, store, shape, elem }
+        };
+        region.accesses.extend(into.map(|buffer| access(buffer, true)));
         let mut loads = 0;
         for &e in &sources {
             let Some(view) = resolve_view(self.sketch, e) else { continue };
@@ -483,7 +513,10 @@ impl Reader<'_> {
                     }));
                     loads += 1;
                 }
-                s if s.is_of_block() => region.shared.push((shape.clone(), self.size(view.base))),
+                space if space.is_of_block() => {
+                    region.shared.push((shape.clone(), self.size(view.base)));
+                    region.accesses.push(access(view.base, false));
+                }
                 _ => {}
             }
         }
@@ -571,6 +604,15 @@ impl Reader<'_> {
             .sketch
             .tensor_ty(view.base)
             .is_some_and(|t| (0..t.shape.len()).any(|d| t.modes(d).is_some_and(|modes| modes.len() > 1)));
+        let bound = |d: usize| {
+            let (starts, end) = match &view.dims[d] {
+                ViewDim::From { starts, end } => (Some(starts.clone()), *end),
+                ViewDim::Fixed(_) | ViewDim::Gather(_) => (None, None),
+            };
+            let whole = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(d).copied());
+            Bound { starts, ends: whole.into_iter().chain(end).collect() }
+        };
+        let bounds = view.kept().into_iter().map(bound).collect();
         let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
         Some(Move {
@@ -586,6 +628,7 @@ impl Reader<'_> {
             plain: false,
             modes,
             pitch,
+            bounds,
             computed: (0.0, 0.0),
         })
     }

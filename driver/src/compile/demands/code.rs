@@ -1,5 +1,6 @@
 //! Code that is judged, and what is said where a demand does not hold.
 
+use crate::compile::report_json::Assembler;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
@@ -17,6 +18,8 @@ pub(crate) struct Demanding<'a> {
     pub(crate) specialized: &'a Kernel,
     pub(crate) target: Target,
     pub(crate) prediction: Option<&'a Prediction>,
+    /// Why there is none.
+    pub(crate) unseen: Option<&'a str>,
     /// What the passes said of fast paths that they have not taken.
     pub(crate) lost: &'a [Diagnostic],
     /// Who is told.
@@ -27,9 +30,16 @@ pub(crate) struct Demanding<'a> {
 pub(super) struct Code<'a> {
     pub(super) tile: Demanding<'a>,
     pub(super) report: &'a Report,
+    /// Registers of a thread: as assembled, else as estimated.
+    pub(super) registers: u32,
 }
 
-impl Code<'_> {
+impl<'a> Code<'a> {
+    pub(super) fn new(tile: Demanding<'a>, report: &'a Report, assembler: Option<&Assembler>) -> Code<'a> {
+        let registers = assembler.map_or(report.estimated_registers, |by| by.registers);
+        Code { tile, report, registers }
+    }
+
     /// Where the passes said that they have not taken a fast path.
     pub(super) fn lost(&self, path: FastPath) -> Vec<(Span, String)> {
         lost(self.tile, path).map(|d| (d.span, String::new())).collect()

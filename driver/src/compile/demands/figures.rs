@@ -49,6 +49,15 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
     (stored + loaded > 0).then(|| Broken { places, notes: vec![note], change, ..Broken::new(message) })
 }
 
+/// A prediction that is too far from the roofline, of code that spills, which the model does not know: what and where.
+pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile, broken: Broken) -> Broken {
+    let Some(spilled) = spills(code, by, source) else { return broken };
+    let mut all = broken;
+    all.places.extend(spilled.places);
+    all.notes.push(format!("beside what is predicted {}: `tilec why --not 'no spills'`", spilled.message));
+    all
+}
+
 /// Where the schedule keeps several blocks resident, which leaves a thread fewer registers: whether the program says so, or the compiler.
 fn several_blocks(code: &Code<'_>) -> Option<String> {
     let k = code.tile.kernel;
@@ -188,8 +197,13 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
         let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
         return Some(Broken { places: at, ..Broken::new(what) });
     }
+    if let Some(at) = p.unknown {
+        let what = "how often a loop runs that moves tiles is known when it runs, so the bytes that pass are not known";
+        let at = vec![(at, "runs as often as data say".to_owned())];
+        return Some(Broken { places: at, ..Broken::new(what) });
+    }
     let mut broken = match figure {
-        Figure::Bytes => bytes(code, p, what),
+        Figure::Bytes => bytes(p, what),
         Figure::Roofline => {
             let (unit, share) = p.busiest();
             let broken = compared(what, share, |x| {
@@ -210,7 +224,7 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     Some(broken)
 }
 
-fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
+fn bytes(p: &Prediction, what: What) -> Option<Broken> {
     let broken = compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
         // Rounded away from what is demanded, so that the number breaks the demand as it is read.
         let times = (100.0 * x).ceil() / 100.0;
@@ -224,5 +238,5 @@ fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
         (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
         _ => Vec::new(),
     };
-    Some(Broken { places: shares::copies(code.tile.kernel), change, ..broken })
+    Some(Broken { places: shares::copies(p), change, ..broken })
 }

@@ -6,6 +6,7 @@ use tilec_ir::atoms::Atom;
 use tilec_ir::diag::counted;
 use tilec_ir::loss::FastPath;
 use tilec_passes::choose::{Prediction, Term};
+use tilec_passes::occupancy::Occupancy;
 
 /// Of the time beside the busiest unit, the share from which on a term is named, and advised about.
 const NAMED: f64 = 0.05;
@@ -47,7 +48,8 @@ fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Shared => &[FastPath::Banks, FastPath::Wgmma],
         Term::Products => &[FastPath::Wgmma],
         Term::Ends => &[FastPath::StagedStores],
-        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven => &[],
+        Term::Conflicts => &[FastPath::Banks],
+        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
@@ -89,19 +91,23 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
                 true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
-                false => {
-                    vec!["more resident warps hide the latency of products (`tilec why --not 'resident 2'`)".to_owned()]
-                }
+                false => more_resident(code, p)
+                    .map(|n| {
+                        format!("more resident warps hide the latency of products (`tilec why --not 'resident {n}'`)")
+                    })
+                    .into_iter()
+                    .collect(),
             }
         }
         Term::Barriers => {
             vec!["warps meet in every iteration: deeper tiles along the reduction have fewer iterations".to_owned()]
         }
-        Term::Ends => {
-            let more = p.resident + 1;
-            vec![format!(
-                "a block fills its pipeline and stores its result while its products rest: another resident block hides that (`tilec why --not 'resident {more}'`), or a longer reduction"
-            )]
+        Term::Ends => ends(code, p),
+        Term::Sectors => {
+            vec!["`tilec why --not coalesced` says how the lanes of a warp come to use whole sectors".to_owned()]
+        }
+        Term::Conflicts => {
+            vec!["`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned()]
         }
         Term::Uneven => vec![format!(
             "{:.0} blocks are {:.2} waves of those that are resident at once: tiles of another size divide more evenly{}",
@@ -110,6 +116,30 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             if code.tile.target.has_tensor_copies() { ", and `stream_k 1` shares the last tiles" } else { "" }
         )],
     }
+}
+
+/// One block more than are resident, if a multiprocessor has places for it.
+fn more_resident(code: &Code<'_>, p: &Prediction) -> Option<u64> {
+    let report = code.report;
+    let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
+    let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
+    let more = p.resident.max(is.resident()) + 1;
+    (more <= is.warps.min(is.blocks)).then_some(more)
+}
+
+/// What hides the ends of a block.
+fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+    let another =
+        more_resident(code, p).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
+    let (what, longer) = match p.atom {
+        Some(_) => (
+            "a block fills its pipeline and stores its result while its products rest",
+            Some("a longer reduction has fewer of these ends".to_owned()),
+        ),
+        None => ("a block waits for what it loads before it stores", None),
+    };
+    let ways: Vec<String> = another.into_iter().chain(longer).collect();
+    if ways.is_empty() { Vec::new() } else { vec![format!("{what}: {}", ways.join(", or "))] }
 }
 
 /// What waits for loads, and how it would wait less.
@@ -131,7 +161,7 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
             counted(bytes as usize, "byte")
         ));
     }
-    if p.resident < 2 {
+    if let Some(2) = more_resident(code, p) {
         out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
     }
     out

@@ -61,6 +61,7 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
         barriers: 0.0,
         ends: rounds * ends / clock + handed,
         uneven: (rounds - tiles * each / places) * loops / clock,
+        ..Terms::default()
     };
     Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: launch.bytes, least_bytes: launch.bytes }
 }

@@ -39,6 +39,8 @@ pub enum Term {
     Barriers,
     Ends,
     Uneven,
+    Sectors,
+    Conflicts,
 }
 
 impl Term {
@@ -46,8 +48,18 @@ impl Term {
     pub const UNITS: [Term; 4] = [Term::Products, Term::Shared, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 8] =
-        [Term::Products, Term::Shared, Term::L2, Term::Memory, Term::Latency, Term::Barriers, Term::Ends, Term::Uneven];
+    pub const ALL: [Term; 10] = [
+        Term::Products,
+        Term::Shared,
+        Term::L2,
+        Term::Memory,
+        Term::Latency,
+        Term::Barriers,
+        Term::Ends,
+        Term::Uneven,
+        Term::Sectors,
+        Term::Conflicts,
+    ];
 
     /// Its name in messages.
     pub fn name(self) -> &'static str {
@@ -60,6 +72,8 @@ impl Term {
             Term::Barriers => "barriers",
             Term::Ends => "filling and storing",
             Term::Uneven => "uneven waves",
+            Term::Sectors => "unused bytes of sectors",
+            Term::Conflicts => "bank conflicts",
         }
     }
 }
@@ -83,6 +97,10 @@ pub struct Terms {
     pub ends: f64,
     /// Multiprocessors that are idle because blocks do not divide evenly among them.
     pub uneven: f64,
+    /// Sectors whose bytes are not all used, as far as the code is known: what they take longer.
+    pub sectors: f64,
+    /// Bank conflicts, as far as the code is known.
+    pub conflicts: f64,
 }
 
 impl Terms {
@@ -97,12 +115,21 @@ impl Terms {
             Term::Barriers => self.barriers,
             Term::Ends => self.ends,
             Term::Uneven => self.uneven,
+            Term::Sectors => self.sectors,
+            Term::Conflicts => self.conflicts,
         }
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 8] {
+    pub fn list(&self) -> [(&'static str, f64); 10] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
+    }
+
+    /// The same without what only known code has, where there is none of it.
+    pub fn shown(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts]);
+        let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
+        shown.map(move |t| (t.name(), all.of(t)))
     }
 
     /// The term that takes longest.

@@ -296,6 +296,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         barriers: 0.0,
         ends: ends / clock,
         uneven: (rounds - tiles / places).max(0.0) * loops / clock,
+        ..Terms::default()
     };
     Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: traffic, least_bytes: launch.bytes }
 }

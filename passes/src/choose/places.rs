@@ -1,0 +1,140 @@
+//! What each copy moves in a launch: of tensors the elements inside of them, and of shared memory the tiles; each as often as it runs.
+
+use super::work::{Bound, Env, Move, Region, Work};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::index;
+
+/// What a copy moves from or to a tensor or a buffer in shared memory.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Place {
+    /// The copy.
+    pub span: Span,
+    /// The tensor or the buffer.
+    pub of: String,
+    /// It is a tensor.
+    pub global: bool,
+    /// Whether it is written.
+    pub store: bool,
+    /// Bytes of a launch.
+    pub bytes: f64,
+}
+
+/// Windows over an element up to which each is looked at.
+const MANY: i64 = 1 << 20;
+
+/// Values of an index: the first, how many, and how far apart.
+struct Values {
+    first: i64,
+    count: i64,
+    step: i64,
+}
+
+/// Elements of a window of `width` that are before `end`, on average over `values` of where it begins; `step` apart, none below 0.
+fn mean(values: &Values, width: i64, end: i64) -> f64 {
+    // Sizes may be near the largest integer.
+    let [first, count, step, width, end] = [values.first, values.count, values.step, width, end].map(i128::from);
+    let inside = |i: i128| (end - first - i * step).clamp(0, width);
+    let whole = ((end - width - first).div_euclid(step) + 1).clamp(0, count);
+    let cut: i128 = (whole..count).map(inside).take_while(|&n| n > 0).sum();
+    (whole * width + cut) as f64 / count as f64
+}
+
+impl Work<'_> {
+    /// What each copy moves in a launch of so many blocks.
+    pub(super) fn places(&self, env: &Env, blocks: f64) -> Vec<Place> {
+        let k = self.k;
+        let place = |at: Stmt, v: Value, global, store, bytes| {
+            let (span, of) = (k.stmt_spans[at], k.values[v].name.clone());
+            Place { span, of, global, store, bytes }
+        };
+        let mut out: Vec<Place> = Vec::new();
+        for region in &self.regions {
+            let often = blocks * self.trips(env, region);
+            let moved = region.moves.iter().map(|m| {
+                let elements = self.elements(env, &m.shape).unwrap_or(0) as f64 * self.inside(env, region, m);
+                place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements))
+            });
+            let accessed = region.accesses.iter().map(|a| {
+                let elements = self.elements(env, &a.shape).unwrap_or(0) as f64;
+                place(a.at, a.buffer, false, a.store, often * a.elem.traffic(elements))
+            });
+            out.extend(moved.chain(accessed));
+        }
+        out
+    }
+
+    /// The share of the elements of a window that are inside of its tensor, on average over the blocks and the trips.
+    pub(super) fn inside(&self, env: &Env, region: &Region, m: &Move) -> f64 {
+        let of = |(&extent, bound)| {
+            let width = self.extent(env, extent).and_then(|n| i64::try_from(n).ok())?;
+            Some(self.elements_inside(env, region, width, bound)? / width as f64)
+        };
+        m.shape.iter().zip(&m.bounds).map(|pair| of(pair).unwrap_or(1.0)).product()
+    }
+
+    /// Elements of one dimension of a window that are inside.
+    fn elements_inside(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<f64> {
+        let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
+        let whatever = || Some(width.min(end).max(0) as f64);
+        let Some(starts) = &bound.starts else { return whatever() };
+        let begin = |env: &Env| starts.iter().try_fold(0, |sum, &e| i64::checked_add(sum, self.int(env, e)?));
+        let grid = self.k.grid.iter().filter_map(|axis| {
+            let count = self.int(env, axis.extent)?;
+            Some((axis.index, Values { first: 0, count, step: 1 }))
+        });
+        let loops = region.variables.iter().zip(&region.loops).filter_map(|(&v, &[start, end, step])| {
+            let [first, end, step] = [self.int(env, start)?, self.int(env, end)?, self.int(env, step)?];
+            Some((v, Values { first, count: i64::try_from(index::trips(first, end, step)?).ok()?, step }))
+        });
+        let mut varies = grid.chain(loops).filter(|(v, _)| starts.iter().any(|&e| self.reads(e, *v)));
+        let values = match (varies.next(), varies.next()) {
+            (None, _) => Values { first: begin(env)?, count: 1, step: 1 },
+            (Some((v, of)), None) if of.count > 0 => {
+                let at = |i: i64| {
+                    let mut env = env.clone();
+                    env[v] = Some(of.first.checked_add(i.checked_mul(of.step)?)?);
+                    begin(&env)
+                };
+                let (first, last) = (at(0)?, at(of.count - 1)?);
+                let step = at(1)?.checked_sub(first)?;
+                if step <= 0
+                    || width / step > MANY
+                    || i128::from(last) != i128::from(first) + i128::from(of.count - 1) * i128::from(step)
+                {
+                    return whatever();
+                }
+                Values { first, count: of.count, step }
+            }
+            _ => return whatever(),
+        };
+        if values.first < 0 { whatever() } else { Some(mean(&values, width, end)) }
+    }
+
+    /// A loop that moves tiles and of which nobody knows how often it runs: its end is read from memory, or a condition ends it.
+    pub(super) fn unknown_loop(&self, env: &Env) -> Option<Span> {
+        let unknown = |region: &&Region| {
+            let known = |&[start, end, step]: &[tilec_ir::entities::Expr; 3]| {
+                index::trips(self.int(env, start)?, self.int(env, end)?, self.int(env, step)?)
+            };
+            region.endless || region.loops.iter().any(|of| known(of).is_none())
+        };
+        let region = self.regions.iter().filter(|r| !r.moves.is_empty()).find(unknown)?;
+        region.at.map(|s| self.k.stmt_spans[s])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_end_with_their_tensor() {
+        let of = |first, count, step, width, end| mean(&Values { first, count, step }, width, end);
+        // All of 1000 in windows of 128; half of a window; windows that lie over one another; none.
+        assert_eq!(of(0, 8, 128, 128, 1000), 125.0);
+        assert_eq!(of(0, 1, 1, 4096, 2052), 2052.0);
+        assert_eq!(of(0, 4, 2, 4, 7), 3.0);
+        assert_eq!(of(64, 2, 64, 64, 64), 0.0);
+    }
+}

@@ -34,8 +34,8 @@ PIECE = 1 << 28
 CONTESTANTS = ["tilec", "copy", "eager", "compiled", "triton"]
 # Elements of a half of a head, which rotary turns.
 HALF = 64
-# Bytes of a row of which a block takes two at a time.
-PAIRED = 8192
+# Bytes of a row of 16-bit elements of which a block takes two at a time, at most.
+PAIRED = {"rms_norm_backward": 2048, "layer_norm_backward": 8192}
 # Elements that a top-k gives of each row.
 TOP = 8
 
@@ -211,8 +211,7 @@ def compile_case(options: argparse.Namespace, case: Case) -> tuple[host.LaunchFi
     columns = 1 << (case["N"] - 1).bit_length()
     bits = host.BITS[options.type]
     align = next(a for a in (128 // bits, 4, 2, 1) if case["N"] % a == 0)
-    # Gradients take two rows at a time while a block has registers for them.
-    pair = 2 if columns * bits <= 8 * PAIRED else 1
+    pair = 2 if bits == 16 and 2 * columns <= PAIRED.get(options.kind, 0) else 1
     places = {"T": options.type, "BN": columns, "BM": max(1, 2048 // columns), "PAIR": pair, "ALIGN": align}
     words = ["--target", options.target, "-D", (options.define or KINDS[options.kind].define).format(**places)]
     return host.compile_file(options.tilec, options.file, words), " ".join(words)

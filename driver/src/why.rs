@@ -7,6 +7,7 @@ mod answer;
 mod chain;
 mod figures;
 mod not;
+mod overview;
 mod question;
 
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
@@ -31,6 +32,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     let shown = xray::of(&program, machine.as_ref());
     let known = Known { program: &program, shown: &shown };
     let answered = match question {
+        Question::Overview => Ok(overview::overview(&known)),
         Question::Line { column, line } => chain::of_line(&known, column, *line),
         Question::Element { name, coords } => figures::element(&known, name, coords),
         Question::Register => Ok(figures::register(&known)),

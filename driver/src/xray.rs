@@ -18,6 +18,7 @@ mod page;
 pub mod path;
 mod picture;
 mod pictures;
+mod registers;
 mod remark;
 mod sectors;
 mod svg;

@@ -119,6 +119,11 @@ impl Target {
         if self == Target::Sm90a { cc == self.cc() } else { cc >= self.cc() }
     }
 
+    /// The newest target whose PTX a GPU of compute capability `cc` (times ten) runs.
+    pub fn newest_on(cc: u32) -> Option<Target> {
+        Target::ALL.iter().rev().copied().find(|target| target.runs_on(cc))
+    }
+
     /// Whether it copies boxes of tensors by descriptors, and multiplies out of shared memory (`wgmma`, PTX ISA 9.7.15).
     pub fn has_tensor_copies(self) -> bool {
         self.at_least(Target::Sm90a)
@@ -172,5 +177,18 @@ impl Target {
     /// Whether m8n8k4 runs on the tensor cores; later chips emulate it with scalar code (ptx.md section 1).
     pub fn has_native_m8n8k4(self) -> bool {
         self.cc() < 80
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Target;
+
+    /// PTX of sm_90a runs on 9.0 alone, and other PTX on all later GPUs.
+    #[test]
+    fn the_newest_target_of_a_gpu() {
+        let of = |cc| Target::newest_on(cc).map(Target::name);
+        assert_eq!([None, Some("sm_70"), Some("sm_75")], [of(60), of(72), of(75)]);
+        assert_eq!([Some("sm_86"), Some("sm_89"), Some("sm_90a"), Some("sm_90")], [of(87), of(89), of(90), of(100)]);
     }
 }

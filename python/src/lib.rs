@@ -60,7 +60,7 @@ fn capability(device: i32) -> Option<(u32, u32)> {
 #[pyfunction]
 fn target_of_device(device: i32) -> Option<&'static str> {
     let (major, minor) = capability(device)?;
-    tilec::Target::ALL.iter().rfind(|t| t.runs_on(10 * major + minor)).map(|t| t.name())
+    tilec::Target::newest_on(10 * major + minor).map(tilec::Target::name)
 }
 
 /// Compares what a program of XLA is to call with the contract of the kernel that was shared under this name: tensors with their types and

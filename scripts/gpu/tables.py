@@ -261,13 +261,12 @@ def row_sums(results: Results) -> str:
     """Gradients of norms, and cumulative sums, whose warps share a row."""
     lines = []
     for name in ("rms_norm_backward_bf16", "rms_norm_backward_f32", "layer_norm_backward_bf16", "layer_norm_backward_f32", "cumsum_f32"):
-        card = "h200" if name.startswith("cumsum") else "h100"
-        for row in results.rows(f"{card}/rows_{name}.csv"):
+        for row in results.rows(f"h200/rows_{name}.csv"):
             sizes = case_of(row)
             cells = [row["kind"], row["type"], f"{sizes['M']} x {sizes['N']}", micro(row["tilec_us"]), ratio(row["of_copy"], 0.88), between(row, "of_copy")]
             lines.append([*cells, number(row["over_eager"], 2) if row["over_eager"] else "-"])
-    link = "[rows_*_backward_*.csv](results/h100); cumulative sums: H200, [rows_cumsum_f32.csv](results/h200)"
-    return results.origin("h100/rows_rms_norm_backward_bf16.csv", link=link) + table(["program", "type", "rows", "us", "of a copy", "least, most", "PyTorch over it"], lines)
+    link = "[rows_*_norm_backward_*.csv and rows_cumsum_f32.csv](results/h200)"
+    return results.origin("h200/rows_rms_norm_backward_bf16.csv", link=link) + table(["program", "type", "rows", "us", "of a copy", "least, most", "PyTorch over it"], lines)
 
 
 def row_spread(results: Results) -> str:

@@ -220,7 +220,7 @@ pub(crate) struct Why {
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
     /// The target, if --target does not say it; what is asked about: source:33, PASS:20, ptx:412, sass:300, element:A[3,5],
-    /// register, barrier; and sizes (M=N=K=4096), as with one --for
+    /// register, barrier; and sizes (M=N=K=4096), as with one --for. Without a place: what costs time
     #[arg(value_name = "TARGET|PLACE|NAME=SIZE")]
     pub(crate) words: Vec<String>,
     /// Asks why the code is not like this: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another property that
@@ -461,7 +461,7 @@ pub(crate) enum DataKind {
 /// What to compile for and how; the same for compiling and running.
 #[derive(Args, Debug)]
 pub(crate) struct Program {
-    /// Target, see `tilec targets` [default: sm_70]
+    /// Target, see `tilec targets` [default: that of the GPU for `run`, `bench` and `tune`, else sm_70]
     #[arg(long, value_parser = target_parser())]
     pub(crate) target: Option<Target>,
     /// Sets a compile-time parameter

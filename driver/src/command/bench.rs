@@ -1,11 +1,10 @@
 //! `tilec bench IN.tile`: compiles variants, measures, prints.
 
-use crate::Target;
 use crate::bench::{self, BenchOptions, session, sizes, variants};
 use crate::command::args::{Against, Bench, BenchFormat};
 use crate::command::call::Call;
 use crate::command::failure::{Failure, Said};
-use crate::command::program::{options, read};
+use crate::command::program::{options, read, target_here};
 use crate::output::write_stdout;
 use crate::progress::Bar;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use std::time::Duration;
 /// Measures a kernel of a file.
 pub(crate) fn bench_command(args: &Bench, call: &Call) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
-    let mut base = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let mut base = options(&args.program, &args.input, target_here(&args.program, true))?;
     // What a variant refuses stands in its row.
     base.refuse_sizes = false;
     let list = if args.ablate {

@@ -53,7 +53,7 @@ fn device() -> Vec<Part> {
     let card = device.properties();
     let (major, minor) = card.compute_capability;
     let (driver_major, driver_minor) = card.driver_version;
-    let target = Target::ALL.iter().rev().find(|t| t.runs_on(major * 10 + minor));
+    let target = Target::newest_on(major * 10 + minor);
     let compiled = target.map_or_else(
         || "no target of tilec runs on it".to_owned(),
         |t| format!("compile for it with `--target {}`", t.name()),

@@ -35,6 +35,23 @@ fn demands(program: &Program) -> Result<Vec<Demand>, Failure> {
     Ok(all)
 }
 
+/// The target to compile for where the program runs: the one that is given, else the newest that the GPU here runs, else the oldest.
+pub(crate) fn target_here(program: &Program, on_gpu: bool) -> Target {
+    let here = || if on_gpu && program.card.is_none() { target_of_gpu() } else { None };
+    program.target.or_else(here).unwrap_or(Target::Sm70)
+}
+
+#[cfg(feature = "cuda")]
+fn target_of_gpu() -> Option<Target> {
+    let (major, minor) = crate::cuda::Device::capability(0).ok()?;
+    Target::newest_on(major * 10 + minor)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn target_of_gpu() -> Option<Target> {
+    None
+}
+
 /// The options of the library for those of the command line.
 pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result<CompileOptions, Failure> {
     for pass in &program.disable_pass {

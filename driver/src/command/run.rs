@@ -4,7 +4,7 @@ use crate::bind::{Args, Number, zeros};
 use crate::command::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
 use crate::command::call::Call;
 use crate::command::failure::{Failure, Said};
-use crate::command::program::{definitions, display_name, options, read, read_at_most};
+use crate::command::program::{definitions, display_name, options, read, read_at_most, target_here};
 use crate::contract::LaunchFile;
 use crate::launch_file::{self, LaunchFileError};
 use crate::output::{same_file, write_file, write_stderr, write_stdout};
@@ -88,7 +88,8 @@ fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
     if args.device == Device::Interp {
         return interpret_tile(args, &run_options, &source);
     }
-    let mut compile_options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
+    let target = target_here(&args.program, matches!(run_options.on, On::Cuda | On::Auto));
+    let mut compile_options = options(&args.program, &args.input, target)?;
     // The launch checks the sizes and strides that it is given.
     compile_options.refuse_sizes = false;
     compile_options.variants = definitions(&compile_options, &args.variant)?;

@@ -4,7 +4,7 @@ use crate::bench::sizes;
 use crate::command::args::{BenchFormat, Tune};
 use crate::command::call::Call;
 use crate::command::failure::{Failure, Said};
-use crate::command::program::{display_name, keeps_source, options, read};
+use crate::command::program::{display_name, keeps_source, options, read, target_here};
 use crate::output::{write_file, write_stderr, write_stdout};
 use crate::progress::Bar;
 use crate::tune::{Keep, TuneOptions, Tuner, file_name};
@@ -24,7 +24,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
     if args.program.disable_pass.iter().any(|pass| pass == "choose") {
         return Err(Failure::Usage("tuning begins with what `choose` chooses: leave it on".to_owned()));
     }
-    let target = args.program.target.unwrap_or(Target::Sm70);
+    let target = target_here(&args.program, true);
     let mut compile = options(&args.program, &args.input, target)?;
     compile.refuse_sizes = false;
     // A file for no sizes would have the source's name; that sizes are missing is what is to be said then.
@@ -56,7 +56,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
         });
         bar.clear();
         let mut tuned = said.unless_error(result)?;
-        let text = tuned.text(&display_name(&args.input), &report, &commands(args, problem, output.as_deref()));
+        let text = tuned.text(&display_name(&args.input), &report, &commands(args, target, problem, output.as_deref()));
         // Written at once: what comes next may be broken off.
         match output {
             None => write_stdout(text.as_bytes())?,
@@ -112,9 +112,9 @@ fn outputs(args: &Tune, problems: &[Args]) -> Result<Vec<Option<PathBuf>>, Failu
 }
 
 /// The commands that make the winner, and that compile it.
-fn commands(args: &Tune, problem: &Args, output: Option<&Path>) -> Vec<String> {
+fn commands(args: &Tune, target: Target, problem: &Args, output: Option<&Path>) -> Vec<String> {
     let program = &args.program;
-    let mut flags = vec!["--target".to_owned(), program.target.unwrap_or(Target::Sm70).name().to_owned()];
+    let mut flags = vec!["--target".to_owned(), target.name().to_owned()];
     flags.extend(program.card.iter().flat_map(|card| ["--card".to_owned(), card.name.to_owned()]));
     for (flag, passes) in [("--disable-pass", &program.disable_pass), ("--enable-pass", &program.enable_pass)] {
         if !passes.is_empty() {

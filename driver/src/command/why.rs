@@ -25,9 +25,7 @@ pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
     {
         return Err(Failure::Usage("`--not` and a place are two questions".to_owned()));
     }
-    let Some(question) = question else {
-        return Err(Failure::Usage("what is asked? A place: `source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]`, `register` or `barrier`; or `--not wgmma`".to_owned()));
-    };
+    let question = question.unwrap_or(Question::Overview);
     let source = read(&args.input)?;
     let mut options = options(&args.program, &args.input, target.unwrap_or(Target::Sm70))?;
     if !values.is_empty() && !options.sizes.is_empty() {

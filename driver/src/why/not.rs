@@ -3,6 +3,7 @@
 use super::answer::{Decision, Known, Part};
 use super::chain;
 use crate::compile::demands::{self, Judged};
+use crate::compile::report_json::Shared;
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use std::collections::BTreeSet;
@@ -20,46 +21,30 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     let mut parts = Vec::new();
     for kernel in &known.program.kernels {
         let name = &kernel.tile.kernel.name;
-        // What a pass made to bring rows into order means nothing by itself.
-        let own = kernel.tile.written.is_some();
-        if !own && known.program.kernels.iter().any(|k| k.tile.written.is_some()) {
+        if !is_judged(known, kernel) {
             about.push(format!(
                 "`{name}` is made by `align-rows`: it copies an operand in front of the product, and is not judged"
             ));
             continue;
         }
-        let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
-        let judged = demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what);
         if let What::AtLeast(Figure::Resident, _) | What::AtMost(Figure::Resident, _) = what {
             parts.push(resident(known, kernel));
         }
-        match judged {
+        match judged(known, kernel, what) {
             Judged::Holds => {
                 about.push(format!("`{what}` holds of `{name}`"));
-                parts.push(holds(known, what));
+                parts.push(in_several(known, kernel, holds(kernel, what)));
             }
             Judged::Unknown(why) => about.push(format!("`{what}` of `{name}` is not known: {why}")),
             Judged::Broken { message, path, places, notes, change } => {
                 about.push(format!("`{what}` does not hold of `{name}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
-                for (span, text) in &places {
-                    let label = Diagnostic::remark("", *span, text.clone());
-                    let says = chain::decision(known, "", &[&label]).says;
-                    part.facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
-                        true => format!("{}: {}", s.at, s.source),
-                        false => format!("{}: {} ({})", s.at, s.source, s.message),
-                    }));
-                }
-                unrepeated(&mut part.facts);
+                part.facts = places_of(known, &places);
                 part.facts.extend(notes);
                 part.facts.extend(change.into_iter().map(|text| format!("to change it: {text}")));
                 parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
-                let mut part = premise(known, path, kernel, &spans, what);
-                if known.program.kernels.len() > 1 {
-                    part.title = format!("{}, in `{name}`", part.title);
-                }
-                parts.push(part);
+                parts.push(in_several(known, kernel, premise(known, path, kernel, &spans, what)));
             }
         }
     }
@@ -67,8 +52,48 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     (about, parts)
 }
 
+/// Whether a kernel is judged: what a pass made to bring rows into order means nothing by itself.
+pub(super) fn is_judged(known: &Known<'_>, kernel: &CompiledKernel) -> bool {
+    kernel.tile.written.is_some() || known.program.kernels.iter().all(|k| k.tile.written.is_none())
+}
+
+/// Whether a property holds of a kernel.
+pub(super) fn judged(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Judged {
+    let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
+    demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what)
+}
+
+/// The same part, of which kernel it is where there are several.
+fn in_several(known: &Known<'_>, kernel: &CompiledKernel, part: Part) -> Part {
+    if known.program.kernels.len() == 1 {
+        return part;
+    }
+    Part { title: format!("{}, in `{}`", part.title, kernel.tile.kernel.name), ..part }
+}
+
+/// Places of the source, each with its line and what is there.
+pub(super) fn places_of(known: &Known<'_>, places: &[(Span, String)]) -> Vec<String> {
+    let mut facts = Vec::new();
+    for (span, text) in places {
+        let label = Diagnostic::remark("", *span, text.clone());
+        let says = chain::decision(known, "", &[&label]).says;
+        facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
+            true => format!("{}: {}", s.at, s.source),
+            false => format!("{}: {} ({})", s.at, s.source, s.message),
+        }));
+    }
+    unrepeated(&mut facts);
+    facts
+}
+
 /// What passes said of the fast path that was not taken, and what the source itself decides at these places.
-fn premise(known: &Known<'_>, path: Option<FastPath>, kernel: &CompiledKernel, places: &[Span], what: What) -> Part {
+pub(super) fn premise(
+    known: &Known<'_>,
+    path: Option<FastPath>,
+    kernel: &CompiledKernel,
+    places: &[Span],
+    what: What,
+) -> Part {
     let title = "Which premise fails (a pass names the first: where that holds, another may be next)".to_owned();
     let Some(path) = path else { return Part { title, ..Part::default() } };
     let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).collect();
@@ -112,7 +137,7 @@ fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decisi
 }
 
 /// Leaves out what is there already.
-fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
+pub(super) fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
     let mut seen = BTreeSet::new();
     list.retain(|x| seen.insert(x.clone()));
 }
@@ -162,8 +187,31 @@ fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: W
             vec!["TMA loads fill the slots of wgmma products, and the kernel has none because:".to_owned()]
         }
         FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
+        FastPath::Banks => made_by_passes(kernel),
         _ => vec![format!("no pass had anything to decide of `{what}` here, or it is switched off (`--disable-pass`)")],
     }
+}
+
+/// Buffers with conflicts that the program does not name.
+fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
+    let named = |name: &str| kernel.tile.specialized.values.values().any(|v| v.name == name);
+    let own = kernel.lowered.shared.iter().filter(|s| s.conflicts() > 0 && !named(&s.buffer));
+    let mut facts: Vec<String> = own
+        .map(|s| {
+            format!(
+                "the compiler made `{}`, and its layout follows from those of the registers beside it: tiles of another size, or another number of threads, change these",
+                s.buffer
+            )
+        })
+        .collect();
+    unrepeated(&mut facts);
+    if facts.is_empty() {
+        facts.push(
+            "`swizzle` found no layout with fewer conflicts: what is stored and what is loaded want different ones"
+                .to_owned(),
+        );
+    }
+    facts
 }
 
 /// Why no loop was asked whether its loads may run ahead, and what would have them.
@@ -227,41 +275,35 @@ fn words(path: FastPath) -> &'static str {
     }
 }
 
-/// What shows that a demand holds.
-fn holds(known: &Known<'_>, what: What) -> Part {
-    let mut facts = Vec::new();
-    for kernel in &known.program.kernels {
-        let r = &kernel.report;
-        match what {
-            What::Has(tilec_ir::demands::Property::Wgmma | tilec_ir::demands::Property::TensorCores) => {
-                facts.extend(r.mma.iter().map(|m| format!("`{}`: {} instructions a warp", m.atom, m.per_warp)));
-            }
-            What::Has(tilec_ir::demands::Property::Pipelined) => {
-                let channels = r.tiles.iter().filter(|t| t.slots > 1);
-                facts.extend(channels.map(|t| format!("`{}` has {} slots", t.name, t.slots)));
-            }
-            What::Has(tilec_ir::demands::Property::NoBankConflicts) => {
-                facts.extend(r.shared.iter().map(|s| {
-                    format!(
-                        "a {} at `{}` takes {} wavefronts, as few as its width needs",
-                        s.access, s.buffer, s.wavefronts
-                    )
-                }));
-            }
-            What::Has(tilec_ir::demands::Property::Vectorised) => {
-                let wide = r.copies.iter().filter(|c| c.global_bytes > 0);
-                facts.extend(wide.map(|c| format!("`{}` -> `{}`: {} bytes an access", c.src, c.dst, c.global_bytes)));
-            }
-            What::Has(Property::Coalesced) => {
-                let moved = r.copies.iter().filter(|c| c.global_bytes > 0);
-                facts.extend(
-                    moved.map(|c| format!("`{}` -> `{}`: {:.0} % of its sectors", c.src, c.dst, 100.0 * c.sector_use)),
-                );
-            }
-            _ => {}
+/// What shows that a demand holds of a kernel.
+fn holds(kernel: &CompiledKernel, what: What) -> Part {
+    let r = &kernel.report;
+    let mut facts: Vec<String> = match what {
+        What::Has(Property::Wgmma | Property::TensorCores) => {
+            r.mma.iter().map(|m| format!("`{}`: {} instructions a warp", m.atom, m.per_warp)).collect()
         }
-    }
-    facts.dedup();
+        What::Has(Property::Pipelined) => {
+            let channels = r.tiles.iter().filter(|t| t.slots > 1);
+            channels.map(|t| format!("`{}` has {} slots", t.name, t.slots)).collect()
+        }
+        What::Has(Property::NoBankConflicts) => {
+            let each = |s: &Shared| {
+                let (access, buffer, n) = (&s.access, &s.buffer, counted(s.wavefronts as usize, "wavefront"));
+                format!("a {access} at `{buffer}` takes {n}, as few as its width needs")
+            };
+            r.shared.iter().map(each).collect()
+        }
+        What::Has(Property::Vectorised) => {
+            let wide = r.copies.iter().filter(|c| c.global_bytes > 0);
+            wide.map(|c| format!("`{}` -> `{}`: {} bytes an access", c.src, c.dst, c.global_bytes)).collect()
+        }
+        What::Has(Property::Coalesced) => {
+            let moved = r.copies.iter().filter(|c| c.global_bytes > 0);
+            moved.map(|c| format!("`{}` -> `{}`: {:.0} % of its sectors", c.src, c.dst, 100.0 * c.sector_use)).collect()
+        }
+        _ => Vec::new(),
+    };
+    unrepeated(&mut facts);
     Part { title: "What shows it".to_owned(), facts, decisions: Vec::new() }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::compile::explain;
 use std::fmt;
-use tilec_ir::demands::{Figure, What};
+use tilec_ir::demands::{Figure, PROPERTIES, What};
 use tilec_ir::diag::Sink;
 use tilec_ir::parser::parse_demands;
 use tilec_ir::target::Target;
@@ -10,6 +10,8 @@ use tilec_ir::target::Target;
 /// A question.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Question {
+    /// What costs time: no place is named.
+    Overview,
     /// Why a line is as it is: `source:33`, `ptx:412`, `sass:300`, `swizzle:20` (of the program after that pass).
     Line {
         /// `source`, a pass, `ptx` or `sass`.
@@ -55,9 +57,12 @@ impl Question {
     /// # Errors
     /// There is no such property; the text says what there is.
     pub fn parse_not(text: &str) -> Result<Question, String> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let full = match words[..] {
-            [figure, number] if number.parse::<f64>().is_ok() => format!("{figure} >= {number}"),
+        let full = match text.trim().rsplit_once(' ') {
+            // More is worse of what a block takes, and better of the rest.
+            Some((figure, number)) if number.parse::<f64>().is_ok() && !figure.ends_with('=') => {
+                let takes = ["registers", "shared memory", "bytes"].contains(&figure.trim());
+                format!("{figure} {} {number}", if takes { "<=" } else { ">=" })
+            }
             _ => text.to_owned(),
         };
         let mut sink = Sink::new();
@@ -65,6 +70,10 @@ impl Question {
             Ok([one]) => Ok(Question::Not(one.what)),
             Ok(_) => Err("`--not` takes one property".to_owned()),
             Err(_) => {
+                let without = format!("no {}", text.trim());
+                if PROPERTIES.iter().any(|(name, _)| *name == without) {
+                    return Err(format!("`{text}` is no property; did you mean `{without}`?"));
+                }
                 let said = sink.into_diagnostics().into_iter().flat_map(|d| std::iter::once(d.message).chain(d.notes));
                 Err(said.collect::<Vec<_>>().join("; "))
             }
@@ -74,7 +83,7 @@ impl Question {
     /// Whether figures of the assembler belong to the answer.
     pub(super) fn needs_assembler(&self) -> bool {
         match self {
-            Question::Register => true,
+            Question::Overview | Question::Register => true,
             Question::Not(what) => {
                 // What is predicted is not of code that spills.
                 what.needs_assembler()
@@ -123,6 +132,7 @@ fn element(text: &str) -> Result<Question, String> {
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Question::Overview => f.write_str("overview"),
             Question::Line { column, line } => write!(f, "{column}:{line}"),
             Question::Element { name, coords } => {
                 let coords: Vec<String> = coords.iter().map(u64::to_string).collect();
@@ -151,6 +161,12 @@ mod tests {
         }
         assert_eq!(Question::parse_not("wgmma"), Ok(Question::Not(What::Has(Property::Wgmma))));
         assert_eq!(Question::parse_not("resident 2"), Ok(Question::Not(What::AtLeast(Figure::Resident, 2.0))));
+        assert_eq!(Question::parse_not("registers 96"), Ok(Question::Not(What::AtMost(Figure::Registers, 96.0))));
+        let room = Question::parse_not("shared memory 49152");
+        assert_eq!(room, Ok(Question::Not(What::AtMost(Figure::SharedMemory, 49152.0))));
+        assert_eq!(Question::parse_not("resident >= 2"), Question::parse_not("resident 2"));
+        let spills = Question::parse_not("spills").expect_err("no property");
+        assert!(spills.contains("did you mean `no spills`?"), "{spills}");
         let unknown = Question::parse_not("wgma").expect_err("no property");
         assert!(unknown.contains("did you mean `wgmma`?") && unknown.contains("`no spills`"), "{unknown}");
         let unknown = Question::parse_not("tensor core").expect_err("no property");

@@ -167,8 +167,9 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
             })
             .collect();
         coords.reverse();
-        let byte = elem.bytes_of(layout.offset(&coords));
-        if byte % PIECE == 0 && rows.contains(&(byte / ROW * ROW)) {
+        let place = layout.offset(&coords);
+        let byte = elem.size().byte_with(place);
+        if elem.size().makes_up(place, PIECE) && rows.contains(&(byte / ROW * ROW)) {
             pieces.entry(byte).or_insert(coords);
         }
     }
@@ -179,11 +180,11 @@ fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, S
     let mut svg = Svg::new(MARGIN.0 + ACROSS as f64 * wide + 8.0, height, &title);
     // Of each tint the elements along the last dimension that have it.
     let mut tints: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
-    let each = (0..).take_while(|&n| elem.bytes_of(n) < PIECE).count() as u64;
+    let each = (0..).take_while(|&n| elem.size().byte_with(n) < PIECE).count() as u64;
     let drawn = pieces.into_iter().map(|(byte, coords)| {
         // The same colour: the same columns, so that a swizzle shows.
         let last = coords.last().copied().unwrap_or(0);
-        let tint = elem.bytes_of(last) / PIECE % ACROSS;
+        let tint = elem.size().byte_with(last) / PIECE % ACROSS;
         tints.entry(tint).or_default().insert(last);
         let text: Vec<String> = coords.iter().map(u64::to_string).collect();
         let fill = TINTS[tint as usize % TINTS.len()];

@@ -7,6 +7,7 @@ mod back;
 pub(super) mod draw;
 mod onward;
 
+use super::registers::{held, holder, warp_and_lane};
 use crate::compile::{Compiled, CompiledKernel};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,9 +15,9 @@ use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::layout::SmemLayout;
 use tilec_ir::print::{print_expr, print_head};
-use tilec_ir::target::{SECTOR_BYTES, WARP};
+use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
 
@@ -133,44 +134,6 @@ pub(super) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Option<i64> {
         _ => None,
     };
     index::int(&OfKernel::new(k, leaf), e)
-}
-
-/// Whom an element of a register tile belongs to: thread and register, and how many threads hold it.
-pub(super) fn holder(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> Option<(u64, u64, u64)> {
-    let bits = shape_bits(shape);
-    let (mut linear, mut from) = (0, 0);
-    for (&c, &n) in coords.iter().zip(&bits) {
-        linear |= c << from;
-        from += n;
-    }
-    // Thread bits are the low ones of the map; a zero column is one that says nothing, and the least solution leaves it out.
-    let map = layout.map();
-    let place = map.solve(linear)?;
-    let (mut threads, mut least) = (1, place & ((1 << layout.thread_bits()) - 1));
-    let value = place >> layout.thread_bits();
-    for bit in 0..layout.thread_bits() {
-        if layout.thread_col(bit) == 0 {
-            threads *= 2;
-            least &= !(1 << bit);
-        }
-    }
-    Some((least, value, threads))
-}
-
-fn held(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> String {
-    match holder(layout, shape, coords) {
-        Some((thread, value, 1)) => {
-            format!("register {value} of thread {thread} ({})", warp_and_lane(thread))
-        }
-        Some((thread, value, n)) => format!("register {value} of {n} threads, the first of which is {thread}"),
-        None => "no register".to_owned(),
-    }
-}
-
-/// `warp 1, lane 3`.
-fn warp_and_lane(thread: u64) -> String {
-    let warp = u64::from(WARP);
-    format!("warp {}, lane {}", thread / warp, thread % warp)
 }
 
 /// At which numbers something is, in words.
@@ -308,7 +271,7 @@ impl<'a> Way<'a> {
         let name = k.values[v].name.clone();
         let bytes = elem_of(k, v).map_or(String::new(), |e| {
             let contiguous = coords.last().copied().unwrap_or(0);
-            let from = e.bytes_of(contiguous);
+            let from = e.size().byte_with(contiguous);
             let sector = from / u64::from(SECTOR_BYTES);
             format!("; byte {from} of its row where rows are contiguous: sector {sector} of {SECTOR_BYTES} bytes")
         });
@@ -415,17 +378,19 @@ impl<'a> Way<'a> {
         let v = self.called(name)?;
         let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
         let tile = k.tile_ty(v)?;
+        let elem = elem_of(k, v)?;
         if let Some(layout) = &tile.reg_layout {
-            return Some(("registers", held(layout, &shape, coords)));
+            return Some(("registers", held(layout, elem, &shape, coords)));
         }
-        if let (Some(layout), Some(elem)) = (&tile.smem_layout, elem_of(k, v)) {
-            let byte = elem.bytes_of(layout.offset(coords));
-            let plain = coords.iter().zip(&shape).fold(0, |sum, (c, n)| sum * n + c);
-            let moved = if tile.order.is_none_or(|o| o.name() == "row") && elem.bytes_of(plain) != byte {
-                format!(" ({} without the swizzle)", elem.bytes_of(plain))
-            } else {
-                String::new()
-            };
+        if let Some(layout) = &tile.smem_layout {
+            let byte = elem.size().byte_with(layout.offset(coords));
+            let plain = layout
+                .to_cute()
+                .filter(|(swizzle, _)| swizzle.is_some())
+                .and_then(|(_, cute)| SmemLayout::from_cute(None, &cute).ok())
+                .map(|plain| elem.size().byte_with(plain.offset(coords)))
+                .filter(|&plain| plain != byte);
+            let moved = plain.map_or(String::new(), |plain| format!(" ({plain} without the swizzle)"));
             let slots = match &k.values[v].def {
                 ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
                 _ => String::new(),

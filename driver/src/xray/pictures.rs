@@ -4,6 +4,7 @@ use super::budget;
 use super::machine::Machine;
 use super::measured::Measured;
 use super::picture::{Picture, Room};
+use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
 use super::{banks, boxes, grid, operands, path, sectors, time, warps};
 use crate::compile::Compiled;
@@ -13,6 +14,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
+use tilec_ir::types::{Elem, ElemRef};
 
 /// Rows and columns that are drawn at most.
 const MOST: [u64; 2] = [16, 16];
@@ -20,7 +22,7 @@ const MOST: [u64; 2] = [16, 16];
 const CELL: [u64; 2] = [58, 20];
 /// Space for the numbers of rows and columns.
 const MARGIN: [u64; 2] = [34, 40];
-/// Who has an element: the least thread that does, the register in it, and how many threads do.
+/// Who has an element: the least thread that does, the number of the value in it, and how many threads do.
 type Holder = (u64, u64, u64);
 
 /// The pictures of a program, in the order of its kernels; of each by room.
@@ -95,7 +97,8 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
     if drawn > 0 {
         let _ = write!(title, "; the first place along the dimensions in front");
     }
-    Some((draw(&holders(layout, &shape, window), window, &title), title))
+    let ElemRef::Known(elem) = tile.elem else { return None };
+    Some((draw(&holders(layout, &shape, window), elem, window, &title), title))
 }
 
 /// Who has each element of the window, by row and column.
@@ -125,10 +128,10 @@ fn tint(thread: u64) -> &'static str {
     TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)]
 }
 
-fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> String {
+fn draw(held: &BTreeMap<(u64, u64), Holder>, elem: Elem, window: [u64; 2], title: &str) -> String {
     let text = |&(thread, value, threads): &Holder| {
         let also = if threads > 1 { format!("\u{d7}{threads}") } else { String::new() };
-        format!("t{thread}{also} r{value}")
+        format!("t{thread}{also} {}", Registers::of(elem, value).short())
     };
     let [left, top, least, high] = [MARGIN[0], MARGIN[1], CELL[0], CELL[1]].map(|n| n as f64);
     let wide = held.values().map(|h| Svg::wide(&text(h)) + 6.0).fold(least, f64::max);
@@ -149,6 +152,9 @@ fn draw(held: &BTreeMap<(u64, u64), Holder>, window: [u64; 2], title: &str) -> S
         svg.text(x + wide / 2.0, y + 14.0, Anchor::Middle, &text(holder));
     }
     svg.key(Key::Text("t12 r3"), "thread 12 of those that hold the tile, register 3 of the tile's in that thread");
+    if elem.size().shares_registers() && elem != Elem::Bool {
+        svg.key(Key::Text("r3+16"), "from bit 16 of register 3: several elements share a register of 32 bits");
+    }
     if held.values().any(|h| h.2 > 1) {
         svg.key(Key::Text("t12\u{d7}4"), "4 threads hold the element; 12 is the first");
     }
@@ -178,7 +184,7 @@ mod tests {
         assert_eq!(held[&(1, 0)], (0, 2, 2));
         assert_eq!(held[&(0, 2)], (1, 0, 2));
         assert_eq!(held[&(1, 7)], (3, 3, 2));
-        let svg = draw(&held, [2, 8], "x");
+        let svg = draw(&held, Elem::F32, [2, 8], "x");
         assert_eq!((svg.matches("h-58z").count(), svg.matches("t3×2 r3").count()), (16, 1), "{svg}");
     }
 }

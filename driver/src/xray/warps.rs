@@ -2,12 +2,14 @@
 
 use super::lines::DIM;
 use super::picture::{Picture, Room};
+use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::target::WARP;
+use tilec_ir::types::{Elem, ElemRef};
 
 /// Rows and columns of a block.
 const BLOCK: u64 = 8;
@@ -30,7 +32,8 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
         seen.push(dst);
         let ValueDef::Var(tile) = &kernel.values[dst].def else { continue };
         let Some((layout, shape)) = tile.reg_layout.as_ref().zip(kernel.const_shape(&tile.shape)) else { continue };
-        let [.., rows, columns] = shape[..] else { continue };
+        let ([.., rows, columns], ElemRef::Known(elem)) = (&shape[..], tile.elem) else { continue };
+        let (rows, columns) = (*rows, *columns);
         let own = &kernel.values[dst];
         let text = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let shown = (rows.div_ceil(BLOCK).min(MOST.0), columns.div_ceil(BLOCK).min(MOST.1));
@@ -42,14 +45,14 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
             "Accumulator {}[{text}] of {}: which warp holds each block of 8x8 elements, in which registers{part}",
             own.name, row.name
         );
-        let svg = draw(&held(layout, &shape, shown), shown, &title);
+        let svg = draw(&held(layout, elem, &shape, shown), shown, &title);
         let name = format!("{prefix}warps-{}", own.name);
         out.push(Picture { title, span: own.span, ..Picture::new(Room::Pictures, name, svg) });
     }
     out
 }
 
-fn held(layout: &RegLayout, shape: &[u64], shown: (u64, u64)) -> Held {
+fn held(layout: &RegLayout, elem: Elem, shape: &[u64], shown: (u64, u64)) -> Held {
     let bits = shape_bits(shape);
     let mut out = Held::new();
     for thread in 0..1u64 << layout.thread_bits() {
@@ -61,7 +64,8 @@ fn held(layout: &RegLayout, shape: &[u64], shown: (u64, u64)) -> Held {
             if inside && front.iter().all(|&x| x == 0) {
                 let (warps, registers) = out.entry(block).or_default();
                 warps.insert(thread / u64::from(WARP));
-                registers.insert(value);
+                let of = Registers::of(elem, value);
+                registers.extend(of.first..of.first + of.count);
             }
         }
     }
@@ -104,6 +108,11 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
             Key::Text("w3 r4-5"),
             "warp 3; each of its lanes has 2 of the 64 elements, in registers 4 and 5 of the tile's",
         );
+    } else if held.values().all(|(warps, registers)| warps.len() == 1 && registers.len() == 1) {
+        svg.key(
+            Key::Text("w3 r4"),
+            "warp 3; each of its lanes has 2 of the 64 elements, both in register 4 of the tile's",
+        );
     } else {
         svg.key(Key::Text("w3 r4..47"), "warp 3; its lanes have the elements in some of the tile's registers 4 to 47");
     }
@@ -138,7 +147,7 @@ mod tests {
         // Row-major of 64 by 16: bits 0 to 5 the row, 6 to 9 the column.
         let threads = vec![2 << 6, 4 << 6, 1, 2, 4, 16, 32];
         let layout = RegLayout::new(vec![1 << 6, 8, 8 << 6], threads, 10).expect("a layout");
-        let held = held(&layout, &[64, 16], (8, 2));
+        let held = held(&layout, Elem::F32, &[64, 16], (8, 2));
         let text = |row, column| {
             let (w, r) = &held[&(row, column)];
             format!("{} {}", numbers('w', w), numbers('r', r))

@@ -155,19 +155,22 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(turns) = turns => {
+            let in_cluster = turns.in_cluster.filter(|_| cx.options.target.has_clusters());
             let room = cx.options.target.smem_per_block();
-            if turns.crowded && cx.options.target.has_asynchronous_copies() {
+            let share = in_cluster.unwrap_or(turns.share);
+            if in_cluster.is_none() && turns.crowded && cx.options.target.has_asynchronous_copies() {
                 in_memory = InMemory::of_several(k, turns.at, elements, room);
             }
-            let clusters = cx.options.target.has_clusters();
-            let two_blocks = turns.two_blocks.filter(|_| clusters && in_memory.is_none());
-            let share = two_blocks.unwrap_or(turns.share);
-            if in_memory.is_none() && two_blocks.is_none() && elements > LARGE * share.each {
+            if in_cluster.is_none() && in_memory.is_none() && elements > LARGE * share.each {
                 in_memory = InMemory::of(k, turns.at, elements, room);
             }
-            // Blocks of a cluster wait for each other in every iteration.
             let threads = if in_memory.is_some() { rows_in_memory::THREADS } else { elements / share.each };
-            let ctas = if clusters { threads.div_ceil(LARGE).max(1) } else { 1 };
+            let ctas = match in_cluster {
+                Some(share) => share.blocks(threads),
+                // Blocks of a cluster wait for each other in every iteration.
+                None if cx.options.target.has_clusters() => threads.div_ceil(LARGE).max(1),
+                None => 1,
+            };
             in_turns = Some(share).filter(|_| in_memory.is_none());
             (ctas, threads / ctas)
         }
@@ -230,11 +233,10 @@ const LARGE: u64 = 512;
 /// Registers of a thread for its elements in a block that takes rows in turns: those of this iteration, of the next one, and sums of all. On an H200 the gradients of RMS norm of 4096 bf16 take
 /// 63 us with 8 and with 16 elements for a thread (28 and 56 registers), 90 with 32, which spill.
 const IN_TURNS: u64 = 64;
-/// The same where a row would otherwise take more than one block: gradients of RMS norm of 8192 bf16 take 59 us in one block of 512 threads, 92 in two of a cluster.
+/// The same where a row would otherwise take more threads than a block of [`LARGE`].
 const ALONE_IN_TURNS: u64 = 80;
 
-/// Threads of a block whose threads have all the registers that a thread can have, and registers of a thread for its elements there. Gradients of RMS norm of 8192 f32 reach 0.87 of a copy's rate
-/// so on an H200, 0.66 in two blocks of a cluster.
+/// Threads of a block whose threads have all the registers that a thread can have, and registers of a thread for its elements there.
 const FEWER: u64 = 256;
 const FEWER_IN_TURNS: u64 = 200;
 
@@ -242,10 +244,10 @@ const FEWER_IN_TURNS: u64 = 200;
 /// elements, and warps meet once for all rows of an iteration. On an H100, with two rows, gradients of layer norm of 4096 bf16 reach 0.91 of a copy's rate with 32 elements for a thread and 0.89 with 16.
 const SEVERAL_IN_TURNS: u64 = 104;
 const FEWEST_OF_SEVERAL: u64 = 128;
-/// Registers of a thread for its elements, and for what is converted of them, in two blocks of a cluster, of [`LARGE`] threads each. On an H200 gradients of layer norm of 16384 bf16 reach 0.72 of a copy's rate so, 0.51 in one block by way
-/// of shared memory and 0.31 in four blocks; of RMS norm 0.85, 0.81 and 0.34. Those of RMS norm of 32768
-/// bf16 would take 208 registers, spill, and reach 0.29.
-const OF_TWO_BLOCKS: u64 = 128;
+/// The same where blocks of a cluster may share a row: a thread has 8 elements of 4 bytes, 16 of 2 bytes, and others begin while it waits for the cluster. With as many clusters as run at once,
+/// gradients of layer norm and of RMS norm reach these shares of a copy's rate on an H200: rows of 16384 f32 0.89 and 0.90 in four blocks of 512 threads, 0.76 and 0.87 in two; of 8192 f32 0.94 and 0.95 in two
+/// of 512, 0.93 in one of 256; of 8192 bf16 0.84 and 0.90 in two of 256, 0.82 and 0.88 in one of 512.
+const IN_CLUSTER: u64 = 80;
 /// Most rows of an iteration: more are no rows that threads share.
 const MOST_IN_TURNS: u64 = 8;
 /// Blocks that share a multiprocessor at most.
@@ -259,8 +261,8 @@ struct InTurns {
     share: Share,
     /// Registers hardly hold a row and the next one: rows go by way of shared memory where they can.
     crowded: bool,
-    /// Where that is so, what a thread has if two blocks of a cluster share a row.
-    two_blocks: Option<Share>,
+    /// What a thread has where blocks of a cluster may share a row, if rows are loaded in the loop.
+    in_cluster: Option<Share>,
 }
 
 /// What a thread has of the rows of an iteration.
@@ -301,17 +303,16 @@ impl InTurns {
             if elements > row && !loads {
                 continue;
             }
+            let each = fitting(IN_TURNS).clamp(4, 32);
             // Elements of less than 32 bits are converted, and of each thread's elements at least one product is held.
             let narrow = |v: &Value| declared(*v) && whole(*v).is_some_and(|tile| tile.elem.bytes_of(1) < 4);
             let computed = (vars().filter(narrow).count() as u64).max(1);
-            let each = fitting(IN_TURNS).clamp(4, 32);
-            let share = |each: u64| Share { each, registers: loads.then(|| registers(each) + computed * each) };
-            let found = |each: u64, crowded: bool| {
-                let in_two = elements.div_ceil(2 * LARGE);
-                let two_blocks =
-                    Some(share(in_two)).filter(|two| crowded && two.registers.is_some_and(|n| n <= OF_TWO_BLOCKS));
-                Some(InTurns { at, share: share(each), crowded, two_blocks })
-            };
+            let share =
+                |each: u64, computed: u64| Share { each, registers: loads.then(|| registers(each) + computed * each) };
+            // Rows that a cluster shares are converted one after another.
+            let in_cluster = Some(share(fitting(IN_CLUSTER).clamp(4, 32), 1)).filter(|_| loads && elements == row);
+            let found =
+                |each: u64, crowded: bool| Some(InTurns { at, share: share(each, computed), crowded, in_cluster });
             if elements > row {
                 return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
             }
@@ -328,6 +329,12 @@ impl InTurns {
 }
 
 impl Share {
+    /// Blocks of a cluster for so many threads. Two clusters of two blocks on a multiprocessor load while others wait, which one block of as many threads does not.
+    fn blocks(&self, threads: u64) -> u64 {
+        let halves = threads > FEWER && threads <= LARGE && self.together(FEWER).is_some_and(|blocks| blocks > 1);
+        if halves { 2 } else { threads.div_ceil(LARGE).max(1) }
+    }
+
     /// Blocks of so many threads that share a multiprocessor.
     fn together(&self, threads: u64) -> Option<i64> {
         let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);

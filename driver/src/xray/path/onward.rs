@@ -1,7 +1,8 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
+use super::super::registers::held;
 use super::back::Spot;
-use super::{Numbers, Way, by, element, held, place_in, shape_of};
+use super::{Numbers, Way, by, elem_of, element, place_in, shape_of};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -73,10 +74,11 @@ impl<'a> Way<'a> {
         let product = self.push("product", print_head(k, s), format!("added into {text}"), k.stmt_spans[s]);
         let Some(shape) = k.const_shape(shape_of(k, sum)).filter(|s| s.len() == 2) else { return };
         let Some(layout) = k.tile_ty(sum).and_then(|t| t.reg_layout.as_ref()) else { return };
+        let Some(elem) = elem_of(k, sum) else { return };
         let span = k.values[sum].span;
         self.from(product, false, |way| {
             let before = way.path.steps.len();
-            let here = way.push("registers", element(name, &first), held(layout, &shape, &first), span);
+            let here = way.push("registers", element(name, &first), held(layout, elem, &shape, &first), span);
             let written = way.written.values.keys().find(|&v| way.written.values[v].name == *name);
             if let Some(v) = written.filter(|_| way.path.steps.len() > before) {
                 way.from(here, false, |way| {

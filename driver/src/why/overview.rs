@@ -1,0 +1,115 @@
+//! `tilec why IN.tile` without a place: what costs time, each with its line and what would change it.
+
+use super::answer::{Known, Part};
+use super::not::{self, places_of, premise};
+use crate::compile::CompiledKernel;
+use crate::compile::demands::{self, Judged};
+use tilec_ir::demands::{Figure, Property, What};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::loss::FastPath;
+use tilec_ir::typing::resolve_view;
+
+/// Places, and ways out, that are shown of each loss; the question about it alone shows all.
+const SHOWN: usize = 4;
+
+/// The share of the predicted time in which the busiest unit is to work.
+const BUSY: f64 = 0.9;
+
+/// The answer: of each kernel the losses, those that cost most as a rule in front.
+pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
+    let (mut about, mut parts) = (Vec::new(), Vec::new());
+    for kernel in known.program.kernels.iter().filter(|k| not::is_judged(known, k)) {
+        let name = &kernel.tile.kernel.name;
+        let (mut holds, mut unknown, mut losses) = (Vec::new(), Vec::new(), 0);
+        for what in asked(known, kernel) {
+            match not::judged(known, kernel, what) {
+                Judged::Holds => holds.push(format!("`{what}`")),
+                Judged::Unknown(why) => unknown.push(format!("`{what}` is not known: {why}")),
+                Judged::Broken { message, path, places, notes, change } => {
+                    losses += 1;
+                    parts.push(loss(known, kernel, what, message, path, &places, notes, change));
+                }
+            }
+        }
+        let judged = losses + holds.len();
+        about.push(match losses {
+            0 => format!("`{name}`: no loss found; {} of {judged} properties hold", holds.len()),
+            _ => format!("`{name}`: {losses} of {judged} properties do not hold"),
+        });
+        let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
+        parts.push(part("What holds of", holds));
+        parts.push(part("What is not known of", unknown));
+        let bounds = not::resident(known, kernel);
+        parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
+    }
+    parts.retain(|p| !p.facts.is_empty());
+    (about, parts)
+}
+
+/// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.
+fn asked(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
+    let mut all = vec![What::AtLeast(Figure::Roofline, BUSY), What::Has(Property::NoSpills)];
+    if !kernel.report.mma.is_empty() {
+        all.push(What::Has(Property::TensorCores));
+        if demands::has_path(known.program.target, FastPath::Wgmma) {
+            all.push(What::Has(Property::Wgmma));
+        }
+    }
+    if fills_buffers(&kernel.tile.specialized) {
+        all.push(What::Has(Property::Pipelined));
+    }
+    all.extend([Property::NoBankConflicts, Property::Coalesced, Property::Vectorised].map(What::Has));
+    all
+}
+
+/// Whether a loop brings tiles from tensors to shared memory.
+fn fills_buffers(k: &Kernel) -> bool {
+    let mut found = false;
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::For { body, .. } = k.stmts[s] else { return };
+        k.walk(body, &mut |k, _, s| {
+            if let StmtData::Copy { src, dst, .. } = k.stmts[s] {
+                let from_tensor = resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some());
+                found |= from_tensor && resolve_view(k, dst).is_some_and(|to| to.space(k).is_of_block());
+            }
+        });
+    });
+    found
+}
+
+/// One loss: where, and what would change it.
+#[expect(clippy::too_many_arguments, reason = "the parts of a judgement")]
+fn loss(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    what: What,
+    message: String,
+    path: Option<FastPath>,
+    places: &[(tilec_ir::diag::Span, String)],
+    notes: Vec<String>,
+    change: Vec<String>,
+) -> Part {
+    let mut facts = places_of(known, places);
+    let left = facts.len().saturating_sub(SHOWN);
+    facts.truncate(SHOWN);
+    let spans: Vec<_> = places.iter().map(|(span, _)| *span).collect();
+    let premise = premise(known, path, kernel, &spans, what);
+    if left > 0 {
+        facts.push(format!("and {left} more"));
+    }
+    facts.extend(notes);
+    let mut ways = change;
+    for decision in premise.decisions {
+        ways.extend(decision.change);
+    }
+    not::unrepeated(&mut ways);
+    ways.truncate(SHOWN);
+    facts.extend(premise.facts);
+    facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));
+    facts.push(format!("more: --not '{what}'"));
+    Part {
+        title: format!("`{what}` does not hold of `{}`: {message}", kernel.tile.kernel.name),
+        facts,
+        decisions: Vec::new(),
+    }
+}

@@ -408,8 +408,8 @@ def headline(results: Results) -> list[list[str]]:
                 (short if int(case_of(row)["N"]) <= 16384 else long).extend(values([row], "of_copy"))
     add("softmax, norms, cross entropy", "rows of 256 to 16,384, f32 and bf16", "a copy of the same bytes", short, h100, "`gpu_rows.py`")
     add("softmax, norms, cross entropy", "rows of 32,768 to 262,144, f32 and bf16", "a copy of the same bytes", long, h100, "`gpu_rows.py`")
-    gradients = [of for kind in ("rms_norm", "layer_norm") for elem in ("bf16", "f32") for of in values(results.rows(f"h100/rows_{kind}_backward_{elem}.csv"), "of_copy")]
-    add("gradients of norms", "rows of 1024 to 16,384, f32 and bf16", "a copy of the same bytes", gradients, h100, "`gpu_rows.py`")
+    gradients = [of for kind in ("rms_norm", "layer_norm") for elem in ("bf16", "f32") for of in values(results.rows(f"h200/rows_{kind}_backward_{elem}.csv"), "of_copy")]
+    add("gradients of norms", "rows of 1024 to 32,768, f32 and bf16", "a copy of the same bytes", gradients, h200, "`gpu_rows.py`")
     triangles = [row for name in ("syrk_f16", "trmm_f16", "syrk_tf32", "trmm_tf32") for row in results.rows(f"h200/linear_{name}.csv")]
     add("`syrk.tile`, `trmm.tile`", f"{len(triangles)} cases, f16 and tf32", "PyTorch's product of the whole matrices", values(triangles, "ratio_dense"), h200, "`gpu_linear.py`")
     experts_of = values(results.rows("h200/moe_grouped.csv"), "ratio_dense")

@@ -101,9 +101,9 @@ mod tests {
     fn values_are_numbered_by_registers() {
         let of = |elem, value| Registers::of(elem, value).short();
         assert_eq!(
-            [of(Elem::F32, 4), of(Elem::Bf16, 4), of(Elem::Bf16, 5), of(Elem::F64, 2)],
+            [of(Elem::F32, 4), of(Elem::BF16, 4), of(Elem::BF16, 5), of(Elem::F64, 2)],
             ["r4", "r2", "r2+16", "r4-5"]
         );
-        assert_eq!([of(Elem::I4, 9), of(Elem::E4m3, 3), of(Elem::Bool, 3)], ["r1+4", "r0+24", "r3"]);
+        assert_eq!([of(Elem::I4, 9), of(Elem::E4M3, 3), of(Elem::Bool, 3)], ["r1+4", "r0+24", "r3"]);
     }
 }

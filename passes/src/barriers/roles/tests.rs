@@ -81,7 +81,7 @@ fn tiles_that_are_stored_were_loaded_before() {
     for change in wrong {
         for (x, y) in [(change, same), (same, change)] {
             let found = in_place(x, y);
-            assert!(found.iter().any(|m| m.contains("used beside TMA stores")), "{change:?}: {found:#?}");
+            assert!(found.iter().any(|m| m.contains("used while TMA stores")), "{change:?}: {found:#?}");
         }
     }
     // A store that does not wait for the load of its tile.
@@ -90,7 +90,7 @@ fn tiles_that_are_stored_were_loaded_before() {
     assert!(early.iter().any(|m| m.contains("not waited for")), "{early:#?}");
     let late = format!("copy s -> C[bm * 64.., bn * 64..] tma\n{wait}{copy}");
     let late = in_place(same, ["copy s -> C[bm * 64.., bn * 64..] tma\n", &late]);
-    assert!(late.iter().any(|m| m.contains("used beside TMA stores")), "{late:#?}");
+    assert!(late.iter().any(|m| m.contains("used while TMA stores")), "{late:#?}");
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
 
 #[test]
 fn channels_have_two_ends() {
-    one(&looped(FILL), "acc = acc + 1.0", "emptied by 0");
+    one(&looped(FILL), "acc = acc + 1.0", "no role waits for channel `a`");
 }
 
 /// What is said of a producer and two consumers that take tiles in turns, after `changes` to the text of the role: what, by what.

@@ -191,7 +191,7 @@ fn what_lanes_leave_of_sectors_is_asked_for() {
     };
     let direct = program("copy transpose(X[i * 32..+32, j * 32..+32]) -> Y[j * 32.., i * 32..]");
     let answer = ask(&direct, Target::Sm80, "coalesced");
-    assert!(!holds(&answer) && answer.to_string().contains("by way of shared memory"), "{answer}");
+    assert!(!holds(&answer) && answer.to_string().contains("through shared memory"), "{answer}");
     let staged = program(
         "let s = smem f32[32, 32]\ncopy X[i * 32.., j * 32..] -> s\ncopy transpose(s) -> Y[j * 32.., i * 32..]",
     );
@@ -283,7 +283,7 @@ fn loads_of_threads_beside_tma_are_named() {
         )
     };
     let answer = ask(&product("rows"), Target::Sm90a, "tma");
-    assert!(!holds(&answer) && answer.to_string().contains("not every load is one of TMA"), "{answer}");
+    assert!(!holds(&answer) && answer.to_string().contains("not every load is a TMA load"), "{answer}");
     assert!(answer.to_string().contains("copy A[rows, k..] -> a (loaded by threads)"), "{answer}");
     assert!(holds(&ask(&product("i * 128.."), Target::Sm90a, "tma")));
 }

@@ -59,6 +59,7 @@ impl<'k> Inequalities<'k> {
             extents: indices::extents(k),
             stored: Vec::new(),
             atoms: RefCell::new(Vec::new()),
+            answers: RefCell::default(),
         };
         known.stored = known.stores();
         known
@@ -168,6 +169,16 @@ impl<'k> Inequalities<'k> {
 
     /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met.
     fn impossible(&self, claims: &[Sum], given: &[Given]) -> bool {
+        let question = (claims.to_vec(), given.to_vec());
+        if let Some(&answer) = self.answers.borrow().get(&question) {
+            return answer;
+        }
+        let answer = self.contradicted(claims, given);
+        self.answers.borrow_mut().insert(question, answer);
+        answer
+    }
+
+    fn contradicted(&self, claims: &[Sum], given: &[Given]) -> bool {
         let required = self.k.requires.iter().map(|&e| (e, true)).chain(given.iter().copied());
         let cases: Vec<Vec<Vec<Sum>>> = required.map(|(e, holds)| self.condition(e, holds)).collect();
         let known = self.known(claims, &cases);
@@ -176,7 +187,8 @@ impl<'k> Inequalities<'k> {
         all.extend(claims.iter().cloned());
         let (single, several): (Vec<_>, Vec<_>) = splits.into_iter().partition(|cases| cases.len() == 1);
         all.extend(single.into_iter().flatten().flatten());
-        every(&several[..several.len().min(SPLITS)], &mut all)
+        // Mostly no cases need to be told apart.
+        contradict(&all) || !several.is_empty() && every(&several[..several.len().min(SPLITS)], &mut all)
     }
 }
 

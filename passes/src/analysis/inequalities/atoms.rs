@@ -1,5 +1,6 @@
 //! The atoms of sums, and what a kernel says of them.
 
+use super::Given;
 use super::sum::Sum;
 use crate::analysis::facts::Facts;
 use std::cell::RefCell;
@@ -32,7 +33,12 @@ pub(crate) struct Inequalities<'k> {
     pub(super) extents: BTreeSet<Value>,
     pub(super) stored: Vec<Stored>,
     pub(super) atoms: RefCell<Vec<Atom>>,
+    /// What was asked, and the answers.
+    pub(super) answers: RefCell<Answers>,
 }
+
+/// Whether claims are impossible where conditions are met.
+pub(super) type Answers = BTreeMap<(Vec<Sum>, Vec<Given>), bool>;
 
 /// A dimension of a window that is stored to.
 pub(super) struct Stored {

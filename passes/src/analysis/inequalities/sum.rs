@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Inequalities that are looked at in one step of an elimination: with more nothing is proved.
-const MOST: usize = 400;
+const MOST: usize = 40;
 
 /// The atoms of a product, sorted; a number has none.
 pub(super) type Product = Vec<usize>;

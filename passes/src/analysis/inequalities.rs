@@ -11,7 +11,7 @@ mod sum;
 
 use super::facts::Facts;
 pub(crate) use atoms::Inequalities;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use sum::{Sum, contradict};
 use tilec_ir::entities::{Expr, Value};
@@ -60,6 +60,7 @@ impl<'k> Inequalities<'k> {
             stored: Vec::new(),
             atoms: RefCell::new(Vec::new()),
             answers: RefCell::default(),
+            work: Cell::new(0),
         };
         known.stored = known.stores();
         known
@@ -167,13 +168,13 @@ impl<'k> Inequalities<'k> {
         }])
     }
 
-    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met.
+    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met. In a kernel of which too much is asked ([`WORK`]) they are taken to.
     fn impossible(&self, claims: &[Sum], given: &[Given]) -> bool {
         let question = (claims.to_vec(), given.to_vec());
         if let Some(&answer) = self.answers.borrow().get(&question) {
             return answer;
         }
-        let answer = self.contradicted(claims, given);
+        let answer = self.work.get() > WORK || self.contradicted(claims, given);
         self.answers.borrow_mut().insert(question, answer);
         answer
     }
@@ -188,20 +189,24 @@ impl<'k> Inequalities<'k> {
         let (single, several): (Vec<_>, Vec<_>) = splits.into_iter().partition(|cases| cases.len() == 1);
         all.extend(single.into_iter().flatten().flatten());
         // Mostly no cases need to be told apart.
-        contradict(&all) || !several.is_empty() && every(&several[..several.len().min(SPLITS)], &mut all)
+        let work = &self.work;
+        contradict(&all, work) || !several.is_empty() && every(&several[..several.len().min(SPLITS)], &mut all, work)
     }
 }
+
+/// Inequalities that are looked at in a kernel: some milliseconds. After that nothing is refused or warned of.
+const WORK: usize = 10_000;
 
 /// Cases that are told apart.
 const SPLITS: usize = 4;
 
 /// Whether `all` contradict one another in every combination of cases.
-fn every(splits: &[Vec<Vec<Sum>>], all: &mut Vec<Sum>) -> bool {
-    let Some((cases, rest)) = splits.split_first() else { return contradict(all) };
+fn every(splits: &[Vec<Vec<Sum>>], all: &mut Vec<Sum>, work: &Cell<usize>) -> bool {
+    let Some((cases, rest)) = splits.split_first() else { return contradict(all, work) };
     cases.iter().all(|case| {
         let length = all.len();
         all.extend(case.iter().cloned());
-        let contradicts = every(rest, all);
+        let contradicts = every(rest, all, work);
         all.truncate(length);
         contradicts
     })

@@ -3,7 +3,7 @@
 use super::Given;
 use super::sum::Sum;
 use crate::analysis::facts::Facts;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::Ranges;
@@ -35,6 +35,8 @@ pub(crate) struct Inequalities<'k> {
     pub(super) atoms: RefCell<Vec<Atom>>,
     /// What was asked, and the answers.
     pub(super) answers: RefCell<Answers>,
+    /// Inequalities that were looked at so far.
+    pub(super) work: Cell<usize>,
 }
 
 /// Whether claims are impossible where conditions are met.

@@ -88,13 +88,20 @@ pub struct Cx<'a> {
     pub enabled: bool,
     /// The pass's name, the kind of its remarks.
     pub pass: &'static str,
+    /// Whether somebody reads warnings: of candidates nobody does, so what only warns need not be looked for.
+    pub(crate) heard: bool,
     pub(crate) sink: &'a mut Sink,
 }
 
 impl<'a> Cx<'a> {
     /// What a pass sees.
     pub(crate) fn new(options: &'a Options, pass: &'static str, sink: &'a mut Sink) -> Cx<'a> {
-        Cx { options, enabled: options.is_on(pass), pass, sink }
+        Cx { options, enabled: options.is_on(pass), pass, heard: true, sink }
+    }
+
+    /// The same where nobody reads warnings.
+    pub(crate) fn unheard(self) -> Cx<'a> {
+        Cx { heard: false, ..self }
     }
 }
 

@@ -53,15 +53,10 @@ pub(crate) const NAME: &str = "specialize";
 /// It refuses it.
 pub(crate) fn quietly(k: &mut Kernel, options: &Options) -> Result<(), Reported> {
     let mut sink = Sink::new();
-    specialized(k, &mut Cx::new(options, NAME, &mut sink), false)
+    run(k, &mut Cx::new(options, NAME, &mut sink).unheard())
 }
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    specialized(k, cx, true)
-}
-
-/// `heard`: what is only warned of is looked for, too.
-fn specialized(k: &mut Kernel, cx: &mut Cx<'_>, heard: bool) -> Result<(), Reported> {
     let bindings = bind::bind(k, cx)?;
     // As written: after folding a precondition that does not hold reads `16 == 0`.
     let written: Vec<String> = k.requires.iter().map(|&e| tilec_ir::print::print_expr(k, e)).collect();
@@ -86,7 +81,7 @@ fn specialized(k: &mut Kernel, cx: &mut Cx<'_>, heard: bool) -> Result<(), Repor
     check_limits(k, cx)?;
     let stay = pad::of_products(k, cx.options.target);
     reshaped::by_numbers(k, &stay);
-    if heard {
+    if cx.heard {
         past::check(k, cx);
         uncovered::check(k, cx);
     }

@@ -110,10 +110,10 @@ const TARGETS: &[(&str, Target)] =
 
 /// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
 const SIZES: &[&str] = &[
-    "Z=2 M=1 N=1 K=1 alpha=3 beta=0",
-    "Z=3 M=17 N=5 K=9 alpha=2 beta=1 seed=3",
-    "Z=3 M=40 N=72 K=24 alpha=1 beta=0 seed=4",
-    "Z=2 M=40 N=72 K=56 alpha=-1 beta=2 seed=5",
+    "Z=2 M=1 N=1 K=1 S=1 alpha=3 beta=0",
+    "Z=3 M=17 N=5 K=9 S=3 alpha=2 beta=1 seed=3",
+    "Z=3 M=40 N=72 K=24 S=5 alpha=1 beta=0 seed=4",
+    "Z=2 M=40 N=72 K=56 S=6 alpha=-1 beta=2 seed=5",
 ];
 
 /// A test: its name and what it does.
@@ -149,6 +149,16 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
 }
 
+/// Warnings of what is a mistake for some sizes.
+const MISTAKES: [&str; 4] = ["W0412", "W0413", "W0414", "W0415"];
+
+/// No example has a mistake that the compiler warns of.
+fn free_of_mistakes(text: &str, options: &CompileOptions) -> Result<(), String> {
+    let program = tilec::compile(text, options).map_err(|e| e.to_string())?;
+    let warned = program.diagnostics.iter().find(|d| MISTAKES.contains(&d.code.0));
+    warned.map_or(Ok(()), |d| Err(format!("it has a warning: {}", d.message)))
+}
+
 /// An example compiles, assembles, and means at the end, with each pass off and with all off, what it means as written.
 fn example(name: &str, text: &str) -> Result<(), String> {
     text::round_trip(text, oracle::parse)?;
@@ -156,6 +166,7 @@ fn example(name: &str, text: &str) -> Result<(), String> {
     let file = stem.rsplit('/').next().unwrap_or(stem);
     let target = TARGETS.iter().find(|(start, _)| stem.starts_with(start)).map_or(Target::Sm70, |&(_, t)| t);
     let options = CompileOptions { source_name: name.to_owned(), target, verify_each: true, ..Default::default() };
+    free_of_mistakes(text, &options)?;
     let variants = Variants::new(name, text, &options, Share::ALL, true)?;
     let reference = REFERENCES.iter().find(|(start, _)| stem.starts_with(start)).map(|&(_, r)| r);
     let mut runs = 0;

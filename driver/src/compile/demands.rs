@@ -12,7 +12,8 @@ pub(crate) use code::{Demanding, declined};
 use super::report_json::Assembler;
 use super::shares;
 use crate::console::render::SourceFile;
-use code::{Broken, Code};
+pub(crate) use code::Broken;
+use code::Code;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
@@ -35,18 +36,7 @@ pub(crate) enum Judged {
     /// Nobody can tell here; the text says why.
     Unknown(String),
     /// It does not.
-    Broken {
-        /// How not.
-        message: String,
-        /// The fast path that is missing.
-        path: Option<FastPath>,
-        /// Statements, with what each is.
-        places: Vec<(Span, String)>,
-        /// More of it.
-        notes: Vec<String>,
-        /// What would have it hold.
-        change: Vec<String>,
-    },
+    Broken(Broken),
 }
 
 /// Whether a demand holds, written in the program or not.
@@ -69,11 +59,10 @@ pub(crate) fn judged(
         None => Judged::Holds,
         Some(broken) => {
             let spills = assembler.filter(|_| matches!(what, What::AtLeast(Figure::Roofline, _)));
-            let Broken { message, path, places, notes, change } = match spills {
+            Judged::Broken(match spills {
                 Some(by) => figures::beside_spills(&code, by, source, broken),
                 None => broken,
-            };
-            Judged::Broken { message, path, places, notes, change }
+            })
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::answer::{Decision, Known, Part};
 use super::chain;
-use crate::compile::demands::{self, Judged};
+use crate::compile::demands::{self, Broken, Judged};
 use crate::compile::report_json::Shared;
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use std::collections::BTreeSet;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
-use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
 use tilec_ir::typing::resolve_view;
@@ -36,7 +36,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 parts.push(in_several(known, kernel, holds(kernel, what)));
             }
             Judged::Unknown(why) => about.push(format!("`{what}` of `{name}` is not known: {why}")),
-            Judged::Broken { message, path, places, notes, change } => {
+            Judged::Broken(Broken { message, path, places, notes, change }) => {
                 about.push(format!("`{what}` does not hold of `{name}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 part.facts = places_of(known, &places);
@@ -214,23 +214,29 @@ fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
     facts
 }
 
+/// Whether statements bring tiles from tensors to shared memory, and whether to registers.
+pub(super) fn loads(k: &Kernel, body: Block) -> (bool, bool) {
+    let (mut buffers, mut registers) = (false, false);
+    k.walk(body, &mut |k, _, s| {
+        let global = |e: Expr| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
+        if let StmtData::Copy { src, dst, .. } = k.stmts[s]
+            && global(src)
+        {
+            let space = resolve_view(k, dst).map(|to| to.space(k));
+            buffers |= space.is_some_and(|space| space.is_of_block());
+            registers |= space.is_none_or(|space| space.in_registers());
+        }
+        registers |= k.stmts[s].exprs().into_iter().any(|e| reads_tensor(k, e));
+    });
+    (buffers, registers)
+}
+
 /// Why no loop was asked whether its loads may run ahead, and what would have them.
 fn not_ahead(k: &Kernel) -> Vec<Diagnostic> {
     let mut said: Vec<Diagnostic> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         let StmtData::For { var, body, .. } = k.stmts[s] else { return };
-        let (mut buffers, mut registers) = (false, false);
-        k.walk(body, &mut |k, _, s| {
-            let global = |e: Expr| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
-            if let StmtData::Copy { src, dst, .. } = k.stmts[s]
-                && global(src)
-            {
-                let space = resolve_view(k, dst).map(|to| to.space(k));
-                buffers |= space.is_some_and(|space| space.is_of_block());
-                registers |= space.is_none_or(|space| space.in_registers());
-            }
-            registers |= k.stmts[s].exprs().into_iter().any(|e| reads_tensor(k, e));
-        });
+        let (buffers, registers) = loads(k, body);
         let name = &k.values[var].name;
         let (why, way_out) = match (buffers, registers) {
             (true, _) => (

@@ -3,11 +3,10 @@
 use super::answer::{Known, Part};
 use super::not::{self, places_of, premise};
 use crate::compile::CompiledKernel;
-use crate::compile::demands::{self, Judged};
+use crate::compile::demands::{self, Broken, Judged};
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
-use tilec_ir::typing::resolve_view;
 
 /// Places, and ways out, that are shown of each loss; the question about it alone shows all.
 const SHOWN: usize = 4;
@@ -25,9 +24,9 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             match not::judged(known, kernel, what) {
                 Judged::Holds => holds.push(format!("`{what}`")),
                 Judged::Unknown(why) => unknown.push(format!("`{what}` is not known: {why}")),
-                Judged::Broken { message, path, places, notes, change } => {
+                Judged::Broken(broken) => {
                     losses += 1;
-                    parts.push(loss(known, kernel, what, message, path, &places, notes, change));
+                    parts.push(loss(known, kernel, what, broken));
                 }
             }
         }
@@ -66,30 +65,17 @@ fn asked(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
 fn fills_buffers(k: &Kernel) -> bool {
     let mut found = false;
     k.walk(k.body, &mut |k, _, s| {
-        let StmtData::For { body, .. } = k.stmts[s] else { return };
-        k.walk(body, &mut |k, _, s| {
-            if let StmtData::Copy { src, dst, .. } = k.stmts[s] {
-                let from_tensor = resolve_view(k, src).is_some_and(|view| k.tensor_ty(view.base).is_some());
-                found |= from_tensor && resolve_view(k, dst).is_some_and(|to| to.space(k).is_of_block());
-            }
-        });
+        if let StmtData::For { body, .. } = k.stmts[s] {
+            found |= not::loads(k, body).0;
+        }
     });
     found
 }
 
 /// One loss: where, and what would change it.
-#[expect(clippy::too_many_arguments, reason = "the parts of a judgement")]
-fn loss(
-    known: &Known<'_>,
-    kernel: &CompiledKernel,
-    what: What,
-    message: String,
-    path: Option<FastPath>,
-    places: &[(tilec_ir::diag::Span, String)],
-    notes: Vec<String>,
-    change: Vec<String>,
-) -> Part {
-    let mut facts = places_of(known, places);
+fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) -> Part {
+    let Broken { message, path, places, notes, change } = broken;
+    let mut facts = places_of(known, &places);
     let left = facts.len().saturating_sub(SHOWN);
     facts.truncate(SHOWN);
     let spans: Vec<_> = places.iter().map(|(span, _)| *span).collect();

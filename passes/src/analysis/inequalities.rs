@@ -10,18 +10,15 @@ mod rows;
 mod sum;
 
 use super::facts::Facts;
-pub(crate) use atoms::Inequalities;
-use std::cell::{Cell, RefCell};
+pub(crate) use atoms::{Given, Inequalities};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use sum::{Sum, contradict};
+use sum::{Cases, Sum, contradict};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::Extent;
-
-/// A condition on the way to a statement, and whether it holds there.
-pub(crate) type Given = (Expr, bool);
 
 /// Elements of a window that lie outside of what it looks at.
 #[derive(Clone, PartialEq)]
@@ -60,7 +57,9 @@ impl<'k> Inequalities<'k> {
             stored: Vec::new(),
             atoms: RefCell::new(Vec::new()),
             answers: RefCell::default(),
-            work: Cell::new(0),
+            sums: RefCell::default(),
+            conditions: RefCell::default(),
+            of_atoms: RefCell::default(),
         };
         known.stored = known.stores();
         known
@@ -168,45 +167,42 @@ impl<'k> Inequalities<'k> {
         }])
     }
 
-    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met. In a kernel of which too much is asked ([`WORK`]) they are taken to.
+    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met.
     fn impossible(&self, claims: &[Sum], given: &[Given]) -> bool {
         let question = (claims.to_vec(), given.to_vec());
         if let Some(&answer) = self.answers.borrow().get(&question) {
             return answer;
         }
-        let answer = self.work.get() > WORK || self.contradicted(claims, given);
+        let answer = self.contradicted(claims, given);
         self.answers.borrow_mut().insert(question, answer);
         answer
     }
 
     fn contradicted(&self, claims: &[Sum], given: &[Given]) -> bool {
-        let required = self.k.requires.iter().map(|&e| (e, true)).chain(given.iter().copied());
-        let cases: Vec<Vec<Vec<Sum>>> = required.map(|(e, holds)| self.condition(e, holds)).collect();
-        let known = self.known(claims, &cases);
-        let splits: Vec<Vec<Vec<Sum>>> = cases.into_iter().chain(known.splits).collect();
-        let mut all: Vec<Sum> = known.always;
-        all.extend(claims.iter().cloned());
-        let (single, several): (Vec<_>, Vec<_>) = splits.into_iter().partition(|cases| cases.len() == 1);
-        all.extend(single.into_iter().flatten().flatten());
-        // Mostly no cases need to be told apart.
-        let work = &self.work;
-        contradict(&all, work) || !several.is_empty() && every(&several[..several.len().min(SPLITS)], &mut all, work)
+        let mut known = self.claimed(claims, given);
+        loop {
+            // Mostly no cases need to be told apart.
+            if contradict(&known.always) {
+                return true;
+            }
+            if !self.step(&mut known) {
+                let (several, mut all) = (&known.splits, known.always);
+                return !several.is_empty() && every(&several[..several.len().min(SPLITS)], &mut all);
+            }
+        }
     }
 }
-
-/// Inequalities that are looked at in a kernel: some milliseconds. After that nothing is refused or warned of.
-const WORK: usize = 10_000;
 
 /// Cases that are told apart.
 const SPLITS: usize = 4;
 
 /// Whether `all` contradict one another in every combination of cases.
-fn every(splits: &[Vec<Vec<Sum>>], all: &mut Vec<Sum>, work: &Cell<usize>) -> bool {
-    let Some((cases, rest)) = splits.split_first() else { return contradict(all, work) };
+fn every(splits: &[Cases], all: &mut Vec<Sum>) -> bool {
+    let Some((cases, rest)) = splits.split_first() else { return contradict(all) };
     cases.iter().all(|case| {
         let length = all.len();
         all.extend(case.iter().cloned());
-        let contradicts = every(rest, all, work);
+        let contradicts = every(rest, all);
         all.truncate(length);
         contradicts
     })

@@ -32,7 +32,7 @@ fn body(text: &str) -> Kernel {
 fn placed(mut k: Kernel) -> (Kernel, Vec<Diagnostic>) {
     let options = Options::new(Target::Sm70);
     let mut sink = Sink::new();
-    let mut cx = Cx { options: &options, enabled: true, pass: "barriers", sink: &mut sink };
+    let mut cx = Cx { enabled: true, ..Cx::new(&options, "barriers", &mut sink) };
     let result = super::run(&mut k, &mut cx);
     assert_eq!(result.is_ok(), sink.error_count() == 0);
     (k, sink.into_diagnostics())

@@ -53,7 +53,7 @@ fn rows(measured: &'static str, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
             let span = kernel.schedule.span;
             kernel.schedule.cluster = along.iter().map(|&n| kernel.int(n, span)).collect();
         }
-        let mut cx = crate::Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
+        let mut cx = crate::Cx { enabled: true, ..crate::Cx::new(&options, "choose", &mut sink) };
         super::run(&mut kernel, &mut cx).expect("it chooses");
         let space = Space::new(&kernel, &options, &[]).expect("the model sees through it");
         let (cost, launch) = parts(&space).unwrap_or_else(|| panic!("illegal: {line}"));

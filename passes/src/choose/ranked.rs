@@ -32,7 +32,7 @@ pub fn candidates(
     far: f64,
     sink: &mut Sink,
 ) -> Result<Option<Candidates>, Reported> {
-    let mut cx = Cx { options, enabled: true, pass: NAME, sink };
+    let mut cx = Cx { enabled: true, ..Cx::new(options, NAME, sink) };
     let mut k = kernel.clone();
     known_sizes(&k, &mut cx)?;
     for p in k.const_params.clone() {

@@ -21,7 +21,7 @@ fn options(target: Target, defines: &str, sizes: &[(&str, i64)]) -> Options {
 fn chosen(source: &str, options: &Options, enabled: bool) -> (Kernel, Sink) {
     let mut sink = Sink::new();
     let mut k = tilec_ir::parser::parse(source, &mut sink).expect("it parses").kernels.remove(0);
-    let mut cx = Cx { options, enabled, pass: "choose", sink: &mut sink };
+    let mut cx = Cx { enabled, ..Cx::new(options, "choose", &mut sink) };
     // Errors are in the sink.
     let _ = run(&mut k, &mut cx);
     (k, sink)
@@ -265,7 +265,7 @@ fn bounds_are_below_predictions() {
             options.card = Card::from_name("H200").filter(|_| target == Target::Sm90a);
             let mut sink = Sink::new();
             let mut k = tilec_ir::parser::parse(GEMM, &mut sink).expect("it parses").kernels.remove(0);
-            let mut cx = Cx { options: &options, enabled: true, pass: "choose", sink: &mut sink };
+            let mut cx = Cx { enabled: true, ..Cx::new(&options, "choose", &mut sink) };
             for p in k.const_params.clone() {
                 if let Some(value) = given(&k, &cx, p) {
                     set(&mut k, p, value);

@@ -73,15 +73,18 @@ pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Ite
 }
 
 /// Why a demand does not hold.
-pub(super) struct Broken {
-    pub(super) message: String,
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    /// How not.
+    pub(crate) message: String,
     /// Statements, with what each is.
-    pub(super) places: Vec<(Span, String)>,
+    pub(crate) places: Vec<(Span, String)>,
     /// The fast path that is missing.
-    pub(super) path: Option<FastPath>,
-    pub(super) notes: Vec<String>,
+    pub(crate) path: Option<FastPath>,
+    /// More of it.
+    pub(crate) notes: Vec<String>,
     /// What would have it hold.
-    pub(super) change: Vec<String>,
+    pub(crate) change: Vec<String>,
 }
 
 impl Broken {

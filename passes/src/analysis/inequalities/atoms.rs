@@ -1,9 +1,8 @@
 //! The atoms of sums, and what a kernel says of them.
 
-use super::Given;
-use super::sum::Sum;
+use super::sum::{Cases, Sum};
 use crate::analysis::facts::Facts;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::Ranges;
@@ -35,9 +34,19 @@ pub(crate) struct Inequalities<'k> {
     pub(super) atoms: RefCell<Vec<Atom>>,
     /// What was asked, and the answers.
     pub(super) answers: RefCell<Answers>,
-    /// Inequalities that were looked at so far.
-    pub(super) work: Cell<usize>,
+    /// What indices are as sums.
+    pub(super) sums: RefCell<BTreeMap<Expr, Option<Sum>>>,
+    /// What conditions say.
+    pub(super) conditions: RefCell<BTreeMap<Given, Cases>>,
+    /// What is known of atoms.
+    pub(super) of_atoms: RefCell<BTreeMap<usize, OfAtom>>,
 }
+
+/// A condition on the way to a statement, and whether it holds there.
+pub(crate) type Given = (Expr, bool);
+
+/// Inequalities `.. >= 0` of an atom, and cases of which one holds.
+pub(super) type OfAtom = (Vec<Sum>, Option<Cases>);
 
 /// Whether claims are impossible where conditions are met.
 pub(super) type Answers = BTreeMap<(Vec<Sum>, Vec<Given>), bool>;

@@ -1,7 +1,7 @@
 //! Indices and conditions as sums.
 
 use super::atoms::{Atom, Inequalities};
-use super::sum::Sum;
+use super::sum::{Cases, Sum};
 use crate::analysis::conditions::{alike, numbers_alike};
 use crate::analysis::uses::all_stmts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +113,15 @@ impl Inequalities<'_> {
 
     /// An index, or an integer of each element of a tile, as a sum; `None`: it is none, or may differ from one use to the next.
     pub(super) fn sum(&self, e: Expr) -> Option<Sum> {
+        if let Some(sum) = self.sums.borrow().get(&e) {
+            return sum.clone();
+        }
+        let sum = self.added(e);
+        self.sums.borrow_mut().insert(e, sum.clone());
+        sum
+    }
+
+    fn added(&self, e: Expr) -> Option<Sum> {
         let k = self.k;
         let sum = match &k.exprs[e] {
             ExprData::Int(x) => Sum::number(i128::from(*x)),
@@ -202,7 +211,16 @@ impl Inequalities<'_> {
     }
 
     /// What a condition says, as cases of inequalities `.. >= 0`: none of which nothing is known.
-    pub(super) fn condition(&self, e: Expr, holds: bool) -> Vec<Vec<Sum>> {
+    pub(super) fn condition(&self, e: Expr, holds: bool) -> Cases {
+        if let Some(cases) = self.conditions.borrow().get(&(e, holds)) {
+            return cases.clone();
+        }
+        let cases = self.cases(e, holds);
+        self.conditions.borrow_mut().insert((e, holds), cases.clone());
+        cases
+    }
+
+    fn cases(&self, e: Expr, holds: bool) -> Cases {
         let k = self.k;
         let nothing = || vec![Vec::new()];
         let e = match k.exprs[e] {
@@ -230,7 +248,7 @@ impl Inequalities<'_> {
         }
     }
 
-    fn comparison(&self, op: Op, [x, y]: [Expr; 2], holds: bool) -> Option<Vec<Vec<Sum>>> {
+    fn comparison(&self, op: Op, [x, y]: [Expr; 2], holds: bool) -> Option<Cases> {
         let op = match (op, holds) {
             (_, true) => op,
             (Op::Lt, _) => Op::Ge,

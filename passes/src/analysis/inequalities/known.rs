@@ -1,7 +1,7 @@
 //! What is known of atoms.
 
-use super::atoms::{Atom, Inequalities};
-use super::sum::Sum;
+use super::atoms::{Atom, Given, Inequalities, OfAtom};
+use super::sum::{Cases, Product, Sum};
 use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, ValueDef};
@@ -15,33 +15,74 @@ const ATOMS: usize = 24;
 pub(super) struct Known {
     /// Inequalities `.. >= 0`.
     pub(super) always: Vec<Sum>,
-    /// One of these cases holds, each of several inequalities.
-    pub(super) splits: Vec<Vec<Vec<Sum>>>,
+    /// One of these cases holds.
+    pub(super) splits: Vec<Cases>,
+    /// Atoms of which something was said.
+    seen: BTreeSet<usize>,
+    /// Atoms that come next.
+    next: BTreeSet<usize>,
+    /// Products that were looked at.
+    products: BTreeSet<Product>,
+    /// Conditions that are met, of which no atom came so far.
+    conditions: Vec<Cases>,
+}
+
+impl Known {
+    fn take(&mut self, sums: impl Iterator<Item = Sum>) {
+        for sum in sums {
+            self.next.extend(sum.atoms().filter(|atom| !self.seen.contains(atom)));
+            self.always.push(sum);
+        }
+    }
+
+    fn split(&mut self, mut cases: Cases) {
+        if cases.len() == 1 {
+            return self.take(cases.remove(0).into_iter());
+        }
+        let atoms = cases.iter().flatten().flat_map(Sum::atoms).filter(|atom| !self.seen.contains(atom));
+        self.next.extend(atoms);
+        self.splits.push(cases);
+    }
 }
 
 impl Inequalities<'_> {
-    /// What is known of the atoms in claims and in the cases that hold, and of those that this mentions.
-    pub(super) fn known(&self, claims: &[Sum], cases: &[Vec<Vec<Sum>>]) -> Known {
+    /// The claims, and conditions that are met. What is near to a claim comes first, by [`Inequalities::step`]: most proofs take little.
+    pub(super) fn claimed(&self, claims: &[Sum], given: &[Given]) -> Known {
         let mut known = Known::default();
-        let mut seen: BTreeSet<usize> = BTreeSet::new();
-        let given = cases.iter().flatten().flatten();
-        let mut rest: Vec<usize> = claims.iter().chain(given).flat_map(Sum::atoms).collect();
-        let mut products: BTreeSet<Vec<usize>> =
-            claims.iter().chain(cases.iter().flatten().flatten()).flat_map(|sum| sum.terms.keys().cloned()).collect();
-        while let Some(atom) = rest.pop() {
-            if seen.len() >= ATOMS || !seen.insert(atom) {
-                continue;
-            }
-            let (own, split) = self.of_atom(atom);
-            for sum in own.iter().chain(split.iter().flatten().flatten()) {
-                rest.extend(sum.atoms());
-                products.extend(sum.terms.keys().cloned());
-            }
-            known.always.extend(own);
-            known.splits.extend(split);
+        known.take(claims.iter().cloned());
+        given.iter().for_each(|&(e, holds)| known.split(self.condition(e, holds)));
+        known.conditions = self.k.requires.iter().map(|&e| self.condition(e, true)).collect();
+        known
+    }
+
+    /// Adds what is known of the atoms that were mentioned so far; whether there were any.
+    pub(super) fn step(&self, known: &mut Known) -> bool {
+        let room = ATOMS - known.seen.len();
+        let atoms: Vec<usize> = std::mem::take(&mut known.next).into_iter().take(room).collect();
+        if atoms.is_empty() {
+            return false;
         }
-        // What is at least 0, times what is at least 0.
-        for product in products.iter().filter(|product| product.len() == 2) {
+        known.seen.extend(&atoms);
+        for &atom in &atoms {
+            let (own, split) = self.of_atom(atom);
+            known.take(own.into_iter());
+            split.into_iter().for_each(|cases| known.split(cases));
+        }
+        let near = |cases: &Cases| cases.iter().flatten().flat_map(Sum::atoms).any(|atom| known.seen.contains(&atom));
+        let (near, far) = std::mem::take(&mut known.conditions).into_iter().partition(near);
+        known.conditions = far;
+        let near: Vec<Cases> = near;
+        near.into_iter().for_each(|cases| known.split(cases));
+        self.multiply(known);
+        true
+    }
+
+    /// What is at least 0, times what is at least 0.
+    fn multiply(&self, known: &mut Known) {
+        let sums = known.always.iter().chain(known.splits.iter().flatten().flatten());
+        let products: BTreeSet<Product> =
+            sums.flat_map(|sum| sum.terms.keys()).filter(|product| product.len() == 2).cloned().collect();
+        for product in products.difference(&known.products) {
             for [x, y] in [[product[0], product[1]], [product[1], product[0]]] {
                 if self.least(y).is_some_and(|least| least >= 0) {
                     let times = |sum: &Sum| sum.times(&Sum::atom(y));
@@ -49,7 +90,7 @@ impl Inequalities<'_> {
                 }
             }
         }
-        known
+        known.products.extend(products);
     }
 
     fn least(&self, atom: usize) -> Option<i128> {
@@ -64,7 +105,16 @@ impl Inequalities<'_> {
     }
 
     /// What is known of an atom.
-    fn of_atom(&self, at: usize) -> (Vec<Sum>, Option<Vec<Vec<Sum>>>) {
+    fn of_atom(&self, at: usize) -> OfAtom {
+        if let Some(found) = self.of_atoms.borrow().get(&at) {
+            return found.clone();
+        }
+        let found = self.learned(at);
+        self.of_atoms.borrow_mut().insert(at, found.clone());
+        found
+    }
+
+    fn learned(&self, at: usize) -> OfAtom {
         let (own, atom) = (Sum::atom(at), self.atoms.borrow()[at].clone());
         let mut found: Vec<Sum> = Vec::new();
         found.extend(self.least(at).and_then(|least| own.plus(&Sum::number(least), -1)));
@@ -107,7 +157,7 @@ impl Inequalities<'_> {
         Some(found)
     }
 
-    fn of_operator(&self, op: Op, args: &[Expr], own: &Sum, found: &mut Vec<Sum>) -> Option<Vec<Vec<Sum>>> {
+    fn of_operator(&self, op: Op, args: &[Expr], own: &Sum, found: &mut Vec<Sum>) -> Option<Cases> {
         let sums: Vec<Sum> = args.iter().map(|&arg| self.sum(arg)).collect::<Option<_>>()?;
         let same = |sum: &Sum| Some(vec![own.plus(sum, -1)?, sum.plus(own, -1)?]);
         match op {

@@ -4,9 +4,9 @@ use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
-use tilec_ir::values::is_of_value;
 
 /// Where elements past the end come from.
 #[derive(Copy, Clone, PartialEq)]
@@ -84,12 +84,11 @@ pub(super) fn places(
     let (ViewDim::From { starts, end }, Some(tensor)) = (&view.dims[dim], k.tensor_ty(view.base)) else {
         return Vec::new();
     };
-    if extent == 1 || tensor.repeats.contains(&dim) || tensor.scratch.is_some() {
+    // What memory says of where a window begins is the author's word for where it lies.
+    let given = starts.iter().any(|&e| is_read(k, e));
+    if extent == 1 || given || tensor.repeats.contains(&dim) || tensor.scratch.is_some() {
         return Vec::new();
     }
-    // What memory says of where a window begins is the author's word for where it lies.
-    let of_memory = |&e: &Expr| is_of_value(k, e) && known.range(e).is_none_or(|(least, _)| least < 0.0);
-    let given = starts.iter().any(of_memory);
     let begins_whole = starts.iter().all(|&e| facts.is_multiple(k, e, extent));
     let behind = |limit: Expr| {
         // All of the tile is in front of such a limit, or nothing.
@@ -97,7 +96,23 @@ pub(super) fn places(
         let outside = known.behind(starts, extent, limit).filter(|of| !whole && !known.is_never(of, &[]))?;
         Some(Place { outside, end: Some(limit) })
     };
-    let behind = [*end, (!given).then_some(tensor.shape[dim])].into_iter().flatten().find_map(behind);
-    let in_front = known.in_front(starts, extent).filter(|of| !given && !begins_whole && !known.is_never(of, &[]));
+    let behind = [*end, Some(tensor.shape[dim])].into_iter().flatten().find_map(behind);
+    let in_front = known.in_front(starts, extent).filter(|of| !begins_whole && !known.is_never(of, &[]));
     behind.into_iter().chain(in_front.map(|outside| Place { outside, end: None })).collect()
+}
+
+/// Whether memory says where an index begins. Where loops end does not count: they go over what is there.
+fn is_read(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Index(_) => true,
+        ExprData::Ref(v) => match k.values[v].def {
+            ValueDef::Let => k.let_init(v).is_some_and(|init| is_read(k, init)),
+            ValueDef::Loop => k.statement_data().any(|s| match *s {
+                StmtData::For { var, start, .. } => var == v && is_read(k, start),
+                _ => false,
+            }),
+            _ => false,
+        },
+        _ => k.children(e).into_iter().any(|child| is_read(k, child)),
+    }
 }

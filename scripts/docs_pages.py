@@ -8,7 +8,7 @@
 A block of language `tile` whose first line is `// NAME.tile` is a program, which also stands in the file NAME.tile beside the page. In a block of language
 `console` a line `$ tilec ..` is a command, and the lines after it are what it prints; a line `...` stands for any lines. A command runs in a directory with
 the programs of all pages and the examples. An indented line `tilec ..` is a command of which only the end is looked at: it must succeed. A picture (`-o NAME.svg`) must equal the one beside the page. A block `diff FILE.tile OPTIONS .. PASS` has the lines of the program
-that the pass removes and adds.
+that the pass removes and adds, and a block `remarks FILE.tile OPTIONS .. PASS` its remarks. The table in docs/passes/README.md is made of `tilec explain`.
 """
 
 import argparse
@@ -47,6 +47,9 @@ INDENTED = re.compile(r"^    (tilec .*)$", re.MULTILINE)
 # Commands that need a GPU, and the others that read what these have written.
 OF_A_GPU = re.compile(r"^tilec bench |--measured ")
 DIFF = re.compile(r"^```diff (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+REMARKS = re.compile(r"^```remarks (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+PASSES = ROOT / "docs/passes/README.md"
+TABLE = re.compile(r"(?<=^<!-- passes -->\n).*?(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
 LIMIT_S = 300
 
 
@@ -127,6 +130,40 @@ def changed(tilec: str, words: list[str], folder: str) -> str:
     return "".join(found)
 
 
+def remarks(tilec: str, words: list[str], folder: str) -> str:
+    """The remarks of a pass, the last word, on a program, with their notes and without the source."""
+    status, lines = run(tilec, ["tilec", *words[:-1], "--remarks", "-o", "remarks.ptx"], folder)
+    if status != 0:
+        return "\n".join(lines) + "\n"
+    found, ours = [], False
+    for line in lines:
+        if re.match(r"\w+\[", line):
+            ours = line.startswith(f"remark[{words[-1]}]")
+        if ours and re.match(r"remark|\s+= ", line):
+            found.append(f"{line}\n" if line.startswith("remark") else f"  {line.strip()}\n")
+    return "".join(found)
+
+
+def table_of_passes(tilec: str) -> str:
+    """The table of passes, of what `tilec explain` says of each."""
+    _, lines = run(tilec, ["tilec", "explain"], ".")
+    rows = []
+    for line in lines[lines.index("passes, and the remarks that they make") + 1 :]:
+        if not (row := re.match(r"  ([\w-]+)\s+(.*)$", line)):
+            break
+        rows.append(f"| [`{row[1]}`]({row[1]}.md) | {row[2]} |\n")
+    return "".join(["| pass | it |\n", "|---|---|\n", *rows])
+
+
+def blocks(text: str, tilec: str, folder: str) -> list[tuple[str, str]]:
+    """The blocks of a page that show a pass, with what they must be."""
+    found = []
+    for kind, pattern, made in (("diff", DIFF, changed), ("remarks", REMARKS, remarks)):
+        for block in pattern.finditer(text):
+            found.append((block[0], f"```{kind} {block[1]}\n{made(tilec, shlex.split(block[1]), folder)}```"))
+    return found
+
+
 def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
     """What is wrong with a page."""
     text = path.read_text(encoding="utf-8")
@@ -167,12 +204,17 @@ def check(path: pathlib.Path, tilec: str, bless: bool = False) -> list[str]:
             for picture in (word for word in command.words if re.fullmatch(r"\w+\.svg", word)):
                 made = pathlib.Path(folder) / picture
                 same(picture, made.read_text(encoding="utf-8") if made.exists() else "")
-        for block in DIFF.finditer(text):
-            made = changed(tilec, shlex.split(block[1]), folder)
+        for block, now in blocks(text, tilec, folder):
             if bless:
-                text = text.replace(block[0], f"```diff {block[1]}\n{made}```")
-            elif made != block[2]:
-                wrong.append(f"{path}: `{block[1]}`: the pass changes\n{made}")
+                text = text.replace(block, now)
+            elif block != now:
+                wrong.append(f"{path}: not what the pass does and says:\n{now}")
+    if path.resolve() == PASSES:
+        table = table_of_passes(tilec)
+        if bless:
+            text = TABLE.sub(lambda _: table, text)
+        elif TABLE.findall(text) != [table]:
+            wrong.append(f"{path}: the table is not what `tilec explain` prints; --bless writes it")
     if bless:
         path.write_text(text, encoding="utf-8")
     return wrong

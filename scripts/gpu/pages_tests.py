@@ -83,10 +83,19 @@ class Pages(unittest.TestCase):
         found = [(c.line, c.words) for c in script.plain_commands(text)]
         self.assertEqual(found, [(1, ["tilec", "why", "a.tile", "sm_80", "--not", "resident 2"])])
 
-    def test_every_pass_has_a_section(self) -> None:
-        table = (script.ROOT / "passes/src/table.rs").read_text(encoding="utf-8")
-        page = (script.ROOT / "docs/passes/README.md").read_text(encoding="utf-8")
-        self.assertEqual(re.findall(r"^## (.*)$", page, re.MULTILINE), re.findall(r'PassInfo::new\(\s*"([\w-]+)"', table))
+    def test_every_pass_has_a_page(self) -> None:
+        names = re.findall(r'PassInfo::new\(\s*"([\w-]+)"', (script.ROOT / "passes/src/table.rs").read_text(encoding="utf-8"))
+        listed = book.listed((script.ROOT / "docs/SUMMARY.md").read_text(encoding="utf-8"))
+        self.assertEqual([page for page in listed if re.match(r"passes/(?!README)", page)], [f"passes/{name}.md" for name in names])
+        architecture = (script.ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"^\| \[`[\w-]+`\]\((passes/[\w-]+\.md)\) \|", architecture, re.MULTILINE), [f"passes/{name}.md" for name in names])
+        parts = ["Needs", "Decides", "Example", "Remarks", "Decide otherwise", "In the words of the tool", "See also"]
+        for name in names:
+            text = (script.ROOT / f"docs/passes/{name}.md").read_text(encoding="utf-8")
+            self.assertEqual(re.findall(r"^##? (.*)$", script.BLOCK.sub("", text), re.MULTILINE), [name, *parts])
+            shown = [block[1].split()[-1] for pattern in (script.DIFF, script.REMARKS) for block in pattern.finditer(text)]
+            self.assertEqual(set(shown), {name})
+            self.assertIn(f"$ tilec explain {name}\n", text)
 
     def test_the_book_has_every_page(self) -> None:
         pages = [page for page in book.pages() if page not in book.OUTSIDE]

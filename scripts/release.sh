@@ -8,7 +8,8 @@
 #   tilec-VERSION-x86_64-linux-static.tar.xz   the command without a GPU (feature `cuda` off), statically linked: runs on any Linux
 #   tilec-VERSION-aarch64-linux.tar.xz         if Rust's target and a linker for it are installed
 #   tilec-VERSION-cp39-abi3-LINUX_x86_64.whl   the Python package, by scripts/build_wheel.sh
-#   tilec-VERSION.cdx.json                     bill of materials (CycloneDX)
+#   PACKAGE-VERSION.cdx.json                   bills of materials (CycloneDX): of the command (tilec), the wheel (tilec-python), libcuda on the
+#                                              simulator (tilec-libcuda), and each crate for a registry
 #   SHA256SUMS
 #
 # --out         where the files go: a folder that does not exist or is empty; target/release-VERSION without it.
@@ -18,7 +19,7 @@
 # --only        a rehearsal of one step, or of several:
 #                 licences  `cargo deny` over licences, sources and duplicates of dependencies
 #                 crates    packs the crates for a registry, builds each from its package, and uploads nothing
-#                 bill      the bill of materials
+#                 bill      the bills of materials
 #                 binaries  the command, built twice, packed, started
 #                 wheel     the wheel, built twice, installed beside NumPy, run
 # `cargo deny` and `cargo cyclonedx` are installed in the cache of tools if their step finds none (some minutes).
@@ -174,13 +175,23 @@ address() {
     echo "unchecked: no repository answers at $repository: do not upload before it does (\`repository\` in Cargo.toml)" >&2
 }
 
-# The bill of materials: of the command, and of no other crate.
+# A bill of materials for the command, the wheel, the simulator's driver, and each crate for a registry.
 bill() {
-    local name=tilec-$version.cdx manifest
-    "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path driver/Cargo.toml --format json --override-filename "$name"
-    mv "driver/$name.json" "$out/"
-    # It writes one for each crate that the command needs.
-    for manifest in */Cargo.toml; do rm -f -- "$(dirname "$manifest")/$name.json"; done
+    local name=bill.cdx manifest package folder
+    # One is written for each crate that the named one needs, too: together for all but tests.
+    for folder in driver build libcuda python; do
+        "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path "$folder/Cargo.toml" --format json --override-filename "$name"
+    done
+    for manifest in */Cargo.toml; do
+        folder=$(dirname "$manifest")
+        package=$(sed -n '/^\[package\]/,/^\[[^p]/s/^name = "\(.*\)"$/\1/p' "$manifest")
+        case $folder in
+            tests | fuzz) rm -f -- "$folder/$name.json" ;;
+            *)
+                [ -f "$folder/$name.json" ] || fail "there is no bill of materials of $package"
+                mv "$folder/$name.json" "$out/$package-$version.cdx.json" ;;
+        esac
+    done
 }
 
 mkdir -p "$out"

@@ -13,6 +13,6 @@ trap 'rm -rf -- "$dir"' EXIT
 sed -n '/^```tile$/,/^```$/{/^```/d;p}' README.md > "$dir/gemm.tile"
 line=$(grep -n 'mma(' "$dir/gemm.tile" | cut -d: -f1)
 (cd "$dir" && "$tilec" xray gemm.tile --target sm_90a --for M=N=K=8192 -o page.html)
-"$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$dir/profile" --window-size=1440,720 --virtual-time-budget=5000 \
+"$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --user-data-dir="$dir/profile" --window-size=1440,720 --virtual-time-budget=5000 \
     --screenshot="$PWD/docs/xray.png" "file://$dir/page.html#source:$line" > /dev/null 2>&1
 ls -l docs/xray.png

@@ -59,7 +59,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.run_script("--check"), (0, ""))
 
     def test_new_results(self) -> None:
-        path = self.root / "docs/results/h100/conv2d_unet.csv"
+        path = self.root / "docs/results/h200/conv2d_resnet50.csv"
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         rows[0]["ratio"] = "0.1234"

@@ -49,7 +49,7 @@ OF_A_GPU = re.compile(r"^tilec bench |--measured ")
 DIFF = re.compile(r"^```diff (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 REMARKS = re.compile(r"^```remarks (.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 PASSES = ROOT / "docs/passes/README.md"
-TABLE = re.compile(r"(?<=^<!-- passes -->\n).*?(?=^<!-- end -->$)", re.DOTALL | re.MULTILINE)
+TABLE = re.compile(r"(?<=^<!-- passes -->\n).*?(?=^<!-- end of passes -->$)", re.DOTALL | re.MULTILINE)
 LIMIT_S = 300
 
 

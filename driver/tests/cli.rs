@@ -22,6 +22,8 @@ fn usage_errors_are_2() {
         &["x.tile", "--emit", "elf"],
         &["x.tile", "--disable-pass", "vectorise"],
         &["x.tile", "--disable-pass", "specialize"],
+        &["x.tile", "--enable-pass", "vectorise"],
+        &["x.tile", "--enable-pass", "vectorize"],
         &["explian", "E0101"],
         &["benchh"],
         &["x.tile", "--print-after", "nothing"],
@@ -33,6 +35,7 @@ fn usage_errors_are_2() {
         assert!(!run.stderr.is_empty() && run.stdout.is_empty(), "{args:?}");
     }
     assert!(dir.tilec(&["x.tile", "--disable-pass", "vectorise"]).stderr.contains("`vectorize`"));
+    assert!(dir.tilec(&["x.tile", "--enable-pass", "vectorize"]).stderr.contains("`vectorize` is on already"));
     assert!(dir.tilec(&["benchh"]).stderr.contains("did you mean `bench`?"));
     assert_eq!(dir.names(), ["x.tile"]);
     assert_eq!(fs::read(dir.0.join("x.tile")).expect("still there"), b"");
@@ -80,7 +83,7 @@ fn the_surroundings_are_said() {
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
     let text = run.stdout;
     // Each part is found or missing, says what it is or why it is not there, and what it adds.
-    for part in ["CUDA driver", "ptxas for sm_", "nvdisasm for sm_"] {
+    for part in ["CUDA driver", "GPU", "cuBLAS", "ptxas for sm_", "nvdisasm for sm_"] {
         let heads = text.lines().filter(|l| (l.starts_with("found ") || l.starts_with("missing ")) && l.contains(part));
         assert!(heads.count() >= 1, "{part} in {text}");
     }

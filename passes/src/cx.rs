@@ -21,8 +21,6 @@ pub struct Options {
     pub defines: Vec<(String, String)>,
     /// Names of passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
-    /// Names of passes that are off by default and are wanted.
-    pub enabled: BTreeSet<String>,
     /// Verify after every pass.
     pub verify_each: bool,
     /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
@@ -42,7 +40,6 @@ impl Options {
             target,
             defines: Vec::new(),
             disabled: BTreeSet::new(),
-            enabled: BTreeSet::new(),
             verify_each: cfg!(debug_assertions),
             sizes: Vec::new(),
             chosen: false,
@@ -69,9 +66,7 @@ impl Options {
 
     /// Whether a pass may do more than the plain thing. The pass itself asks, wherever it says what it would do.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        let pass = pass(name);
-        let wanted = pass.by_default || self.enabled.contains(name);
-        pass.required || wanted && !self.disabled.contains(name)
+        pass(name).required || !self.disabled.contains(name)
     }
 
     /// The card that is chosen for: the one given, or the one that stands for the target.

@@ -8,8 +8,6 @@ pub struct PassInfo {
     pub summary: &'static str,
     /// Cannot be switched off.
     pub required: bool,
-    /// Switched on if nothing is said; what has not been measured yet is not.
-    pub by_default: bool,
     /// Makes roles and products by wgmma, or decides what these need: without it there are none.
     pub(crate) for_roles: bool,
     /// Decides layouts of registers: without it a width in the text may be one for other layouts than there are.
@@ -20,15 +18,7 @@ pub struct PassInfo {
 
 impl PassInfo {
     const fn new(name: &'static str, summary: &'static str) -> PassInfo {
-        PassInfo {
-            name,
-            summary,
-            required: false,
-            by_default: true,
-            for_roles: false,
-            for_layouts: false,
-            for_stages: false,
-        }
+        PassInfo { name, summary, required: false, for_roles: false, for_layouts: false, for_stages: false }
     }
 
     const fn required(self) -> PassInfo {

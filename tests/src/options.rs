@@ -37,7 +37,6 @@ pub fn parse(args: &[String]) -> Result<(CompileOptions, Vec<String>), String> {
                     }
                 }
             }
-            "--enable" => options.enabled.extend(value()?.split(',').map(str::to_owned)),
             "--deny" => options.deny.extend(value()?.split(',').map(str::to_owned)),
             name if name.starts_with("sm_") => options.target = target(name)?,
             other => rest.push(other.to_owned()),

@@ -149,13 +149,14 @@ fn passes_have_one_name() -> Result<(), String> {
     let mut missing = Vec::new();
     for pass in tilec_passes::PASSES {
         let name = pass.name;
-        for file in [format!("passes/src/{}.rs", name.replace('-', "_")), format!("tests/files/pass/{name}.tile")] {
+        let source = format!("passes/src/{}.rs", name.replace('-', "_"));
+        for file in [source, format!("tests/files/pass/{name}.tile"), format!("docs/passes/{name}.md")] {
             if !root().join(&file).is_file() {
                 missing.push(format!("`{name}` has no {file}"));
             }
         }
-        if !architecture.contains(&format!("| `{name}` |")) {
-            missing.push(format!("`{name}` has no row in docs/architecture.md"));
+        if !architecture.contains(&format!("| [`{name}`](passes/{name}.md) |")) {
+            missing.push(format!("`{name}` has no row in docs/architecture.md that names its page"));
         }
     }
     verdict(&missing);

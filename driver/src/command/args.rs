@@ -477,10 +477,10 @@ pub(crate) struct Program {
     /// The card that `auto` parameters are chosen for [default: the one that stands for the target]
     #[arg(long, value_name = "NAME", value_parser = card_parser())]
     pub(crate) card: Option<&'static Card>,
-    /// Makes only plain decisions in this pass
+    /// Makes only plain decisions in this pass; `all`: in every pass that can be switched off
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) disable_pass: Vec<String>,
-    /// Runs this pass, which is off by default
+    /// Keeps this pass on where `--disable-pass all` switches the others off
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) enable_pass: Vec<String>,
     /// Shows what the passes did, or declined to do and why

@@ -3,6 +3,7 @@
 use crate::bench::variants;
 use crate::command::args::Program;
 use crate::command::failure::Failure;
+use crate::explain::ALL_PASSES;
 use crate::output::{same_file, write_file, write_stdout};
 use crate::render::SourceFile;
 use crate::{CompileOptions, Diagnostics, Target, explain};
@@ -52,11 +53,15 @@ fn target_of_gpu() -> Option<Target> {
     None
 }
 
-/// The options of the library for those of the command line.
-pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result<CompileOptions, Failure> {
+/// The passes that are switched off.
+fn disabled(program: &Program) -> Result<BTreeSet<String>, Failure> {
+    let mut off = BTreeSet::new();
     for pass in &program.disable_pass {
         match explain::can_disable(pass) {
-            Some(true) => {}
+            _ if pass == ALL_PASSES => off.extend(explain::optional_passes().map(str::to_owned)),
+            Some(true) => {
+                off.insert(pass.clone());
+            }
             Some(false) => return Err(Failure::Usage(format!("pass `{pass}` cannot be switched off"))),
             None => return Err(unknown("pass", pass, explain::pass_names())),
         }
@@ -68,7 +73,18 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         if program.disable_pass.contains(pass) {
             return Err(Failure::Usage(format!("pass `{pass}` is both enabled and disabled")));
         }
+        if !off.remove(pass) {
+            let message = format!(
+                "pass `{pass}` is on already; `--enable-pass` keeps a pass on where `--disable-pass {ALL_PASSES}` switches the others off"
+            );
+            return Err(Failure::Usage(message));
+        }
     }
+    Ok(off)
+}
+
+/// The options of the library for those of the command line.
+pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result<CompileOptions, Failure> {
     for (i, (name, value)) in program.defines.iter().enumerate() {
         if let Some((_, first)) = program.defines[..i].iter().find(|(other, _)| other == name) {
             return Err(Failure::Usage(format!(
@@ -101,8 +117,7 @@ pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result
         sizes: program.sizes.iter().map(|s| s.0.clone()).collect(),
         zeros: program.zero.clone(),
         card: program.card,
-        disabled: program.disable_pass.iter().cloned().collect(),
-        enabled: program.enable_pass.iter().cloned().collect(),
+        disabled: disabled(program)?,
         deny,
         demands: demands(program)?,
         ..CompileOptions::default()

@@ -21,11 +21,11 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
             "the sizes to tune for are those of the problem: `M=.. N=..` without `--for`".to_owned(),
         ));
     }
-    if args.program.disable_pass.iter().any(|pass| pass == "choose") {
-        return Err(Failure::Usage("tuning begins with what `choose` chooses: leave it on".to_owned()));
-    }
     let target = target_here(&args.program, true);
     let mut compile = options(&args.program, &args.input, target)?;
+    if compile.disabled.contains("choose") {
+        return Err(Failure::Usage("tuning begins with what `choose` chooses: leave it on".to_owned()));
+    }
     compile.refuse_sizes = false;
     // A file for no sizes would have the source's name; that sizes are missing is what is to be said then.
     if args.output.is_some() || problems.iter().all(|p| !p.is_empty()) {

@@ -22,6 +22,9 @@ use tilec_sim::Allowance;
 /// Remark kinds that are not the name of a pass, with what they say.
 pub const REMARK_KINDS: &[(&str, &str)] = &[("ptx-version", "which instruction needs the `.version` that the PTX has")];
 
+/// Stands for every optional pass where passes are switched off.
+pub const ALL_PASSES: &str = "all";
+
 /// Whether remarks of this kind exist.
 pub fn is_remark_kind(kind: &str) -> bool {
     PASSES.iter().any(|p| p.name == kind) || REMARK_KINDS.iter().any(|(k, _)| *k == kind)
@@ -40,6 +43,11 @@ pub fn pass_names() -> Vec<&'static str> {
 /// What a pass does, in a line; empty: there is no such pass.
 pub fn about_pass(pass: &str) -> &'static str {
     PASSES.iter().find(|p| p.name == pass).map_or("", |p| p.summary)
+}
+
+/// The passes that can be switched off, in order.
+pub fn optional_passes() -> impl Iterator<Item = &'static str> {
+    PASSES.iter().filter(|p| !p.required).map(|p| p.name)
 }
 
 /// Whether the pass can be switched off; `None`: there is no such pass.
@@ -100,8 +108,6 @@ fn of_tool(word: &str, out: &mut String) {
     for pass in PASSES.iter().filter(|p| p.name == word) {
         let off = if pass.required {
             "It always runs".to_owned()
-        } else if !pass.by_default {
-            format!("It is off by default; `--enable-pass {word}` switches it on")
         } else {
             format!("`--disable-pass {word}` switches it off")
         };

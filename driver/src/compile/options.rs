@@ -33,8 +33,6 @@ pub struct CompileOptions {
     pub caller: Caller,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
-    /// Passes that are off by default and are wanted.
-    pub enabled: BTreeSet<String>,
     /// Passes taken to be switched off where `auto` parameters are chosen; `None`: those that are. It keeps the tile of a
     /// program whose passes are switched off one after the other.
     pub disabled_in_choice: Option<BTreeSet<String>>,
@@ -82,7 +80,6 @@ impl Default for CompileOptions {
             card: None,
             caller: Caller::default(),
             disabled: BTreeSet::new(),
-            enabled: BTreeSet::new(),
             disabled_in_choice: None,
             deny: BTreeSet::new(),
             demands: Vec::new(),
@@ -109,7 +106,6 @@ impl CompileOptions {
         let mut options = tilec_passes::Options::new(self.target);
         options.verify_each = self.verify_each;
         options.disabled.clone_from(&self.disabled);
-        options.enabled.clone_from(&self.enabled);
         options.card = self.card;
         options.caller = self.caller;
         options

@@ -608,7 +608,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gemm-90a-stores",
         path: GEMM,
-        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",
+        args: "sm_90a -D BM=64 -D BN=32 -D BK=64 -D WM=64 -D WN=32 -D STAGES=2 -D RASTER=2 -D Out=f16",
         runs: &[&[
             "M=70 N=40 K=328 alpha=2 beta=0 seed=3 A_ld=336 B_ld=64 C_ld=88",
             "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
@@ -624,7 +624,7 @@ pub(super) const ROWS: &[Row] = &[
         // C comes through the slots of A.
         name: "gemm-90a-loads",
         path: GEMM,
-        args: "sm_90a -D BM=64 -D BN=64 -D BK=32 -D WM=64 -D WN=64 -D STAGES=2 -D RASTER=2 -D Out=f16 --enable stage-stores",
+        args: "sm_90a -D BM=64 -D BN=64 -D BK=32 -D WM=64 -D WN=64 -D STAGES=2 -D RASTER=2 -D Out=f16",
         runs: &[&[
             "M=70 N=72 K=168 alpha=2 beta=1 seed=3 A_ld=176 B_ld=88 C_ld=88",
             "M=131 N=72 K=8 alpha=-1 beta=1 seed=4 A_ld=16 B_ld=88 C_ld=152",
@@ -663,7 +663,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "panels-90a-columns-stores",
         path: "tests/files/interp/panels_sm_90a.tile",
-        args: "sm_90a -D BN=80 --enable stage-stores",
+        args: "sm_90a -D BN=80",
         runs: &[PANELS_80],
     },
     Row {

@@ -1,9 +1,9 @@
 //! Which programs to measure against each other: sets of compile-time parameters, targets, passes switched off.
 //!
 //! `BM=128,BN=256,target=sm_80` is one variant on top of the command's own `-D` and `--target`; `off=swizzle+pipeline`
-//! switches passes off, `on=PASS` those on that are off by default. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
+//! switches passes off (`off=all`: every optional one), and `on=PASS` a pass on again that is off. `/` separates alternatives: `BM=64/128,target=sm_75/sm_80` is four variants.
 
-use crate::compile::explain;
+use crate::compile::explain::{self, ALL_PASSES};
 use crate::compile::options::{CompileOptions, Sizes};
 use tilec_ir::target::Target;
 use tilec_passes::{PASSES, choose};
@@ -104,11 +104,17 @@ fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), Stri
                 if explain::can_disable(pass).is_none() {
                     return Err(format!("no pass `{pass}`"));
                 }
-                options.enabled.insert(pass.to_owned());
+                if !options.disabled.remove(pass) {
+                    return Err(format!("pass `{pass}` is on already; `on=` follows an `off=`"));
+                }
             }
         }
         "off" => {
             for pass in value.split('+') {
+                if pass == ALL_PASSES {
+                    options.disabled.extend(explain::optional_passes().map(str::to_owned));
+                    continue;
+                }
                 match explain::can_disable(pass) {
                     Some(true) => options.disabled.insert(pass.to_owned()),
                     Some(false) => return Err(format!("pass `{pass}` cannot be switched off")),
@@ -141,7 +147,7 @@ pub fn ladder(base: &CompileOptions) -> Vec<Variant> {
 
 /// The passes that the ladder switches on.
 fn rungs() -> impl Iterator<Item = &'static str> {
-    PASSES.iter().filter(|p| !p.required && p.by_default && p.name != choose::NAME).map(|p| p.name)
+    PASSES.iter().filter(|p| !p.required && p.name != choose::NAME).map(|p| p.name)
 }
 
 #[cfg(test)]
@@ -166,6 +172,8 @@ mod tests {
         assert_eq!(all[3].options.target, Target::Sm80);
         assert_eq!(all[4].options.defines.len(), 2);
         assert!(all[4].options.disabled.contains("swizzle") && all[4].options.disabled.contains("pipeline"));
+        let one = some(&["off=all,on=swizzle"]).expect("readable");
+        assert!(!one[0].options.disabled.contains("swizzle") && one[0].options.disabled.contains("pipeline"));
         assert_eq!(some(&[]).expect("the base")[0].label, "sm_70 BM=32");
     }
 
@@ -188,6 +196,8 @@ mod tests {
             ("target=sm_71", "variant `target=sm_71`: no target `sm_71`; see `tilec targets`"),
             ("off=swizle", "variant `off=swizle`: no pass `swizle`"),
             ("off=barriers", "variant `off=barriers`: pass `barriers` cannot be switched off"),
+            ("on=swizzle", "variant `on=swizzle`: pass `swizzle` is on already; `on=` follows an `off=`"),
+            ("off=all,on=swizle", "variant `off=all,on=swizle`: no pass `swizle`"),
             ("BM=1,BM=2", "variant `BM=1,BM=2`: `BM` is there twice; `BM=A/B` is a variant for each"),
             ("BM=1/1", "the variant `BM=1` is there twice"),
             ("A=1/2/3/4/5/6/7,B=1/2/3/4/5/6/7,C=1/2/3/4/5/6/7", "more than 256 variants"),

@@ -34,50 +34,57 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
     Ok(write_stdout(out.as_bytes())?)
 }
 
-/// The driver, its first card and cuBLAS.
+const DRIVER: &str = "`tilec run` on a GPU, `tilec bench`, `tilec tune`; without it `tilec run` simulates";
+const GPU: &str = "the card that `tilec run`, `bench` and `tune` use, and compile for";
+const CUBLAS: &str = "times of cuBLAS beside ours in `tilec bench`";
+
+/// The driver, its first card and cuBLAS: a line for each, whichever of them is there.
 #[cfg(feature = "cuda")]
 fn device() -> Vec<Part> {
     use crate::bench::cublas_places;
     use crate::cuda::{Cublas, CudaError, Device};
 
-    const DRIVER: &str = "`tilec run` on a GPU, `tilec bench`, `tilec tune`; without it `tilec run` simulates";
-    const CUBLAS: &str = "times of cuBLAS beside ours in `tilec bench`";
-    let part = |name: &str, found, adds| Part { name: name.to_owned(), found, adds };
-    let device = match Device::open(0) {
-        Ok(device) => device,
-        Err(error @ CudaError::NoDevice { .. }) => {
-            return vec![part("CUDA driver", Err(format!("the driver is there; {error}")), DRIVER)];
+    let (driver, card) = match Device::open(0) {
+        Ok(device) => {
+            let (major, minor) = device.properties().driver_version;
+            (Ok(format!("for CUDA {major}.{minor}")), Ok(card(&device)))
         }
-        Err(error) => return vec![part("CUDA driver", Err(error.to_string()), DRIVER)],
+        Err(error @ CudaError::NoDevice { .. }) => (Ok("the library is there".to_owned()), Err(error.to_string())),
+        Err(error) => (Err(error.to_string()), Err("there is no driver to ask for one".to_owned())),
     };
+    let cublas = Cublas::installed(&cublas_places())
+        .map(|(version, path)| format!("version {version}, {}", path.display()))
+        .map_err(|error| error.to_string());
+    parts(driver, card, cublas)
+}
+
+/// What a card is, and the target to compile for.
+#[cfg(feature = "cuda")]
+fn card(device: &crate::cuda::Device) -> String {
     let card = device.properties();
     let (major, minor) = card.compute_capability;
-    let (driver_major, driver_minor) = card.driver_version;
-    let target = Target::newest_on(major * 10 + minor);
-    let compiled = target.map_or_else(
+    let compiled = Target::newest_on(major * 10 + minor).map_or_else(
         || "no target of tilec runs on it".to_owned(),
         |t| format!("compile for it with `--target {}`", t.name()),
     );
-    let what = format!(
+    format!(
         "{}, compute capability {major}.{minor}, {} multiprocessors, {:.0} GB; {compiled}",
         card.name,
         card.sm_count,
         card.total_memory_bytes as f64 / 1e9
-    );
-    let cublas = Cublas::open(&device, &cublas_places())
-        .map(|library| format!("version {}, {}", library.version(), library.path().display()))
-        .map_err(|error| error.to_string());
-    vec![
-        part("CUDA driver", Ok(format!("for CUDA {driver_major}.{driver_minor}")), DRIVER),
-        part("GPU", Ok(what), "the card that `tilec run`, `bench` and `tune` use"),
-        part("cuBLAS", cublas, CUBLAS),
-    ]
+    )
 }
 
 #[cfg(not(feature = "cuda"))]
 fn device() -> Vec<Part> {
-    let found = Err("this tilec was built without the feature `cuda`".to_owned());
-    vec![Part { name: "CUDA driver".to_owned(), found, adds: "`tilec run` on a GPU, `tilec bench`, `tilec tune`" }]
+    let missing = || Err("this tilec was built without the feature `cuda`".to_owned());
+    parts(missing(), missing(), missing())
+}
+
+fn parts(driver: Result<String, String>, card: Result<String, String>, cublas: Result<String, String>) -> Vec<Part> {
+    [("CUDA driver", driver, DRIVER), ("GPU", card, GPU), ("cuBLAS", cublas, CUBLAS)]
+        .map(|(name, found, adds)| Part { name: name.to_owned(), found, adds })
+        .into()
 }
 
 /// A tool for each set of targets that one version of it serves.

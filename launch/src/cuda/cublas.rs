@@ -87,6 +87,27 @@ cublas_api! {
     ) -> u32;
 }
 
+impl Api {
+    /// The first of `candidates` that can be opened, and its file.
+    fn open(candidates: &[PathBuf]) -> Result<(Self, PathBuf), CublasError> {
+        // SAFETY: opening a library runs its initialisers; these names are those of cuBLAS, or what the user named.
+        let open = |path: &PathBuf| Some((unsafe { Library::new(path) }.ok()?, path.clone()));
+        let Some((library, path)) = candidates.iter().find_map(open) else {
+            return Err(CublasError::NoLibrary { tried: candidates.to_vec() });
+        };
+        // Closing it would leave threads and exit handlers of its own without their code.
+        let library: &'static Library = Box::leak(Box::new(library));
+        Ok((Api::load(library, &path)?, path))
+    }
+
+    /// `13.0.2`.
+    fn version(&self) -> String {
+        // SAFETY: takes nothing, returns a number: major * 10000 + minor * 100 + patch.
+        let v = unsafe { (self.cublasLtGetVersion)() };
+        format!("{}.{}.{}", v / 10_000, v / 100 % 100, v % 100)
+    }
+}
+
 /// `cublasLtMatmulHeuristicResult_t`.
 #[repr(C)]
 #[derive(Copy, Clone, Default)]
@@ -259,14 +280,8 @@ impl Cublas {
     /// # Errors
     /// There is none, it is no cuBLAS, or it cannot use the device.
     pub fn open(device: &Device, candidates: &[PathBuf]) -> Result<Cublas, CublasError> {
-        // SAFETY: opening a library runs its initialisers; these names are those of cuBLAS, or what the user named.
-        let open = |path: &PathBuf| Some((unsafe { Library::new(path) }.ok()?, path.clone()));
-        let Some((library, path)) = candidates.iter().find_map(open) else {
-            return Err(CublasError::NoLibrary { tried: candidates.to_vec() });
-        };
-        // Closing it would leave threads and exit handlers of its own without their code.
-        let library: &'static Library = Box::leak(Box::new(library));
-        let api = Arc::new(Api::load(library, &path)?);
+        let (api, path) = Api::open(candidates)?;
+        let api = Arc::new(api);
         let context = Arc::clone(&device.context);
         let mut handle = std::ptr::null_mut();
         context.with(|_| {
@@ -280,11 +295,17 @@ impl Cublas {
         Ok(made)
     }
 
+    /// Version and file of the library that [`open`](Cublas::open) takes; it needs no device.
+    ///
+    /// # Errors
+    /// There is none, or it is no cuBLAS.
+    pub fn installed(candidates: &[PathBuf]) -> Result<(String, PathBuf), CublasError> {
+        Api::open(candidates).map(|(api, path)| (api.version(), path))
+    }
+
     /// `13.0.2`.
     pub fn version(&self) -> String {
-        // SAFETY: takes nothing, returns a number: major * 10000 + minor * 100 + patch.
-        let v = unsafe { (self.api.cublasLtGetVersion)() };
-        format!("{}.{}.{}", v / 10_000, v / 100 % 100, v % 100)
+        self.api.version()
     }
 
     /// The file that was opened.

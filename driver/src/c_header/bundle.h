@@ -304,6 +304,7 @@ typedef struct tilec_bundle_one {
     int programmatic;
     unsigned int shared;
     CUdeviceptr own[TILEC_BUNDLE_TENSORS];
+    uint32_t reasons; /* things that keep it from being launched */
 } tilec_bundle_one;
 
 /* What is known while a launch is worked out. */
@@ -536,30 +537,28 @@ static inline int tilec_bundle_shapes(tilec_bundle_state *s)
     return 0;
 }
 
-/* Whether conditions hold, which are passed over; the text of the first that does not goes to `failed`. */
-static inline int tilec_bundle_conditions(const tilec_bundle_state *s, tilec_cursor *c, tilec_text *failed)
+/* How many conditions do not hold; they are passed over, and the text of the first that does not hold goes to `failed`. */
+static inline uint32_t tilec_bundle_conditions(const tilec_bundle_state *s, tilec_cursor *c, tilec_text *failed)
 {
-    uint32_t i, n = tilec_word(c);
-    int all = 1;
+    uint32_t i, n = tilec_word(c), broken = 0;
     for (i = 0; i < n && !c->bad; i++) {
         int e = 0, holds = tilec_code(c, s->slots, s->slot_count, &e) == 1 && !e;
         tilec_text text = tilec_text_of(c);
-        if (!holds && all) {
-            all = 0;
+        if (!holds && broken++ == 0)
             *failed = text;
-        }
     }
-    return all && !c->bad;
+    return broken;
 }
 
-/* Works out one case. 1: it is launched; 0: it has no blocks; a code: it is not the one. The scratch memory that it takes is counted. */
-static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tilec_bundle_one *one, tilec_room *room, int last)
+/* Works out one case. 1: it is launched; 0: it has no blocks; a code: it is not the one, and `one` counts the reasons, of which the first is
+   said where `speaks`. The scratch memory that it takes is counted. */
+static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tilec_bundle_one *one, tilec_room *room, int speaks)
 {
     tilec_text failed = {"", 0};
     tilec_cursor grid;
-    uint32_t i, n;
-    int holds, required, code = 0, nothing = 0, limits = 1;
-    tilec_said unsaid = {NULL, 0}, *said = last ? s->said : &unsaid;
+    uint32_t i, n, required;
+    int code = 0, nothing = 0, limits = 1;
+    tilec_said unsaid = {NULL, 0}, *said = speaks ? s->said : &unsaid;
     one->entry = tilec_below(c, s->bundle->entries);
     for (i = 0; i < 3; i++)
         one->block[i] = tilec_word(c);
@@ -567,8 +566,8 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
         one->cluster[i] = tilec_word(c);
     one->programmatic = tilec_word(c) != 0;
     one->shared = tilec_word(c);
-    holds = tilec_bundle_conditions(s, c, &failed);
-    if (!holds)
+    one->reasons = tilec_bundle_conditions(s, c, &failed);
+    if (one->reasons != 0)
         code = tilec_refuse(said, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
     required = tilec_bundle_conditions(s, c, &failed);
     grid = *c;
@@ -583,7 +582,10 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
     n = tilec_word(c);
     for (i = 0; i < n && !c->bad; i++) {
         uint32_t slot = tilec_below(c, s->slot_count);
-        if (code == 0 && !nothing && s->slots[slot].integer < 1)
+        if (nothing || s->slots[slot].integer >= 1)
+            continue;
+        one->reasons++;
+        if (code == 0)
             code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0: a kernel takes that with `where SIZE >= 0`", "", 0);
     }
     n = tilec_word(c);
@@ -591,10 +593,14 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
         uint32_t tensor = tilec_below(c, s->tensor_count), align = tilec_word(c);
         if (c->bad || align == 0)
             return tilec_damaged(s);
-        if (code == 0 && !nothing && s->tensors[tensor].address % align != 0)
+        if (nothing || s->tensors[tensor].address % align == 0)
+            continue;
+        one->reasons++;
+        if (code == 0)
             code = tilec_refuse(said, TILEC_ADDRESS, s->names[tensor], "its address is not aligned as the kernel wants", "", 0);
     }
-    if (code == 0 && !nothing && !required)
+    one->reasons += nothing ? 0 : required + (uint32_t)!limits;
+    if (code == 0 && !nothing && required != 0)
         code = tilec_refuse(said, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
     if (code == 0 && !nothing && !limits)
         code = tilec_refuse(said, TILEC_GRID, s->who, "an axis of the grid has too many blocks, or none", "", 0);
@@ -810,15 +816,22 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
         }
         steps = tilec_below(&cases, TILEC_BUNDLE_LAUNCHES + 1);
         for (i = 0; i < steps && !cases.bad; i++) {
-            uint32_t k, count = tilec_word(&cases);
+            uint32_t k, count = tilec_word(&cases), fewest = UINT32_MAX;
+            tilec_cursor nearest = cases;
             launched[i] = -1;
             code = 0;
             for (k = 0; k < count && !cases.bad; k++) {
                 tilec_bundle_one one;
                 tilec_room before = *room;
+                tilec_cursor begin = cases;
                 memset(&one, 0, sizeof one);
                 memcpy(one.own, own, sizeof own);
-                code = tilec_bundle_case(&s, &cases, &one, room, k + 1 == count);
+                code = tilec_bundle_case(&s, &cases, &one, room, 0);
+                /* Of several that are as near it is the last, which promises least. */
+                if (code < 0 && one.reasons <= fewest) {
+                    fewest = one.reasons;
+                    nearest = begin;
+                }
                 if (j == 0 || launched[i] >= 0 || code < 0)
                     *room = before;
                 if (code >= 0 && launched[i] < 0) {
@@ -829,8 +842,12 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
                 if (tilec_bundle_params(&s, &cases, &one, 0, stream) != 0)
                     return tilec_damaged(&s);
             }
-            if (launched[i] < 0)
+            if (launched[i] < 0) {
+                tilec_bundle_one one;
+                memset(&one, 0, sizeof one);
+                code = cases.bad || count == 0 ? 0 : tilec_bundle_case(&s, &nearest, &one, room, 1);
                 return code < 0 ? code : tilec_damaged(&s);
+            }
         }
         if (cases.bad)
             return tilec_damaged(&s);

@@ -5,6 +5,7 @@ use super::folder::{Folder, exists};
 
 use crate::golden;
 use tilec::c_header::Image;
+use tilec::compile::bundle::{Cubins, bundle};
 use tilec::{CompileOptions, Target};
 use tilec_launch::Bundle;
 
@@ -70,7 +71,47 @@ const TWO: &str = "kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]
 }
 ";
 
-/// The variant that came nearest where none fits.
+/// Says of three problems which variant of `two` came nearest, out of a bundle.
+const TWO_OF_A_BUNDLE: &str = "#include <tilec_bundle.h>
+#include <stdio.h>
+static void say(const tilec_bundle *b, CUdeviceptr at, int64_t m, int64_t n)
+{
+    const int64_t shape[] = {m, n};
+    char text[400] = \"\";
+    tilec_bundle_tensor t[2];
+    tilec_bundle_args args;
+    memset(&args, 0, sizeof args);
+    t[0] = tilec_bundle_packed(\"X\", \"f32\", at, 2, shape);
+    t[1] = tilec_bundle_packed(\"Y\", \"f32\", at + 4096, 2, shape);
+    args.tensors = t;
+    args.tensor_count = 2;
+    if (tilec_bundle_launch(b, \"two\", NULL, &args, text, sizeof text) < 0)
+        puts(text);
+}
+int main(int count, char **names)
+{
+    CUdevice device;
+    CUcontext context;
+    CUdeviceptr memory;
+    tilec_bundle b;
+    char text[400];
+    if (count != 2 || cuInit(0) != 0 || cuDeviceGet(&device, 0) != 0 || cuDevicePrimaryCtxRetain(&context, device) != 0)
+        return 1;
+    if (cuCtxSetCurrent(context) != 0 || cuMemAlloc(&memory, 8192) != 0)
+        return 1;
+    if (tilec_bundle_open(&b, names[1], text, sizeof text) != 0) {
+        puts(text);
+        return 1;
+    }
+    say(&b, memory, 4, 4);
+    say(&b, memory, 4, 5);
+    say(&b, memory + 2, 8, 4);
+    tilec_bundle_close(&b);
+    return 0;
+}
+";
+
+/// The variant that came nearest where none fits, by a header and out of a bundle.
 pub(super) fn nearest() -> Result<(), String> {
     if !exists("gcc") {
         golden::skip("C on the simulator", "there is no gcc");
@@ -98,6 +139,16 @@ pub(super) fn nearest() -> Result<(), String> {
 two (sm_80): no variant fits; `A=3 B=5` came nearest: requires M % 3 == 0 (M = 4, N = 5, X_ld = packed, Y_ld = packed)
 two (sm_80): no variant fits; `A=8` came nearest: the address of `X` must be a multiple of 4 (M = 8, N = 4, X_ld = packed, Y_ld = packed)
 ";
+    if said != expected {
+        return Err(said);
+    }
+    let made = bundle(TWO, &options, &[Target::Sm80], Cubins::None).map_err(|d| d.to_string())?;
+    let path = folder.path("two.tilec");
+    std::fs::write(&path, made.bundle.to_bytes()).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    folder.write("tilec_bundle.h", &tilec::c_header::bundle_reader())?;
+    let said = folder.run_simulated(&folder.write("bundled.c", TWO_OF_A_BUNDLE)?, "sm_80", &[&path])?;
+    let expected =
+        "two: requires M % 8 == 0\ntwo: requires M % 3 == 0\nX: its address is not aligned as the kernel wants\n";
     if said == expected { Ok(()) } else { Err(said) }
 }
 

@@ -22,7 +22,7 @@ pub enum Combining {
 
 impl Combining {
     /// Every way, with its word.
-    const WORDS: [(&str, Combining); 4] =
+    pub(crate) const WORDS: [(&str, Combining); 4] =
         [("add", Combining::Add), ("min", Combining::Min), ("max", Combining::Max), ("exchange", Combining::Exchange)];
 
     /// The way that a word of the text names.

@@ -46,7 +46,7 @@ struct Row {
 
 impl Mechanism {
     /// Those that a word names, without what else the text says of them.
-    const NAMED: [Mechanism; 6] = [
+    pub(crate) const NAMED: [Mechanism; 6] = [
         Mechanism::Words { aligned: 1 },
         Mechanism::Matrices,
         Mechanism::Asynchronous,

@@ -2,10 +2,13 @@
 
 use super::SAMPLES;
 use crate::codes;
+use crate::combining::Combining;
+use crate::demands::{FIGURES, PROPERTIES};
 use crate::diag::Sink;
 use crate::lexer::{Tok, Token, is_reserved, lex};
+use crate::mechanism::Mechanism;
 use crate::ops::{Form, Op, ReduceOp};
-use crate::parser::parse;
+use crate::parser::{AFTER_SHAPE, SCHEDULE_ITEMS, parse};
 use crate::types::Elem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -287,6 +290,54 @@ fn every_rule_is_used() {
     grammar.rules.values().for_each(|part| Grammar::named(part, &mut named));
     let rules: BTreeSet<&str> = grammar.rules.keys().map(String::as_str).collect();
     assert_eq!(rules, named);
+}
+
+/// What a list of the parser has, the grammar has, whether or not a program of the repository uses it.
+#[test]
+fn every_word_of_a_list_is_in_the_grammar() {
+    let grammar = Grammar::of_page();
+    let mut texts: Vec<String> = Vec::new();
+    for (property, _) in PROPERTIES {
+        texts.push(format!("kernel k() require {property} {{}}"));
+    }
+    for (figure, _, unit) in FIGURES {
+        for sign in ["<=", ">="] {
+            texts.push(format!("kernel k() require {figure} {sign} 2 {unit} {{}}"));
+        }
+    }
+    for item in SCHEDULE_ITEMS {
+        let value = match *item {
+            "target" => "sm_80",
+            "warp_tile" => "(64, 64)",
+            "cluster" => "(2)",
+            _ => "2",
+        };
+        texts.push(format!("kernel k() schedule {{ {item} {value} }} {{}}"));
+    }
+    for word in AFTER_SHAPE {
+        let rest = match *word {
+            "strides" => "strides (s)",
+            "padded" => "strides (s) padded (p: 2 behind M)",
+            "multiple" => "multiple 8",
+            "align" => "align 16",
+            word => word,
+        };
+        texts.push(format!("kernel k(A: gmem f32[M] {rest}) {{}}"));
+    }
+    let attributes =
+        ["vec 4", "unaligned 1", "threads 32:1", "check (0)", "when i < 2", "keep", "fill 0", "old x", "apart"];
+    let mechanisms = Mechanism::NAMED.iter().filter_map(|m| m.word()).filter(|word| *word != "unaligned");
+    for attribute in attributes.into_iter().chain(mechanisms).chain(Combining::WORDS.iter().map(|(word, _)| *word)) {
+        texts.push(format!(
+            "kernel k(A: gmem f32[M], B: gmem f32[M]) grid (i: M) {{ copy A[i..] -> B[i..] {attribute} }}"
+        ));
+    }
+    let refused = |text: &&String| {
+        let tokens = lex(text, &mut Sink::new());
+        !grammar.derives(&tokens, false)
+    };
+    let refused: Vec<&String> = texts.iter().filter(refused).collect();
+    assert!(refused.is_empty(), "the grammar does not have these:\n{refused:#?}");
 }
 
 #[test]

@@ -98,11 +98,13 @@ impl fmt::Display for IntTuple {
 pub struct LayoutError {
     /// The reason, in words.
     pub message: String,
+    /// What is written instead, if that is known.
+    pub instead: Option<String>,
 }
 
 impl LayoutError {
     pub(crate) fn new(message: impl Into<String>) -> LayoutError {
-        LayoutError { message: message.into() }
+        LayoutError { message: message.into(), instead: None }
     }
 }
 
@@ -121,6 +123,20 @@ pub struct LayoutParseError {
     pub offset: usize,
     /// What was expected or is wrong, in words.
     pub message: String,
+    /// What is written instead, if that is known.
+    pub instead: Option<String>,
+}
+
+impl LayoutParseError {
+    /// A mistake at a byte.
+    pub(crate) fn new(offset: usize, message: impl Into<String>) -> LayoutParseError {
+        LayoutParseError { offset, message: message.into(), instead: None }
+    }
+
+    /// Text that reads as a layout, and is none.
+    pub(crate) fn no_layout(offset: usize, e: LayoutError) -> LayoutParseError {
+        LayoutParseError { offset, message: e.message, instead: e.instead }
+    }
 }
 
 impl fmt::Display for LayoutParseError {

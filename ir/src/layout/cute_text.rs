@@ -32,7 +32,7 @@ pub(crate) fn cute(c: &mut Cursor<'_>) -> Result<CuteLayout, LayoutParseError> {
     let shape = tuple(c, 0)?;
     c.expect(':')?;
     let stride = tuple(c, 0)?;
-    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError { offset: start, message: e.message })
+    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError::no_layout(start, e))
 }
 
 fn tuple(c: &mut Cursor<'_>, depth: usize) -> Result<IntTuple, LayoutParseError> {
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn error(&self, message: impl Into<String>) -> LayoutParseError {
-        LayoutParseError { offset: self.at, message: message.into() }
+        LayoutParseError::new(self.at, message)
     }
 
     fn rest(&self) -> &'a str {
@@ -147,10 +147,7 @@ impl<'a> Cursor<'a> {
         self.skip_space();
         let start = self.at;
         let n = self.number()?;
-        u32::try_from(n)
-            .ok()
-            .filter(|n| *n <= 63)
-            .ok_or(LayoutParseError { offset: start, message: format!("{what} larger than 63") })
+        u32::try_from(n).ok().filter(|n| *n <= 63).ok_or(LayoutParseError::new(start, format!("{what} larger than 63")))
     }
 
     /// `(n, n, ...)`, possibly empty.

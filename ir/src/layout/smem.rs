@@ -152,10 +152,23 @@ impl SmemLayout {
         };
         let whole = linear(layout);
         // What carries is no map of bits, unless the one mode that makes it carry counts panels.
-        let (Err(_), Some((pitch, places))) = (&whole, pitch_of(layout)) else { return whole };
-        match linear(&places).ok().and_then(|l| l.with_pitch(pitch)) {
-            Some(pitched) => Ok(pitched),
-            None => whole,
+        let (Err(e), Some((pitch, places))) = (&whole, pitch_of(layout)) else { return whole };
+        if let Some(pitched) = linear(&places).ok().and_then(|l| l.with_pitch(pitch)) {
+            return Ok(pitched);
+        }
+        // Rows with some elements between them are the habit of CUDA against bank conflicts.
+        let bits = layout.map_strides(&|s| if s == pitch.stride { 1 << (bit_len(s) - 1) } else { s });
+        match bits.filter(|bits| linear(bits).is_ok()) {
+            Some(bits) => Err(LayoutError {
+                message: format!(
+                    "the stride {} of {layout} is that of padded rows, and strides inside of a tile are powers of two",
+                    pitch.stride
+                ),
+                instead: Some(format!(
+                    "conflicts are avoided by a swizzle, and not by padding: leave `layout` out, and the pass `swizzle` chooses one, or write one behind `{bits}`"
+                )),
+            }),
+            None => Err(e.clone()),
         }
     }
 

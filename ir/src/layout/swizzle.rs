@@ -102,10 +102,7 @@ pub(crate) fn swizzle(c: &mut Cursor<'_>) -> Result<Swizzle, LayoutParseError> {
     let negative = c.eat('-');
     let s = c.small("swizzle shift")? as i32;
     c.expect('>')?;
-    Swizzle::new(b, m, if negative { -s } else { s }).ok_or(LayoutParseError {
-        offset: start,
-        message: format!(
-            "invalid swizzle: the shift must be at least the {b} bits it moves, within {MAX_BITS} address bits"
-        ),
-    })
+    let invalid =
+        || format!("invalid swizzle: the shift must be at least the {b} bits it moves, within {MAX_BITS} address bits");
+    Swizzle::new(b, m, if negative { -s } else { s }).ok_or_else(|| LayoutParseError::new(start, invalid()))
 }

@@ -71,14 +71,16 @@ fn reg_layout(c: &mut Cursor<'_>) -> Result<RegLayout, LayoutParseError> {
     let offset = c.offset();
     if !c.eat_word("bits") {
         let layout = cute(c)?;
-        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError { offset, message: e.message });
+        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError::no_layout(offset, e));
     }
     let out_bits = c.small("number of tile bits")?;
     let thread = named_list(c, "thread")?;
     let value = named_list(c, "value")?;
-    RegLayout::new(value, thread, out_bits).ok_or_else(|| LayoutParseError {
-        offset,
-        message: format!("a column does not fit the tile's {out_bits} bits, or more than 63 columns"),
+    RegLayout::new(value, thread, out_bits).ok_or_else(|| {
+        LayoutParseError::new(
+            offset,
+            format!("a column does not fit the tile's {out_bits} bits, or more than 63 columns"),
+        )
     })
 }
 
@@ -106,7 +108,7 @@ fn smem_layout(c: &mut Cursor<'_>) -> Result<SmemLayout, LayoutParseError> {
     };
     c.rewind(if is_swizzle { at_swizzle } else { end });
     let swizzle = if is_swizzle { Some(swizzle(c)?) } else { None };
-    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError { offset, message: e.message })
+    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError::no_layout(offset, e))
 }
 
 fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutParseError> {
@@ -126,7 +128,7 @@ fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutPars
     }
     let layout = F2Map::from_cols(cols)
         .and_then(|map| SmemLayout::new(map, dim_bits))
-        .ok_or_else(|| LayoutParseError { offset, message: "layout has more than 63 bits".into() })?;
+        .ok_or_else(|| LayoutParseError::new(offset, "layout has more than 63 bits"))?;
     let end = c.offset();
     c.skip_blanks();
     let at_pitch = c.offset();
@@ -138,10 +140,7 @@ fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutPars
     let bit = c.small("bit of a pitch")?;
     c.skip_blanks();
     let stride = c.number()?;
-    layout.with_pitch(Pitch { bit, stride }).ok_or_else(|| LayoutParseError {
-        offset: at_pitch,
-        message: "a pitch is shorter than the panels that the bits below it count, and no column has bits on both sides of it".into(),
-    })
+    layout.with_pitch(Pitch { bit, stride }).ok_or_else(|| LayoutParseError::new(at_pitch, "a pitch is shorter than the panels that the bits below it count, and no column has bits on both sides of it"))
 }
 
 impl fmt::Display for RegLayout {

@@ -33,10 +33,10 @@ impl Parser<'_, '_> {
                 let at = (start + e.offset).min(self.source.len());
                 self.skip_bytes(at);
                 let end = if at < self.span().start as usize { at } else { self.span().end as usize };
-                Err(self.error(
-                    Diagnostic::error(codes::BAD_LAYOUT, Span::new(at, end), format!("not a layout: {}", e.message))
-                        .with_note(format!("a layout is written `shape:stride`, for example {example}")),
-                ))
+                let note =
+                    e.instead.unwrap_or_else(|| format!("a layout is written `shape:stride`, for example {example}"));
+                let message = format!("not a layout: {}", e.message);
+                Err(self.error(Diagnostic::error(codes::BAD_LAYOUT, Span::new(at, end), message).with_note(note)))
             }
         }
     }

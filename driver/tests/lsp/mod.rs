@@ -55,9 +55,15 @@ fn it_begins_and_ends_as_the_protocol_says() {
     assert!(early.refusal("textDocument/hover", json!({})).contains("initialize"));
 
     let mut client = Client::new(Value::Null);
-    assert!(client.refusal("textDocument/unheardOf", document("file:///x")).contains("not open"));
+    assert!(client.refusal("textDocument/hover", document("file:///x")).contains("not open"));
     client.open(URI, PROGRAM);
-    assert!(client.refusal("textDocument/unheardOf", document(URI)).contains("unheardOf"));
+    // What is not known is no method, whatever it is asked with.
+    for params in [Value::Null, json!({}), json!({ "textDocument": 1 }), document("file:///x"), document(URI)] {
+        for method in ["textDocument/unheardOf", "$/unheardOf", "workspace/symbol"] {
+            let answer = client.answer(method, params.clone());
+            assert_eq!(answer["error"]["code"], -32601, "{method} {params}: {answer}");
+        }
+    }
     assert!(!client.refusal("textDocument/hover", json!({ "textDocument": { "uri": URI }, "position": 3 })).is_empty());
     client.notify("textDocument/didChange", json!({ "nonsense": true }));
     assert!(client.notification("window/showMessage")["message"].as_str().expect("text").contains("didChange"));

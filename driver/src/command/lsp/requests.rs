@@ -36,6 +36,25 @@ impl Refused {
 /// A file that is open, with what is decided of its text by now.
 type Found<'a> = (&'a Open, Option<Arc<Decisions>>);
 
+/// What is asked about a file.
+struct Asked<'a> {
+    uri: Uri,
+    a: &'a Analysis,
+    text: Text<'a>,
+    decisions: Option<Arc<Decisions>>,
+    params: Value,
+}
+
+impl Asked<'_> {
+    /// The place that is asked about.
+    fn byte(&self) -> Result<usize, Refused> {
+        read::<Position>(self.params["position"].clone()).map(|at| self.text.byte(at))
+    }
+}
+
+/// Answers a request about a file.
+type Answers = fn(&Asked<'_>) -> Result<Value, Refused>;
+
 /// The answer to a request.
 pub(crate) fn answer<'a>(
     find: &dyn Fn(&Uri) -> Option<Found<'a>>,
@@ -46,71 +65,80 @@ pub(crate) fn answer<'a>(
         let word = params["word"].as_str().unwrap_or("");
         return explain(word).map(Value::from).map_err(|text| Refused::new(ErrorCode::InvalidParams, text.trim()));
     }
+    // What is not known is said to be so, whatever it is asked with.
+    let answers =
+        about_file(method).ok_or_else(|| Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`")))?;
     let uri: Uri = read(params.pointer("/textDocument/uri").cloned().unwrap_or_default())?;
     let (open, decisions) = find(&uri).ok_or_else(|| Refused::new(ErrorCode::InvalidParams, "the file is not open"))?;
-    let (a, text) = (&open.analysis, Text::of(&open.analysis));
-    let byte = || read::<Position>(params["position"].clone()).map(|at| text.byte(at));
-    match method {
-        Formatting::METHOD => Ok(json!(formatted(a))),
-        DocumentSymbolRequest::METHOD => {
-            let list = symbols::symbols(a).iter().map(|s| convert::symbol(text, s)).collect();
+    answers(&Asked { uri, a: &open.analysis, text: Text::of(&open.analysis), decisions, params })
+}
+
+/// What answers a request about a file; `None`: there is no such request.
+fn about_file(method: &str) -> Option<Answers> {
+    let answers: Answers = match method {
+        Formatting::METHOD => |q| Ok(json!(formatted(q.a))),
+        DocumentSymbolRequest::METHOD => |q| {
+            let list = symbols::symbols(q.a).iter().map(|s| convert::symbol(q.text, s)).collect();
             Ok(json!(DocumentSymbolResponse::Nested(list)))
-        }
-        HoverRequest::METHOD => {
-            let found = hover::hover(a, decisions.as_deref(), byte()?);
+        },
+        HoverRequest::METHOD => |q| {
+            let found = hover::hover(q.a, q.decisions.as_deref(), q.byte()?);
             Ok(json!(found.map(|(said, span)| Hover {
                 contents: HoverContents::Markup(convert::markdown(said)),
-                range: Some(text.range(span)),
+                range: Some(q.text.range(span)),
             })))
-        }
-        GotoDefinition::METHOD => {
-            let symbol = a.symbol_at(byte()?).map(|(symbol, _)| symbol);
-            Ok(json!(symbol.map(|symbol| Location::new(uri, text.range(a.definition(symbol))))))
-        }
-        References::METHOD => {
-            let declared = params.pointer("/context/includeDeclaration").and_then(Value::as_bool).unwrap_or(true);
-            let places = all_places(a, byte()?, declared);
-            let list = places.into_iter().map(|span| Location::new(uri.clone(), text.range(span)));
+        },
+        GotoDefinition::METHOD => |q| {
+            let symbol = q.a.symbol_at(q.byte()?).map(|(symbol, _)| symbol);
+            let place = |symbol| Location::new(q.uri.clone(), q.text.range(q.a.definition(symbol)));
+            Ok(json!(symbol.map(place)))
+        },
+        References::METHOD => |q| {
+            let declared = q.params.pointer("/context/includeDeclaration").and_then(Value::as_bool).unwrap_or(true);
+            let places = all_places(q.a, q.byte()?, declared);
+            let list = places.into_iter().map(|span| Location::new(q.uri.clone(), q.text.range(span)));
             Ok(json!(list.collect::<Vec<_>>()))
-        }
-        DocumentHighlightRequest::METHOD => {
-            let places = all_places(a, byte()?, true).into_iter();
-            let list = places.map(|span| DocumentHighlight { range: text.range(span), kind: None });
+        },
+        DocumentHighlightRequest::METHOD => |q| {
+            let places = all_places(q.a, q.byte()?, true).into_iter();
+            let list = places.map(|span| DocumentHighlight { range: q.text.range(span), kind: None });
             Ok(json!(list.collect::<Vec<_>>()))
-        }
-        PrepareRenameRequest::METHOD => {
-            let byte = byte()?;
-            rename::places(a, byte).map_err(|why| Refused::new(ErrorCode::RequestFailed, why))?;
-            let span = a.symbol_at(byte).map(|(_, span)| text.range(span));
+        },
+        PrepareRenameRequest::METHOD => |q| {
+            let byte = q.byte()?;
+            rename::places(q.a, byte).map_err(|why| Refused::new(ErrorCode::RequestFailed, why))?;
+            let span = q.a.symbol_at(byte).map(|(_, span)| q.text.range(span));
             Ok(json!(span.map(PrepareRenameResponse::Range)))
-        }
-        Rename::METHOD => {
-            let name = params["newName"].as_str().unwrap_or("");
-            let places = rename::rename(a, byte()?, name).map_err(|why| Refused::new(ErrorCode::RequestFailed, why))?;
-            let edits = places.into_iter().map(|span| TextEdit::new(text.range(span), name.to_owned()));
-            Ok(json!({ "changes": { uri.as_str(): edits.collect::<Vec<_>>() } }))
-        }
-        Completion::METHOD => {
-            let list = complete::complete(a, byte()?).into_iter().map(convert::completion);
+        },
+        Rename::METHOD => |q| {
+            let name = q.params["newName"].as_str().unwrap_or("");
+            let places = rename::rename(q.a, q.byte()?, name);
+            let places = places.map_err(|why| Refused::new(ErrorCode::RequestFailed, why))?;
+            let edits = places.into_iter().map(|span| TextEdit::new(q.text.range(span), name.to_owned()));
+            Ok(json!({ "changes": { q.uri.as_str(): edits.collect::<Vec<_>>() } }))
+        },
+        Completion::METHOD => |q| {
+            let list = complete::complete(q.a, q.byte()?).into_iter().map(convert::completion);
             Ok(json!(list.collect::<Vec<_>>()))
-        }
-        InlayHintRequest::METHOD => {
-            let range: lsp_types::Range = read(params["range"].clone())?;
-            let (start, end) = (text.byte(range.start), text.byte(range.end));
-            let list = hints::hints(a, decisions.as_deref()).into_iter();
-            let list = list.filter(|h| (start..=end).contains(&h.at)).map(|h| convert::hint(text, h));
+        },
+        InlayHintRequest::METHOD => |q| {
+            let range: lsp_types::Range = read(q.params["range"].clone())?;
+            let (start, end) = (q.text.byte(range.start), q.text.byte(range.end));
+            let list = hints::hints(q.a, q.decisions.as_deref()).into_iter();
+            let list = list.filter(|h| (start..=end).contains(&h.at)).map(|h| convert::hint(q.text, h));
             Ok(json!(list.collect::<Vec<_>>()))
-        }
+        },
         SemanticTokensFullRequest::METHOD => {
-            Ok(json!(SemanticTokens { result_id: None, data: convert::tokens(text, &tokens::tokens(a)) }))
+            |q| Ok(json!(SemanticTokens { result_id: None, data: convert::tokens(q.text, &tokens::tokens(q.a)) }))
         }
-        CodeActionRequest::METHOD => {
-            let params: CodeActionParams = read(params.clone())?;
-            let said = a.diagnostics.iter().chain(decisions.iter().flat_map(|d| &d.diagnostics));
-            Ok(json!(actions(text, &uri, said, &params)))
-        }
-        _ => Err(Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`"))),
-    }
+        CodeActionRequest::METHOD => |q| {
+            let params: CodeActionParams = read(q.params.clone())?;
+            let said = q.a.diagnostics.iter().chain(q.decisions.iter().flat_map(|d| &d.diagnostics));
+            Ok(json!(actions(q.text, &q.uri, said, &params)))
+        },
+        _ => return None,
+    };
+    Some(answers)
 }
 
 fn read<P: DeserializeOwned>(params: Value) -> Result<P, Refused> {

@@ -34,7 +34,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     let answered = match question {
         Question::Overview => Ok(overview::overview(&known)),
         Question::Line { column, line } => chain::of_line(&known, column, *line),
-        Question::Element { name, coords } => figures::element(&known, name, coords),
+        Question::Element(element) => figures::element(&known, element),
         Question::Register => Ok(figures::register(&known)),
         Question::Barrier => Ok(figures::barrier(&known)),
         Question::Not(what) => Ok(not::not(&known, *what)),

@@ -61,6 +61,9 @@ pub struct Xray {
     /// Why none of the measurements that were given is shown.
     #[serde(skip)]
     pub unmeasured: Option<String>,
+    /// Why the element that was asked for has no picture.
+    #[serde(skip)]
+    pub no_way: Option<String>,
     /// The same program with other values, beside this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
@@ -90,12 +93,13 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
         let why: Option<Vec<String>> = program.kernels.iter().map(fits).collect();
         shown.unmeasured = why.and_then(|all| all.into_iter().next());
     }
-    if let Some(name) = &more.element {
-        let (tile, coords) = name;
-        if let Ok(way) = path::path(&program, tile, coords) {
-            let picture =
-                path::draw::picture(more.picture.clone(), &path::element(tile, coords), &way, Default::default());
-            shown.pictures.push(picture);
+    if let Some(element) = &more.element {
+        match path::path(&program, element) {
+            Ok(way) => {
+                let name = more.picture.clone();
+                shown.pictures.push(path::draw::picture(name, &element.to_string(), &way, Default::default()));
+            }
+            Err(why) => shown.no_way = Some(why),
         }
     }
     let other = &more.beside;
@@ -115,8 +119,8 @@ pub struct More {
     pub measured: Vec<Measured>,
     /// What a second variant has beside this one.
     pub beside: Other,
-    /// An element whose way is a picture: a tensor or tile, and its coordinates.
-    pub element: Option<(String, Vec<u64>)>,
+    /// An element whose way is a picture.
+    pub element: Option<path::Element>,
     /// What that picture is called.
     pub picture: String,
 }
@@ -161,6 +165,7 @@ fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: &[Measure
         columns,
         pictures,
         unmeasured: None,
+        no_way: None,
         beside: None,
     }
 }

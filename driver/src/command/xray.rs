@@ -31,6 +31,9 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     if let (Some(file), Some(why)) = (&args.measured, &shown.unmeasured) {
         return Err(Failure::Usage(format!("`{}` does not fit: {why}", file.display())));
     }
+    if let Some(why) = &shown.no_way {
+        return Err(Failure::Asked(why.clone()));
+    }
     let text = match &args.emit {
         XrayEmit::Html => shown.to_html(),
         XrayEmit::Json => shown.to_json(),
@@ -61,15 +64,17 @@ fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
     measured::measured(&text).map_err(wrong)
 }
 
-/// The element whose way is asked for: `svg:path-A[3,5]`.
+/// The element whose way is asked for: `svg:path-A[3,5]`, of one of several kernels `svg:gemm.path-A[3,5]`.
 fn element(emit: &XrayEmit) -> Result<More, Failure> {
     let mut more = More::default();
     if let XrayEmit::Svg(name) = emit
-        && let Some(element) = name.strip_prefix("path-").filter(|e| e.contains('['))
-        && let Question::Element { name: of, coords } =
-            Question::parse(&format!("element:{element}")).map_err(Failure::Usage)?
+        && let Some((kernel, element)) = name.split_once("path-")
+        && (kernel.is_empty() || kernel.ends_with('.'))
+        && element.contains('[')
+        && let Question::Element(element) =
+            Question::parse(&format!("element:{kernel}{element}")).map_err(Failure::Usage)?
     {
-        more.element = Some((of, coords));
+        more.element = Some(element);
         more.picture = name.clone();
     }
     Ok(more)

@@ -16,14 +16,13 @@ const SHOWN: usize = 8;
 type Answered = (Vec<String>, Vec<Part>);
 
 /// The way of an element.
-pub(super) fn element(known: &Known<'_>, name: &str, coords: &[u64]) -> Result<Answered, String> {
-    let steps = path::path(known.program, name, coords)?.steps;
+pub(super) fn element(known: &Known<'_>, element: &path::Element) -> Result<Answered, String> {
+    let steps = path::path(known.program, element)?.steps;
     let facts = steps.iter().map(|s| {
         let line = if s.line == 0 { String::new() } else { format!(" ({}:{})", known.program.source.name(), s.line) };
         format!("{:<13}  {}{line}\n    {}", s.at, s.what, s.text)
     });
     let part = Part { title: "Its way".to_owned(), facts: facts.collect(), decisions: Vec::new() };
-    let coords: Vec<String> = coords.iter().map(u64::to_string).collect();
     let mut parts = vec![part];
     // What decided where it lies: the passes, about the tiles on the way.
     let mut lines: Vec<usize> =
@@ -42,7 +41,7 @@ pub(super) fn element(known: &Known<'_>, name: &str, coords: &[u64]) -> Result<A
             parts.push(Part { title: format!("What decided line {line}: {text}"), ..first });
         }
     }
-    Ok((vec![format!("{name}[{}]", coords.join(", "))], parts))
+    Ok((vec![element.to_string()], parts))
 }
 
 /// What takes the registers of a thread.

@@ -1,6 +1,7 @@
 //! Questions of `tilec why`, and their syntax.
 
 use crate::compile::explain;
+use crate::xray::path::Element;
 use std::fmt;
 use tilec_ir::demands::{Figure, PROPERTIES, What};
 use tilec_ir::diag::Sink;
@@ -19,13 +20,8 @@ pub enum Question {
         /// Its number, from 1.
         line: usize,
     },
-    /// Where an element goes: `element:A[3,5]`.
-    Element {
-        /// A tensor or tile.
-        name: String,
-        /// Its coordinates.
-        coords: Vec<u64>,
-    },
+    /// Where an element goes: `element:A[3,5]`, of one of several kernels `element:gemm.A[3,5]`.
+    Element(Element),
     /// What takes the registers of a thread: `register`.
     Register,
     /// What the barriers are for: `barrier`.
@@ -116,8 +112,7 @@ fn unknown(word: &str) -> String {
 }
 
 /// The places that there are, for messages.
-pub(super) const PLACES: &str =
-    "`source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]`, `register` and `barrier`";
+pub(super) const PLACES: &str = "`source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]` (of one of several kernels `element:KERNEL.NAME[I,J]`), `register` and `barrier`";
 
 /// `A[3,5]`.
 fn element(text: &str) -> Result<Question, String> {
@@ -126,7 +121,11 @@ fn element(text: &str) -> Result<Question, String> {
     let inner = rest.strip_suffix(']').ok_or_else(wrong)?;
     let coords: Result<Vec<u64>, _> = inner.split(',').map(|c| c.trim().parse()).collect();
     let coords = coords.ok().filter(|c| c.iter().all(|&n| n < 1 << 31)).ok_or_else(wrong)?;
-    Ok(Question::Element { name: name.trim().to_owned(), coords })
+    let (kernel, name) = match name.trim().rsplit_once('.') {
+        Some((kernel, name)) => (Some(kernel.to_owned()), name),
+        None => (None, name.trim()),
+    };
+    Ok(Question::Element(Element { kernel, name: name.to_owned(), coords }))
 }
 
 impl fmt::Display for Question {
@@ -134,10 +133,7 @@ impl fmt::Display for Question {
         match self {
             Question::Overview => f.write_str("overview"),
             Question::Line { column, line } => write!(f, "{column}:{line}"),
-            Question::Element { name, coords } => {
-                let coords: Vec<String> = coords.iter().map(u64::to_string).collect();
-                write!(f, "element:{name}[{}]", coords.join(","))
-            }
+            Question::Element(element) => write!(f, "element:{}", element.to_string().replace(' ', "")),
             Question::Register => f.write_str("register"),
             Question::Barrier => f.write_str("barrier"),
             Question::Not(what) => write!(f, "--not {what}"),
@@ -152,7 +148,16 @@ mod tests {
 
     #[test]
     fn questions_read_as_they_are_written() {
-        for text in ["ptx:412", "source:1", "swizzle:20", "element:A[3,5]", "element:x[0]", "register", "barrier"] {
+        for text in [
+            "ptx:412",
+            "source:1",
+            "swizzle:20",
+            "element:A[3,5]",
+            "element:x[0]",
+            "element:k.x[0]",
+            "register",
+            "barrier",
+        ] {
             assert_eq!(Question::parse(text).map(|q| q.to_string()).as_deref(), Ok(text));
         }
         for wrong in ["", "ptx", "ptx:", "ptx:0", "ptx:x", ":3", "element:A", "element:A[", "element:A[x]", "registers"]

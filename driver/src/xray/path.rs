@@ -11,6 +11,7 @@ use super::registers::{held, holder, warp_and_lane};
 use crate::compile::{Compiled, CompiledKernel};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
@@ -61,18 +62,64 @@ pub(super) struct Link {
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
 
-/// The way of the element at `coords` of what is called `name`.
+/// An element that is asked for: `A[3,5]`, of a file with several kernels `gemm.A[3,5]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Element {
+    /// The kernel: its name, or that of the entry of a variant.
+    pub kernel: Option<String>,
+    /// A tensor or tile.
+    pub name: String,
+    /// Its coordinates.
+    pub coords: Vec<u64>,
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernel = self.kernel.as_ref().map_or(String::new(), |kernel| format!("{kernel}."));
+        write!(f, "{kernel}{}", element(&self.name, &self.coords))
+    }
+}
+
+/// The kernel of which an element is asked for, and what has it there: in the program as it is written, and in the last one.
+fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel, [Option<Value>; 2]), String> {
+    let name = &of.name;
+    let is_meant = |k: &CompiledKernel, meant: &String| [&k.tile.kernel.name, &k.contract.entry].contains(&meant);
+    let mut kernels: Vec<&CompiledKernel> = program.kernels.iter().collect();
+    if let Some(meant) = &of.kernel {
+        kernels.retain(|k| is_meant(k, meant));
+        if kernels.is_empty() {
+            let all: Vec<&str> = program.kernels.iter().map(|k| k.contract.entry.as_str()).collect();
+            return Err(format!("no kernel is called `{meant}`; there are {}", list(&all)));
+        }
+    }
+    let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == *name && has_elements(&k.values[v].def));
+    let own = |k: &CompiledKernel| [called(&k.tile.specialized), called(&k.tile.kernel)];
+    let mut having: Vec<_> = kernels.iter().map(|&k| (k, own(k))).filter(|(_, v)| *v != [None, None]).collect();
+    // A kernel that a pass put in front of one, to bring rows into order, is not what is written.
+    if having.iter().any(|(k, _)| k.tile.written.is_some()) {
+        having.retain(|(k, _)| k.tile.written.is_some());
+    }
+    match having[..] {
+        [only] => Ok(only),
+        [] => {
+            let names: Vec<&str> = kernels.iter().flat_map(|k| names(&k.tile.kernel)).collect();
+            Err(format!("no tensor or tile is called `{name}`; there are {}", list(&names)))
+        }
+        _ => {
+            let each = having.iter().map(|(k, _)| Element { kernel: Some(k.contract.entry.clone()), ..of.clone() });
+            let each: Vec<String> = each.map(|e| format!("`{}`", e.to_string().replace(' ', ""))).collect();
+            Err(format!("{} kernels have `{name}`: name one of them, as {}", each.len(), each.join(" or ")))
+        }
+    }
+}
+
+/// The way of an element.
 ///
 /// # Errors
-/// There is no such thing, or it has other dimensions; the text says so.
-pub fn path(program: &Compiled, name: &str, coords: &[u64]) -> Result<Path, String> {
-    let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == name && has_elements(&k.values[v].def));
-    let own = |k: &CompiledKernel| Some((called(&k.tile.specialized), called(&k.tile.kernel)));
-    let found = program.kernels.iter().find_map(|k| own(k).filter(|(a, b)| a.is_some() || b.is_some()).map(|v| (k, v)));
-    let Some((kernel, (written, last))) = found else {
-        let names: Vec<&str> = program.kernels.iter().flat_map(|k| names(&k.tile.kernel)).collect();
-        return Err(format!("no tensor or tile is called `{name}`; there are {}", list(&names)));
-    };
+/// There is no such thing, or it has other dimensions, or several kernels have it; the text says so.
+pub fn path(program: &Compiled, of: &Element) -> Result<Path, String> {
+    let (name, coords) = (of.name.as_str(), &of.coords[..]);
+    let (kernel, [written, last]) = asked(program, of)?;
     let mut way = Way::new(program, kernel);
     let rank = |k: &Kernel, v: Value| shape_of(k, v).len();
     let (rank, tensor) = match (written, last) {
@@ -486,10 +533,14 @@ mod tests {
 
     const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
+    fn called(name: &str, coords: &[u64]) -> Element {
+        Element { kernel: None, name: name.to_owned(), coords: coords.to_vec() }
+    }
+
     fn steps(target: Target, name: &str, coords: &[u64]) -> Vec<Step> {
         let options = CompileOptions { target, ..CompileOptions::default() };
         let program = compile(GEMM, &options).expect("compiles");
-        path(&program, name, coords).expect("a way").steps
+        path(&program, &called(name, coords)).expect("a way").steps
     }
 
     /// Against the layouts by hand: row 3 of 128 bytes, whose 16-byte pieces are exchanged by the row: element 5 is in piece 0, which lies at 3.
@@ -538,7 +589,7 @@ mod tests {
     fn ways_end_where_the_element_is_stored() {
         let of = |source: &str, target, name: &str, coords: &[u64]| {
             let options = CompileOptions { target, ..CompileOptions::default() };
-            path(&compile(source, &options).expect("compiles"), name, coords).expect("a way")
+            path(&compile(source, &options).expect("compiles"), &called(name, coords)).expect("a way")
         };
         let kinds = |path: &Path| path.steps.iter().map(|s| s.at).collect::<Vec<_>>();
         let way = of(include_str!("../../../examples/transpose.tile"), Target::Sm80, "A", &[67, 5]);
@@ -570,11 +621,11 @@ mod tests {
                       for j in 0..N step 64 while i < 4 {\ncopy A[rows, j..] -> x\ns = s + x\ncopy C[i * 64.., j..] -> x\ns = s + x\n}\n\
                       copy s -> C[i * 64.., 0..]\n}\n";
         let program = compile(source, &CompileOptions::default()).expect("compiles");
-        let way = path(&program, "A", &[3, 5]).expect("a way").steps;
+        let way = path(&program, &called("A", &[3, 5])).expect("a way").steps;
         assert!(way.iter().any(|s| s.text.starts_with("gathered: wherever `rows` names 3")), "{way:?}");
-        let way = path(&program, "C", &[3, 69]).expect("a way").steps;
+        let way = path(&program, &called("C", &[3, 69])).expect("a way").steps;
         assert!(way.iter().any(|s| s.text.contains("j = 64 (if its `while` lets the loop come so far)")), "{way:?}");
-        let way = path(&program, "C", &[3, 5]).expect("a way").steps;
+        let way = path(&program, &called("C", &[3, 5])).expect("a way").steps;
         assert!(way.iter().any(|s| s.what.starts_with("A[rows[3], ")), "{way:?}");
         assert!(way.iter().any(|s| s.what == "rows[3]") && way.iter().any(|s| s.what == "P[3]"), "{way:?}");
     }
@@ -582,8 +633,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said() {
         let program = compile(GEMM, &CompileOptions::default()).expect("compiles");
-        assert!(path(&program, "nothing", &[0]).is_err_and(|e| e.contains("`A`")));
-        assert!(path(&program, "A", &[0]).is_err_and(|e| e.contains("2 dimensions")));
-        assert!(path(&program, "acc", &[1 << 20, 0]).is_err());
+        assert!(path(&program, &called("nothing", &[0])).is_err_and(|e| e.contains("`A`")));
+        assert!(path(&program, &called("A", &[0])).is_err_and(|e| e.contains("2 dimensions")));
+        assert!(path(&program, &called("acc", &[1 << 20, 0])).is_err());
     }
 }

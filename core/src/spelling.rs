@@ -4,7 +4,8 @@
 const MAX_LENGTH: usize = 64;
 
 /// The candidate that `word` is a misspelling of, if there is one: the one that differs in nothing but case, else the nearest that differs in
-/// at most a third of its letters. Of words of three letters, exchanged neighbours alone are a misspelling; words of one or two letters have none.
+/// at most a third of its letters. Of words of two and three letters, exchanged neighbours alone are a misspelling, and a letter that is doubled, or should be.
+/// A word that is a candidate itself is none.
 pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: impl Fn(&T) -> &str) -> Option<T> {
     let word: Vec<char> = word.chars().take(MAX_LENGTH + 1).collect();
     if word.is_empty() || word.len() > MAX_LENGTH {
@@ -14,21 +15,43 @@ pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: imp
         let other: Vec<char> = text(&candidate).chars().take(MAX_LENGTH + 1).collect();
         let longer = word.len().max(other.len());
         let limit = match longer {
-            0..=2 => 0,
-            3 => SWAP,
+            0..=1 => 0,
+            2..=3 => SWAP,
             n => n / 3 * EDIT,
         };
-        if word.len().eq(&other.len()) && word.iter().zip(&other).all(|(a, b)| a.eq_ignore_ascii_case(b)) {
-            return Some((0, candidate));
+        if word == other {
+            return Some((0, None));
         }
-        if longer > MAX_LENGTH || word.len().min(other.len()) <= 2 || word.len().abs_diff(other.len()) * EDIT > limit {
+        if word.len().eq(&other.len()) && word.iter().zip(&other).all(|(a, b)| a.eq_ignore_ascii_case(b)) {
+            return Some((1, Some(candidate)));
+        }
+        if longer <= 3 && (doubled(&word, &other) || doubled(&other, &word)) {
+            return Some((2 + EDIT, Some(candidate)));
+        }
+        // A letter more or less makes another word of a short one.
+        let short = word.len().min(other.len()) <= 2 && word.len() != other.len();
+        if longer > MAX_LENGTH || short || word.len().abs_diff(other.len()) * EDIT > limit {
             return None;
         }
         let cost = distance(&word, &other);
         // What is equal but for case comes first.
-        (cost <= limit).then_some((1 + cost, candidate))
+        (cost <= limit).then_some((2 + cost, Some(candidate)))
     };
-    candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).map(|(_, candidate)| candidate)
+    candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).and_then(|(_, candidate)| candidate)
+}
+
+/// Whether a word is another one with one of its letters twice, whatever their case: `Mm` of `M`, `acc` of `ac`.
+fn doubled(word: &[char], of: &[char]) -> bool {
+    let same = |a: &[char], b: &[char]| a.iter().zip(b).all(|(a, b)| a.eq_ignore_ascii_case(b));
+    let twice = |i: usize| word[i].eq_ignore_ascii_case(&word[i - 1]) && same(&word[i..], &of[i - 1..]);
+    word.len() == of.len() + 1 && (1..word.len()).any(|i| twice(i) && same(&word[..i], of))
+}
+
+/// Whether one letter more, less or other, or two exchanged ones, make one word of the other. For a place where little else can stand: short words are not
+/// told apart as [`nearest`] does.
+pub fn one_slip(word: &str, other: &str) -> bool {
+    let [a, b] = [word, other].map(|w| w.chars().take(MAX_LENGTH + 1).collect::<Vec<char>>());
+    a != b && a.len().max(b.len()) <= MAX_LENGTH && distance(&a, &b) <= EDIT
 }
 
 /// The cost of a letter that is there too much, missing, or another.
@@ -79,6 +102,10 @@ mod tests {
             ("a", &["B", "A"], "A"),
             ("ACC", &["Ac", "accu", "acc"], "acc"),
             ("acess", &["access", "align"], "access"),
+            ("Mm", &["N", "M"], "M"),
+            ("ac", &["a", "b", "acc"], "acc"),
+            ("kk", &["k", "kkt"], "k"),
+            ("fi", &["in", "if"], "if"),
         ] {
             assert_eq!(of(word, candidates), Some(meant), "{word}");
         }
@@ -89,8 +116,24 @@ mod tests {
         for word in ["D", "i", "j", "Q", "BN", "foo", "ab", "x1", "", "nothing_alike"] {
             assert_eq!(of(word, &["A", "B", "BM", "for", "x2", "abc"]), None, "{word}");
         }
+        for word in ["BM", "for", "x2"] {
+            assert_eq!(of(word, &["A", "bm", "BM", "for", "fro", "x2"]), None, "{word} is a candidate");
+        }
+        for word in ["aab", "cab", "ac", "Ba"] {
+            assert_eq!(of(word, &["A", "abc", "b"]), None, "{word}");
+        }
         let long = "x".repeat(1 << 16);
         assert_eq!(of(&long, &[&long]), None);
+    }
+
+    #[test]
+    fn one_slip_is_one_letter() {
+        for word in ["lt", "le", "lte", "elt", "lit", "Let", "lett"] {
+            assert!(one_slip(word, "let"), "{word}");
+        }
+        for word in ["let", "int", "l", "set_", ""] {
+            assert!(!one_slip(word, "let"), "{word}");
+        }
     }
 
     #[test]

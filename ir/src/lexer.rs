@@ -129,11 +129,9 @@ pub fn reserved_words() -> Vec<&'static str> {
 pub(crate) fn lex<'s>(source: &'s str, sink: &mut Sink) -> Vec<Token<'s>> {
     // A byte order mark in front of everything belongs to the file, not to the program.
     let at = if source.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, sink, after: None };
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at, sink };
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next() {
-        let operand = matches!(token.tok, Tok::Word(_) | Tok::Int(_) | Tok::Float(_) | Tok::Sign(")"));
-        lexer.after = operand.then_some(lexer.at);
         tokens.push(token);
     }
     tokens.push(Token { tok: Tok::End, span: Span::new(source.len(), source.len()) });
@@ -145,8 +143,6 @@ struct Lexer<'s, 'd> {
     bytes: &'s [u8],
     at: usize,
     sink: &'d mut Sink,
-    /// Where the last token ended, if it may be what is divided.
-    after: Option<usize>,
 }
 
 fn word_byte(b: u8) -> bool {
@@ -190,28 +186,10 @@ impl<'s> Lexer<'s, '_> {
         loop {
             self.skip_while(|b| b.is_ascii_whitespace());
             match (self.peek(0), self.peek(1)) {
-                (b'/', b'/') => self.line_comment(),
+                (b'/', b'/') => self.skip_while(|b| b != b'\n'),
                 (b'/', b'*') => self.block_comment(),
                 _ => return,
             }
-        }
-    }
-
-    /// `// ..`. One that is a number behind an operand is hardly meant to be one.
-    fn line_comment(&mut self) {
-        let start = self.at;
-        self.skip_while(|b| b != b'\n');
-        let same_line = self.after.is_some_and(|end| !self.bytes[end..start].contains(&b'\n'));
-        let text = self.source[start + 2..self.at].trim();
-        let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
-        let divides = rest.is_empty() || [")", "]", ",", "->", "{"].iter().any(|s| rest.starts_with(s));
-        if same_line && divides && text.starts_with(|c: char| c.is_ascii_digit()) {
-            let span = Span::new(start, start + 2);
-            let message = format!("`{}` is a comment", clip(&format!("// {text}")));
-            self.sink.push(
-                Diagnostic::warning(codes::COMMENTED, span, message)
-                    .with_note("a division is written `/`: of indices it rounds down, of floats `floor(x / y)` does"),
-            );
         }
     }
 

@@ -9,6 +9,7 @@
 //! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
 
 mod combine;
+mod comments;
 mod demands;
 mod elements;
 mod expr;

@@ -7,7 +7,7 @@
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
-use crate::lexer::clip;
+use crate::lexer::{Tok, clip};
 use crate::parser::habits;
 use crate::parser::marks::{Declaration, Mention};
 use crate::parser::reader::{Parsed, Parser};
@@ -18,6 +18,9 @@ use crate::{codes, spelling};
 /// Most suggestions per file, and most names looked at for one.
 const MAX_SUGGESTIONS: u32 = 20;
 const MAX_CANDIDATES: usize = 2000;
+
+/// How a name begins.
+pub(super) const BEGINS: &str = "`let` begins a name whose value stays, `var` one that is assigned again";
 
 impl Parser<'_, '_> {
     /// Runs `f` in a scope of its own.
@@ -125,11 +128,18 @@ impl Parser<'_, '_> {
                 None => d,
             });
         }
-        let near = self.suggest(name).filter(|(near, _)| !assigned || self.is_var(near));
-        match near {
+        let near = self.suggest(name);
+        // What cannot be assigned is not what was meant.
+        let other = near.clone().filter(|(near, _)| assigned && !self.is_var(near));
+        if let Some((near, declared)) = &other {
+            d = d.with_place(*declared, format!("`{near}` is declared here, and keeps its value"));
+        }
+        match near.filter(|_| other.is_none()) {
             None if assigned => {
-                let note = "`let` begins a name whose value stays, `var` one that is assigned again";
-                d = d.with_note(note).with_fix(Span { end: span.start, ..span }, "let ");
+                d = d.with_note(BEGINS);
+                if self.begins_here(name) {
+                    d = d.with_fix(Span { end: span.start, ..span }, "let ");
+                }
             }
             Some((near, declared)) => {
                 d = d.with_place(declared, format!("`{near}` is declared here"));
@@ -138,6 +148,23 @@ impl Parser<'_, '_> {
             None => d = d.with_note("declare it with `let` or `var` before this, or as a parameter of the kernel"),
         }
         self.error(d)
+    }
+
+    /// Whether what is assigned in this statement is read behind it, and assigned nowhere else: what nobody reads is rather another name, misspelt.
+    fn begins_here(&mut self, name: &str) -> bool {
+        if !self.may_suggest() {
+            return false;
+        }
+        let rest = self.tokens.get(self.pos..).unwrap_or_default();
+        let kernel = rest.iter().position(|t| t.tok == Tok::Word("kernel")).unwrap_or(rest.len());
+        let mut read = false;
+        for (at, _) in rest[..kernel].iter().enumerate().filter(|(_, t)| t.tok == Tok::Word(name)) {
+            if rest.get(at + 1).is_some_and(|t| t.tok == Tok::Sign("=")) {
+                return false;
+            }
+            read = true;
+        }
+        read
     }
 
     /// Counts a suggestion; looking for one costs time that a broken file should not multiply.
@@ -162,9 +189,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a visible name may be assigned to.
+    /// Whether a visible name may be assigned to. Of one whose declaration could not be read that is not known.
     fn is_var(&self, name: &str) -> bool {
-        self.names.visible.get(name).is_some_and(|v| matches!(self.kernel.values[*v].def, ValueDef::Var(_)))
+        let is = |&v: &Value| match self.kernel.values[v].def {
+            ValueDef::Var(_) => true,
+            ValueDef::Let => self.kernel.let_init(v).is_none(),
+            _ => false,
+        };
+        self.names.visible.get(name).is_some_and(is)
     }
 
     fn suggest(&mut self, name: &str) -> Option<(String, Span)> {

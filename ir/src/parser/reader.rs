@@ -38,6 +38,25 @@ pub(crate) const CLAUSES: &[&str] = &[
     "pending",
 ];
 
+/// Where one of [`CLAUSES`] stands, for one that is somewhere else.
+pub(super) fn stands(word: &str) -> Option<String> {
+    Some(match word {
+        "sequence" => "`sequence name { first, second }` stands outside of kernels".to_owned(),
+        "where" | "grid" | "schedule" | "require" => {
+            format!("`{word}` stands between the parameters of a kernel and its `{{`: what is in front of it ends first")
+        }
+        "strides" | "pointers" | "scratch" | "signals" | "multiple" | "align" => {
+            "behind the shape of a tensor stand, in this order: `row`, `col` or `strides (..)`; `pointers`; `scratch` or `signals`; `multiple n`; `align n`".to_owned()
+        }
+        "step" | "unroll" => format!("`{word}` stands behind the range of a loop: `for k in 0..K step 32 unroll {{ .. }}`"),
+        "warps" | "registers" => {
+            format!("`{word}` stands in the head of a role: `role load warps 4 registers 40 {{ .. }}`")
+        }
+        "swizzle" => "`swizzle` belongs to a layout, on the line where it ends".to_owned(),
+        _ => return None,
+    })
+}
+
 /// A parsing result; the error was reported.
 pub(super) type Parsed<T> = Result<T, Reported>;
 
@@ -127,6 +146,9 @@ impl<'s, 'd> Parser<'s, 'd> {
             module.kernels.push(kernel);
         }
         self.check_sequences(&module);
+        if !self.text_alone {
+            self.check_comments(&module);
+        }
         module
     }
 
@@ -300,6 +322,10 @@ impl<'s, 'd> Parser<'s, 'd> {
                 "`fill` ends a `copy` to a tile, and is said of the windows that it reads: `copy X[i, j..] -> x fill -inf`; elsewhere, mask: `select(j + iota(x, 0) < N, x, -inf)`",
             ),
             Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out").with_fix(span, ""),
+            Tok::Word(word) if CLAUSES.contains(&word) && !self.names_value(word) => match stands(word) {
+                Some(note) => d.with_note(note),
+                None => d,
+            },
             Tok::Word(word) if !is_reserved(word) && !self.names_value(word) => {
                 match self.near_word(word, &[&reserved_words(), CLAUSES].concat()) {
                     Some(near) => d.with_spelling(near),

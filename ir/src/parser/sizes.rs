@@ -2,7 +2,8 @@
 
 use crate::codes;
 use crate::diag::Diagnostic;
-use crate::entities::Value;
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, ValueDef};
 use crate::parser::reader::Parser;
 
 impl Parser<'_, '_> {
@@ -13,7 +14,11 @@ impl Parser<'_, '_> {
         let name = |v: Value| self.kernel.values[v].name.as_str();
         let (often, once): (Vec<Value>, Vec<Value>) = self.kernel.sizes.iter().partition(|&&v| used(v));
         let pair = |&v: &Value| Some((v, *often.iter().find(|&&other| is_like(name(v), name(other)))?));
-        let pairs: Vec<(Value, Value)> = once.iter().filter_map(pair).collect();
+        let mut pairs: Vec<(Value, Value)> = once.iter().filter_map(pair).collect();
+        // `H`, `W` and `h`, `w` are those of an image and of a filter, and `X: gmem f32[H, h]` has heads and their elements: case says which is meant.
+        let by_case = |&(a, b): &(Value, Value)| name(a).eq_ignore_ascii_case(name(b));
+        let cases = pairs.iter().filter(|p| by_case(p)).count();
+        pairs.retain(|p| !(by_case(p) && (cases > 1 || self.in_one_shape(p.0, p.1))));
         for (v, other) in pairs {
             let [(name, span), (meant, declared)] =
                 [v, other].map(|v| (self.kernel.values[v].name.clone(), self.kernel.values[v].span));
@@ -22,6 +27,17 @@ impl Parser<'_, '_> {
             let d = d.with_place(declared, format!("`{meant}` is declared here"));
             self.sink.push(d.with_spelling(&meant));
         }
+    }
+}
+
+impl Parser<'_, '_> {
+    /// Whether the shape of a tensor has both sizes.
+    fn in_one_shape(&self, a: Value, b: Value) -> bool {
+        let is = |e: Expr, v: Value| matches!(self.kernel.exprs[e], ExprData::Ref(of) if of == v);
+        let has = |shape: &[Expr], v: Value| shape.iter().any(|&e| is(e, v));
+        let defs = self.kernel.values.values().map(|value| &value.def);
+        let mut shapes = defs.filter_map(|def| if let ValueDef::Tensor(t) = def { Some(&t.shape) } else { None });
+        shapes.any(|shape| has(shape, a) && has(shape, b))
     }
 }
 

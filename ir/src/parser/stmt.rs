@@ -7,9 +7,11 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::habits;
-use crate::parser::reader::{MAX_STMTS, Parsed, Parser};
+use crate::parser::names::BEGINS;
+use crate::parser::reader::{MAX_STMTS, Parsed, Parser, stands};
+use crate::spelling;
 use crate::spots::Spot;
-use crate::types::{Handover, Lanes, Place, Turns};
+use crate::types::{Elem, Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
 pub(crate) const BEGINNINGS: &[&str] = &[
@@ -238,20 +240,25 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Whether a statement is a `let` or `var`, but for the spelling of this word: `lte x = ..`.
-    fn is_misspelt_declaration(&mut self, word: &str) -> bool {
-        let declares = matches!(self.peek_at(1), Tok::Word(_)) && self.peek_at(2) == Tok::Sign("=");
-        declares && matches!(self.near_word(word, BEGINNINGS), Some("let" | "var"))
+    /// Whether a statement is a `let` or `var`, but for its first word: nothing else has two words and then `=`.
+    fn is_misspelt_declaration(&self, word: &str) -> bool {
+        let Tok::Word(name) = self.peek_at(1) else { return false };
+        self.peek_at(2) == Tok::Sign("=") && !is_reserved(name) && !self.names_value(name) && !self.names_value(word)
     }
 
     /// Says so, and declares the name, so that nothing else is said of it.
     fn misspelt_declaration(&mut self, word: &str, stmts: &mut Vec<Stmt>) -> Parsed<()> {
-        let span = self.span();
-        let meant = self.near_word(word, BEGINNINGS).unwrap_or("let");
+        let registers = self.peek_at(3) == Tok::Word("reg");
+        let [first, second] = if registers { ["var", "let"] } else { ["let", "var"] };
+        let meant = [first, second].into_iter().find(|meant| spelling::one_slip(word, meant));
         let d = self.expected_here("a statement or `}`");
-        let reported = self.error(d.with_fix(span, meant));
+        let d = Diagnostic { notes: Vec::new(), fix: None, ..d };
+        let reported = self.error(match meant {
+            Some(meant) => d.with_spelling(meant),
+            None => d.with_note(BEGINS),
+        });
         // What is wrong with the rest is reported as well.
-        let _ = if meant == "var" { self.var_stmt(stmts) } else { self.let_stmt(stmts) };
+        let _ = if meant.unwrap_or(first) == "var" { self.var_stmt(stmts) } else { self.let_stmt(stmts) };
         Err(reported)
     }
 
@@ -324,7 +331,7 @@ impl Parser<'_, '_> {
             let d = self.expected_here(&message);
             return Err(self.error(match meant {
                 Some(word) => d.with_note(format!("did you mean `{word}`?")).with_fix(span, word),
-                None => d.with_note(note),
+                None => d.with_note(stands(name).unwrap_or_else(|| note.to_owned())),
             }));
         }
         self.bump();
@@ -478,8 +485,18 @@ impl Parser<'_, '_> {
         if !self.eat_word("reg") {
             let note = "`var` declares register tiles: `var acc = reg f32[64, 64] = 0.0`, `var x = reg i32[] = 0`; \
                         use `let` for values that do not change and for buffers";
-            let d = self.expected_here("`reg`").with_note(note);
-            return Err(self.error(d.with_fix(start, "let")));
+            let d = self.expected_here("`reg`");
+            return Err(self.error(match (self.peek(), self.peek_at(1)) {
+                // No value is two words: the first is `reg`, misspelt.
+                (Tok::Word(word), Tok::Word(_)) if !is_reserved(word) => {
+                    Diagnostic { notes: Vec::new(), ..d }.with_spelling("reg")
+                }
+                (Tok::Word(word), Tok::Sign("[")) if Elem::from_name(word).is_some() => {
+                    let front = Span { end: d.span.start, ..d.span };
+                    d.with_note(note).with_fix(front, "reg ")
+                }
+                _ => d.with_note(note).with_fix(start, "let"),
+            }));
         }
         let tile = self.reg_tile()?;
         if !self.eat_sign("=") {

@@ -343,7 +343,10 @@ impl Parser<'_, '_> {
             Tok::Word("multiple") if !self.names_value("multiple") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("pointers") if !self.names_value("pointers") => Ok(OrderRef::Known(Order::Row)),
-            Tok::Word(word) if !self.names_value(word) && self.near_word(word, AFTER_SHAPE).is_some() => {
+            Tok::Word(word)
+                if !self.names_value(word)
+                    && (AFTER_SHAPE.contains(&word) || self.near_word(word, AFTER_SHAPE).is_some()) =>
+            {
                 Err(self.expected("what describes a tensor, `,` or `)`"))
             }
             Tok::Word(word) if !is_reserved(word) => {

@@ -152,11 +152,75 @@ fn habits_of_numpy_are_answered() {
     let let_or_var = "`let` begins a name whose value stays, `var` one that is assigned again";
     assert_eq!(notes("a = A[i.., 0..+8] b = a"), [let_or_var, let_or_var]);
     assert_eq!(notes("var total = reg f32[8] totel = total"), ["did you mean `total`?"]);
-    let fix = errors(&body("a = A[i.., 0..+8]"))[0].fix.clone().expect("`let` is put in front");
+    let fix = errors(&body("a = A[i.., 0..+8] copy a -> A"))[0].fix.clone().expect("`let` is put in front");
     let front = u32::try_from(body("").len() - 2).expect("a short text");
     assert_eq!((fix.text.as_str(), fix.span.start, fix.span.end), ("let ", front, front));
     assert_eq!(notes("let x = mean(alpha)"), ["it is written `sum(x, 1) / N`: an extent is a number of expressions"]);
     assert_eq!(notes("let x = log1p(alpha)"), ["it is written `log(1.0 + x)`, which rounds small `x` away"]);
+}
+
+/// A name that is misspelt in front of `=` is not begun anew: the program would compile, and assign nothing.
+#[test]
+fn misspelt_assignments_begin_nothing() {
+    let fix = |text: &str| {
+        let text = body(text);
+        let d = errors(&text).remove(0);
+        d.fix.map(|f| (text[f.span.start as usize..f.span.end as usize].to_owned(), f.text))
+    };
+    let replaced = |from: &str, to: &str| Some((from.to_owned(), to.to_owned()));
+    assert_eq!(fix("var acc = reg f32[8] = 0.0 ac = acc + 1.0"), replaced("ac", "acc"));
+    assert_eq!(fix("var acc = reg f32[8] = 0.0 Acc = acc + 1.0 copy Acc -> A"), replaced("Acc", "acc"));
+    // Nobody reads it, or it is assigned twice: `let` would not mend it.
+    assert_eq!(fix("var acc = reg f32[8] = 0.0 abc = acc + 1.0"), None);
+    assert_eq!(fix("other = alpha other = other + 1 copy other -> A"), None);
+    // What it is like cannot be assigned.
+    assert_eq!(fix("let total = alpha totals = total"), None);
+    assert_eq!(fix("let total = alpha totals = total copy totals -> A"), replaced("", "let "));
+    assert_eq!(fix("other = alpha copy other -> A"), replaced("", "let "));
+}
+
+#[test]
+fn misspelt_words_are_replaced_by_words() {
+    for (text, wrong, meant) in [
+        ("lt a = alpha + 1 copy a -> A", "lt", "let"),
+        ("ver a = reg f32[8] = 0.0 copy a -> A", "ver", "var"),
+        ("var a = rge f32[8] = 0.0", "rge", "reg"),
+        ("var a = rg f32[8] = 0.0", "rg", "reg"),
+        ("var a = f32[8] = 0.0", "", "reg "),
+        ("cpoy A -> A", "cpoy", "copy"),
+        ("fi alpha == 1 { }", "fi", "if"),
+        ("fro k in 0..8 { }", "fro", "for"),
+    ] {
+        let source = body(text);
+        let found = errors(&source);
+        assert_eq!(found.len(), 1, "{text}: {found:#?}");
+        let fix = found[0].fix.clone().unwrap_or_else(|| panic!("{text}: {found:#?}"));
+        assert_eq!((&source[fix.span.start as usize..fix.span.end as usize], &fix.text[..]), (wrong, meant), "{text}");
+    }
+    let found = errors(&body("int a = alpha copy a -> A"));
+    assert!(found.len() == 1 && found[0].fix.is_none() && found[0].notes[0].starts_with("`let` begins"), "{found:#?}");
+    assert_eq!(errors("kernl k() {}")[0].notes, ["did you mean `kernel`?"]);
+}
+
+/// A word of a clause in another place is no misspelling of itself.
+#[test]
+fn words_in_another_place_are_said_to_be_so() {
+    for (source, place) in [
+        ("kernel k(A: gmem f16[M] align 16 multiple 8) {}", "behind the shape of a tensor"),
+        ("kernel k(A: gmem f16[M], alpha: f32 multiple 8) {}", "behind the shape of a tensor"),
+        ("kernel k(A: gmem f16[M where M > 1) {}", "between the parameters"),
+        (&body("for k in 0..4 unroll step 2 { }"), "behind the range"),
+        (&body("unroll for k in 0..4 { }"), "behind the range"),
+        (&body("role load registers 40 warps 4 { }"), "in the head of a role"),
+    ] {
+        let found = errors(source);
+        let notes = &found[0].notes;
+        assert!(notes.iter().any(|note| note.contains(place)), "{source}: {found:#?}");
+        assert!(
+            found.iter().all(|d| d.notes.iter().all(|note| !note.contains("did you mean"))),
+            "{source}: {found:#?}"
+        );
+    }
 }
 
 #[test]

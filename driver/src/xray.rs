@@ -179,6 +179,7 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
         ("wavefronts of bank conflicts in loops".to_owned(), k.report.conflicts_in_loop.to_string()),
         ("barriers inside of loops".to_owned(), k.report.barriers_in_loop.to_string()),
     ];
+    out.extend(time::missing(k).map(|why| ("picture of a loop in time".to_owned(), format!("none: {why}"))));
     if let Some(p) = &k.tile.prediction {
         out.push((
             "predicted".to_owned(),

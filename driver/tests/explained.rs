@@ -20,9 +20,13 @@ fn every_message_has_an_example_or_a_reason() {
 fn every_example_says_what_it_is_an_example_of() {
     let dir = Dir::new("explained");
     for example in ALL {
-        let file = format!("{}.tile", example.of);
+        let (file, launch) = example.files(example.of);
         dir.file(&file, example.program.as_bytes());
-        let mut words = example.words(&file);
+        if let Some(text) = example.launch {
+            dir.file(&launch, text.as_bytes());
+        }
+        let words = example.words(example.of);
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
         let compiles = example.args.starts_with('-');
         if compiles && !words.contains(&"-o") {
             words.extend(["-o", "k.ptx"]);

@@ -21,6 +21,7 @@ export class Links {
     const last = columns.stages.at(-1);
     this.last = last ? last.pass : null;
     this.statements = last ? last.statements : [];
+    this.buffers = new Map(columns.buffers);
   }
 
   // The lines of a column.
@@ -61,11 +62,13 @@ export class Links {
   related(chosen, column) {
     const { places, statements, ptx } = this.meaning(chosen);
     const out = new Map();
+    // A declaration of shared memory has no instruction: what works with it is what came of it.
+    const users = new Set([...places].flatMap((place) => this.buffers.get(place) || []));
     const ofPtx = (line) => {
-      const same = places.has(this.columns.ptx_places[line - 1]);
+      const same = places.has(this.columns.ptx_places[line - 1]) || users.has(this.columns.ptx_statements[line - 1]);
       if (ptx.size) return ptx.has(line) ? STRONG : same ? WEAK : 0;
       if (statements.size) return statements.has(this.columns.ptx_statements[line - 1]) ? STRONG : same ? WEAK : 0;
-      return same ? STRONG : 0;
+      return places.has(this.columns.ptx_places[line - 1]) ? STRONG : same ? WEAK : 0;
     };
     const put = (line, how) => how && out.set(line, how);
     if (column === "source") {
@@ -82,8 +85,9 @@ export class Links {
       const exact = column === this.last && statements.size > 0;
       own.forEach((place, i) => {
         const same = place !== null && places.has(place);
-        if (exact) put(i + 1, statements.has(this.statements[i]) ? STRONG : same ? WEAK : 0);
-        else put(i + 1, same ? STRONG : 0);
+        const uses = column === this.last && users.has(this.statements[i]);
+        if (exact) put(i + 1, statements.has(this.statements[i]) ? STRONG : same || uses ? WEAK : 0);
+        else put(i + 1, same ? STRONG : uses ? WEAK : 0);
       });
     }
     return out;

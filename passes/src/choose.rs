@@ -16,6 +16,7 @@ mod cards;
 mod combinations;
 mod cost;
 mod depends;
+mod depth;
 mod domains;
 #[cfg(test)]
 mod fit;
@@ -47,6 +48,7 @@ mod whole;
 mod work;
 
 pub use cards::{CARDS, Card, Rates};
+pub use depth::depth;
 pub use found::Ranked;
 pub use model::launch::{Term, Terms};
 pub(crate) use model::sharing;

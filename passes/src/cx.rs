@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::choose::Card;
+use crate::depth::Depth;
 use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
@@ -31,6 +32,8 @@ pub struct Options {
     pub card: Option<&'static Card>,
     /// Who is told of ways out.
     pub caller: Caller,
+    /// What the model says of a schedule that asks for one stage.
+    pub depth: Option<Depth>,
 }
 
 impl Options {
@@ -45,6 +48,7 @@ impl Options {
             chosen: false,
             card: None,
             caller: Caller::default(),
+            depth: None,
         }
     }
 

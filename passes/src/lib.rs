@@ -16,6 +16,7 @@ pub mod choose;
 mod contract;
 mod cx;
 mod defer_reductions;
+pub mod depth;
 mod expand;
 mod feeds;
 mod flatten_loops;

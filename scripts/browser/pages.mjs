@@ -69,17 +69,24 @@ async function links(file) {
     const bare = c.machine ? c.ptx.findIndex((_, i) => c.ptx_places[i] === null || !made.has(c.ptx_places[i])) + 1 : 0;
     // Near the end of the last program, which is longer than the first.
     const end = c.stages.findLast((s) => s.text).places.findLastIndex((p) => p !== null) + 1;
-    return { bare, end, source, ptx, sass, last: c.stages.at(-1).pass, first: c.stages[0].pass, passes: c.stages.length };
+    // A declaration of shared memory, which has no instruction of its own.
+    const buffer = c.source.findIndex((l) => /^\s*let \w+ = smem/.test(l)) + 1;
+    return { bare, buffer, end, source, ptx, sass, last: c.stages.at(-1).pass, first: c.stages[0].pass, passes: c.stages.length };
   });
   assert.deepEqual(said, []);
   await page.close();
   let most = 0;
   const wanted = [["source", has.source], ["ptx", has.ptx], [has.last, 1], [has.first, 1]];
   if (has.sass) wanted.push(["sass", has.sass]);
+  if (has.buffer) wanted.push(["source", has.buffer]);
   for (const [name, line] of wanted) {
     const { page, said, seconds } = await open(file, `#${name}:${line}`);
     assert.equal(await count(page, ".l.on"), 1, `${file}#${name}:${line}: no line is chosen`);
-    for (const kind of ["source", "tile", "ptx"]) assert.ok(await lit(page, kind), `${file}#${name}:${line}: no ${kind} is lit`);
+    for (const kind of ["source", "tile", "ptx"]) {
+      // What works with a buffer is lit weakly.
+      const weak = kind === "ptx" && name === "source" && line === has.buffer ? await count(page, `.column[data-kind="ptx"] .l.weak`) : 0;
+      assert.ok(weak || (await lit(page, kind)), `${file}#${name}:${line}: no ${kind} is lit`);
+    }
     const seen = await page.$eval(".l.on", (l) => {
       const [line, box] = [l.getBoundingClientRect(), l.closest(".lines").getBoundingClientRect()];
       return line.top >= box.top - 1 && line.bottom <= box.bottom + 1;

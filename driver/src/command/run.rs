@@ -292,7 +292,7 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
             let mut text = report.to_string();
             for launch in &simulated.launches {
                 let head = if simulated.launches.len() > 1 { format!("{}:\n", launch.entry) } else { String::new() };
-                text += &format!("\n{head}{}", counts::table(&launch.counters, source, ptx));
+                text += &format!("\n{head}{}", counts::table(&launch.counters, source, ptx, sim_options(args).align));
             }
             write_stdout(text.as_bytes())?;
         }

@@ -178,8 +178,11 @@ fn of_language(word: &str, out: &mut String) {
 fn shown(example: &Example) -> String {
     let indented =
         |text: &str| -> String { text.lines().map(|l| format!("    {l}").trim_end().to_owned() + "\n").collect() };
-    let command = example.words("k.tile").join(" ");
+    let command = example.words("k").join(" ");
     let mut out = format!("\nFor example, `tilec {command}` with\n\n{}", indented(example.program));
+    if let Some(launch) = example.launch {
+        let _ = write!(out, "\nlaunched by `{}`:\n\n{}", example.files("k").1, indented(launch));
+    }
     if example.is_compiled() {
         let target = example.args.split_whitespace().last().and_then(Target::from_name).unwrap_or(Target::Sm80);
         let options = CompileOptions { source_name: "k.tile".to_owned(), target, ..CompileOptions::default() };
@@ -283,6 +286,39 @@ pub fn targets() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Words that people know of profilers.
+    #[test]
+    fn words_of_profilers_are_explained() {
+        for word in [
+            "coalesced",
+            "uncoalesced",
+            "sector",
+            "bank conflict",
+            "predicted",
+            "measured",
+            "latency",
+            "throughput",
+            "occupancy",
+            "roofline",
+            "spill",
+            "wave",
+            "tail",
+            "stall",
+            "wavefront",
+            "resident",
+            "divergence",
+            "local memory",
+            "L2",
+            "SM",
+            "register pressure",
+            "arithmetic intensity",
+            "memory bound",
+            "warp scheduler",
+        ] {
+            assert!(explain(word).is_ok(), "{word}");
+        }
+    }
 
     #[test]
     fn instructions_say_who_computes_how_much() {

@@ -137,7 +137,8 @@ pub(super) fn filled_by_threads(k: &Kernel) -> Places {
     out
 }
 
-fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
+/// What an access to shared memory takes, and where it is.
+pub(crate) fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     let access = if s.store { "a store to" } else { "a load from" };
     let least = match s.conflicts() {
         0 => ", as few as its width needs".to_owned(),

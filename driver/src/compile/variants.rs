@@ -267,7 +267,8 @@ fn choose_for(
     };
     let unseen = prediction.is_none().then(|| Predictor::unseen(&kernel, options)).flatten();
     let parameters = values_of_parameters(&kernel);
-    let options = Options { chosen: choice.is_some(), ..options.clone() };
+    let depth = prediction.as_ref().and_then(|p| choose::depth(&kernel, options, p));
+    let options = Options { chosen: choice.is_some(), depth, ..options.clone() };
     let of = kernel.name.clone();
     Ok(Planned { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction, unseen })
 }

@@ -1,10 +1,11 @@
 //! Decisions of the passes about a program, computed in the background.
 
-use crate::compile::{CompileOptions, OptimizedKernel, compile};
-use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
+use crate::compile::{CompileOptions, OptimizedKernel, compile, shares};
+use tilec_ir::diag::{Diagnostic, Severity, Sink, Span, counted};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
 use tilec_ir::target::{Target, WARP};
+use tilec_ptx::report::Report;
 
 /// A program as it was compiled.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Decisions {
     pub kernels: Vec<OptimizedKernel>,
     /// Of each the threads of a block, as it is launched.
     pub threads: Vec<u32>,
+    /// Of each what became of its copies and accesses.
+    pub reports: Vec<Report>,
 }
 
 /// The options for a text: its own target, if it names one; of the parameters and sizes those that some kernel of it has. Settings of an editor are for all
@@ -38,15 +41,14 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
 
 /// Compiles a program with those of the options that fit it.
 pub fn decide(source: &str, options: &CompileOptions) -> Decisions {
-    // What became of each access is for reports.
-    let options = CompileOptions { report_accesses: false, ..fitting(source, options) };
+    let options = CompileOptions { report_accesses: true, ..fitting(source, options) };
     let (diagnostics, kernels) = match compile(source, &options) {
         Ok(compiled) => (compiled.diagnostics, compiled.kernels),
         Err(refused) => (refused.list, Vec::new()),
     };
     let threads = kernels.iter().map(|k| k.contract.block.iter().product()).collect();
-    let kernels = kernels.into_iter().map(|k| k.tile).collect();
-    Decisions { target: options.target, diagnostics, kernels, threads }
+    let (kernels, reports) = kernels.into_iter().map(|k| (k.tile, k.lowered)).unzip();
+    Decisions { target: options.target, diagnostics, kernels, threads, reports }
 }
 
 impl Decisions {
@@ -69,6 +71,29 @@ impl Decisions {
         Some(format!("{} threads a block{roles}", self.threads[at]))
     }
 
+    /// What accesses to a buffer or channel of a kernel take, each once.
+    pub fn accesses_to(&self, kernel: &str, buffer: &str) -> Vec<String> {
+        let reports = self.kernels.iter().zip(&self.reports).filter(|(k, _)| k.kernel.name == kernel);
+        let accesses = reports.flat_map(|(_, r)| &r.shared).filter(|s| s.buffer == buffer);
+        each_once(accesses.map(|s| shares::accesses(s).1))
+    }
+
+    /// What the copies and accesses around a byte take: of spans that hold it, each once.
+    pub fn accesses_at(&self, byte: usize) -> Vec<String> {
+        let copies = self.reports.iter().flat_map(|r| &r.copies).filter(|c| c.global_bytes > 0 && holds(c.span, byte));
+        let copies = copies.map(|c| {
+            format!(
+                "`{}` -> `{}`: {} an access to global memory, and {:.0} % of the bytes of its sectors are used",
+                c.src,
+                c.dst,
+                counted(c.global_bytes as usize, "byte"),
+                100.0 * c.sector_use
+            )
+        });
+        let shared = self.reports.iter().flat_map(|r| &r.shared).filter(|s| holds(s.span, byte));
+        each_once(copies.chain(shared.map(|s| shares::accesses(s).1)))
+    }
+
     /// The value of a compile-time parameter of a kernel.
     pub fn parameter(&self, kernel: &str, name: &str) -> Option<ConstValue> {
         self.kernel(kernel)?.parameters.iter().find(|(p, _)| p == name).map(|(_, value)| *value)
@@ -83,7 +108,20 @@ impl Decisions {
 
     /// What the passes remarked about a place: of a byte, the spans that hold it.
     pub fn remarks(&self, byte: usize) -> impl Iterator<Item = &Diagnostic> {
-        let holds = move |span: Span| !span.is_none() && (span.start as usize..span.end as usize).contains(&byte);
-        self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span))
+        self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span, byte))
     }
+}
+
+fn holds(span: Span, byte: usize) -> bool {
+    !span.is_none() && (span.start as usize..span.end as usize).contains(&byte)
+}
+
+fn each_once(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for text in all {
+        if !out.contains(&text) {
+            out.push(text);
+        }
+    }
+    out
 }

@@ -27,6 +27,14 @@ pub fn hover(a: &Analysis, decisions: Option<&Decisions>, byte: usize) -> Option
     if remarks.peek().is_some() {
         let _ = writeln!(out, "\nDecided for {}:\n", decisions.target.name());
     }
+    let accesses = match a.symbol_of(word.span) {
+        None => decisions.accesses_at(word.span.start as usize),
+        Some(_) => Vec::new(),
+    };
+    if remarks.peek().is_none() && !accesses.is_empty() {
+        let _ = writeln!(out, "\nOn {}:\n", decisions.target.name());
+    }
+    accesses.iter().for_each(|text| out.push_str(&format!("* {text}\n")));
     let mut said = BTreeSet::new();
     for remark in remarks {
         // Most messages end with the reason.
@@ -91,6 +99,12 @@ fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: V
         let threads = decisions.threads(&k.name).map(|text| format!(", {text}"));
         let _ = writeln!(out, "\nOn {}{}:\n", decisions.target.name(), threads.unwrap_or_default());
         out += &code(&decided);
+    }
+    // A warp's accesses by bank, as the layout that was decided has them.
+    let accesses = decisions.accesses_to(&k.name, &data.name);
+    if !accesses.is_empty() {
+        let _ = writeln!(out, "\nAccesses on {}:\n", decisions.target.name());
+        accesses.iter().for_each(|text| out.push_str(&format!("* {text}\n")));
     }
     out
 }

@@ -14,7 +14,9 @@ use crate::console::render::SourceFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
-use tilec_ir::entities::Stmt;
+use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_passes::analysis::uses::{all_stmts, mentions};
 
 /// The program in all its forms.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +33,9 @@ pub struct Columns {
     pub ptx_places: Vec<Option<usize>>,
     /// Of each line of the PTX its statement in the program after the last pass.
     pub ptx_statements: Vec<Option<usize>>,
+    /// Of the places of declarations of buffers and channels, by number, the statements of the program after the last pass that work with them. A declaration
+    /// has no instruction of its own: these are what came of it.
+    pub buffers: Vec<(usize, Vec<usize>)>,
     /// The machine code; none: there are no tools for it where the page was made.
     pub machine: Option<Machine>,
     /// What is said of the program besides what passes say.
@@ -130,6 +135,7 @@ impl Columns {
             ptx_places[at] = numbers.place(of_kernels[function].of_statement(inst.origin));
             ptx_statements[at] = numbers.statement(function, inst.origin);
         }
+        let buffers = buffers(program, &of_kernels, &mut numbers);
         let passes = explain::pass_names();
         let others = program.diagnostics.iter().filter(|d| d.kind.is_none_or(|kind| !passes.contains(&kind)));
         Columns {
@@ -138,11 +144,39 @@ impl Columns {
             ptx,
             ptx_places,
             ptx_statements,
+            buffers,
             machine: machine.map(|code| Machine::new(code, source)),
             remarks: others.map(|d| Remark::new(d, source)).collect(),
             places: numbers.places,
         }
     }
+}
+
+/// The places of declarations of shared memory, and the statements that work with what is declared.
+fn buffers(program: &Compiled, of_kernels: &[Places<'_>], numbers: &mut Numbers<'_>) -> Vec<(usize, Vec<usize>)> {
+    let mut out: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (function, (kernel, places)) in program.kernels.iter().zip(of_kernels).enumerate() {
+        let k = &kernel.tile.kernel;
+        let all = all_stmts(k, k.body);
+        for &s in &all {
+            let StmtData::Alloc { value, .. } = k.stmts[s] else { continue };
+            let Some(place) = numbers.place(places.of_statement(Some(s))) else { continue };
+            let users = all.iter().copied().filter(|&user| user != s && works_with(k, user, value));
+            let users: Vec<usize> = users.filter_map(|user| numbers.statement(function, Some(user))).collect();
+            out.entry(place).or_default().extend(users);
+        }
+    }
+    out.into_iter().collect()
+}
+
+/// Whether a statement names a buffer or a channel, blocks of it apart.
+fn works_with(k: &Kernel, s: Stmt, v: Value) -> bool {
+    let named = match &k.stmts[s] {
+        StmtData::Channel { channels, .. } => channels.contains(&v),
+        StmtData::Await { value, .. } => *value == v,
+        _ => false,
+    };
+    named || k.stmts[s].exprs().into_iter().any(|e| mentions(k, e, v))
 }
 
 /// The program after each pass.
@@ -203,4 +237,28 @@ fn text_after(program: &Compiled, pass: &str) -> Option<Text> {
     }
     places.resize(text.lines().count(), (0, NOWHERE));
     Some((text, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::CompileOptions;
+    use tilec_ir::target::Target;
+
+    /// What a declaration of shared memory stands for are the instructions that fill and read it.
+    #[test]
+    fn declarations_of_shared_memory_have_instructions() {
+        for target in [Target::Sm70, Target::Sm80, Target::Sm90a] {
+            let options = CompileOptions { target, ..CompileOptions::default() };
+            let source = include_str!("../../../examples/gemm.tile");
+            let program = crate::xray::compiled(source, &options).expect("it compiles");
+            let c = Columns::new(&program, None);
+            let declared = c.source.iter().position(|l| l.contains("let a = smem")).expect("a buffer") + 1;
+            let users = c.buffers.iter().filter(|(place, _)| c.places[*place] == (declared, declared));
+            let users: Vec<usize> = users.flat_map(|(_, statements)| statements.clone()).collect();
+            let ptx = c.ptx.iter().zip(&c.ptx_statements).filter(|(_, s)| s.is_some_and(|s| users.contains(&s)));
+            let ptx: Vec<&String> = ptx.map(|(line, _)| line).collect();
+            assert!(ptx.iter().any(|l| l.contains("shared")), "{target:?}: {users:?}");
+        }
+    }
 }

@@ -134,13 +134,16 @@ fn slots(k: &Kernel, v: Value) -> Option<u64> {
 pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
     let Some(k) = &kernel.tile.scheduled else { return Vec::new() };
     let mut out = Vec::new();
+    // Whether slots are handed over by mbarriers is decided behind the schedule: the last program has their arrivals.
+    let last = &kernel.tile.kernel;
+    let mbarriers = last.values.keys().any(|v| last.handovers[v].is_some());
     for (i, pace) in kernel.tile.paces.iter().enumerate() {
         let Some(timed) = Timed::new(k, pace) else { continue };
         let number = if kernel.tile.paces.len() > 1 { format!("-{}", i + 1) } else { String::new() };
         let span = loop_of(k, pace.body).map_or_else(Default::default, |s| k.stmt_spans[s]);
         let (title, svg) = pipeline(&timed);
         out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}pipeline{number}"), svg) });
-        if let Some((title, svg)) = channels(&timed) {
+        if let Some((title, svg)) = channels(&timed, mbarriers) {
             out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}slots{number}"), svg) });
         }
     }
@@ -312,8 +315,8 @@ fn waits_for(t: &Timed<'_>, e: &Event) -> Option<String> {
     }
 }
 
-/// The slots of the channels over time.
-fn channels(t: &Timed<'_>) -> Option<(String, String)> {
+/// The slots of the channels over time; `mbarriers`: they are handed over by these.
+fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
     let mut all: Vec<(Value, u64)> = Vec::new();
     for e in &t.events {
         for &v in t.operation(e).map_or(&[][..], |(_, channels)| channels) {
@@ -385,7 +388,44 @@ fn channels(t: &Timed<'_>) -> Option<(String, String)> {
     svg.key(Key::Cell(TINTS[6]), "f3: being filled for iteration 3");
     svg.key(Key::Cell(TINTS[3]), "=3: full, and nobody reads it yet");
     svg.key(Key::Cell(TINTS[0]), "r3: being read in iteration 3");
-    svg.key(Key::Line(STRONG), "the slot was released: its `empty` barrier completes, and the producer goes on");
-    svg.note("Where f ends, the `full` barrier completes. How long a load takes is no part of a schedule: it is drawn as half an iteration.");
+    let (released, full) = handed_over(t, mbarriers);
+    svg.key(Key::Line(STRONG), released);
+    svg.note(format!("{full} How long a load takes is no part of a schedule: it is drawn as half an iteration."));
     Some((title, svg.done()))
+}
+
+/// What a released slot means, and what ends its filling.
+fn handed_over(t: &Timed<'_>, mbarriers: bool) -> (&'static str, &'static str) {
+    if mbarriers {
+        let released = "the slot was released: its `empty` barrier completes, and the producer goes on";
+        return (released, "Where f ends, the `full` barrier completes.");
+    }
+    let released = "the slot was released: all warps have met at a barrier (`bar.sync`) behind their reads, and it is filled again";
+    let full = match t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt)) {
+        true => {
+            "Where f ends, the group of its `cp.async` copies is waited for (`cp.async.wait_group`), and all warps meet at a barrier."
+        }
+        false => "Where f ends, threads have stored what they loaded, and all warps meet at a barrier.",
+    };
+    (released, full)
+}
+
+/// Why a kernel has no picture of a loop in time; `None`: it has one.
+pub(super) fn missing(kernel: &CompiledKernel) -> Option<String> {
+    let k = &kernel.tile.specialized;
+    let scheduled = kernel.tile.scheduled.as_ref();
+    if scheduled.is_some_and(|k| kernel.tile.paces.iter().any(|pace| Timed::new(k, pace).is_some())) {
+        return None;
+    }
+    let has = |is: fn(&StmtData) -> bool| k.statement_data().any(is);
+    let why = if !has(|s| matches!(s, StmtData::For { .. })) {
+        "the kernel has no loop"
+    } else if has(|s| matches!(s, StmtData::Role { .. })) {
+        "roles are written in the source, and only loops that the compiler schedules have clocks"
+    } else if k.schedule.stages.and_then(|e| k.as_int(e)) == Some(1) {
+        "`stages 1` keeps iterations from overlapping: each waits for what it loads, then computes"
+    } else {
+        "no loop is pipelined; `tilec why --not pipelined` says why"
+    };
+    Some(why.to_owned())
 }

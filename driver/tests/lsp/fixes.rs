@@ -27,6 +27,10 @@ fn mistakes_are_mended() {
         ("step BN", "setp BN", "replace `setp` with `step`"),
         (") grid (i", ") gird (i", "replace `gird` with `grid`"),
         ("B: gmem f32[", "B: gmen f32[", "replace `gmen` with `gmem`"),
+        // Nothing is begun anew in place of what is misspelt.
+        ("acc = acc", "ac = acc", "replace `ac` with `acc`"),
+        ("let x = A", "lt x = A", "replace `lt` with `let`"),
+        ("= reg f32", "= rge f32", "replace `rge` with `reg`"),
     ] {
         let (right, wrong) = (program.clone(), program.replacen(right, wrong, 1));
         assert_ne!(right, wrong);
@@ -37,6 +41,7 @@ fn mistakes_are_mended() {
         let actions = actions.as_array().expect("a list");
         let action = actions.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title}: {actions:#?}"));
         assert_eq!(action["kind"], "quickfix");
+        assert!(actions.iter().all(|a| a["title"] != "insert `let `" && a["title"] != "insert `let`"), "{actions:#?}");
         let edits = action["edit"]["changes"][URI].as_array().expect("edits");
         assert_eq!(edited(&wrong, edits), right, "{title}");
         let first = json!({ "start": place(&wrong, 0), "end": place(&wrong, 0) });

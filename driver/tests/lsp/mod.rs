@@ -1,5 +1,6 @@
 //! `tilec lsp` as an editor speaks with it.
 
+mod accesses;
 mod client;
 mod fixes;
 mod mended;

@@ -57,6 +57,11 @@ impl<'a> Predictor<'a> {
         Prediction { places: work.places(env, p.blocks), unknown: work.unknown_loop(env), ..p }
     }
 
+    /// The stages that the schedule asks for, with the values of the parameters.
+    pub(super) fn stages(&self) -> Option<u64> {
+        self.space.setting().stages(&self.space.env).ok()
+    }
+
     /// The seconds that a launch with these sizes takes; others are those of the options.
     pub fn seconds(&self, sizes: &[(String, i64)]) -> Option<f64> {
         let size = |name: &str| self.kernel.sizes.iter().copied().find(|&v| self.kernel.values[v].name == name);

@@ -6,6 +6,7 @@ use crate::Cx;
 use crate::analysis::sums::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::analysis::width::{known_elem, tile_shape};
+use crate::depth::Depth;
 use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
@@ -161,9 +162,15 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
 fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
-        Ok(1) => Err(Refused::asked("the schedule says `stages 1`")
-            .help("write `stages 2` or more, or leave `stages` out")
-            .into()),
+        Ok(1) => {
+            let why = "the schedule says `stages 1`";
+            Err(match &cx.options.depth {
+                Some(Depth::NoGain(text)) => Refused::asked(format!("{why}, and {text}")),
+                Some(Depth::Write(text)) => Refused::asked(why).help(text),
+                None => Refused::asked(why).help("write `stages 2` or more, or leave `stages` out"),
+            }
+            .into())
+        }
         Ok(n) if (2..=MAX_SLOTS).contains(&n) => Ok(Some(n)),
         _ => {
             let most = fitting(k, cx, fills, (MAX_SLOTS, at));

@@ -9,14 +9,25 @@ pub struct Example {
     pub args: &'static str,
     /// The program.
     pub program: &'static str,
+    /// Of PTX how it is launched; the program is no tile program then.
+    pub launch: Option<&'static str>,
 }
 
 impl Example {
-    /// The words of the command, with the program in `file`.
-    pub fn words<'a>(&'a self, file: &'a str) -> Vec<&'a str> {
-        let mut words: Vec<&str> = self.args.split_whitespace().collect();
+    /// What its files are called: the program, and how it is launched.
+    pub fn files(&self, name: &str) -> (String, String) {
+        let kind = if self.launch.is_some() { "ptx" } else { "tile" };
+        (format!("{name}.{kind}"), format!("{name}.json"))
+    }
+
+    /// The words of the command, with the program and its launch in files of this name.
+    pub fn words(&self, name: &str) -> Vec<String> {
+        let (file, launch) = self.files(name);
+        let mut words: Vec<String> = self.args.split_whitespace().map(str::to_owned).collect();
         let behind = usize::from(words.first().is_some_and(|w| !w.starts_with('-')));
-        words.insert(behind, file);
+        let files =
+            std::iter::once(file).chain(self.launch.iter().flat_map(|_| ["--launch".to_owned(), launch.clone()]));
+        words.splice(behind..behind, files);
         words
     }
 
@@ -27,8 +38,16 @@ impl Example {
 }
 
 const fn example(of: &'static str, args: &'static str, program: &'static str) -> Example {
-    Example { of, args, program }
+    Example { of, args, program, launch: None }
 }
+
+/// PTX that tilec did not write, on the simulator.
+const fn of_ptx(of: &'static str, program: &'static str, launch: &'static str) -> Example {
+    Example { of, args: "run --device sim", program, launch: Some(launch) }
+}
+
+/// A launch of two warps with a tensor to read and one to write.
+const LAUNCH: &str = include_str!("examples/k.json");
 
 /// The examples, by number; those of remarks in the order of the passes.
 pub const ALL: &[Example] = &[
@@ -134,8 +153,10 @@ pub const ALL: &[Example] = &[
     example("E0609", "run M=5 --device sim", include_str!("examples/E0609.tile")),
     example("E0610", "run M=2147418112 --device sim", include_str!("examples/E0610.tile")),
     example("E0613", "run M=64 n=1 --device sim --timeout 1", include_str!("examples/E0613.tile")),
+    of_ptx("E0615", include_str!("examples/E0615.ptx"), include_str!("examples/E0615.json")),
     example("E0616", "run M=64 --device sim --in A=E0616.tile", include_str!("examples/E0616.tile")),
     example("E0617", "tune M=64", include_str!("examples/E0617.tile")),
+    of_ptx("E0618", include_str!("examples/E0618.ptx"), include_str!("examples/E0618.json")),
     example("E0619", "--target sm_80", include_str!("examples/E0619.tile")),
     example("E0703", "run M=64 n=0 --device interp", include_str!("examples/E0703.tile")),
     example("E0704", "run M=100 --device interp", include_str!("examples/E0704.tile")),
@@ -143,7 +164,17 @@ pub const ALL: &[Example] = &[
     example("E0706", "run M=64 --device interp", include_str!("examples/E0706.tile")),
     example("E0710", "run M=64 --device interp", include_str!("examples/E0710.tile")),
     example("E0801", "run M=100 --device sim", include_str!("examples/E0801.tile")),
+    of_ptx("E0802", include_str!("examples/E0802.ptx"), LAUNCH),
+    of_ptx("E0803", include_str!("examples/E0803.ptx"), LAUNCH),
+    of_ptx("E0804", include_str!("examples/E0804.ptx"), LAUNCH),
+    of_ptx("E0805", include_str!("examples/E0805.ptx"), LAUNCH),
+    of_ptx("E0806", include_str!("examples/E0806.ptx"), LAUNCH),
+    of_ptx("E0807", include_str!("examples/E0807.ptx"), LAUNCH),
     example("E0808", "run M=64 n=1 --device sim --fuel 1000", include_str!("examples/E0808.tile")),
+    of_ptx("E0809", include_str!("examples/E0809.ptx"), LAUNCH),
+    of_ptx("E0811", include_str!("examples/E0811.ptx"), LAUNCH),
+    of_ptx("E0812", include_str!("examples/E0812.ptx"), LAUNCH),
+    of_ptx("E0813", include_str!("examples/E0813.ptx"), include_str!("examples/E0813.json")),
     example("flatten-loops", "--target sm_80", include_str!("examples/flatten-loops.tile")),
     example("align-rows", "--target sm_90a", include_str!("examples/align-rows.tile")),
     example("choose", "--target sm_80", include_str!("examples/choose.tile")),
@@ -187,23 +218,11 @@ pub const WITHOUT: &[(&str, &str)] = &[
     ("E0611", "it says what this machine lacks: `tilec run k.tile --device cuda` without a GPU"),
     ("E0612", "it is what the driver said"),
     ("E0614", "the interpreter could not compute the reference: its own message (E07..) is printed with it"),
-    ("E0615", "it is about a second file: docs/launch-contract.md"),
-    ("E0618", "it is about a second file: docs/launch-contract.md"),
     ("E0701", "a launch finds it first (E0609)"),
     ("E0702", "a launch finds it first (E0607, E0608)"),
     ("E0707", "the interpreter has no budget in a launch: `--timeout` ends it"),
     ("E0708", "a tile has a limit of its own (E0234), and a launch another (E0610)"),
     ("E0709", "the verifier finds it first"),
     ("W0801", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0802", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0803", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0804", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0805", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0806", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0807", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0809", "only PTX that tilec did not write does this: docs/simulator.md"),
     ("E0810", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0811", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0812", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0813", "only PTX that tilec did not write does this: docs/simulator.md"),
 ];

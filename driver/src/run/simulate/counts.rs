@@ -5,6 +5,7 @@ use super::sources::tidy;
 use crate::console::render::SourceFile;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use tilec_ir::target::SECTOR_BYTES;
 use tilec_sim::{Counters, Counts, Row};
 
 /// Characters of source text that are shown.
@@ -123,8 +124,8 @@ const COLUMNS: &[Column] = &[
     Column { group: "global memory", title: "bytes", cell: |l| count(l.counts.global_bytes) },
 ];
 
-/// The table with its totals, and a word on bank conflicts. Columns without a count are left out.
-pub fn table(counters: &Counters, source: &SourceFile, ptx: &str) -> String {
+/// The table with its totals, and a word on bank conflicts. Columns without a count are left out. `align`: at multiples of how many bytes tensors began.
+pub fn table(counters: &Counters, source: &SourceFile, ptx: &str, align: u32) -> String {
     let lines = lines(counters, source, ptx);
     let mut total = Line::new(None, "total".to_owned());
     for line in &lines {
@@ -184,12 +185,12 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str) -> String {
     for (mark, cells, text) in &rows {
         line(*mark, cells, text);
     }
-    out + &sectors(&lines, &total, &name) + &conflicts(&lines, &total, &name)
+    out + &sectors(&lines, &total, align, &name) + &conflicts(&lines, &total, &name)
 }
 
 /// Why more is moved than asked for, if it is. An access that begins inside of a sector touches one more than it fills, so twice as many at most: beyond
 /// that its lanes are apart.
-fn sectors(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> String {
+fn sectors(lines: &[Line], total: &Line, align: u32, name: &dyn Fn(&Line) -> String) -> String {
     let Counts { sectors, ideal_sectors, .. } = total.counts;
     if sectors <= ideal_sectors {
         return String::new();
@@ -199,10 +200,17 @@ fn sectors(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> Stri
     let more = |l: &&Line| l.counts.sectors.saturating_sub(l.counts.ideal_sectors);
     let apart = |l: &&Line| l.counts.sectors > 2 * l.counts.ideal_sectors;
     let Some(worst) = lines.iter().filter(apart).max_by_key(more) else {
-        out.push_str(
-            ": accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations promise (`multiple`, \
-             `align`), or lanes leave bytes out; `--sim-align 256` has tensors begin where allocations of a GPU do, and shows which\n",
-        );
+        // Where tensors begin at sectors already, their alignment is no reason.
+        out.push_str(match align < SECTOR_BYTES {
+            true => {
+                ": accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations promise (`multiple`, \
+                 `align`), or lanes leave bytes out; `--sim-align 256` has tensors begin where allocations of a GPU do, and shows which\n"
+            }
+            false => {
+                ": rows or windows begin inside of sectors although tensors do not, or lanes leave bytes out; rows whose length is a multiple of \
+                 32 bytes, and windows that begin at such, use whole sectors\n"
+            }
+        });
         return out;
     };
     let Counts { sectors, ideal_sectors, .. } = worst.counts;

@@ -435,12 +435,12 @@ fn counted(program: &crate::Compiled) -> Counters {
 fn counts_show_conflicts_on_their_line() {
     let line = GEMM.lines().position(|l| l.contains("acc = mma(")).expect("there") + 1;
     let program = compiled(&[]);
-    let table = counts::table(&counted(&program), &program.source, &program.ptx);
+    let table = counts::table(&counted(&program), &program.source, &program.ptx, 1);
     assert!(table.ends_with("no bank conflicts\n") && !table.contains("conflicts  "), "{table}");
     assert!(table.contains("copy A[bm * BM.., k..] -> a\n"), "{table}");
     let program = compiled(&["swizzle"]);
     let counters = counted(&program);
-    let table = counts::table(&counters, &program.source, &program.ptx);
+    let table = counts::table(&counters, &program.source, &program.ptx, 1);
     let marked: Vec<&str> = table.lines().filter(|l| l.starts_with('!')).collect();
     assert_eq!(marked.len(), 2, "the line and the total\n{table}");
     assert!(marked[0].trim_start_matches('!').trim_start().starts_with(&line.to_string()), "{table}");
@@ -461,7 +461,7 @@ fn ptx_without_source_lines_is_counted_by_its_own() {
     let report = run(&text, LAUNCH, &[("n", 64)], |_| ());
     let Ok(RunReport { ran: Ran::Simulator(simulated), .. }) = report else { panic!("{report:?}") };
     let source = SourceFile::new("k.ptx", text.as_str());
-    let table = counts::table(&simulated.launches[0].counters, &source, &text);
+    let table = counts::table(&simulated.launches[0].counters, &source, &text, 1);
     assert!(table.contains("bar.sync 0;") && table.contains("everything else"), "{table}");
     let json: serde_json::Value =
         serde_json::from_str(&counts_json::json(&simulated, "sm_70", &source, &text)).expect("JSON");

@@ -13,6 +13,7 @@ mod sizes;
 use circles::Arrows;
 use known::{CHOOSE_MECHANISMS, CIRCLES, LONG_FILES, LONG_FUNCTIONS};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
 use tilec_ir::space::Space;
 
@@ -140,6 +141,23 @@ fn named(path: &Path, names: &[String]) -> Result<Vec<(String, usize, String)>, 
         names.iter().filter(|name| line.contains(name.as_str())).map(|n| (i + 1, n.clone())).collect::<Vec<_>>()
     });
     Ok(found.map(|(line, name)| (shown(path), line, name)).collect())
+}
+
+/// A file that git ignores is on one machine only: a clean clone would not compile. Only what tools write may be ignored.
+#[test]
+fn no_source_is_ignored() -> Result<(), String> {
+    let mut git = std::process::Command::new("git");
+    git.current_dir(root()).args(["ls-files", "--others", "--ignored", "--exclude-standard"]).args(CRATES);
+    let listed = git.output().ok().filter(|listed| listed.status.success());
+    let Some(listed) = listed else {
+        let line = "skipped: files that git ignores: this is no checkout, or there is no git\n";
+        return std::io::stderr().write_all(line.as_bytes()).map_err(|e| e.to_string());
+    };
+    let written = ["target", "__pycache__", "node_modules"];
+    let files = String::from_utf8_lossy(&listed.stdout);
+    let ignored = files.lines().filter(|file| !file.split('/').any(|part| written.contains(&part)));
+    verdict(&ignored.map(|file| format!("git ignores {file}: except it in .gitignore")).collect::<Vec<_>>());
+    Ok(())
 }
 
 /// A pass, its file, its test and its row in the list of passes have one name.

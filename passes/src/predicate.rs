@@ -81,7 +81,9 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             .filter(|&w| {
                 let position = if view.transposed { kept.len() - 1 - w as usize } else { w as usize };
                 let cond = if fetch { whole_or_not(k, &facts, &view, kept[position], shape[w as usize]) } else { None };
-                if let Some((start, extent)) = cond.filter(|&(start, extent)| !implied(k, attrs.when, start, extent)) {
+                if let Some((start, extent)) =
+                    cond.filter(|&(start, extent)| !implied(k, &facts, attrs.when, start, extent))
+                {
                     let span = k.stmt_spans[s];
                     let copies = [start, extent].map(|e| k.copy_expr(e));
                     let cond = k.binary(Op::Lt, copies[0], copies[1], span);
@@ -106,14 +108,35 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Whether a condition says that `start` is in front of the extent: by itself, or by an end that is not past it.
-fn implied(k: &Kernel, when: Option<Expr>, start: Expr, extent: Expr) -> bool {
+/// Whether a condition says that `start` is in front of the extent: by itself, by an end that is not past it, or by what both are blocks of.
+fn implied(k: &Kernel, facts: &Facts, when: Option<Expr>, start: Expr, extent: Expr) -> bool {
     let Some(when) = when else { return false };
     match &k.exprs[when] {
-        ExprData::Op { op: Op::And, args } => args.iter().any(|&a| implied(k, Some(a), start, extent)),
-        ExprData::Op { op: Op::Lt, args } => same_expr(k, args[0], start) && ends_within(k, args[1], extent),
+        ExprData::Op { op: Op::And, args } => args.iter().any(|&a| implied(k, facts, Some(a), start, extent)),
+        ExprData::Op { op: Op::Lt, args } => {
+            let in_front = |start: Expr, extent| same_expr(k, args[0], start) && ends_within(k, args[1], extent);
+            in_front(start, extent) || in_blocks(k, facts, (args[0], args[1]), start, extent)
+        }
         _ => false,
     }
+}
+
+/// Whether `index < end` implies that the block `start` is one of the `extent` blocks: `index / c`, or a literal that is no later, among those of `end` counted up, or
+/// of an end that is a multiple of `c`.
+fn in_blocks(k: &Kernel, facts: &Facts, (index, end): (Expr, Expr), start: Expr, extent: Expr) -> bool {
+    let ExprData::Op { op, args: of } = &k.exprs[extent] else { return false };
+    let Some(c) = k.as_int(of[1]).filter(|&c| c > 0) else { return false };
+    let counted = match op {
+        Op::CeilDiv => true,
+        Op::Div => facts.divisor(k, of[0]).is_multiple_of(c.unsigned_abs()),
+        _ => false,
+    };
+    let its_block = match &k.exprs[start] {
+        ExprData::Op { op: Op::Div, args } => k.as_int(args[1]) == Some(c) && same_expr(k, args[0], index),
+        ExprData::Int(block) => k.as_int(index).is_some_and(|index| index / c >= *block),
+        _ => false,
+    };
+    counted && its_block && !may_be_in_front(k, index) && ends_within(k, end, of[0])
 }
 
 /// Start and extent of a window that moves with a loop or lies past the beginning, and of whose `tile` elements in dimension

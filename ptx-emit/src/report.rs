@@ -1,7 +1,9 @@
 //! What the emitter did, as data: access widths and why, shared-memory wavefronts, instruction counts.
 
+use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
 use tilec_ir::diag::Span;
+use tilec_ir::entities::Stmt;
 use tilec_ir::layout::hardware::{Descriptor, Exchange};
 
 /// The report of one kernel.
@@ -31,6 +33,8 @@ pub struct Report {
     pub threads: u32,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
+    /// Instructions of a statement, copies of registers apart, which the assembler leaves out as a rule.
+    pub instructions: BTreeMap<Stmt, u32>,
 }
 
 /// A copy.

@@ -526,7 +526,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     if let Some(linked) = &linked {
         for ((_, report), tile) in linked.launches.iter().zip(&mut tiles) {
             if let Some(p) = &mut tile.prediction {
-                p.learn(|place| shares::times(report, place));
+                let issued = shares::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
+                p.learn(|place| shares::times(report, place), issued);
             }
             let broken = demands::broken(tile.demanding(), report).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));

@@ -6,9 +6,10 @@
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::target::WARP;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
-use tilec_passes::choose::{Place, Prediction, Term};
+use tilec_passes::choose::{Place, Prediction, Runs, Term};
 use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements with what each has.
@@ -34,6 +35,33 @@ pub(super) fn times(report: &Report, place: &Place) -> f64 {
             most(&mut own.map(|s| f64::from(s.wavefronts) / f64::from(s.ideal_wavefronts)))
         }
     }
+}
+
+/// Instructions that a block issues over all of its warps: of each statement, with what is around it.
+pub(super) fn issued(k: &Kernel, report: &Report, p: &Prediction) -> Vec<(Runs, f64)> {
+    let runs = tilec_passes::choose::runs(k, &p.sizes);
+    let own = report.instructions.iter().filter_map(|(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n))));
+    own.collect()
+}
+
+/// The loops that issue most.
+fn issuing(k: &Kernel, report: &Report, p: &Prediction) -> Places {
+    let all = issued(k, report, p);
+    let sum: f64 = all.iter().map(|(_, n)| n).sum();
+    let mut loops: Vec<(Span, f64)> = Vec::new();
+    for (runs, n) in all {
+        let at = runs.within.unwrap_or(k.name_span);
+        match loops.iter_mut().find(|(span, _)| *span == at) {
+            Some((_, of)) => *of += n,
+            None => loops.push((at, n)),
+        }
+    }
+    loops.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let warps = f64::from(report.threads.div_ceil(WARP)).max(1.0);
+    let text = |(at, n): (Span, f64)| {
+        (at, format!("issues {:.0} instructions a warp, {:.1} % of what a block issues", n / warps, 100.0 * n / sum))
+    };
+    loops.into_iter().filter(|(_, n)| *n > NAMED * sum).take(3).map(text).collect()
 }
 
 /// The accesses of global memory that a copy became.
@@ -74,6 +102,7 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         Term::Memory | Term::L2 => copies(p),
         Term::Sectors => wasted(p, report, true),
         Term::Conflicts => wasted(p, report, false),
+        Term::Issue => issuing(k, report, p),
         Term::Products => report.mma.iter().map(|m| (m.span, has(&format!("`{}`", m.atom)))).collect(),
         Term::Shared => {
             let mut all: Vec<_> = report.shared.iter().collect();

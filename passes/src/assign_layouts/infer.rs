@@ -15,7 +15,7 @@ use super::cost;
 use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
 use super::log2_shape;
 use super::threads::Threads;
-use crate::assign_layouts::coalesced::{coalesced_owning, coalesced_within};
+use crate::assign_layouts::coalesced::{coalesced_of, coalesced_owning, coalesced_within};
 use std::collections::BTreeMap;
 use tilec_ir::combine::How;
 use tilec_ir::kernel::{Kernel, ValueDef};
@@ -269,7 +269,12 @@ impl<'a> Search<'a> {
         let graph = self.graph;
         for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
             for access in node.accesses.iter().filter(|a| a.least() > 1) {
-                if let Some(layout) = self.coalesced(n, Some(access)) {
+                let chunk = self.chunk(access);
+                let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
+                let whole = self.threads.share_out(&node.shape, &|part, threads| {
+                    coalesced_of(access.least().ilog2(), &log2_shape(part), contiguous, chunk, threads)
+                });
+                if let Some(layout) = whole.filter(|l| l.is_even(&node.shape)) {
                     self.begin(n, layout);
                 }
             }

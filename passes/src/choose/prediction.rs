@@ -1,7 +1,7 @@
 //! Predictions as data, and in words.
 
 use super::cards::Card;
-use super::model::launch::{L2_PORT, SHARED, Term, Terms};
+use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::model::started;
 use super::places::Place;
 use std::fmt;
@@ -47,9 +47,9 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The same of code that is known: `times` says how many times as much as it uses a copy moves, in sectors of a tensor, or wavefronts of shared memory.
-    /// Only without products: what these read is in the model.
-    pub fn learn(&mut self, times: impl Fn(&Place) -> f64) {
+    /// The same of code that is known: `times` says how many times as much as it uses a copy moves, in sectors of a tensor, or wavefronts of shared memory;
+    /// a block issues so many instructions, over all of its warps. Only without products: what these read and issue is in the model.
+    pub fn learn(&mut self, times: impl Fn(&Place) -> f64, issued: f64) {
         let Some(card) = Card::from_name(self.card).filter(|_| self.flops == 0.0 && self.unknown.is_none()) else {
             return;
         };
@@ -66,6 +66,10 @@ impl Prediction {
         let conflicts = extra / SHARED / sms / clock;
         self.terms = Terms { memory, l2: used / cache, sectors, conflicts, ..self.terms };
         self.seconds = self.seconds.max(started(needed + sectors)).max(started(self.terms.shared + conflicts));
+        // A scheduler issues one instruction a clock. What that takes longer than all else is a term.
+        let issuing = started(self.blocks * issued / SCHEDULERS / sms / clock);
+        self.terms.issue = (issuing - self.seconds).max(0.0);
+        self.seconds = self.seconds.max(issuing);
     }
 
     /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.

@@ -584,7 +584,17 @@ impl Reader<'_> {
         }
         let mut sources = Vec::new();
         self.sources(src, &mut sources);
-        sources.into_iter().filter_map(whole).find(matrix)
+        let shapes = sources.into_iter().filter_map(whole).filter(matrix);
+        shapes.reduce(|all, own| self.beside(all, own))
+    }
+
+    /// The extents of an operator's result: those of either operand, where the other has one element or fewer dimensions.
+    fn beside(&self, all: Vec<Expr>, own: Vec<Expr>) -> Vec<Expr> {
+        if all.len() != own.len() {
+            return if all.len() > own.len() { all } else { own };
+        }
+        let one = |e: Expr| self.sketch.as_int(e) == Some(1);
+        all.into_iter().zip(own).map(|(a, b)| if one(a) { b } else { a }).collect()
     }
 
     fn moved(&self, (at, load): (Stmt, bool), e: Expr, shape: &[Expr], written: Option<u64>) -> Option<Move> {

@@ -15,6 +15,7 @@ use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
+use tilec_ir::numerics::float_format;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
@@ -363,7 +364,9 @@ pub(super) fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData
         ReduceOp::Product => Some(if elem.is_float() { float(1.0) } else { ExprData::Int(1) }),
         ReduceOp::Any | ReduceOp::All => Some(ExprData::Int(0)),
         _ if elem.is_float() => Some(float(if greatest { f64::INFINITY } else { f64::NEG_INFINITY })),
-        _ if matches!(elem, Elem::I64 | Elem::U64) => None,
+        _ if elem == Elem::I64 => Some(ExprData::Int(if greatest { i64::MAX } else { i64::MIN })),
+        // All bits of it, which no literal without a sign has room for.
+        _ if elem == Elem::U64 => Some(ExprData::Int(if greatest { -1 } else { 0 })),
         _ if elem == Elem::U32 => Some(ExprData::Int(if greatest { i64::from(u32::MAX) } else { 0 })),
         _ => Some(ExprData::Int(i64::from(if greatest { i32::MAX } else { i32::MIN }))),
     }
@@ -394,12 +397,18 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
     k.children(e).into_iter().find_map(|e| computed(k, n, e, windows))
 }
 
-/// Magnitudes that every type of elements has, so that zero times such a number is zero.
-const FINITE: f64 = 448.0;
-
 /// Whether an expression is zero beyond the tensors along a dimension; `None`: along all of them.
 fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
     zero_within(k, e, along, &mut Vec::new())
+}
+
+/// The greatest number that a type of elements surely has.
+fn greatest_of(elem: Option<ElemRef>) -> f64 {
+    let of = |elem: Elem| float_format(elem).map_or(f64::INFINITY, |format| format.max_finite());
+    match elem {
+        Some(ElemRef::Known(elem)) => of(elem),
+        _ => 1.0,
+    }
 }
 
 /// Tiles, and along which of their dimensions they are asked for.
@@ -424,7 +433,9 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
             shape.iter().zip(&of.to).zip(&of.at).all(within)
         }
         ExprData::Op { op: Op::Mul, args } => {
-            let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= FINITE);
+            // Zero times a number of the type is zero; one that it does not have may be infinite there.
+            let elem = type_of(k, e).ok().and_then(|ty| ty.elem());
+            let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= greatest_of(elem));
             args.iter().any(|&arg| literal(arg).is_none())
                 && args.iter().all(|&arg| factor(arg) || zero_within(k, arg, along, asked))
         }

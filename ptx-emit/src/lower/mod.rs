@@ -114,16 +114,17 @@ mod windows;
 
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::launch::Launch;
-use crate::module::{Function, Module, ParamTy};
+use crate::module::{Function, Item, Module, ParamTy};
 use crate::ops::Op as P;
 use crate::report::Report;
 use crate::target::Sm;
 use cranelift_entity::EntitySet;
 use ints::{Int, Repr};
 use state::{Lines, Lower};
+use std::collections::BTreeMap;
 use tile::Tile;
 use tilec_ir::diag::{Reported, Sink};
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::extents::{Extent, MAX_BLOCKS_X, MAX_BLOCKS_YZ, MAX_SIZE, MAX_STRIDE, least};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
@@ -190,13 +191,27 @@ pub fn lower(
     cx.report.stages = cx.rings.iter().map(|r| r.slots as u32).max().unwrap_or(1);
     cx.report.estimated_registers = cx.estimate_registers();
     let launch = cx.launch(threads);
-    let Lower { emit, report, .. } = cx;
+    let Lower { emit, mut report, .. } = cx;
     let sm: Sm = target.name().parse().expect("every target is an architecture");
     let mut module = Module::new(sm);
     module.header = vec![format!("{} for {}, compiled by tilec from {}", kernel.name, target.name(), source.name)];
     module.files = vec![source.name.to_owned()];
-    module.functions = vec![emit.finish()];
+    let func = emit.finish();
+    report.instructions = instructions(&func);
+    module.functions = vec![func];
     Ok(Lowered { module, launch, report })
+}
+
+/// The instructions of each statement that take an issue slot: the assembler renames registers rather than copy them.
+fn instructions(func: &Function) -> BTreeMap<Stmt, u32> {
+    let mut all = BTreeMap::new();
+    for item in &func.body {
+        let Item::Inst(inst) = item else { continue };
+        if let Some(origin) = inst.origin.expand().filter(|_| !inst.op.mnemonic().starts_with("mov.")) {
+            *all.entry(origin).or_default() += 1;
+        }
+    }
+    all
 }
 
 /// What the host gives to a kernel whose compile-time parameters are bound, whether or not it can be lowered: parameters, conditions and

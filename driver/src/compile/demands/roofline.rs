@@ -49,7 +49,7 @@ fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Products => &[FastPath::Wgmma],
         Term::Ends => &[FastPath::StagedStores],
         Term::Conflicts => &[FastPath::Banks],
-        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors => &[],
+        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors | Term::Issue => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
@@ -105,6 +105,9 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
         Term::Ends => ends(code, p),
         Term::Sectors => {
             vec!["`tilec why --not coalesced` says how the lanes of a warp come to use whole sectors".to_owned()]
+        }
+        Term::Issue => {
+            vec!["warps issue instructions longer than memory moves the bytes: fewer for each element are faster, by wider accesses, types that pack, or less arithmetic".to_owned()]
         }
         Term::Conflicts => {
             vec!["`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned()]

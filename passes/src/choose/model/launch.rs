@@ -41,6 +41,7 @@ pub enum Term {
     Uneven,
     Sectors,
     Conflicts,
+    Issue,
 }
 
 impl Term {
@@ -48,7 +49,7 @@ impl Term {
     pub const UNITS: [Term; 4] = [Term::Products, Term::Shared, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 10] = [
+    pub const ALL: [Term; 11] = [
         Term::Products,
         Term::Shared,
         Term::L2,
@@ -59,6 +60,7 @@ impl Term {
         Term::Uneven,
         Term::Sectors,
         Term::Conflicts,
+        Term::Issue,
     ];
 
     /// Its name in messages.
@@ -74,6 +76,7 @@ impl Term {
             Term::Uneven => "uneven waves",
             Term::Sectors => "unused bytes of sectors",
             Term::Conflicts => "bank conflicts",
+            Term::Issue => "instruction issue",
         }
     }
 }
@@ -101,6 +104,8 @@ pub struct Terms {
     pub sectors: f64,
     /// Bank conflicts, as far as the code is known.
     pub conflicts: f64,
+    /// Issuing instructions for longer than all else takes, as far as the code is known.
+    pub issue: f64,
 }
 
 impl Terms {
@@ -117,23 +122,27 @@ impl Terms {
             Term::Uneven => self.uneven,
             Term::Sectors => self.sectors,
             Term::Conflicts => self.conflicts,
+            Term::Issue => self.issue,
         }
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 10] {
+    pub fn list(&self) -> [(&'static str, f64); 11] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
     /// The same without what only known code has, where there is none of it.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
-        let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts]);
+        let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts, Term::Issue]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
         shown.map(move |t| (t.name(), all.of(t)))
     }
 
-    /// The term that takes longest.
+    /// The term that takes longest: instruction issue, where there is any of it, since it is what all else is shorter than.
     pub fn largest(&self) -> Term {
+        if self.issue > 0.0 {
+            return Term::Issue;
+        }
         Term::ALL.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b))).unwrap_or(Term::Products)
     }
 

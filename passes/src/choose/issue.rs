@@ -1,0 +1,91 @@
+//! How often statements run after the passes: what instruction issue is counted by.
+
+use crate::roles::threads_of;
+use std::collections::BTreeMap;
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index::{self, OfKernel};
+use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::target::WARP;
+use tilec_ir::typing::let_init;
+
+/// How often a statement runs.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Runs {
+    /// Warps of a block, times the trips of the loops around it.
+    pub warps: f64,
+    /// Where the innermost loop around it names its variable.
+    pub within: Option<Span>,
+}
+
+/// Of each statement of a kernel after the passes how often it runs in a block, for these sizes. Loops that are unrolled count once: their instructions are
+/// there as often as they run. So do loops whose ends are not known, and of branches the first alone is counted, as it is the common one.
+pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
+    let mut all = BTreeMap::new();
+    let own = f64::from(threads_of(k).div_ceil(WARP));
+    let own = Runs { warps: own, within: None };
+    Reader { k, sizes, all: &mut all }.block(k.body, own);
+    all
+}
+
+struct Reader<'a> {
+    k: &'a Kernel,
+    sizes: &'a [(String, i64)],
+    all: &'a mut BTreeMap<Stmt, Runs>,
+}
+
+impl Reader<'_> {
+    fn block(&mut self, block: Block, around: Runs) {
+        for &s in &self.k.blocks[block] {
+            self.all.insert(s, around);
+            match &self.k.stmts[s] {
+                &StmtData::For { var, start, end, step, body, unroll, .. } => {
+                    let inside = match unroll {
+                        true => around,
+                        false => Runs {
+                            warps: around.warps * self.trips([start, end, step]),
+                            within: Some(self.k.values[var].span).filter(|span| !span.is_none()).or(around.within),
+                        },
+                    };
+                    self.block(body, inside);
+                }
+                StmtData::If { then, .. } => self.block(*then, around),
+                StmtData::Role { warps, body, .. } => {
+                    let own = self.k.as_int(*warps).map_or(0.0, |n| n as f64);
+                    self.block(*body, Runs { warps: own, ..around });
+                }
+                _ => self.k.sub_blocks(s).into_iter().for_each(|body| self.block(body, around)),
+            }
+        }
+    }
+
+    /// Trips of a loop, in the middle of the grid; 1 where they are not known.
+    fn trips(&self, [start, end, step]: [Expr; 3]) -> f64 {
+        if self.k.as_int(end) == Some(ENDLESS) {
+            return 1.0;
+        }
+        let known = || index::trips(self.int(start)?, self.int(end)?, self.int(step)?);
+        known().map_or(1.0, |n| n as f64)
+    }
+
+    fn int(&self, e: Expr) -> Option<i64> {
+        index::int(&OfKernel::new(self.k, |e| self.leaf(e)), e)
+    }
+
+    fn leaf(&self, e: Expr) -> Option<i64> {
+        let ExprData::Ref(v) = self.k.exprs[e] else { return None };
+        self.size(v).or_else(|| match self.k.values[v].def {
+            ValueDef::Grid => {
+                let axis = self.k.grid.iter().find(|axis| axis.index == v)?;
+                Some(self.int(axis.extent)? / 2)
+            }
+            ValueDef::Let => self.int(let_init(self.k, v)?),
+            _ => None,
+        })
+    }
+
+    fn size(&self, v: Value) -> Option<i64> {
+        let name = &self.k.values[v].name;
+        self.k.sizes.contains(&v).then(|| self.sizes.iter().find(|(n, _)| n == name).map(|(_, x)| *x))?
+    }
+}

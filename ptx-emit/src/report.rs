@@ -33,8 +33,8 @@ pub struct Report {
     pub threads: u32,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
-    /// Instructions of a statement, copies of registers apart, which the assembler leaves out as a rule.
-    pub instructions: BTreeMap<Stmt, u32>,
+    /// Half issue slots that the instructions of a statement take in a warp, each time that it runs: a lower bound, since the assembler joins instructions.
+    pub half_slots: BTreeMap<Stmt, u32>,
 }
 
 /// A copy.

@@ -37,10 +37,10 @@ pub(super) fn times(report: &Report, place: &Place) -> f64 {
     }
 }
 
-/// Instructions that a block issues over all of its warps: of each statement, with what is around it.
+/// Instructions that a block issues at least, over all of its warps: of each statement, with what is around it.
 pub(super) fn issued(k: &Kernel, report: &Report, p: &Prediction) -> Vec<(Runs, f64)> {
     let runs = tilec_passes::choose::runs(k, &p.sizes);
-    let own = report.instructions.iter().filter_map(|(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n))));
+    let own = report.half_slots.iter().filter_map(|(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n) / 2.0)));
     own.collect()
 }
 
@@ -59,7 +59,14 @@ fn issuing(k: &Kernel, report: &Report, p: &Prediction) -> Places {
     loops.sort_by(|a, b| b.1.total_cmp(&a.1));
     let warps = f64::from(report.threads.div_ceil(WARP)).max(1.0);
     let text = |(at, n): (Span, f64)| {
-        (at, format!("issues {:.0} instructions a warp, {:.1} % of what a block issues", n / warps, 100.0 * n / sum))
+        (
+            at,
+            format!(
+                "issues at least {:.0} instructions a warp, {:.1} % of what a block issues",
+                n / warps,
+                100.0 * n / sum
+            ),
+        )
     };
     loops.into_iter().filter(|(_, n)| *n > NAMED * sum).take(3).map(text).collect()
 }

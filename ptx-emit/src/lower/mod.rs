@@ -115,7 +115,7 @@ mod windows;
 use crate::inst::{Class, Guard, Operand, Reg, Special};
 use crate::launch::Launch;
 use crate::module::{Function, Item, Module, ParamTy};
-use crate::ops::Op as P;
+use crate::ops::{Effect, Kind, Op as P};
 use crate::report::Report;
 use crate::target::Sm;
 use cranelift_entity::EntitySet;
@@ -197,19 +197,26 @@ pub fn lower(
     module.header = vec![format!("{} for {}, compiled by tilec from {}", kernel.name, target.name(), source.name)];
     module.files = vec![source.name.to_owned()];
     let func = emit.finish();
-    report.instructions = instructions(&func);
+    report.half_slots = half_slots(&func);
     module.functions = vec![func];
     Ok(Lowered { module, launch, report })
 }
 
-/// The instructions of each statement that take an issue slot: the assembler renames registers rather than copy them.
-fn instructions(func: &Function) -> BTreeMap<Stmt, u32> {
+/// Half issue slots of each statement, at least: the assembler renames registers rather than copy them, and joins two instructions whose results are integers
+/// or predicates (`LOP3`, `IADD3`, `LEA`, `IMAD.WIDE`).
+fn half_slots(func: &Function) -> BTreeMap<Stmt, u32> {
     let mut all = BTreeMap::new();
     for item in &func.body {
         let Item::Inst(inst) = item else { continue };
-        if let Some(origin) = inst.origin.expand().filter(|_| !inst.op.mnemonic().starts_with("mov.")) {
-            *all.entry(origin).or_default() += 1;
-        }
+        let Some(origin) = inst.origin.expand() else { continue };
+        let result = inst.op.signature().dsts.first();
+        let joined = [Class::Pred, Class::B32, Class::B64].map(Kind::Reg);
+        let slots = match inst.op.effect() {
+            _ if inst.op.mnemonic().starts_with("mov.") => 0,
+            Effect::Pure if result.is_some_and(|kind| joined.contains(kind)) => 1,
+            _ => 2,
+        };
+        *all.entry(origin).or_default() += slots;
     }
     all
 }

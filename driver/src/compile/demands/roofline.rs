@@ -107,7 +107,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             vec!["`tilec why --not coalesced` says how the lanes of a warp come to use whole sectors".to_owned()]
         }
         Term::Issue => {
-            vec!["warps issue instructions longer than memory moves the bytes: fewer for each element are faster, by wider accesses, types that pack, or less arithmetic".to_owned()]
+            vec!["instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)".to_owned()]
         }
         Term::Conflicts => {
             vec!["`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned()]

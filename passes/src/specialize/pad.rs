@@ -457,10 +457,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
 
 /// The dimensions of what a window looks at that are dimension `along` of the window, or all that it has.
 fn along_of(view: &ResolvedView, along: Option<usize>) -> Vec<usize> {
-    let mut kept = view.kept();
-    if view.transposed {
-        kept.reverse();
-    }
+    let kept = view.kept();
     match along {
         Some(along) => kept.get(along).copied().into_iter().collect(),
         None => kept,

@@ -43,10 +43,7 @@ fn through_tiles(k: &mut Kernel, s: Stmt, (src, shape): (Expr, &[Expr]), out: &m
     windows.retain(|(_, view)| view.kept().len() == shape.len());
     for (e, view) in &windows {
         let tensor = k.tensor_ty(view.base).expect("a window of a tensor").clone();
-        let mut kept = view.kept();
-        if view.transposed {
-            kept.reverse();
-        }
+        let kept = view.kept();
         let extent = |k: &mut Kernel, (&d, &n): (&usize, &Expr)| match tensor.repeats.contains(&d) {
             true => k.int(1, span),
             false => k.copy_expr(n),

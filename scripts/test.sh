@@ -23,11 +23,13 @@ fi
 scripts/python_test.sh 2>&1 | tee -a "$log" || status=$?
 scripts/site.sh --test 2>&1 | tee -a "$log" || status=$?
 scripts/check_editors.sh 2>&1 | tee -a "$log" || status=$?
+scripts/rust_example.sh --quick 2>&1 | tee -a "$log" || status=$?
 
 if [ -x "${CARGO_TARGET_DIR:-target}/debug/tilec" ]; then
     scripts/neovim_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/browser_test.sh 2>&1 | tee -a "$log" || status=$?
     scripts/cmake_test.sh 2>&1 | tee -a "$log" || status=$?
+    scripts/languages_test.sh 2>&1 | tee -a "$log" || status=$?
     TILEC="${CARGO_TARGET_DIR:-target}/debug/tilec" scripts/gpu_allowances.sh --device sim 2>&1 | tee -a "$log" || status=$?
 fi
 

@@ -48,7 +48,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
 fn first_of(question: &Question, options: &CompileOptions, mut d: Diagnostics) -> Diagnostics {
     if let (Question::Not(what), Some(first)) = (question, d.list.iter_mut().find(|d| d.severity == Severity::Error)) {
         first.notes.push(format!(
-            "`{what}` is not judged: this is the first premise that fails, because the program does not compile for {}",
+            "`{what}` is not judged, because the program does not compile for {}",
             options.target.name()
         ));
     }

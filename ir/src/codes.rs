@@ -252,7 +252,7 @@ codes! {
     LAUNCH_FAILED "E0612" "the launch failed"
         "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
     LAUNCH_TIMEOUT "E0613" "the kernel did not finish in time"
-        "A run is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang for ever. On a GPU the kernel therefore runs in a process of its own. The simulator is some ten thousand times slower than a GPU: choose smaller sizes, more `--sim-threads`, or a larger `--timeout`.";
+        "A run is ended when `--timeout` seconds have passed: a kernel that waits for itself would otherwise hang forever. On a GPU the kernel therefore runs in a process of its own. The simulator is some ten thousand times slower than a GPU: choose smaller sizes, more `--sim-threads`, or a larger `--timeout`.";
     NO_REFERENCE "E0614" "the reference result cannot be computed"
         "`--check` compares with the interpreter, which found something that has no defined result. It is an access out of bounds that the program promised not to make, or a wait for something that never comes.";
     BAD_LAUNCH_FILE "E0615" "the launch description cannot be used"
@@ -308,7 +308,7 @@ codes! {
     SIM_DEADLOCK "E0807" "a deadlock"
         "Every thread that has not ended waits for others. A barrier has fewer arrivals than it expects, or a phase that is waited for never completes. The message lists who waits where, who has come there, and who has exited. Look for a barrier inside a branch, a thread count that is not the block's, or a wait that comes before its arrival.";
     SIM_FUEL "E0808" "the instruction budget is spent"
-        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. As many blocks run side by side as a device has room for: one that waits for what is not among them waits for ever.";
+        "Each block may execute `--fuel` instructions (counted by warp). A kernel that needs more probably never ends; if it does end, give it more. As many blocks run side by side as a device has room for: one that waits for what is not among them waits forever.";
     SIM_TRAP "E0809" "the kernel trapped"
         "The kernel executed `trap`, which ends it with an error: the author's way to say that something is impossible.";
     SIM_INVALID "E0810" "an instruction used against its rules"

@@ -142,9 +142,9 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     // What keeps products from being of warpgroups besides, `select-mma` says.
     if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
         if !wgmma::stand_alone(k) {
-            let why = "a product stands in a branch, or in a loop that does more than add it up, and what copies gain there is not predicted";
+            let why = "a product is in a branch, or in a loop that does more than accumulate it: the gain of a copy is not predicted there";
             let message = format!("{names} {} not copied to {rows}: {why}", are(operands.len()));
-            cx.remark_note(span, message, "`schedule { align_rows 1 }` copies all the same".to_owned());
+            cx.remark_note(span, message, "`schedule { align_rows 1 }` copies anyway".to_owned());
         }
         return Ok(0);
     }
@@ -158,7 +158,7 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     let why = &operands[0].why;
     if !pays {
         let message = format!("{names} {} not copied to {rows}: {said}", are(operands.len()));
-        cx.remark_note(span, message, format!("{why}; `schedule {{ align_rows 1 }}` copies all the same"));
+        cx.remark_note(span, message, format!("{why}; `schedule {{ align_rows 1 }}` copies anyway"));
         let k = &mut module.kernels[index];
         let zero = k.int(0, k.schedule.span);
         k.schedule.align_rows = Some(zero);
@@ -284,13 +284,13 @@ impl std::fmt::Display for Cost {
         let without = if self.without.is_finite() {
             format!("{} without copies", us(self.without))
         } else {
-            "none without copies".to_owned()
+            "without copies nothing is legal".to_owned()
         };
         let sizes: Vec<String> = self.of.sizes.iter().map(|(name, x)| format!("{name}={x}")).collect();
         let guess = if self.of.sizes_given { "" } else { " (no size was given)" };
         write!(
             f,
-            "on {} with {}{guess} {} of copies and {} of products are predicted, {without}",
+            "predicted on {} with {}{guess}: {} for copies and {} for products, {without}",
             self.of.card,
             sizes.join(" "),
             us(self.copies),

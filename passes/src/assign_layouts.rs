@@ -124,8 +124,7 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
             tile.order = Some(order);
             if order != source {
                 let message = format!(
-                    "`{0}` is transposed on its way into shared memory: products of 8-bit elements take words along \
-                     the reduction; store its tensor in the other order to have it copied as it is",
+                    "the copy of `{0}` into shared memory transposes: products of 8-bit elements read words along the reduction (K-major); store its tensor in the other order to avoid this",
                     k.values[v].name
                 );
                 cx.remark(k.values[v].span, message);
@@ -179,11 +178,10 @@ fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
         let rows: u64 = (0..shape.len()).filter(|d| !axes.contains(d)).map(|d| shape[d]).product();
         let (times, warps) = (1u64 << repeated, threads / u64::from(WARP));
         let message = format!(
-            "each element of `{}` is held, loaded and computed with by {times} warps: what is reduced together is one warp's, and there are \
-             {rows} such parts for {warps} warps",
+            "{times} warps load, hold and compute each element of `{}`: one warp reduces a row, and there are {rows} rows for {warps} warps",
             k.values[v].name
         );
-        let note = format!("use `threads {}`, or a tile with more of them", (threads >> repeated).max(u64::from(WARP)));
+        let note = format!("use `threads {}`, or a tile with more rows", (threads >> repeated).max(u64::from(WARP)));
         cx.remark_note(k.values[v].span, message, note);
     }
 }
@@ -199,9 +197,10 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let operand =
             || resolve_view(k, dst).is_some_and(|view| crate::analysis::wgmma::read_by_warpgroups(k, view.base));
         if !layout.is_even(&shape) && !operand() {
-            let message =
-                format!("threads cannot share out this copy of {shape:?} elements: an extent is not a power of two");
-            let note = "sums and operands of wgmma products may have other columns; use the next power of two elsewhere: elements \
+            let message = format!(
+                "this copy of {shape:?} elements cannot be divided evenly among the threads: an extent is not a power of two"
+            );
+            let note = "accumulators and operands of wgmma may have other numbers of columns; use the next power of two elsewhere: elements \
                         outside the tensor read as zero and are not written";
             result = Err(cx.report(Diagnostic::error(codes::TILE_EXTENT, k.stmt_spans[s], message).with_note(note)));
         }
@@ -337,8 +336,7 @@ fn unaligned_copies(
     if words > room {
         for (s, _) in found.drain(..) {
             let message = format!(
-                "rows that may be unaligned are loaded in narrow pieces: the words that cover them would take {words} \
-                 registers of each thread, and {room} are left"
+                "rows that may be unaligned are loaded by narrow accesses: the aligned words that cover them would take {words} registers of each thread, and {room} are left"
             );
             cx.remark_note(k.stmt_spans[s], message, "use more threads or smaller tiles");
         }

@@ -61,7 +61,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         explain(k, cx, placed);
     }
     if placement.cautious {
-        cx.remark(k.name_span, "the kernel is too intricate to place few barriers: there is one before every access");
+        cx.remark(k.name_span, "the kernel is too complex to minimise barriers: there is one before every access");
     }
     if !shared && placement.barriers.is_empty() {
         return Ok(());

@@ -259,11 +259,7 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
         for e in exprs {
             if let Some(v) = computed(k, e) {
                 let name = &k.values[v].name;
-                return Err(refused(
-                    k,
-                    s,
-                    format!("this depends on `{name}`, which the threads that multiply compute"),
-                ));
+                return Err(refused(k, s, format!("this depends on `{name}`, which consumer threads compute")));
             }
         }
     }

@@ -191,13 +191,13 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     cx.remark(
         span,
         format!(
-            "{} become channels of {slots} slots, {bytes} bytes of shared memory ({how}); fragments {fragments}",
+            "{} become channels of {slots} slots (`stages {slots}`), {bytes} bytes of shared memory ({how}); fragments {fragments}",
             names.join(", "),
         ),
     );
     let [(first, most), ref rest @ ..] = units;
     let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
-    let message = format!("an iteration of a block takes some {most} clocks, bound by {first} ({})", rest.join(", "));
+    let message = format!("an iteration of a block takes about {most} clocks, bound by {first} ({})", rest.join(", "));
     let mut beside = beside::beside(k, cx.options.usual_card(), timed_body);
     let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
     beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));

@@ -59,7 +59,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         declare_in_front(k, v, block, first);
     }
     if !names.is_empty() {
-        let message = format!("{} share bytes, {} in all: some do not live together", names.join(", "), plan.bytes);
+        let message = format!("{} share {} bytes: not all of them are live at once", names.join(", "), plan.bytes);
         cx.remark(k.name_span, message);
     }
     Ok(())
@@ -161,7 +161,9 @@ fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {
 
 fn torn(k: &Kernel, cx: &mut Cx<'_>, v: Value) -> Reported {
     let (name, span) = (&k.values[v].name, k.values[v].span);
-    let message = format!("`{name}` is over a part of what is operated, or taken over, together");
+    let message = format!(
+        "`{name}` reuses the memory of only some of the buffers or channels that other statements use together"
+    );
     let d = Diagnostic::error(codes::UNFIT, span, message);
     cx.report(d.with_note("name all channels of the ring, and the same buffers every time"))
 }

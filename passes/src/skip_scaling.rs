@@ -42,7 +42,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let name = k.values[dst].name.clone();
             cx.remark(
                 k.stmt_spans[s],
-                format!("warps leave `{name}` as it is where `{factor}` is one in all their lanes"),
+                format!("a warp skips the scaling of `{name}` if `{factor}` is 1 in all its lanes"),
             );
         }
     }

@@ -69,9 +69,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Ok(());
     }
     let Some(e) = asked else { return Ok(()) };
-    let message = "no results are stored out of a buffer here".to_owned();
+    let message = "no results are stored through a shared-memory buffer here".to_owned();
     let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-    let note = "what warpgroups sum is (sm_90a), where there is room for the buffer; `--remarks` without `stage_stores` says what is missing";
+    let note = "results of wgmma are (sm_90a), if shared memory has room for the buffer; `--remarks` without `stage_stores` says what is missing";
     Err(cx.report(d.with_note(note)))
 }
 
@@ -85,7 +85,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let [at] = loops[..] else {
         if let Some(&second) = loops.get(1) {
             let span = k.stmt_spans[k.blocks[outer][second]];
-            cx.remark(span, "results are stored by the threads that have them: products are summed in several loops");
+            cx.remark(span, "results are stored directly from registers: products are accumulated in several loops");
         }
         return false;
     };
@@ -116,12 +116,12 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let Some(&Staged { store: first, tensor, ref by }) = staged.first() else { return false };
     let accelerated = matches!(by, Mover::Accelerator { .. });
     if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
-        say(k, cx, other.store, other.tensor, "one buffer is staged, and that is for another tensor");
+        say(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
         staged.retain(|s| s.tensor == tensor);
     }
     // Of blocks that stay, what stands in front of the loop comes behind the stores of the tile before.
     if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
-        say(k, cx, other, tensor, "the same threads load it or store to it in another way");
+        say(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
         return false;
     }
     let by_accelerator: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
@@ -132,7 +132,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let apart = match known {
         Ok(apart) => apart,
         Err(who) => {
-            say(k, cx, first, tensor, format!("{who}, and nothing tells which of two TMA stores arrives last"));
+            say(k, cx, first, tensor, format!("{who}, and two TMA stores are not ordered"));
             return false;
         }
     };

@@ -102,7 +102,7 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
         return natural.clone();
     };
     let what = format!(
-        "`{name}`: {before} wavefronts per warp as stored naturally, {} with {} xor term(s), ideal {ideal}",
+        "`{name}`: {before} wavefronts per warp in the natural layout, {} with {} xor term(s), ideal {ideal}",
         found.wavefronts,
         found.terms.len()
     );

@@ -47,7 +47,7 @@ pub(crate) fn fits(
     let along = window_contiguous_dim(k, from);
     let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());
     if order && smem_contiguous(k, buffer) != along {
-        return Err(format!("`{name}` is transposed on its way").into());
+        return Err(format!("the copy transposes `{name}`").into());
     }
     match along.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),

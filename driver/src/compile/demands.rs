@@ -92,7 +92,7 @@ pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
 /// Why nothing is predicted.
 fn unseen(tile: Demanding<'_>) -> String {
     let why = tile.unseen.map_or(String::new(), |why| format!(": {why}"));
-    format!("the model does not see through this kernel, so it predicts nothing{why}")
+    format!("the model cannot predict this kernel{why}")
 }
 
 /// That a demand about a prediction was not checked.

@@ -99,7 +99,7 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     };
     assert!(
         code(&plain) == code(&by_line),
-        "bug: the assembler makes other code of the same PTX with other line numbers"
+        "bug: the assembler generates different code for the same PTX with other line numbers"
     );
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();

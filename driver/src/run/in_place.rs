@@ -28,19 +28,19 @@ pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Al
             return Err(Box::new(d.with_note(if allowed.is_empty() {
                 format!("`{over}` must not overlap any other tensor: an element could be written before it is read")
             } else {
-                format!("`{over}` may stand on {}", allowed.join(", "))
+                format!("`{over}` may be at the address of {}", allowed.join(", "))
             })));
         }
         if !a.lies_like(b) {
             let message = if (&a.strides, &a.modes) == (&b.strides, &b.modes) {
                 format!("elements of `{over}` share addresses: they would be written before others are read")
             } else {
-                format!("`{over}` and `{under}` have other strides: their elements do not lie alike")
+                format!("`{over}` and `{under}` have different strides: their elements are at different addresses")
             };
             return Err(error(message));
         }
         if aliases.contains_key(under) {
-            return Err(error(format!("`{under}` is to stand on another tensor itself")));
+            return Err(error(format!("`{under}` itself is aliased to another tensor")));
         }
     }
     Ok(())

@@ -81,7 +81,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
         parts.extend(assembler(known, &places));
     }
     let own = Part {
-        title: "What decided it (a pass fills in what is not written: a line below that the source has stays; `--disable-pass NAME` leaves the plainest)"
+        title: "What decided it (a pass decides only what is not written: a line below that is copied into the source is kept; `--disable-pass NAME` leaves the simplest choice)"
             .to_owned(),
         facts: Vec::new(),
         decisions: decisions(known, &stages, &meaning.places, &places),
@@ -93,7 +93,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
     parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
     if parts.is_empty() {
         parts.push(Part {
-            title: "No pass changed it or said anything of it: it is what the source says.".to_owned(),
+            title: "No pass changed it or has a remark about it: it is as the source says.".to_owned(),
             ..Part::default()
         });
     }
@@ -308,7 +308,7 @@ fn works_with(known: &Known<'_>, stages: &[After<'_>], places: &[Lines]) -> Vec<
             }
             let wanted: BTreeSet<usize> =
                 columns.places.iter().enumerate().filter(|(_, p)| **p == own).map(|(i, _)| i).collect();
-            let title = format!("Of `{}`, which it works with", k.values[v].name);
+            let title = format!("About `{}`, which it uses", k.values[v].name);
             let decisions = decisions(known, stages, &wanted, &[own]);
             if out.iter().all(|p| p.title != title) {
                 out.push(Part { title, facts: Vec::new(), decisions });
@@ -335,7 +335,7 @@ fn promised(k: &Kernel, tensors: &BTreeSet<Value>) -> Option<Part> {
     let facts: Vec<String> =
         k.requires.iter().filter(|&&e| about(e)).map(|&e| format!("`{}`", print_expr(k, e))).collect();
     (!facts.is_empty()).then(|| Part {
-        title: "What the kernel promises of the sizes here (`where`, `multiple`): other promises, other code"
+        title: "What the kernel promises about the sizes here (`where`, `multiple`): other promises give other code"
             .to_owned(),
         facts,
         decisions: Vec::new(),
@@ -373,7 +373,7 @@ fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let found = passes.into_iter().map(|pass| (pass, said(known, pass, encloses))).filter(|(_, said)| !said.is_empty());
     let decisions: Vec<Decision> = found.map(|(pass, said)| decision(known, pass, &said)).collect();
     (!decisions.is_empty()).then(|| Part {
-        title: "Of the loops and the kernel around it".to_owned(),
+        title: "About the loops and the kernel around it".to_owned(),
         facts: Vec::new(),
         decisions,
     })
@@ -410,7 +410,11 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     }
     let mut seen = BTreeSet::new();
     facts.retain(|f| seen.insert(f.clone()));
-    (!facts.is_empty()).then(|| Part { title: "What the emitter made of it".to_owned(), facts, decisions: Vec::new() })
+    (!facts.is_empty()).then(|| Part {
+        title: "What the PTX emitter generated for it".to_owned(),
+        facts,
+        decisions: Vec::new(),
+    })
 }
 
 /// What the assembler says of these lines, or of the whole kernel.
@@ -419,7 +423,7 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let here = |line: usize| places.iter().any(|&(first, last)| (first..=last).contains(&line));
     let said = machine.remarks.iter().filter(|r| here(r.line) || r.places.iter().any(|(line, _)| here(*line)));
     let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
-    let title = "What the assembler says of it".to_owned();
+    let title = "What the assembler reports about it".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 

@@ -57,7 +57,7 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
         parts.extend(spilled(known, kernel));
         parts.push(not::resident(known, kernel));
     }
-    parts.extend(said(known, "What the passes said of registers", |d| {
+    parts.extend(said(known, "What the passes reported about registers", |d| {
         d.code == codes::SPILLED || matches!(d.kind, Some("schedule" | "assign-layouts"))
     }));
     parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
@@ -111,7 +111,7 @@ fn spilled(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
     if lines.len() > SHOWN {
         facts.push(format!("and {} with fewer bytes", counted(lines.len() - SHOWN, "line")));
     }
-    let title = "Registers that the assembler keeps in memory (spills), by the line that it does so for".to_owned();
+    let title = "Registers that the assembler spills to local memory, by source line".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 

@@ -23,7 +23,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
         let name = &kernel.tile.kernel.name;
         if !is_judged(known, kernel) {
             about.push(format!(
-                "`{name}` is made by `align-rows`: it copies an operand in front of the product, and is not judged"
+                "`{name}` is made by `align-rows`: it copies an operand before the product, and is not judged"
             ));
             continue;
         }
@@ -94,7 +94,7 @@ pub(super) fn premise(
     places: &[Span],
     what: What,
 ) -> Part {
-    let title = "Which premise fails (a pass names the first: where that holds, another may be next)".to_owned();
+    let title = "Which precondition fails (a pass names the first one: when it holds, another may fail)".to_owned();
     let Some(path) = path else { return Part { title, ..Part::default() } };
     let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).collect();
     let mut decisions: Vec<Decision> = Vec::new();
@@ -188,7 +188,7 @@ fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: W
         }
         FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
         FastPath::Banks => made_by_passes(kernel),
-        _ => vec![format!("no pass had anything to decide of `{what}` here, or it is switched off (`--disable-pass`)")],
+        _ => vec![format!("no pass decides about `{what}` here, or the pass is switched off (`--disable-pass`)")],
     }
 }
 
@@ -199,7 +199,7 @@ fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
     let mut facts: Vec<String> = own
         .map(|s| {
             format!(
-                "the compiler made `{}`, and its layout follows from those of the registers beside it: tiles of another size, or another number of threads, change these",
+                "the compiler made `{}`, and its layout follows from the register layouts of the accesses: tiles of another size, or another number of threads, change them",
                 s.buffer
             )
         })

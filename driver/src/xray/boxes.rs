@@ -67,7 +67,7 @@ fn title(kind: &[&BoxReport]) -> String {
     };
     let kind = match c.blocks {
         1 => format!("of {extents} elements"),
-        n => format!("for which {n} blocks of the cluster ask in parts of {extents} elements"),
+        n => format!("which {n} blocks of the cluster load in parts of {extents} elements"),
     };
     format!("How TMA moves {sides}: {of}, {kind} (the contiguous dimension first)")
 }

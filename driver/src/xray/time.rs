@@ -400,12 +400,13 @@ fn handed_over(t: &Timed<'_>, mbarriers: bool) -> (&'static str, &'static str) {
         let released = "the slot was released: its `empty` barrier completes, and the producer goes on";
         return (released, "Where f ends, the `full` barrier completes.");
     }
-    let released = "the slot was released: all warps have met at a barrier (`bar.sync`) behind their reads, and it is filled again";
+    let released =
+        "the slot was released: all warps have passed a barrier (`bar.sync`) after their reads, and it is filled again";
     let full = match t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt)) {
         true => {
-            "Where f ends, the group of its `cp.async` copies is waited for (`cp.async.wait_group`), and all warps meet at a barrier."
+            "Where f ends, the group of its `cp.async` copies is waited for (`cp.async.wait_group`), and all warps pass a barrier."
         }
-        false => "Where f ends, threads have stored what they loaded, and all warps meet at a barrier.",
+        false => "Where f ends, threads have stored what they loaded, and all warps pass a barrier.",
     };
     (released, full)
 }

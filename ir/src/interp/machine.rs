@@ -462,7 +462,7 @@ impl Machine<'_> {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
             if signals && let Some(i) = global.data.floats().iter().position(|&x| x != 0.0) {
                 let data = &self.k.values[global.value];
-                let message = format!("`{}[{i}]` is up at the end: nobody has awaited it", data.name);
+                let message = format!("`{}[{i}]` is set at the end: nobody has awaited it", data.name);
                 return Err(fail(codes::CHANNEL, data.span, message));
             }
         }

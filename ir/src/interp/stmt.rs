@@ -95,13 +95,13 @@ impl Machine<'_> {
         };
         let wrong = |message: &str| Err(fail(codes::CHANNEL, span, format!("`{name}[{at}]` {message}")));
         match op {
-            SignalOp::Raise if *up != 0.0 => wrong("is up, and nobody has awaited it"),
+            SignalOp::Raise if *up != 0.0 => wrong("is set already, and nobody has awaited it"),
             SignalOp::Raise => {
                 *up = 1.0;
                 Ok(())
             }
             SignalOp::Await if *up == 0.0 => {
-                wrong("is not up: blocks in front of this one have ended, so this would wait for ever")
+                wrong("is not set: earlier blocks have ended, so this would wait forever (deadlock)")
             }
             SignalOp::Await => {
                 *up = 0.0;

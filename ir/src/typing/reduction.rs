@@ -64,11 +64,9 @@ impl Types<'_> {
         self.check_parts(e, extent, parts)?;
         let highest = extent.known().is_none_or(|n| u64::from(parts) + (1 << parts.trailing_zeros()) == n);
         if parts == 0 || !highest {
-            let message = "stretches of a row that is scanned are told by the highest bits of an element's number";
+            let message = "segments of a row that is scanned are selected by the highest bits of an element's number";
             let d = self.error(codes::BAD_AXIS, e, message);
-            return Err(d
-                .with_note("`scan_sum(x, 1, parts (2, 3) totals t)` of 16 elements has stretches of 4")
-                .into());
+            return Err(d.with_note("`scan_sum(x, 1, parts (2, 3) totals t)` of 16 elements has segments of 4").into());
         }
         let mut wanted = TileType { space: Space::Reg, ..whole.clone() };
         wanted.shape[axis as usize] = Extent::Known(1 << parts.count_ones());
@@ -78,7 +76,7 @@ impl Types<'_> {
             return Ok(());
         }
         let (found, wanted) = (found.describe(self.k), Type::Tile(wanted).describe(self.k));
-        let message = format!("the totals of these stretches are {wanted}, found {found}");
+        let message = format!("the totals of these segments are {wanted}, found {found}");
         Err(self.error(codes::SHAPE_MISMATCH, totals, message).into())
     }
 
@@ -111,8 +109,7 @@ impl Types<'_> {
         if parts == 0 || fits {
             return Ok(());
         }
-        let message =
-            "the parts of a reduction are told by bits of an element's number, along an extent that is a power of two";
+        let message = "the parts of a reduction are selected by bits of an element's number, along an extent that is a power of two";
         Err(self
             .error(codes::BAD_AXIS, e, message)
             .with_note("`sum(x, 1, parts (3))` of 16 elements: the first 8, and the others")

@@ -481,7 +481,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
     };
     if attrs.is_fragment() && attrs.reduce.is_some() {
         let message = "`fragment` goes with no `add`, `min` or `max`".to_owned();
-        bad(message, "blocks exchange elements through scratch memory, and one block stores each");
+        bad(message, "blocks exchange elements through scratch memory, and each element is stored by one block");
     }
     for view in windows {
         let name = &k.values[view.base].name;

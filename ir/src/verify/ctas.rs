@@ -15,17 +15,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let Some(asked) = k.schedule.ctas.filter(|_| ctas::ctas(k) > 1) else { return };
     if ctas::ctas(k).count_ones() != 1 {
         let message = format!("`ctas` is 1, 2, 4, 8 or 16, found {}", ctas::ctas(k));
-        cx.error_at(codes::BAD_SCHEDULE, asked, message, "blocks share out tiles in halves, quarters, ..");
+        cx.error_at(codes::BAD_SCHEDULE, asked, message, "blocks divide tiles in halves, quarters, ..");
         return;
     }
     if let Some(threads) = k.schedule.threads.and_then(|e| const_int(k, e)).filter(|n| n.count_ones() != 1) {
         let message = format!("`ctas` together with {threads} threads");
-        cx.error_at(
-            codes::BAD_SCHEDULE,
-            asked,
-            message,
-            "the threads of a block that shares out tiles are a power of two",
-        );
+        cx.error_at(codes::BAD_SCHEDULE, asked, message, "blocks that divide tiles have a power of two of threads");
     }
     if let Some(&e) = k.schedule.cluster.first() {
         let note = "the blocks of `ctas` are the cluster: leave `cluster` out";
@@ -42,7 +37,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let mut refused: Vec<(Stmt, &str)> = Vec::new();
     k.walk(k.body, &mut |k, _, s| refused.extend(other_than_registers(k, s).map(|what| (s, what))));
     for (s, what) in refused {
-        let message = format!("{what}, in a kernel whose tiles several blocks share out (`ctas`)");
+        let message = format!("{what}, in a kernel whose tiles are divided among several blocks (`ctas`)");
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.stmt_spans[s], message);
         let d = d.with_note("leave `ctas` out, or copy what is read from tensors to register tiles");
         cx.report(d.with_left_out(k.schedule_item("ctas")));

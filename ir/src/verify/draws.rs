@@ -31,7 +31,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         let again = |(t, other): (Stmt, Next)| other.channel == next.channel && side(k, t) == side(k, s);
         if others().any(parted) {
             let note = "give each channel a counter of its own";
-            said.push((s, "two channels hand over numbers of one counter, or one those of two".to_owned(), note));
+            said.push((
+                s,
+                "two channels pass numbers of one counter, or one channel those of two counters".to_owned(),
+                note,
+            ));
         } else if others().any(again) {
             let note = "one role draws and publishes them, in one loop; another reads them, in one loop";
             said.push((s, "the numbers of a counter are drawn, or read, in two loops".to_owned(), note));

@@ -29,7 +29,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
                 let d = Diagnostic::error(codes::BAD_PARTIAL, span, why);
                 let begins = matches!(k.stmts[s], StmtData::Var { .. });
                 let d = if begins { d.with_fix(span, "0") } else { d };
-                cx.report(d.with_note("`copy x -> y` puts the parts of `x` together; leave `partial` out to have every lane hold the value"));
+                cx.report(d.with_note(
+                    "`copy x -> y` combines the parts of `x`; leave `partial` out to have every lane hold the value",
+                ));
             }
         }
     }
@@ -87,9 +89,8 @@ fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Op
             let fits = whole.is_some_and(|to| {
                 to.partial.is_none() && to.elem == tile.elem && k.const_shape(&to.shape) == k.const_shape(&tile.shape)
             });
-            (!fits).then(|| {
-                (k.expr_spans[*src], format!("parts of `{name}` are put together in a register tile of its type"))
-            })
+            (!fits)
+                .then(|| (k.expr_spans[*src], format!("parts of `{name}` are combined in a register tile of its type")))
         }
         other => {
             let e = other.exprs().into_iter().find(|&e| reads(k, e, v))?;

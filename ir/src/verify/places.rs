@@ -67,8 +67,8 @@ fn bytes(cx: &mut Cx<'_, '_>) {
         }
         let list: Vec<String> = needed.iter().map(u64::to_string).collect();
         let why = match needed {
-            [] => "no TMA copies bring the bytes that this expects".to_owned(),
-            _ => format!("TMA copies bring `expect {}` bytes to these slots", list.join(", ")),
+            [] => "no TMA copies transfer the bytes that this expects".to_owned(),
+            _ => format!("TMA copies transfer `expect {}` bytes to these slots", list.join(", ")),
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
             "a number for each channel: the bytes of the TMA copies into its slot since `acquire`; leave places and counts out to have them chosen",

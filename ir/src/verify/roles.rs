@@ -100,7 +100,7 @@ fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     }
     let message = format!("role `{name}` has replicas, but is no loop whose iterations they could share");
     cx.report(Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[role], message).with_note(
-        "such a role is names (`let`) and one loop, not unrolled: what all replicas would do has no place in it",
+        "such a role has names (`let`) and one loop, not unrolled, and nothing that all replicas would run",
     ));
 }
 
@@ -129,7 +129,7 @@ fn ordered(cx: &mut Cx<'_, '_>) {
     k.walk(k.body, &mut |k, _, s| {
         if matches!(k.stmts[s], StmtData::Ordered { .. }) && !allowed.contains(&s) {
             cx.report(
-                Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], "`ordered` stands where neither replicas nor warpgroups take turns")
+                Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], "`ordered` where neither replicas nor several warpgroups run")
                     .with_note("in a role of several warpgroups it stands anywhere; with replicas it stands in the body of the loop itself, not in branches or loops there: `role consumer warps 4 replicas 2 { for tile in .. { ordered { .. } } }`"),
             );
         }
@@ -168,7 +168,7 @@ fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
         share * warps * i64::from(WARP)
     );
     let note = format!(
-        "a thread of {threads}, {blocks} block(s) on a multiprocessor, starts with {share}: what one role takes beyond, another must give"
+        "a thread starts with {share} ({threads} threads a block, {blocks} block(s) on a multiprocessor): registers that one role takes beyond this, another must release (`setmaxnreg`)"
     );
     cx.error_at(codes::BAD_ROLE, last, message, &note);
 }

@@ -26,7 +26,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         let value = k.values.keys().find(|&v| meets(&ranges(k, v)) || barrier_range(k, v).is_some_and(|r| meets(&[r])));
         let other = || all.iter().any(|t| t.stmt != s && range(k, t).is_some_and(|r| meets(&[r])));
         let why = match (found, place) {
-            (None, _) => "nobody takes turns here: the role has no replicas, and no more than one warpgroup".to_owned(),
+            (None, _) => {
+                "`ordered` has no effect here: the role has no replicas, and no more than one warpgroup".to_owned()
+            }
             (Some(turn), _) if turn.warps != own.arrivals => {
                 format!("{} warps of each group leave this: `arrivals {}`", turn.warps, turn.warps)
             }

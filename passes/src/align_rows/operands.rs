@@ -73,7 +73,9 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
         }
         let name = &k.values[from.base].name;
         let why = if along == contiguous { width.why } else { other_order(name, elem) };
-        let gathered = from.is_gathered().then(|| format!("rows of `{name}` are gathered, and a copy would be of all"));
+        let gathered = from
+            .is_gathered()
+            .then(|| format!("rows of `{name}` are gathered, and a copy would have to move the whole tensor"));
         let refused = gathered.or_else(|| refused(k, from.base, stride_1, along));
         found.push(Operand { tensor: from.base, multiple, contiguous, along, why, refused });
     });
@@ -88,8 +90,8 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
 }
 
 fn other_order(name: &str, elem: Elem) -> String {
-    let reads = "which wgmma products read along the reduction alone";
-    format!("`{name}` has elements of {}, {reads}, and is not contiguous along it", elem.name())
+    let reads = "which wgmma reads only contiguous along the reduction";
+    format!("`{name}` has elements of {}, {reads} (K-major), and is not", elem.name())
 }
 
 /// What a product wants of a buffer.

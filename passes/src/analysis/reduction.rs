@@ -70,7 +70,7 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     let mut added: Option<(Stmt, Value, Vec<Expr>)> = None;
     let mut lets: Vec<(Value, Expr)> = Vec::new();
     let mut loads: Vec<(Stmt, Value)> = Vec::new();
-    let more = || Err("the loop does more than add up products".to_owned());
+    let more = || Err("the loop does more than accumulate products".to_owned());
     for &s in &k.blocks[body] {
         match k.stmts[s] {
             StmtData::Channel { .. } | StmtData::Alloc { .. } | StmtData::Await { .. } => {}

@@ -229,7 +229,7 @@ fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String
     let has = roles::epilogue_registers(k, threads);
     (own > FEW && sums + own > has).then(|| {
         format!(
-            "`{}` repeats, and is read again for each row: its {own} elements, and {sums} registers of tiles, exceed the {has} that a thread has for them",
+            "`{}` is broadcast, and is loaded again for each row: its {own} elements and {sums} registers of tiles exceed the {has} registers that a thread has for them",
             k.values[base].name
         )
     })
@@ -274,5 +274,5 @@ fn replace(k: &mut Kernel, cx: &mut Cx<'_>, reader: &Reader, e: Expr, at: Option
     let decl = k.stmt(StmtData::Var { value: var, init: None }, span);
     let copy = k.stmt(StmtData::Copy { src: window, dst: to, attrs: CopyAttrs::default() }, span);
     k.blocks[block].splice(index..index, [decl, copy]);
-    cx.remark(span, format!("`{name}` repeats: a thread loads each element once"));
+    cx.remark(span, format!("`{name}` is broadcast: a thread loads each element once"));
 }

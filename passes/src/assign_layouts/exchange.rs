@@ -277,8 +277,8 @@ impl Work<'_> {
         let filled = k.stmt(StmtData::Copy { src: last, dst, attrs: CopyAttrs::default() }, span);
         stmts.push(filled);
         k.blocks[block].splice(index..index, stmts);
-        let message = format!("`{name}` is exchanged {say}: it is computed with in two layouts");
-        let note = format!("it has the layout {}, and here it meets {}", source.layout, to);
+        let message = format!("`{name}` is exchanged {say}: it is used in two layouts");
+        let note = format!("it has the layout {}, and is used here with {}", source.layout, to);
         cx.remark_note(span, message, note);
         (v, filled)
     }
@@ -489,7 +489,7 @@ impl Work<'_> {
             1u64 << to.thread_bits()
         );
         let d = Diagnostic::error(codes::UNFIT, span, message)
-            .with_note(format!("it has the layout {}, and here it meets {}", from, to))
+            .with_note(format!("it has the layout {}, and is used here with {}", from, to))
             .with_note("leave the layouts out to have them found, or write a thread mode of stride 0 to repeat a tile over further threads");
         cx.report(d)
     }

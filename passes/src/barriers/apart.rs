@@ -56,16 +56,16 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
         reported.push(tensor);
         let name = &k.values[tensor].name;
         let (message, place) = if other.0 == s {
-            (format!("TMA stores to `{name}` may meet: this one in two iterations"), None)
+            (format!("TMA stores to `{name}` may overlap: this one in two iterations"), None)
         } else {
-            (format!("TMA stores to `{name}` may meet: this one and another"), Some(k.stmt_spans[other.0]))
+            (format!("TMA stores to `{name}` may overlap: this one and another"), Some(k.stmt_spans[other.0]))
         };
         let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
         if let Some(span) = place {
             d = d.with_place(span, "the other one");
         }
-        found.push(d.with_note("nothing tells which of two arrives last: `await` waits until a buffer is read").with_note(
-            "store every element once: to windows that move on by their extents at least from iteration to iteration, and are disjoint within one",
+        found.push(d.with_note("two TMA stores are not ordered: `await` waits until the buffer is read, not until the data is written").with_note(
+            "store every element once: windows must advance by at least their extents from iteration to iteration, and be disjoint within one",
         ));
     }
     found

@@ -80,7 +80,7 @@ pub(super) fn prove(k: &Kernel) -> Vec<Diagnostic> {
     }
     let say = |(&(s, v), &at): (&(Stmt, Value), &Stmt)| {
         let message = format!(
-            "`{}` is read by the asynchronous proxy, and nothing fences what threads have written",
+            "`{}` is read by the async proxy, and there is no fence after the writes of threads",
             k.values[v].name
         );
         Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)

@@ -6,7 +6,7 @@
 //!
 //! * a read needs a write, in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
 //! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used between
-//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait for ever; `.get`, the slot waited for last, is
+//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait forever; `.get`, the slot waited for last, is
 //!   used between `wait` and `release`; a slot acquired is published before the kernel ends;
 //! * an asynchronous copy may write its slot at any time from where it stands to the `wait` that covers its group: a
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
@@ -89,7 +89,7 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buf
     };
     run.prepare(body);
     let Some(ends) = run.block(body, BTreeMap::from([(start, Trace::default())])) else {
-        let message = format!("the synchronisation of `{}` is too intricate to be proved", k.name);
+        let message = format!("the synchronisation of `{}` is too complex to be proved", k.name);
         return vec![Diagnostic::warning(codes::HAZARD, k.name_span, message)];
     };
     for (state, trace) in &ends {

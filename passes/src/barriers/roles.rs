@@ -96,9 +96,9 @@ fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
             k.walk(b, &mut |k, _, s| barriers.extend(matches!(k.stmts[s], StmtData::Barrier).then_some(s)));
         }
         found.extend(barriers.into_iter().map(|s| {
-            Diagnostic::error(codes::HAZARD, k.stmt_spans[s], "a barrier in what warpgroups do one after the other")
+            Diagnostic::error(codes::HAZARD, k.stmt_spans[s], "a barrier in `ordered`, which warpgroups run one after the other")
                 .with_place(k.stmt_spans[turn], "`ordered` here")
-                .with_note("the first of them would wait for the others, which wait for their turn: what it orders stands in front of `ordered`")
+                .with_note("the first warpgroup would wait for the others, and they wait for it: put the barrier in front of `ordered`")
         }));
     }
     found
@@ -135,7 +135,7 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
                 found.push(
                     Diagnostic::error(codes::HAZARD, k.stmt_spans[used], message)
                         .with_place(k.stmt_spans[store], "stored here")
-                        .with_note("nothing but the end of the kernel waits for them to arrive: give what is stored a tensor of its own"),
+                        .with_note("only the end of the kernel waits for the data of a TMA store: store to a tensor that the kernel uses in no other way"),
                 );
             }
         }
@@ -162,7 +162,7 @@ fn shared(k: &Kernel) -> Vec<Diagnostic> {
                 found.push(
                     Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
                         .with_place(k.stmt_spans[first], "used here too")
-                        .with_note("roles hand tiles over by channels; a buffer is for one role, and its `barrier` for the threads of that"),
+                        .with_note("roles pass tiles through channels; a buffer belongs to one role, and a `barrier` in a role orders its threads only"),
                 );
             }
         }
@@ -242,8 +242,9 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
             let message = format!("a slot of `{}` is read that nothing fills", k.values[v].name);
             found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], "the other role publishes it here"));
         } else if let Some((wait, publish, v)) = stuck(k, &filled, &emptied) {
-            let message = format!("this may wait for ever: all slots of `{}` are held here", k.values[v].name);
-            let place = "the other role takes one of them before it publishes this";
+            let message =
+                format!("this may wait forever (deadlock): all slots of `{}` are held here", k.values[v].name);
+            let place = "the other role waits for one of them before it publishes this";
             found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], place));
         }
     }
@@ -258,7 +259,7 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
         }
     }
     if let Some(&(a, _)) = left.first() {
-        found.push(fault(k, roles[a].0, "roles fill channels for one another in a ring".to_owned()));
+        found.push(fault(k, roles[a].0, "roles fill channels for one another in a cycle".to_owned()));
     }
     if found.is_empty() {
         let bodies: Vec<Block> = roles.iter().map(|&(_, body)| body).collect();

@@ -53,8 +53,8 @@ impl Candidate {
     /// What is held against it, and not against `taken`, beside its time, in words.
     fn rule(&self, taken: &Candidate) -> String {
         let percent = |share: f64| (100.0 * share).round();
-        let odd = format!("extents of other than a power of two must gain {}%", percent(ODD));
-        let few = format!("{} slot(s) must gain {}%", self.asked.slots, percent(self.slots_cost()));
+        let odd = format!("extents that are no power of two must gain {}%", percent(ODD));
+        let few = format!("a pipeline of {} slot(s) must gain {}%", self.asked.slots, percent(self.slots_cost()));
         match (self.odd && !taken.odd, self.slots_cost() > taken.slots_cost()) {
             (true, true) => format!("{odd}, {few}"),
             (true, false) => odd,

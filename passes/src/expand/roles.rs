@@ -49,7 +49,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
     }
     if let Some(s) = signals {
         // One that stayed might wait for a block that cannot begin.
-        cx.remark(k.stmt_spans[s], "blocks wait for blocks in front of them, so each computes one tile and ends");
+        cx.remark(k.stmt_spans[s], "blocks wait for earlier blocks of the grid, so each computes one tile and ends");
         return Ok(None);
     }
     let Some(mut walk) = Walk::new(k, cx, span) else { return Ok(None) };
@@ -156,8 +156,8 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     }
     let (few, many) = leave_room(k, cx, [producer, consumer], warps).unwrap_or((few, many));
     let budget = match few.zip(many) {
-        Some((few, many)) => format!("{few} and {many} registers a thread"),
-        None => "registers as they come".to_owned(),
+        Some((few, many)) => format!("{few} and {many} registers a thread (`setmaxnreg`)"),
+        None => "no `setmaxnreg`".to_owned(),
     };
     cx.remark(span, format!("{PRODUCER_WARPS} producer warps and {warps} consumer warps; {budget}"));
     Ok(())
@@ -189,7 +189,7 @@ fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> 
         cx.remark_note(
             k.name_span,
             message.to_owned(),
-            "with `overlap 0` launches follow one another, and blocks take what there is",
+            "with `overlap 0` launches do not overlap, and a block may use all registers and shared memory",
         );
         return Some((few, many));
     }

@@ -56,9 +56,9 @@ pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     let direct = cx.options.target.has_asynchronous_copies().then(|| match computed {
         None => direct(k, &view, buffer, attrs),
         Some(_) => {
-            let why = format!("`{}` is computed of what is loaded", k.values[buffer].name);
+            let why = format!("`{}` is computed from loaded values", k.values[buffer].name);
             Err(Refused::from(why)
-                .help("copy the tile as it is, and compute afterwards: on its way into registers, or there"))
+                .help("copy the tile unchanged, and compute when it is read into registers, or after that"))
         }
     });
     let (direct, refused) = (matches!(direct, Some(Ok(()))), direct.and_then(Result::err));
@@ -114,16 +114,18 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     }
     // What keeps accesses from being wide `vectorize` has said.
     if attrs.unaligned().is_some() {
-        return Err(Refused::asked(format!("words of `{name}` are shifted")));
+        return Err(Refused::asked(format!(
+            "`{name}` may be unaligned, so it is loaded as aligned words that are shifted"
+        )));
     }
     if !is_asynchronous_access(from.size(), width) {
         let why = format!("`{name}` is copied {} byte(s) at a time", from.bytes_of(width.into()));
-        let turned = format!("{why}, for it is transposed on its way");
+        let turned = format!("{why}, because the copy transposes it");
         return Err(if transposed { Refused::from(turned).help(help) } else { Refused::asked(why) });
     }
     match transposed && width > 1 {
         false => Ok(()),
-        true => Err(Refused::from(format!("`{name}` is transposed on its way")).help(help)),
+        true => Err(Refused::from(format!("the copy transposes `{name}`")).help(help)),
     }
 }
 

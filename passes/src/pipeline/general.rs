@@ -89,7 +89,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
                 return Err(at(format!("`{}` shares memory with what is filled", k.values[*value].name)));
             }
             StmtData::Role { .. } | StmtData::Ordered { .. } | StmtData::Signal { .. } | StmtData::Channel { .. } => {
-                return Err(Refused::asked_at(k.stmt_spans[s], "its body orders threads itself"));
+                return Err(Refused::asked_at(k.stmt_spans[s], "its body has barriers or fences of its own"));
             }
             StmtData::Await { value, .. } if buffers.contains(value) => {
                 return Err(Refused::asked_at(k.stmt_spans[s], format!("`{}` is awaited", k.values[*value].name)));

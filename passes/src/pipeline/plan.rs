@@ -72,9 +72,10 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     if fills.is_empty() {
         if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
             let name = &k.values[v].name;
-            let why =
-                format!("`{name}` is computed on its way into shared memory, by threads that wait for what they load");
-            let help = "copy the tile as it is, and convert it afterwards: on its way into registers, or there";
+            let why = format!(
+                "`{name}` is computed between the load and shared memory, by threads that wait for their loads"
+            );
+            let help = "copy the tile unchanged, and convert it when it is read into registers, or after that";
             return Err(Refused::at(k.stmt_spans[s], why).help(help).into());
         }
         let at = |fill: Fill, why: &str| Refused::at(fill.span, format!("`{}` is {why}", k.values[fill.buffer].name));
@@ -253,7 +254,9 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
         }
         match &k.stmts[s] {
             StmtData::Copy { dst, .. } => {
-                let Some(view) = resolve_view(k, *dst) else { return Err("it writes to something unusual".into()) };
+                let Some(view) = resolve_view(k, *dst) else {
+                    return Err("it writes to something other than a variable or window".into());
+                };
                 if !matches!(k.values[view.base].def, ValueDef::Var(_)) {
                     return Err(format!("it also writes `{}`", k.values[view.base].name));
                 }

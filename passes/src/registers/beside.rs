@@ -139,7 +139,7 @@ const ROWS: [Row; 12] = [
         },
     },
     Row {
-        what: "an instruction that is made of others",
+        what: "a product instruction that is emulated by smaller ones",
         place: Place::All,
         // ptxas 13, sm_80: 60 to 80 of gemm_explicit.tile, of which fragments take 16.
         takes: |code| if code.products == Products::MadeOfOthers { 48 } else { 0 },
@@ -151,13 +151,13 @@ const ROWS: [Row; 12] = [
         takes: |code| if code.pieces { 56 } else { 0 },
     },
     Row {
-        what: "words of several tiles that wait to be shifted",
+        what: "loaded words of unaligned tiles, before they are shifted",
         place: Place::Loops,
         // ptxas 13, sm_80: 39 to 59 in all beside tiles and the words that cover them (gemm.tile of ALIGN=1).
         takes: |code| if code.shifted && !code.pieces { SHIFTED } else { 0 },
     },
     Row {
-        what: "pointers of many copies",
+        what: "addresses of many copies",
         place: Place::Loops,
         // ptxas 13, sm_80: attention.tile takes 243 with 8 accesses of a thread for K and 259 with 16; conv.tile of ALIGN=1, where each element has a place of its own, 321 with 32 of them and 226 with 16.
         takes: |code| match (code.pieces, code.shifted) {
@@ -167,20 +167,20 @@ const ROWS: [Row; 12] = [
         },
     },
     Row {
-        what: "places that several loops read",
+        what: "addresses that several loops share",
         place: Place::Loops,
         // ptxas 13, sm_80: two loops with 16 accesses each of the same rows take 323 beside 176 of tiles: what both begin with is computed in front of
         // them, and stays while the first one moves pointers of its own. Of four such loops whose tiles pass through registers in pieces none spills.
         takes: |code| if code.pieces { 0 } else { 4 * code.again },
     },
     Row {
-        what: "descriptors and addresses of warpgroups",
+        what: "descriptors and addresses of wgmma",
         place: Place::All,
         // ptxas 13, sm_90a: 20 to 28 in all of attention.tile beside 132 to 164 of tiles.
         takes: |code| if code.products == Products::Warpgroups { 4 } else { 0 },
     },
     Row {
-        what: "sums of warpgroups that lanes exchange",
+        what: "accumulators of wgmma that lanes exchange",
         place: Place::All,
         // ptxas 13, sm_90a: gemm.tile takes 32 in all beside 64 of sums, 33 to 48 beside 128 and 54 beside 192; conv.tile of NCHW=1 34.
         takes: |code| match code.loaded {
@@ -191,20 +191,20 @@ const ROWS: [Row; 12] = [
         },
     },
     Row {
-        what: "an operand of warpgroups that comes from registers",
+        what: "a wgmma operand in registers",
         place: Place::All,
         // ptxas 13, sm_90a: gemm.tile of tf32 with B by rows takes 46 beside 80 of tiles, 94 beside 144: each row of results has an address.
         // gemm_w4a16.tile and gemm_w8a16.tile of 256x128 do not spill with 128 of sums and 32 of the operand of 232.
         takes: |code| code.loaded.map_or(0, |sums| 16 + if code.computed { 0 } else { sums / 2 }),
     },
     Row {
-        what: "sums of halves that are taken apart",
+        what: "f16 accumulators that are unpacked",
         place: Place::All,
         // ptxas 13, sm_90a: 51 in all of gemm.tile of Acc=f16.
         takes: |code| if code.halves { UNPACKED } else { 0 },
     },
     Row {
-        what: "functions, and their operands",
+        what: "math functions and their operands",
         place: Place::Functions,
         // ptxas 13, sm_80: gemm_fused.tile takes 243 with erf, 216 with tanh and 208 with neither, tiles of warps of 64x64.
         takes: |code| match (code.functions, code.products) {
@@ -215,7 +215,7 @@ const ROWS: [Row; 12] = [
         },
     },
     Row {
-        what: "tensors that repeat",
+        what: "broadcast tensors",
         place: Place::All,
         // ptxas 13, sm_90a: 53 in all beside sums and a residual, with two of them (gemm_fused.tile).
         takes: |code| if code.products == Products::Warpgroups { 12 * code.repeated } else { 0 },

@@ -21,14 +21,16 @@ pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
         let message = match tiles + LEAST > has {
             true => format!("the tiles of a thread take {tiles} registers here, and it has {has} for everything"),
             false => format!(
-                "the tiles of a thread take {tiles} registers here, their operands and addresses some {beside}, and it has {has}"
+                "the tiles of a thread take {tiles} registers here, operands and addresses about {beside}, and it has {has}"
             ),
         };
         let mut d = Diagnostic::warning(codes::SPILLED, k.stmt_spans[at], message);
         if tiles + LEAST <= has {
             let reasons: Vec<String> = reasons(&code).map(|(what, n)| format!("{what} ({n})")).collect();
-            d = d.with_note(format!("with them go {}", reasons.join(", ")));
+            d = d.with_note(format!("the others hold: {}", reasons.join(", ")));
         }
-        cx.warn(d.with_note("the assembler keeps the rest in memory; smaller tiles, or more threads, leave it more"));
+        cx.warn(d.with_note(
+            "the assembler spills the rest to local memory; smaller tiles, or more threads, leave more registers",
+        ));
     }
 }

@@ -86,14 +86,14 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let units = l.units();
     let [(first, most), ref rest @ ..] = units;
     let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
-    let binds = format!("{first} bind it with {most}; {}", rest.join(", "));
+    let binds = format!("bound by {first} with {most}; {}", rest.join(", "));
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
         // The order of the text is always one.
         let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
         let refused = match orders {
             Some(span) => Refused::asked_at(span, "this orders threads by itself"),
-            None => Refused::room("no order of its statements keeps within the registers and slots that there are"),
+            None => Refused::room("no order of its statements fits the available registers and slots"),
         };
         plain(k, body);
         let products = k.blocks[body].iter().copied().filter(|&s| is_product(k, s)).collect();
@@ -116,7 +116,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     };
     // No order is faster than what binds it.
     let length = found.length.max(most);
-    let message = format!("an iteration takes some {length} clocks of a warpgroup ({binds}): {what}");
+    let message = format!("an iteration takes about {length} clocks of a warpgroup ({binds}): {what}");
     let beside = beside::beside(k, cx.options.usual_card(), body);
     cx.pace(span, message, Pace { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
     Ok(Some(length))

@@ -67,7 +67,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
         return Ok(());
     };
     let (name, (wm, wn)) = (atom.row().name, share.tile);
-    cx.remark(span, format!("`{name}` for {inputs} inputs on what producer warps bring, {wm}x{wn} of a warp"));
+    cx.remark(span, format!("`{name}` for {inputs} inputs, operands loaded by producer warps, warp tile {wm}x{wn}"));
     converted::multiply(k, &product, (atom, swap));
     for feed in feeds {
         k.plans[feed.fill].producer = true;

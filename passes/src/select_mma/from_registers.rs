@@ -90,9 +90,8 @@ pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: E
     let to = if keeps {
         declare(k, s, &format!("{name}_operand"), elem, &shape, span)
     } else {
-        let message = format!(
-            "`{name}` is multiplied out of shared memory: the instruction's lanes repeat each other's elements"
-        );
+        let message =
+            format!("`{name}` is multiplied from shared memory: in its fragment several lanes hold the same element");
         cx.remark(span, message);
         buffer(k, s, &format!("{name}_shared"), elem, &shape)
     };

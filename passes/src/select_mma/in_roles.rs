@@ -94,7 +94,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             if mma.atom.is_none() {
                 continue;
             }
-            let message = "this cannot be a wgmma product: an operand is no whole slot that copies fill";
+            let message = "this cannot be a wgmma product: an operand is not a whole slot that copies fill";
             return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
                 "both operands are slots (`a.get`) of channels that copies fill, or one is and the other is a register tile",
             )));
@@ -109,7 +109,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             Err(refused) if registers.is_some() => {
                 let message = format!("no wgmma product: {}", refused.why);
                 return Err(cx.report(Diagnostic::error(codes::MMA_FORM, k.expr_spans[src], message).with_note(
-                    "of a product with one operand in registers and the other in a slot the instruction is that of warpgroups; or copy both into register tiles",
+                    "a product with one operand in registers and the other in a slot must be wgmma; or copy both into register tiles",
                 )));
             }
             Err(refused) => lost::say(k, cx, lost::ONE, &refused, &[s]),
@@ -147,8 +147,7 @@ pub(super) fn check_scheduled(
     }
     if k.schedule.warp_tile.is_none() {
         let span = k.expr_spans[src];
-        let message =
-            "a product with a stage that is written is shared out as the schedule says, which has no `warp_tile`";
+        let message = "a product with a written stage needs a `warp_tile` in the schedule";
         return Err(cx.report(Diagnostic::error(codes::BAD_SCHEDULE, span, message).with_note(TILE)));
     }
     if k.schedule.threads.is_none() {
@@ -228,7 +227,7 @@ fn decide(
     let atom = atom.ok_or_else(|| format!("{} has none for these types", target.name()))?;
     if mma.atom.is_none() && warpgroup::promoted_of(k, atom, elem).is_some() {
         return Err(
-            "in roles by hand the program itself adds sums of 8-bit floats up in parts (`promote`): name the instruction, or write `promote 0`"
+            "in hand-written roles the program itself promotes sums of 8-bit floats: name the instruction, or write `promote 0`"
                 .into(),
         );
     }
@@ -242,7 +241,9 @@ fn decide(
     let groups = u64::from(WARPGROUP * WARP);
     let threads = u64::from(crate::roles::threads_of(k));
     if threads == 0 || !threads.is_multiple_of(groups) {
-        return Err(Refused::asked(format!("the role has {threads} threads, which are no warpgroups of 128")));
+        return Err(Refused::asked(format!(
+            "the role has {threads} threads, which is no multiple of 128 (a warpgroup)"
+        )));
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
@@ -276,11 +277,11 @@ fn decide(
     let what = format!("a multiple of 64 rows and {}, or the same transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {
         (Some((wm, wn)), _) => Refused::asked(format!(
-            "{parts} warpgroup(s) of the role do not share out {bm}x{bn} in tiles of {wm}x{wn} (`warp_tile`); each computes {what}"
+            "{bm}x{bn} cannot be divided into tiles of {wm}x{wn} (`warp_tile`) for {parts} warpgroup(s) of the role; each computes {what}"
         )),
-        (None, []) => format!("{parts} warpgroup(s) of the role do not share out {bm}x{bn}; each computes {what}").into(),
+        (None, []) => format!("{bm}x{bn} cannot be divided among {parts} warpgroup(s) of the role; each computes {what}").into(),
         (None, _) => format!(
-            "{parts} warpgroup(s) of the role do not share out {bm}x{bn} so that a warp has all elements along what is reduced; each computes {what}"
+            "{bm}x{bn} cannot be divided among {parts} warpgroup(s) of the role so that a warp has all elements of a reduced row; each computes {what}"
         )
         .into(),
     })

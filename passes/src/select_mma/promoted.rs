@@ -93,5 +93,5 @@ pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom,
 /// Says that they stay in the instruction.
 pub(super) fn say_none(cx: &mut Cx<'_>, span: Span) {
     let message = "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
-    cx.remark_note(span, message, "where they get long, sum into a tile of its own and add that to another");
+    cx.remark_note(span, message, "for a long reduction, accumulate in a separate tile and add it to an f32 tile");
 }

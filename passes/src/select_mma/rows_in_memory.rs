@@ -135,17 +135,15 @@ impl InMemory {
         };
         let rows = names(k, &mut self.loads.iter().map(|&(v, _)| v));
         let mut message = match self.slots {
-            Some(slots) => format!("rows go through shared memory, {slots} at a time: {rows}"),
+            Some(slots) => format!("rows are buffered in shared memory, {slots} at a time: {rows}"),
             None => {
                 let sums = names(k, &mut self.sums.iter().map(|&(v, ..)| v));
-                format!(
-                    "rows go through shared memory, and what is summed over all of them stays there: {rows}; {sums}"
-                )
+                format!("rows are buffered in shared memory, and so are the sums over all rows: {rows}; {sums}")
             }
         };
         if !self.constants.is_empty() {
             let constants = names(k, &mut self.constants.iter().map(|&(v, _)| v));
-            message += &format!("; what is the same for all of them stays there: {constants}");
+            message += &format!("; values that all rows share stay there: {constants}");
         }
         cx.remark(span, message);
         if let (Some(slots), None) = (self.slots, k.schedule.stages) {

@@ -28,7 +28,7 @@ pub(super) fn order_operand(k: &mut Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usi
     }
     if transposed {
         let message = format!(
-            "`{0}` is transposed on its way into shared memory: scalar products read neighbouring rows or columns of one \
+            "the copy transposes `{0}` into shared memory: scalar products read neighbouring rows or columns of one \
              reduction index",
             k.values[view.base].name
         );

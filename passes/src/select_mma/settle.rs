@@ -38,9 +38,9 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         return Ok(());
     }
     if let Some(e) = k.schedule.k_warps.filter(|&e| k.as_int(e) != Some(1)) {
-        let message = "`k_warps` in a kernel whose roles multiply by warpgroups: each has the whole reduction";
+        let message = "`k_warps` in a kernel whose roles use wgmma: each warpgroup computes the whole reduction";
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
-        let d = d.with_note("leave `k_warps` out, or deal the reduction out to roles by hand");
+        let d = d.with_note("leave `k_warps` out, or divide the reduction among roles by hand");
         return Err(cx.report(d.with_left_out(k.schedule_item("k_warps"))));
     }
     if k.schedule.warp_tile.is_none() {
@@ -57,7 +57,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
                 format!("the warps of this role begin with the block's warp {first}, in the middle of a warpgroup");
             let d = Diagnostic::error(codes::BAD_ROLE, k.expr_spans[warps], message);
             return Err(cx.report(d.with_note(
-                "a role whose products are those of warpgroups begins at a multiple of 4 warps: give the roles in front of it as many, or put it in front",
+                "a role with wgmma products begins at a multiple of 4 warps: give the roles in front of it a multiple of 4 warps, or put it first",
             )));
         }
         let span = k.stmt_spans[s];
@@ -65,7 +65,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         if (cut(scheduled, p.shape) != p.tile || p.repeats > 1) && !own_layout(k, &p, &decided) {
             let ((m, n), (wm, wn)) = (p.shape, p.tile);
             let message = format!(
-                "products of these roles share their accumulators out differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
+                "products of these roles divide their accumulators differently: a warpgroup has {wm}x{wn} of this one of {m}x{n}"
             );
             let d = Diagnostic::error(codes::WARP_TILE, span, message);
             return Err(
@@ -75,7 +75,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         if mma.atom.is_none() {
             let each = if p.repeats > 1 { ", each computes all" } else { "" };
             let (Decided { operands, why, .. }, (wm, wn), name) = (&p, p.tile, p.atom.row().name);
-            cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} of a warpgroup of 128 threads{why}{each}"));
+            cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} per warpgroup (128 threads){why}{each}"));
         }
         k.exprs[src] = ExprData::Mma(decided);
     }

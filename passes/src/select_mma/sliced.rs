@@ -56,7 +56,7 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>
         return Ok(made);
     }
     if let Some(s) = k.statements().into_iter().find(|&s| k.plans[s].stage.is_some()) {
-        let message = "`k_warps` in a kernel whose loops have stages: what adds up the slices has none";
+        let message = "`k_warps` in a kernel whose loops have stages: the sum over the slices has none";
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
         let d = d.with_place(k.stmt_spans[s], "this statement has a stage");
         let d = d.with_note("leave `k_warps` out, or leave the stages to the compiler");
@@ -93,8 +93,7 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>
         cx.remark(
             k.expr_spans[e],
             format!(
-                "the reduction of `{name}` is cut into {groups} slices, each for warps of its own; their sums are added up \
-                 in {place}{each}"
+                "sliced-K: the reduction of `{name}` is divided into {groups} slices, each with its own warps; their sums are added in {place}{each}"
             ),
         );
     }

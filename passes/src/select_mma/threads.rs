@@ -193,7 +193,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
     together = in_turns.map_or(together, |share| share.together(threads));
     let all = ctas * threads;
-    let mut message = format!("{threads} threads: {} elements of the rows that are reduced for each", elements / all);
+    let mut message = format!("{threads} threads: each has {} elements of the rows that are reduced", elements / all);
     if ctas > 1 {
         message = format!("{ctas} blocks of a cluster share rows, of {message}");
     }

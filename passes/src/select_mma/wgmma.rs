@@ -135,7 +135,7 @@ fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> 
     let at = |s: Stmt, why: &str| Some(Refused::asked_at(k.stmt_spans[s], why));
     let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
     if let Some(&s) = operation {
-        return at(s, "roles and channels are written, and a product outside of the roles is not theirs");
+        return at(s, "the program has its own roles and channels, and this product is outside of the roles");
     }
     let written = |p: &Product| Some((p.s, p.mma.atom.filter(|a| !a.row().asynchronous())?.row().name));
     match (products.iter().find_map(written)?, products.len()) {

@@ -43,7 +43,12 @@ pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &
         Ok(larger) => {
             for (v, from, to) in larger {
                 let (span, name) = (k.values[v].span, &k.values[v].name);
-                cx.remark(span, format!("`{name}` has {to} elements for {from}: threads share out powers of two"));
+                cx.remark(
+                    span,
+                    format!(
+                        "`{name}` is padded from {from} to {to} elements: extents of register tiles are powers of two"
+                    ),
+                );
             }
             None
         }

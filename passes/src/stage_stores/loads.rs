@@ -66,7 +66,7 @@ pub(super) fn of(
     };
     let why = |reason: &str| Err(format!("the epilogue also reads `{}`, which threads load: {reason}", name(k, &from)));
     if crate::analysis::wgmma::is_scheduled(k) && reduction::of_kernel(k).is_err() {
-        return why("the loop does more than add up products");
+        return why("the loop does more than accumulate products");
     }
     if all.iter().any(|view| *view != from) {
         return why("an epilogue has one matrix that TMA loads");

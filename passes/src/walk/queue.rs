@@ -42,7 +42,7 @@ pub(crate) fn asked(k: &Kernel) -> Option<Expr> {
 
 /// That it cannot be had.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
-    let message = format!("blocks cannot draw their tiles from a counter here: {why}");
+    let message = format!("blocks cannot take their tiles from a counter here: {why}");
     let note = "`queue` is for wgmma products (sm_90a) whose blocks take whole tiles: without `ping_pong`, `stream_k` and `cluster`";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }

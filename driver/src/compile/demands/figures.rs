@@ -54,7 +54,8 @@ pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile
     let Some(spilled) = spills(code, by, source) else { return broken };
     let mut all = broken;
     all.places.extend(spilled.places);
-    all.notes.push(format!("beside what is predicted {}: `tilec why --not 'no spills'`", spilled.message));
+    all.notes
+        .push(format!("the prediction does not count spills: {} (`tilec why --not 'no spills'`)", spilled.message));
     all
 }
 
@@ -64,10 +65,10 @@ fn several_blocks(code: &Code<'_>) -> Option<String> {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
     Some(match code.tile.specialized.schedule.min_ctas {
         Some(_) => format!(
-            "`min_ctas {blocks}`, which the program says, has {blocks} blocks share the registers of a multiprocessor: a thread may have more with `min_ctas 1`"
+            "`min_ctas {blocks}` in the program divides the registers of a multiprocessor among {blocks} blocks: a thread may have more with `min_ctas 1`"
         ),
         None => format!(
-            "the compiler has {blocks} blocks share the registers of a multiprocessor (`min_ctas {blocks}`): a thread may have more with `schedule {{ min_ctas 1 }}`"
+            "the compiler divides the registers of a multiprocessor among {blocks} blocks (`min_ctas {blocks}`): a thread may have more with `schedule {{ min_ctas 1 }}`"
         ),
     })
 }
@@ -88,7 +89,7 @@ fn fewer_registers(code: &Code<'_>) -> String {
     let largest = shares::register_tiles(code.tile.kernel).into_iter().next();
     let most = largest.map_or(String::new(), |(words, text, _)| format!(" ({text} takes {words})"));
     format!(
-        "a thread holds a part of each register tile{most}: smaller tiles, or more warps for one (a smaller `warp_tile`, more `threads`), take fewer registers"
+        "a register tile is distributed over the threads{most}: smaller tiles, or more warps for one tile (a smaller `warp_tile`, more `threads`), take fewer registers"
     )
 }
 
@@ -192,13 +193,15 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     let p = code.tile.prediction?;
     let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first() {
-        let what =
-            format!("values in memory say where elements of `{}` are, so the bytes moved are not known", first.tensor);
+        let what = format!(
+            "elements of `{}` are gathered by indices in memory, so the bytes moved are not known",
+            first.tensor
+        );
         let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
         return Some(Broken { places: at, ..Broken::new(what) });
     }
     if let Some(at) = p.unknown {
-        let what = "how often a loop runs that moves tiles is known when it runs, so the bytes that pass are not known";
+        let what = "the number of iterations of a loop that moves tiles is known at run time only, so the bytes moved are not known";
         let at = vec![(at, "runs as often as data say".to_owned())];
         return Some(Broken { places: at, ..Broken::new(what) });
     }
@@ -228,11 +231,11 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
     let broken = compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
         // Rounded away from what is demanded, so that the number breaks the demand as it is read.
         let times = (100.0 * x).ceil() / 100.0;
-        format!("{:.0} bytes pass, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
+        format!("{:.0} bytes are moved, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
     })?;
     let change = match (what, p.atom) {
         (What::AtMost(..), Some(_)) => vec![
-            "larger tiles load each element less often; `raster` has neighbouring blocks share what they load"
+            "larger tiles load each element less often; with `raster` neighbouring blocks share loads in the L2 cache"
                 .to_owned(),
         ],
         (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],

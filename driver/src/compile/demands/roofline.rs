@@ -36,7 +36,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
 /// A term as a part of the time beside the busiest unit.
 fn words(term: Term) -> String {
     match Term::UNITS.contains(&term) {
-        true => format!("what of {} does not overlap", term.name()),
+        true => format!("the part of {} that does not overlap", term.name()),
         false => term.name().to_owned(),
     }
 }
@@ -83,7 +83,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             )]
         }
         Term::Memory if p.bytes > 1.05 * p.least_bytes => vec![format!(
-            "{:.2} times the bytes of the tensors pass: larger tiles, or another `raster`, load less again",
+            "{:.2} times the bytes of the tensors are moved: larger tiles, or another `raster`, reload less",
             p.bytes / p.least_bytes.max(1.0)
         )],
         Term::L2 | Term::Memory => Vec::new(),
@@ -100,11 +100,14 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             }
         }
         Term::Barriers => {
-            vec!["warps meet in every iteration: deeper tiles along the reduction have fewer iterations".to_owned()]
+            vec![
+                "warps synchronise in every iteration: deeper tiles along the reduction have fewer iterations"
+                    .to_owned(),
+            ]
         }
         Term::Ends => ends(code, p),
         Term::Sectors => {
-            vec!["`tilec why --not coalesced` says how the lanes of a warp come to use whole sectors".to_owned()]
+            vec!["`tilec why --not coalesced` says which accesses use parts of sectors, and why".to_owned()]
         }
         Term::Issue => {
             vec!["instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)".to_owned()]
@@ -136,8 +139,8 @@ fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
         more_resident(code, p).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
     let (what, longer) = match p.atom {
         Some(_) => (
-            "a block fills its pipeline and stores its result while its products rest",
-            Some("a longer reduction has fewer of these ends".to_owned()),
+            "a block has no products in flight while it fills its pipeline and stores its result",
+            Some("a longer reduction has fewer prologues and epilogues".to_owned()),
         ),
         None => ("a block waits for what it loads before it stores", None),
     };

@@ -206,7 +206,7 @@ pub const WITHOUT: &[(&str, &str)] = &[
     ("E0230", "only a program that was put together by other means than its text can be malformed"),
     ("E0232", "the parser finds such a use first (E0201); only a program that was put together by other means has it"),
     ("E0415", "`tilec explain E0417` has the case that a program runs into first"),
-    ("E0501", "all programs that are known are compiled, or refused with another code"),
+    ("E0501", "every known program is compiled, or refused with another code"),
     ("E0506", "a program of so many instructions takes seconds to refuse"),
     ("E0503", "PTX that the target does not have is a bug of tilec"),
     ("W0601", "it is what the assembler said"),

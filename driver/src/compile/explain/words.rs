@@ -55,7 +55,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "exchange",
         "copy x -> Y[i..] exchange old y",
-        "Stores to memory and takes what was there, element by element, whoever else does so meanwhile.",
+        "Stores to memory and returns the previous value, atomically for each element.",
     ),
     (
         "old",
@@ -104,7 +104,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "wait",
         "wait ring pending 1",
-        "The consumer waits for the next slot, `ring.get`. `pending n`: the last n groups of asynchronous copies may still be under way.",
+        "The consumer waits for the next slot, `ring.get`. `pending n`: the last n groups of asynchronous copies may still be in flight.",
     ),
     ("release", "release ring", "The consumer gives the slot that it read back to the producer."),
     (
@@ -274,11 +274,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "schedule { warp_tile (64, 64) }",
         "Rows and columns of the output that a warp computes, or a warpgroup on sm_90a.",
     ),
-    ("k_warps", "schedule { k_warps 2 }", "So many groups of warps share the reduction of a product."),
+    ("k_warps", "schedule { k_warps 2 }", "Sliced-K: so many groups of warps divide the reduction of a product."),
     (
         "stages",
         "schedule { stages 3 }",
-        "Slots of the rings that the compiler makes of the buffers of a loop; 1: no ring.",
+        "Slots of the ring (pipeline) that the compiler makes of each buffer of a loop: how many tiles are in shared memory at once. 1: no ring.",
     ),
     (
         "ctas",

@@ -147,7 +147,7 @@ pub(super) fn interleave(
         timed.push(Timed { us: Vec::new(), launches });
     }
     if let Some(e) = refused {
-        notes.push(format!("launched one by one, with the gaps that this makes, for want of a CUDA graph: {e}"));
+        notes.push(format!("launched one by one, with gaps between launches, because there is no CUDA graph: {e}"));
     }
     if units.iter().any(|unit| !unit.sets.past_cache) {
         notes.push("the tensors are so small, or so large, that some may have been found in the cache".to_owned());

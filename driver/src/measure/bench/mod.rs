@@ -109,7 +109,9 @@ pub fn bench(
                     return Ok(report);
                 }
                 Ok((_, Answer::Refused(refused))) => return Err(fail(codes::LAUNCH_FAILED, refused.reason)),
-                Ok(_) => return Err(fail(codes::LAUNCH_FAILED, "the measuring process gave no sense".to_owned())),
+                Ok(_) => {
+                    return Err(fail(codes::LAUNCH_FAILED, "the measuring process gave an invalid answer".to_owned()));
+                }
                 Err(e) => return Err(fail(code_of(&e), e.to_string())),
             }
         }
@@ -118,7 +120,7 @@ pub fn bench(
         let outcome = match answer {
             Ok(Answer::Measured(measured)) => Ok(measured),
             Ok(Answer::Refused(refused)) => Err(refused.reason),
-            Ok(_) => Err("the measuring process gave no sense".to_owned()),
+            Ok(_) => Err("the measuring process gave an invalid answer".to_owned()),
             Err(e) => {
                 // The next problem gets a new process.
                 session = None;

@@ -181,7 +181,7 @@ impl Worker<'_> {
                 (Ok(kernels), Ok(bound)) => {
                     let call = program.product.as_ref().map(|p| blas::call(p, &bound, &program.atom));
                     if let (Some(Err(why)), Some(_)) = (&call, &self.cublas) {
-                        let note = format!("no comparison: cuBLAS has no such call: {why}");
+                        let note = format!("no comparison, because cuBLAS has no such call: {why}");
                         if !notes.contains(&note) {
                             notes.push(note);
                         }

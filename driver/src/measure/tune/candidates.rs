@@ -329,7 +329,7 @@ fn nothing_to_tune(module: &Module, defines: &[(String, String)], program: &str)
         );
         (
             message,
-            "tiles of warps divide those of blocks, so extents that are multiples of 16 leave a choice; the compiler takes plain values otherwise",
+            "warp tiles divide block tiles, so extents that are multiples of 16 leave a choice; otherwise the compiler uses fixed values",
         )
     };
     let span = module.kernels.first().map_or_else(Default::default, |k| k.name_span);

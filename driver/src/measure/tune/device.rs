@@ -80,7 +80,7 @@ pub(super) fn machine(launcher: Launcher<'_>) -> Result<Machine, Diagnostics> {
             ))
         }
         Ok(Answer::Refused(refused)) => Err(failed(codes::LAUNCH_FAILED, refused.reason)),
-        Ok(_) => Err(failed(codes::LAUNCH_FAILED, "the measuring process gave no sense".to_owned())),
+        Ok(_) => Err(failed(codes::LAUNCH_FAILED, "the measuring process gave an invalid answer".to_owned())),
         Err(e) => Err(failed(code_of(&e), e.to_string())),
     }
 }
@@ -135,13 +135,13 @@ impl OnDevice<'_, '_> {
             match session.ask(&setup, limit, &mut |_, _| ()) {
                 Ok(Answer::Ready { .. }) => self.state.open = Some((list.to_vec(), session)),
                 Ok(Answer::Refused(refused)) => return Err(broken(refused.reason, None, false)),
-                Ok(_) => return Err(broken("the measuring process gave no sense".to_owned(), None, false)),
+                Ok(_) => return Err(broken("the measuring process gave an invalid answer".to_owned(), None, false)),
                 Err(e) => return Err(broken(e.to_string(), None, true)),
             }
         }
         let began = Instant::now();
         let Some((open, session)) = &mut self.state.open else {
-            return Err(broken("the measuring process is gone".to_owned(), None, false));
+            return Err(broken("the measuring process has ended".to_owned(), None, false));
         };
         let job = Job {
             args: self.args.clone(),
@@ -166,7 +166,7 @@ impl OnDevice<'_, '_> {
             }
             // What faults takes the context with it; memory that is short, nothing.
             Ok(Answer::Refused(refused)) => Err(broken(refused.reason, blamed, blamed.is_some())),
-            Ok(_) => Err(broken("the measuring process gave no sense".to_owned(), blamed, false)),
+            Ok(_) => Err(broken("the measuring process gave an invalid answer".to_owned(), blamed, false)),
             Err(e) => Err(broken(e.to_string(), blamed, true)),
         };
         match &result {

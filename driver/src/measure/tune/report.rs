@@ -141,7 +141,11 @@ impl Schedule {
 impl Tuned {
     pub(super) fn new(device: &mut OnDevice<'_, '_>, found: &Found) -> Result<Tuned, Diagnostics> {
         let text = device.space.made(found.winner).map(|m| m.text.clone()).map_err(|why| {
-            let d = Diagnostic::error(codes::LAUNCH_FAILED, Span::default(), format!("the winner is gone: {why}"));
+            let d = Diagnostic::error(
+                codes::LAUNCH_FAILED,
+                Span::default(),
+                format!("the winner failed afterwards: {why}"),
+            );
             Diagnostics::one(SourceFile::new("", ""), d)
         })?;
         let out = |(i, dropped): (&usize, &super::search::Dropped)| Out {
@@ -247,7 +251,7 @@ impl fmt::Display for TuneReport {
 
 fn problem(f: &mut fmt::Formatter<'_>, p: &Tuned) -> fmt::Result {
     let before = if p.cached > 0 { format!(" ({} of them before)", p.cached) } else { String::new() };
-    let left = if p.left > 0 { format!(", {} left for want of time", p.left) } else { String::new() };
+    let left = if p.left > 0 { format!(", {} not measured for lack of time", p.left) } else { String::new() };
     writeln!(
         f,
         "\n{}: {} of {} candidates measured{before}{left}, {:.0} s",

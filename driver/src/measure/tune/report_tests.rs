@@ -55,7 +55,7 @@ fn the_table_says_what_was_gained() {
     let text = report().to_string();
     for said in [
         "gemm for sm_90a on NVIDIA H200 (sm_90, CUDA 13.0), predicted for H200\n",
-        "\nM=4096: 60 of 72 candidates measured (12 of them before), 3 left for want of time, 41 s\n",
+        "\nM=4096: 60 of 72 candidates measured (12 of them before), 3 not measured for lack of time, 41 s\n",
         "  chosen     200.00    0.5%     207.25  BM=128\n",
         "  tuned      190.00    0.3%     207.25  BM=256 cluster (2, 1)\n  1.053 times as fast",
         "  dropped: BM=64: 3 elements are wrong\n",

@@ -260,7 +260,7 @@ impl<M: Measurer> Search<'_, M> {
         };
         for (&candidate, outcome) in all.iter().zip(outcomes) {
             let found = outcome.and_then(|us| {
-                let (_, to, scale) = reference.as_ref().ok_or_else(|| out("nothing to hold it against"))?;
+                let (_, to, scale) = reference.as_ref().ok_or_else(|| out("nothing to compare it with"))?;
                 let ratio = Summary::of(&ratios(&us, to)).map(|s| s.median * scale);
                 let (Some(summary), Some(ratio)) = (Summary::of(&us), ratio) else { return Err(out("no times")) };
                 Ok(Look { us: summary.median, spread: summary.spread(), ratio })

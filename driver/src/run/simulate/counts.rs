@@ -216,8 +216,7 @@ fn sectors(lines: &[Line], total: &Line, align: u32, name: &dyn Fn(&Line) -> Str
     let Counts { sectors, ideal_sectors, .. } = worst.counts;
     let _ = writeln!(
         out,
-        ", most at line {}: the lanes of a warp are apart there, and use {:.0} % of the bytes of the sectors that they touch; neighbouring lanes \
-         should have neighbours along the contiguous dimension, by another order of loops or by way of shared memory",
+        ", most at line {}: the access is not coalesced: the lanes of a warp use {:.0} % of the bytes of the sectors that they touch; neighbouring lanes should access neighbours along the contiguous dimension, by another order of loops or through shared memory",
         name(worst),
         100.0 * ratio(ideal_sectors, sectors)
     );
@@ -249,7 +248,7 @@ fn conflicts(lines: &[Line], total: &Line, name: &dyn Fn(&Line) -> String) -> St
     };
     let parted = match total.counts.parted {
         0 => String::new(),
-        n => beyond("lines of asynchronous copies that part on their way (no bank conflicts)", n),
+        n => beyond("copies of `cp.async` that are split into several lines (no bank conflicts)", n),
     };
     if extra == 0 {
         return "no bank conflicts\n".to_owned() + &parted;

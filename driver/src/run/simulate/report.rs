@@ -254,9 +254,9 @@ pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnost
 
 /// Results that depend on when copies land.
 pub(super) fn landing(difference: &str) -> Box<Diagnostic> {
-    let message = format!("the result depends on when asynchronous copies land: {difference}");
+    let message = format!("the result depends on when asynchronous copies complete: {difference}");
     Box::new(
         Diagnostic::error(codes::SIM_LANDING, Span::default(), message)
-            .with_note("look for a wait that is missing or lets too many groups fly: `cp.async.wait_group`"),
+            .with_note("look for a `cp.async.wait_group` that is missing or leaves too many groups pending"),
     )
 }

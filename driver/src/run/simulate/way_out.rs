@@ -27,8 +27,7 @@ fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
                  does neither, this is a bug of tilec",
             ),
             ReportKind::Race => Some(
-                "if the program has overlapping windows of a tensor, rows stored twice that numbers name, or strides that give two elements one address, that is what meets \
-                 here; if not, the compiler should have ordered the two: it is a bug of tilec, please report it",
+                "if the program has overlapping windows of a tensor, indices that store a row twice, or strides that give two elements one address, that is the race; if not, the compiler should have ordered the two accesses: it is a bug of tilec, please report it",
             ),
             ReportKind::Uninitialised | ReportKind::Undefined => Some(
                 "give every register tile and buffer a value on every path that reads it; if the program does, it is a bug of tilec, \

@@ -99,7 +99,7 @@ impl Work<'_> {
 
 fn say(cx: &mut Cx<'_>, k: &Kernel, e: Expr, parts: u32) {
     let message = format!(
-        "a row is scanned in {} stretches, whose totals are exchanged between warps through shared memory",
+        "a row is scanned in {} segments, whose totals are exchanged between warps through shared memory",
         1u64 << parts.count_ones()
     );
     cx.remark(k.expr_spans[e], message);

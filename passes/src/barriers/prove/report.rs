@@ -84,24 +84,28 @@ fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
             "a `barrier` is needed between the two".to_owned(),
         ),
         Why::WriteAfterWrite => Words(
-            format!("{cell} is written twice, and other threads may still be at the first time"),
+            format!("{cell} is written twice, and other threads may still be writing it the first time"),
             "first written here",
             "a `barrier` is needed between the two".to_owned(),
         ),
         Why::InFlight => Words(
-            format!("{cell} is read while the asynchronous copies into it may be on their way"),
+            format!("{cell} is read while asynchronous copies into it may be in flight"),
             "copied here",
-            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+            format!(
+                "`wait {name}` waits until they have completed; with `pending n` the last n groups may still be in flight"
+            ),
         ),
         Why::WrittenInFlight => Words(
-            format!("{cell} is written while asynchronous copies into it may be on their way"),
+            format!("{cell} is written while asynchronous copies into it may be in flight"),
             "copied here",
-            format!("`wait {name}` lets them land; `pending n` leaves the last n groups out"),
+            format!(
+                "`wait {name}` waits until they have completed; with `pending n` the last n groups may still be in flight"
+            ),
         ),
         Why::TakenInFlight => Words(
-            format!("the memory of {cell} is taken over while asynchronous copies into it may be on their way"),
+            format!("the memory of {cell} is reused while asynchronous copies into it may be in flight"),
             "copied here",
-            format!("`wait {name}` lets them land"),
+            format!("`wait {name}` waits until they have completed"),
         ),
         _ => return None,
     })
@@ -126,7 +130,7 @@ fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
             format!("`acquire {name}` comes first; `publish {name}` ends the use of `{name}.put`"),
         ),
         Why::NonePublished => Words(
-            format!("this would wait for ever: no slot of `{name}` is published"),
+            format!("this would wait forever (deadlock): no slot of `{name}` is published"),
             "this slot is acquired, but not published",
             format!("a slot becomes available by `acquire {name}`, a copy to `{name}.put`, and `publish {name}`"),
         ),
@@ -153,7 +157,7 @@ fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
             format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
         ),
         Why::TakenWhileStored => Words(
-            format!("the memory of {cell} is taken over while a TMA store may still be reading it"),
+            format!("the memory of {cell} is reused while a TMA store may still be reading it"),
             "stored here",
             format!("`await {name}, 0` waits until it is read"),
         ),
@@ -165,7 +169,7 @@ fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
         Why::UsedAfterStore => Words(
             format!("{cell} is used after a TMA store to it, which may not have arrived"),
             "stored here",
-            "nothing but the end of the kernel waits for it to arrive: give what is stored a tensor of its own"
+            "only the end of the kernel waits for the data of a TMA store: store to a tensor that the kernel uses in no other way"
                 .to_owned(),
         ),
         Why::StoredTwice => Words(
@@ -189,7 +193,7 @@ fn absent(k: &Kernel, fault: &Fault, cell: &str) -> Words {
     assert!(fault.why == Why::NotAllocated, "bug: no words for {:?}", fault.why);
     match taken_over(k, fault.value) {
         Some(by) => Words(
-            format!("{cell} is used after `{by}` took over its memory"),
+            format!("{cell} is used after `{by}` reused its memory"),
             "",
             "declare it again to use it again".to_owned(),
         ),

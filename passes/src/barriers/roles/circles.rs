@@ -262,16 +262,19 @@ impl Circle<'_> {
                 let which = if op == ChannelOp::Acquire { "free" } else { "filled" };
                 (s, format!("here for a {which} slot of `{}`", self.k.values[v].name))
             });
-            ("roles wait for one another in a circle".to_owned(), places.collect())
+            ("roles wait for one another in a cycle".to_owned(), places.collect())
         } else {
             let places = state.left.iter().filter_map(|left| left.last());
             let text = "in this loop, branch or operation";
-            ("roles in a circle go different ways".to_owned(), places.map(|i| (i.stmt(), text.to_owned())).collect())
+            (
+                "roles that wait for one another in a cycle take different paths".to_owned(),
+                places.map(|i| (i.stmt(), text.to_owned())).collect(),
+            )
         };
         let mut places = places.into_iter().map(|(s, text)| (self.k.stmt_spans[s], text));
         let (at, first) = places.next().unwrap_or_default();
-        let d = Diagnostic::error(codes::HAZARD, at, format!("this may wait for ever: {wait}, {first}"));
-        let note = "fill in one loop what is emptied in one loop, in the same order, or give the channel as many slots as are filled ahead";
+        let d = Diagnostic::error(codes::HAZARD, at, format!("this may wait forever (deadlock): {wait}, {first}"));
+        let note = "fill and empty the channels in matching loops, in the same order, or give the channel as many slots as are filled ahead";
         places.fold(d, |d, (at, text)| d.with_place(at, text)).with_note(note)
     }
 

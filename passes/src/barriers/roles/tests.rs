@@ -95,7 +95,7 @@ fn tiles_that_are_stored_were_loaded_before() {
 
 #[test]
 fn a_slot_is_filled_once() {
-    let again = "filled again while a TMA copy into it is on its way";
+    let again = "filled again while a TMA copy into it is in flight";
     let copy = "copy A[0.., k..] -> a.put tma";
     one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put tma"))), &looped(USE), again);
     one(&looped(&FILL.replace(copy, &format!("for i in 0..M {{\n{copy}\n}}"))), &looped(USE), again);
@@ -154,7 +154,7 @@ fn a_product_may_be_pending_while_the_next_is_issued() {
         (STEP.replace("release a, b", "release a"), LAST, "must `release` every slot of `b`"),
         (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "must `wait` for every slot of `a`"),
         // Another slot of two, while both are held.
-        (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "all slots are held already, 2"),
+        (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "are held already, 2"),
     ];
     for (step, last, what) in wrong {
         let [producer, consumer] = peeled(&step, last);
@@ -222,8 +222,8 @@ fn no_role_waits_for_a_slot_that_is_held() {
         let rest = "release a\n".repeat(slots);
         said(&format!("{more}{tail}"), &format!("{waits}wait b\n{read}\nrelease b\n{rest}wait a\nrelease a"))
     };
-    assert!(!ahead(1).iter().any(|m| m.contains("for ever")), "{:#?}", ahead(1));
-    assert!(ahead(2).iter().any(|m| m.contains("may wait for ever: all slots of `a`")), "{:#?}", ahead(2));
+    assert!(!ahead(1).iter().any(|m| m.contains("wait forever")), "{:#?}", ahead(1));
+    assert!(ahead(2).iter().any(|m| m.contains("may wait forever (deadlock): all slots of `a`")), "{:#?}", ahead(2));
 }
 
 #[test]
@@ -401,7 +401,8 @@ fn filled(channel: &str) -> String {
 }
 
 const MAKE: &str = "wait r\nacquire a\ncopy r.get -> a.put\npublish a\nrelease r";
-const IN_A_CIRCLE: &str = "this may wait for ever: roles wait for one another in a circle, here for a free slot of";
+const IN_A_CIRCLE: &str =
+    "this may wait forever (deadlock): roles wait for one another in a cycle, here for a free slot of";
 
 #[test]
 fn roles_in_a_circle_do_not_wait_for_one_another() {

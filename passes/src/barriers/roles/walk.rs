@@ -208,7 +208,10 @@ impl Walk<'_> {
                         self.say(s, format!("a slot of {name} is {} while another is", took(slot)));
                     }
                     Slot::Get if before > 0 && slots(self.k, v).is_some_and(|slots| before >= slots) => {
-                        self.say(s, format!("this waits for ever: of {name} all slots are held already, {before}"));
+                        self.say(
+                            s,
+                            format!("this waits forever (deadlock): all slots of {name} are held already, {before}"),
+                        );
                     }
                     _ => {}
                 }
@@ -307,7 +310,7 @@ impl Walk<'_> {
             } else {
                 ("read", "who waits for the slot reads it")
             };
-            let message = format!("a slot of {} is {again} while {kind} into it is on its way", self.name(v));
+            let message = format!("a slot of {} is {again} while {kind} into it is in flight", self.name(v));
             let place = if other == s { "in the iteration before, too" } else { "first filled here" };
             let d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
                 .with_place(k.stmt_spans[other], place)

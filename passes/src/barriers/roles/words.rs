@@ -22,7 +22,7 @@ pub(super) fn ended(slot: Slot) -> &'static str {
 
 pub(super) fn fault(k: &Kernel, s: Stmt, message: String) -> Diagnostic {
     Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message)
-        .with_note("a role takes a slot, uses it, and gives it back: `acquire` .. `publish`, `wait` .. `release`")
+        .with_note("a producer acquires, fills and publishes a slot (`acquire` .. `publish`); a consumer waits for it, reads and releases it (`wait` .. `release`)")
 }
 
 /// The slots of a channel.

@@ -336,7 +336,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "used after its memory was taken over",
-        "`a` is used after `x` took over its memory",
+        "`a` is used after `x` reused its memory",
         "",
         "let a = smem f16[32, 32]
          copy A -> a
@@ -346,7 +346,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "used again in the next iteration without being declared",
-        "`a` is used after `x` took over its memory",
+        "`a` is used after `x` reused its memory",
         "after 1 iteration of the loop over `k`",
         "let a = channel f16[32, 32] slots 1
          for k in 0..N step 32 {
@@ -362,7 +362,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "taken over on its way",
-        "the memory of slot 0 of `a` is taken over while asynchronous copies into it may be on their way",
+        "the memory of slot 0 of `a` is reused while asynchronous copies into it may be in flight",
         "",
         "let a = channel f16[32, 32] slots 1
          acquire a
@@ -374,7 +374,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "its bytes are taken on its way",
-        "the memory of slot 0 of `a` is taken over while asynchronous copies into it may be on their way",
+        "the memory of slot 0 of `a` is reused while asynchronous copies into it may be in flight",
         "",
         "let a = channel f16[32, 32] slots 1 at 0 stride 2048
          acquire a
@@ -386,7 +386,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "its bytes are taken while a TMA store reads them",
-        "the memory of `a` is taken over while a TMA store may still be reading it",
+        "the memory of `a` is reused while a TMA store may still be reading it",
         "",
         "let a = smem f16[32, 32] at 0
          copy A -> a
@@ -398,7 +398,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "used after its bytes were taken",
-        "`a` is used after `x` took over its memory",
+        "`a` is used after `x` reused its memory",
         "",
         "let a = smem f16[32, 32] at 0
          let x = smem f16[32, 32] at 1024
@@ -416,7 +416,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "missing publish",
-        "would wait for ever",
+        "would wait forever",
         "",
         "let a = channel f16[32, 32] slots 2
          acquire a
@@ -425,7 +425,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
          copy a.get -> O
          release a",
     ),
-    ("wait before anything", "would wait for ever", "", "let a = channel f16[32, 32] slots 2\n wait a\n release a"),
+    ("wait before anything", "would wait forever", "", "let a = channel f16[32, 32] slots 2\n wait a\n release a"),
     (
         "missing release",
         "every slot of `a` is in use: slot 0 of `a` would be overwritten",
@@ -512,7 +512,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "the drain of a loop that may not run",
-        "would wait for ever",
+        "would wait forever",
         "after 0 iterations of the loop over `k`",
         "let a = channel f16[32, 32] slots 2
          for k in 32..N step 32 {
@@ -578,7 +578,7 @@ pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "memory that is taken over from a store",
-        "the memory of `a` is taken over while a TMA store may still be reading it",
+        "the memory of `a` is reused while a TMA store may still be reading it",
         "",
         "let a = smem f16[32, 32]
          copy A -> a

@@ -52,6 +52,7 @@ use broadcast::By;
 pub(crate) use coalesced::coalesced;
 use coalesced::{blocked, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
+use held::is_truth;
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -61,7 +62,7 @@ use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, Order};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{fixed_shape, resolve_view};
 
 pub(crate) const NAME: &str = "assign-layouts";
 
@@ -230,12 +231,14 @@ fn numbers_of_producer(k: &mut Kernel) {
     }
 }
 
-/// Whether a part of an expression is reduced or scanned, for which it gets a register tile, whatever it reads.
+/// Whether a part of an expression gets a register tile, whatever it reads: what is reduced or scanned, and what has a name that is no window.
 fn is_put_together(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
         ExprData::Reduce { .. } | ExprData::Scan { .. } => true,
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Let) => {
-            k.let_init(v).is_some_and(|init| is_put_together(k, init))
+            let of = k.let_init(v).filter(|&init| resolve_view(k, init).is_none());
+            let is_tile = |e: Expr| fixed_shape(k, e).is_some_and(|shape| !shape.is_empty()) && !is_truth(k, e);
+            of.is_some_and(|init| is_tile(init) || is_put_together(k, init))
         }
         _ => k.children(e).into_iter().any(|child| is_put_together(k, child)),
     }

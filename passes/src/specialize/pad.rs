@@ -304,8 +304,7 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
         return;
     }
     // A name stands for windows of other tiles, too.
-    if let (ExprData::Ref(_), Some(named)) = (&k.exprs[e], direct(k, e)) {
-        let own = k.copy_expr(named);
+    if let Some(own) = spelled_out(k, e) {
         k.exprs[e] = k.exprs[own].clone();
     }
     let at = direct(k, e).expect("bug: a window that cannot end is in the way");
@@ -323,6 +322,21 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
         of.ranges[d] = Range::From { start, end: Some(end) };
     }
     k.exprs[at] = ExprData::View(of);
+}
+
+/// A copy of a window that a name stands for, transposed where the name or what is made of it is; `None`: no name is in it.
+fn spelled_out(k: &mut Kernel, e: Expr) -> Option<Expr> {
+    match k.exprs[e] {
+        ExprData::Transpose(arg) => {
+            let arg = spelled_out(k, arg)?;
+            Some(k.expr(ExprData::Transpose(arg), k.expr_spans[e]))
+        }
+        ExprData::Ref(v) => {
+            let init = let_init(k, v)?;
+            Some(spelled_out(k, init).unwrap_or_else(|| k.copy_expr(init)))
+        }
+        _ => None,
+    }
 }
 
 /// Has what the reduction `e` runs over be what changes no result beyond `n` elements.

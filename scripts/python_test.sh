@@ -55,7 +55,7 @@ library=${CARGO_TARGET_DIR:-target}/debug/lib_tilec.so
 [ -e "$library" ] || library=${CARGO_TARGET_DIR:-target}/debug/lib_tilec.dylib
 cp "$library" "$package/tilec/_tilec.abi3.so"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
-"$venv/bin/python" -m unittest -q python/tests/test_numpy.py python/tests/test_kernels.py python/tests/test_command.py python/tests/test_bundle.py
+"$venv/bin/python" -m unittest -q python/tests/test_numpy.py python/tests/test_kernels.py python/tests/test_command.py python/tests/test_bundle.py python/tests/test_programs.py
 # Launches on a device that is none: a driver that writes its calls down.
 if command -v gcc > /dev/null; then
     gcc -shared -fPIC -O2 -Wall -Wextra -o "$package/libcuda.so.1" tests/c/libcuda.c

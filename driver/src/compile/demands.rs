@@ -354,13 +354,19 @@ mod tests {
             };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source.as_str()));
             let list = broken_by_registers(demanding, &Report::default(), by);
-            list[0].notes.iter().find(|note| note.contains("share the registers")).cloned().unwrap_or_default()
+            list[0].notes.iter().find(|note| note.contains("divides the registers")).cloned().unwrap_or_default()
         };
         let written = said("schedule { min_ctas 3 }", false);
-        assert!(written.starts_with("`min_ctas 3`, which the program says, has 3 blocks share"), "{written}");
+        assert!(
+            written.starts_with("`min_ctas 3` in the program divides the registers of a multiprocessor among 3 blocks"),
+            "{written}"
+        );
         assert!(written.ends_with("a thread may have more with `min_ctas 1`"), "{written}");
         let chosen = said("schedule { min_ctas 3 }", true);
-        assert!(chosen.starts_with("the compiler has 3 blocks share"), "{chosen}");
+        assert!(
+            chosen.starts_with("the compiler divides the registers of a multiprocessor among 3 blocks"),
+            "{chosen}"
+        );
         assert_eq!(said("schedule { min_ctas 1 }", false), "");
     }
 }

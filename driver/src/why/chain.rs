@@ -423,7 +423,7 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let here = |line: usize| places.iter().any(|&(first, last)| (first..=last).contains(&line));
     let said = machine.remarks.iter().filter(|r| here(r.line) || r.places.iter().any(|(line, _)| here(*line)));
     let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
-    let title = "What the assembler reports about it".to_owned();
+    let title = "What the assembler says about it".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 

@@ -16,7 +16,7 @@ rest=()
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) profile=release ;;
-        --profile) profile=$2; shift ;;
+        --profile) profile=${2:?--profile NAME}; shift ;;
         --check) check=1 ;;
         *) rest+=("$1") ;;
     esac

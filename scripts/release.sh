@@ -76,7 +76,8 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 scratch=$(mktemp -d)
-trap 'rm -rf -- "$scratch"' EXIT
+# Bills of materials are written beside the manifests first: what an interruption leaves would make the tree dirty.
+trap 'rm -rf -- "$scratch"; rm -f -- */bill.cdx.json' EXIT
 
 tools=${TILEC_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/tilec/tools}/cargo
 tool() {

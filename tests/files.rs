@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tilec_tests::programs::Test;
 use tilec_tests::test_file::{self, TestFile};
-use tilec_tests::{cases, choices, documented, fuzz, kinds, mutants, programs, root, silicon};
+use tilec_tests::{cases, chains, choices, documented, fuzz, kinds, mutants, programs, root, silicon};
 
 fn main() -> ExitCode {
     let args = Arguments::from_args();
@@ -42,6 +42,7 @@ fn tests() -> Result<Vec<Test>, String> {
     }
     tests.extend(programs::tests()?);
     tests.extend(cases::tests()?);
+    tests.extend(chains::tests());
     tests.extend(choices::tests());
     tests.extend(fuzz::tests());
     tests.extend(silicon::tests::tests());

@@ -8,6 +8,7 @@
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::names::Parts;
 use crate::tensor_store::is_stored;
 
 use crate::typing::{Type, fixed_shape, resolve_view, type_of};
@@ -28,6 +29,16 @@ impl Deferred {
         if !stmts.iter().any(|&(_, is_let)| is_let) {
             return found;
         }
+        let mut users: SecondaryMap<Value, Vec<Stmt>> = SecondaryMap::new();
+        for &(s, _) in &stmts {
+            for e in k.stmts[s].exprs() {
+                mentioned(k, e, &mut |v| {
+                    if users[v].last() != Some(&s) {
+                        users[v].push(s);
+                    }
+                });
+            }
+        }
         let mut copies: SecondaryMap<Value, Vec<Stmt>> = SecondaryMap::new();
         // A `let` is used after it is declared: the last one first.
         for &(s, _) in stmts.iter().rev().filter(|&&(_, is_let)| is_let) {
@@ -35,7 +46,7 @@ impl Deferred {
             if !names_elements(k, init) {
                 continue;
             }
-            let Some(at) = final_copies(k, &stmts, &found, &copies, value) else { continue };
+            let Some(at) = final_copies(k, &users[value], &found, &copies, value) else { continue };
             // A window beside a row has the extents of the row, where the `let` stands: not those of what is stored.
             if reads_windows(k, init) && at.iter().any(|&s| is_larger(k, s, init)) {
                 continue;
@@ -48,6 +59,8 @@ impl Deferred {
             let Some(init) = found.inits[v] else { continue };
             let mut reads = Vec::new();
             found.reads(k, init, &mut reads);
+            reads.sort_unstable();
+            reads.dedup();
             let quiet = copies[v].iter().all(|&s| unchanged_between(k, v, s, &reads));
             if !quiet {
                 found.inits[v] = None;
@@ -72,16 +85,14 @@ impl Deferred {
 
     /// Every tensor, place and scalar that `e` reads.
     fn reads(&self, k: &Kernel, e: Expr, out: &mut Vec<Value>) {
-        if let Some(view) = resolve_view(k, e) {
-            out.push(view.base);
-        }
-        if let Some(init) = self.named(k, e) {
-            self.reads(k, init, out);
-        } else if let ExprData::Ref(v) = k.exprs[e] {
-            out.push(v);
-        }
-        for child in k.children(e) {
-            self.reads(k, child, out);
+        let mut parts = Parts::of(k, e);
+        while let Some(e) = parts.take() {
+            out.extend(resolve_view(k, e).map(|view| view.base));
+            match k.exprs[e] {
+                ExprData::Ref(v) if self.init(v).is_some() => parts.named(v),
+                ExprData::Ref(v) => out.push(v),
+                _ => parts.inside(e),
+            }
         }
     }
 
@@ -183,20 +194,13 @@ fn is_larger(k: &Kernel, copy: Stmt, e: Expr) -> bool {
 /// The copies to global memory that all uses of `v` end in; `None` if one does not.
 fn final_copies(
     k: &Kernel,
-    stmts: &[(Stmt, bool)],
+    users: &[Stmt],
     found: &Deferred,
     copies: &SecondaryMap<Value, Vec<Stmt>>,
     v: Value,
 ) -> Option<Vec<Stmt>> {
     let mut at = Vec::new();
-    for &(s, _) in stmts {
-        let mut used = false;
-        for e in k.stmts[s].exprs() {
-            mentioned(k, e, &mut |w| used |= w == v);
-        }
-        if !used {
-            continue;
-        }
+    for &s in users {
         match k.stmts[s] {
             StmtData::Let { value, .. } if found.init(value).is_some() => at.extend(&copies[value]),
             StmtData::Copy { src, dst, ref attrs } => {
@@ -213,6 +217,9 @@ fn final_copies(
             _ => return None,
         }
     }
+    // Several names may end in one copy.
+    at.sort_unstable();
+    at.dedup();
     Some(at)
 }
 

@@ -9,6 +9,7 @@ use crate::ops::Op;
 use crate::types::{Elem, ElemRef};
 use crate::typing::{ResolvedView, ViewDim, factor_list, factors, let_init, positive, same_expr, type_of};
 use crate::zeros::zero_sizes;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// Largest run-time extent: leaves room for a tile past the end in 31 bits.
@@ -116,6 +117,9 @@ pub fn promised(k: &Kernel, bounds: &[Extent], e: Expr) -> Option<i128> {
     if others.is_empty() { None } else { least(bounds, (literal, &others)) }
 }
 
+/// Names that are looked up to find products that an index is below: any of them bounds it.
+const NAMES: u32 = 64;
+
 /// A product of a literal and what is at least 1.
 struct Product {
     literal: i128,
@@ -160,13 +164,15 @@ pub struct Ranges<'k> {
     loops: BTreeMap<Value, (Expr, Expr)>,
     bounds: Vec<Extent>,
     zeros: Vec<Value>,
+    /// What was found of names.
+    names: RefCell<BTreeMap<Value, Option<Interval>>>,
 }
 
 impl<'k> Ranges<'k> {
     /// By the bounds of sizes and strides alone.
     #[must_use]
     pub fn of_sizes(k: &'k Kernel) -> Ranges<'k> {
-        Ranges { k, loops: BTreeMap::new(), bounds: Vec::new(), zeros: zero_sizes(k) }
+        Ranges { k, loops: BTreeMap::new(), bounds: Vec::new(), zeros: zero_sizes(k), names: RefCell::default() }
     }
 
     /// By those, preconditions, and the bounds of loops.
@@ -179,7 +185,7 @@ impl<'k> Ranges<'k> {
             }
         });
         let bounds = [Extent::all(k), Extent::promised(k)].into_iter().flatten().collect();
-        Ranges { k, loops, bounds, zeros: zero_sizes(k) }
+        Ranges { k, loops, bounds, zeros: zero_sizes(k), names: RefCell::default() }
     }
 
     /// The values of an index; `None`: nothing is known.
@@ -192,16 +198,19 @@ impl<'k> Ranges<'k> {
                 ValueDef::Size if self.zeros.contains(v) => Some(Interval::new(0, 0)),
                 ValueDef::Size => Some(self.promised(e, 1, MAX_SIZE)),
                 ValueDef::Stride => Some(self.promised(e, 0, MAX_STRIDE)),
-                ValueDef::Let => self.of(let_init(k, *v)?),
+                ValueDef::Let => self.of_name(*v),
                 ValueDef::Grid => {
                     let axis = k.grid.iter().position(|axis| axis.index == *v)?;
                     let most = if axis == 0 { MAX_BLOCKS_X } else { MAX_BLOCKS_YZ * i128::from(raster(k)) };
                     Some(Interval::new(0, (self.of(k.grid[axis].extent)?.hi.min(most) - 1).max(0)))
                 }
                 ValueDef::Loop => {
-                    let &(start, end) = self.loops.get(v)?;
-                    let (start, end) = (self.of(start)?, self.of(end)?);
-                    Some(Interval::new(start.lo, (end.hi - 1).max(start.lo)))
+                    let known = self.names.borrow().get(v).copied();
+                    known.unwrap_or_else(|| {
+                        let found = self.of_loop(*v);
+                        self.names.borrow_mut().insert(*v, found);
+                        found
+                    })
                 }
                 _ => None,
             },
@@ -221,6 +230,27 @@ impl<'k> Ranges<'k> {
         }
     }
 
+    /// The values of the variable of a loop.
+    fn of_loop(&self, v: Value) -> Option<Interval> {
+        let &(start, end) = self.loops.get(&v)?;
+        let (start, end) = (self.of(start)?, self.of(end)?);
+        Some(Interval::new(start.lo, (end.hi - 1).max(start.lo)))
+    }
+
+    /// The values of what a name stands for. Of each name, and of those in front of it, they are found once.
+    fn of_name(&self, v: Value) -> Option<Interval> {
+        let known = |v: Value| self.names.borrow().get(&v).copied();
+        if let Some(found) = known(v) {
+            return found;
+        }
+        let init = let_init(self.k, v)?;
+        for (v, init) in self.k.names_below(init, |v| known(v).is_some()).into_iter().chain([(v, init)]) {
+            let found = self.of(init);
+            self.names.borrow_mut().insert(v, found);
+        }
+        known(v).flatten()
+    }
+
     /// The values of a size or stride from `least` to `most`, as far as preconditions admit them.
     fn promised(&self, e: Expr, least: i128, most: i128) -> Interval {
         let most = promised(self.k, &self.bounds, e).map_or(most, |bound| bound.clamp(least, most));
@@ -233,44 +263,54 @@ impl<'k> Ranges<'k> {
     pub fn most(&self, e: Expr) -> Option<i128> {
         let own = promised(self.k, &self.bounds, e);
         let quotient = match &self.k.exprs[e] {
-            ExprData::Op { op: Op::Div, .. } => self.below(e).into_iter().filter_map(|p| self.largest(&p)).min(),
+            ExprData::Op { op: Op::Div, .. } => {
+                self.below(e, &Cell::new(NAMES)).into_iter().filter_map(|p| self.largest(&p)).min()
+            }
             _ => None,
         };
         own.into_iter().chain(quotient.map(|x| x - 1)).min()
     }
 
     /// Products that an index is below: the end of its loop, the extent of its axis, a divisor, and of a quotient what is left of them.
-    fn below(&self, e: Expr) -> Vec<Product> {
+    fn below(&self, e: Expr, left: &Cell<u32>) -> Vec<Product> {
         let k = self.k;
         match &k.exprs[e] {
             ExprData::Ref(v) => match k.values[*v].def {
-                ValueDef::Let => let_init(k, *v).map_or_else(Vec::new, |init| self.below(init)),
-                ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end)| self.not_above(end)),
+                ValueDef::Let => self.looked_up(*v, left).map_or_else(Vec::new, |init| self.below(init, left)),
+                ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end)| self.not_above(end, left)),
                 ValueDef::Grid => {
                     let axis = k.grid.iter().find(|axis| axis.index == *v);
-                    axis.map_or_else(Vec::new, |axis| self.not_above(axis.extent))
+                    axis.map_or_else(Vec::new, |axis| self.not_above(axis.extent, left))
                 }
                 _ => Vec::new(),
             },
-            ExprData::Op { op: Op::Rem, args } if positive(k, args[1]) => self.not_above(args[1]),
+            ExprData::Op { op: Op::Rem, args } if positive(k, args[1]) => self.not_above(args[1], left),
             ExprData::Op { op: Op::Div, args } if positive(k, args[1]) => {
                 let (by, parts) = factor_list(k, &[args[1]]);
-                self.below(args[0]).into_iter().filter_map(|p| p.divided(k, by, &parts)).collect()
+                self.below(args[0], left).into_iter().filter_map(|p| p.divided(k, by, &parts)).collect()
             }
-            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.below(a)).collect(),
+            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.below(a, left)).collect(),
             _ => Vec::new(),
         }
     }
 
+    /// What a name stands for, unless as many were looked up.
+    fn looked_up(&self, v: Value, left: &Cell<u32>) -> Option<Expr> {
+        left.set(left.get().checked_sub(1)?);
+        let_init(self.k, v)
+    }
+
     /// Products that an end is at most.
-    fn not_above(&self, end: Expr) -> Vec<Product> {
+    fn not_above(&self, end: Expr, left: &Cell<u32>) -> Vec<Product> {
         let k = self.k;
         match &k.exprs[end] {
             ExprData::Ref(v) if let_init(k, *v).is_some() => {
-                let_init(k, *v).map_or_else(Vec::new, |init| self.not_above(init))
+                self.looked_up(*v, left).map_or_else(Vec::new, |init| self.not_above(init, left))
             }
-            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.not_above(a)).collect(),
-            ExprData::Op { op: Op::Sub, args } if k.as_int(args[1]).is_some_and(|x| x >= 0) => self.not_above(args[0]),
+            ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.not_above(a, left)).collect(),
+            ExprData::Op { op: Op::Sub, args } if k.as_int(args[1]).is_some_and(|x| x >= 0) => {
+                self.not_above(args[0], left)
+            }
             _ if positive(k, end) => {
                 let (literal, parts) = factor_list(k, &[end]);
                 vec![Product { literal, parts }]

@@ -7,6 +7,8 @@ use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::types::GivenStride;
 use crate::typing::same_expr;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Divisors are tracked up to this power of two.
 const MAX: u64 = 1 << 20;
@@ -17,7 +19,7 @@ pub struct Facts {
     /// The same of expressions that are no plain value.
     of_exprs: Vec<(Expr, u64)>,
     loops: Vec<(Value, Expr, Expr)>,
-    lets: Vec<(Value, Expr)>,
+    lets: BTreeMap<Value, Expr>,
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -40,17 +42,17 @@ impl Facts {
             facts.collect(k, e);
         }
         let mut loops = Vec::new();
-        let mut lets = Vec::new();
+        let mut lets = BTreeMap::new();
         k.walk(k.body, &mut |k, _, s: Stmt| match &k.stmts[s] {
             StmtData::For { var, start, step, .. } => loops.push((*var, *start, *step)),
-            StmtData::Let { value, init } => lets.push((*value, *init)),
+            StmtData::Let { value, init } => drop(lets.insert(*value, *init)),
             _ => {}
         });
         Facts { loops, lets, ..facts }
     }
 
     fn nothing() -> Facts {
-        Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: Vec::new() }
+        Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: BTreeMap::new() }
     }
 
     /// Adds what a precondition says: `x % c == 0` and `x == c`, all of a conjunction, and what is common to the sides of a disjunction.
@@ -92,72 +94,21 @@ impl Facts {
 
     /// The largest power of two known to divide an index expression.
     pub fn divisor(&self, k: &Kernel, e: Expr) -> u64 {
-        self.common(k, e, MAX)
+        self.asked(k).common(e, MAX)
     }
 
     /// Whether an index expression is known to be a multiple of `n`.
     pub fn is_multiple(&self, k: &Kernel, e: Expr, n: u64) -> bool {
-        n > 0 && self.common(k, e, n) == n
+        n > 0 && self.asked(k).common(e, n) == n
     }
 
     /// The largest divisor of `n` known to divide a value.
     fn common_of_value(&self, k: &Kernel, v: Value, n: u64) -> u64 {
-        let promised = self.requires.iter().filter(|(w, _)| *w == v).fold(1, |all, &(_, d)| lcm(all, gcd(d, n)));
-        let own = match &k.values[v].def {
-            ValueDef::Loop => match self.loops.iter().find(|(w, ..)| *w == v) {
-                Some(&(_, start, step)) => gcd(self.common(k, start, n), self.common(k, step, n)),
-                None => 1,
-            },
-            ValueDef::Let => self.lets.iter().find(|(w, _)| *w == v).map_or(1, |&(_, init)| self.common(k, init, n)),
-            _ => 1,
-        };
-        lcm(promised, own)
+        self.asked(k).common_of_value(v, n)
     }
 
-    /// The largest divisor of `n` known to divide an index expression.
-    fn common(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
-        match &k.exprs[e] {
-            ExprData::Int(x) => gcd(x.unsigned_abs(), n),
-            ExprData::Ref(v) => self.common_of_value(k, *v, n),
-            ExprData::Op { op, args } => lcm(
-                lcm(self.promised(k, e, n), self.whole_part(k, e, n)),
-                match op {
-                    Op::Add | Op::Sub | Op::Min | Op::Max | Op::Rem => {
-                        gcd(self.common(k, args[0], n), self.common(k, args[1], n))
-                    }
-                    Op::Mul => {
-                        let first = self.common(k, args[0], n);
-                        first * self.common(k, args[1], n / first)
-                    }
-                    Op::Neg => self.common(k, args[0], n),
-                    _ => 1,
-                },
-            ),
-            _ => 1,
-        }
-    }
-
-    /// What divides `a - (a - c) % m`, or `a - a % m`: what is common to `m` and `c`.
-    fn whole_part(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
-        let binary = |e: Expr, wanted: Op| match &k.exprs[e] {
-            ExprData::Op { op, args } if *op == wanted => args.first().copied().zip(args.get(1).copied()),
-            _ => None,
-        };
-        let Some((a, (b, m))) = binary(e, Op::Sub).and_then(|(a, rest)| Some((a, binary(rest, Op::Rem)?))) else {
-            return 1;
-        };
-        let apart = match binary(b, Op::Sub) {
-            _ if same_expr(k, a, b) => n,
-            Some((same, c)) if same_expr(k, a, same) => self.common(k, c, n),
-            _ => return 1,
-        };
-        gcd(apart, self.common(k, m, n))
-    }
-
-    /// What a precondition says of just this expression.
-    fn promised(&self, k: &Kernel, e: Expr, n: u64) -> u64 {
-        let same = self.of_exprs.iter().filter(|&&(f, _)| same_expr(k, e, f));
-        same.fold(1, |all, &(_, d)| lcm(all, gcd(d, n)))
+    fn asked<'f>(&'f self, k: &'f Kernel) -> Asked<'f> {
+        Asked { facts: self, k, known: RefCell::default() }
     }
 
     /// The largest power of two `n` of which it is known that `n` elements of a tensor's dimension, from a multiple of `n` on,
@@ -167,6 +118,94 @@ impl Facts {
             Some(innermost) => self.divisor(k, innermost.extent),
             None => MAX,
         }
+    }
+}
+
+/// The facts of a kernel, asked about one expression.
+struct Asked<'f> {
+    facts: &'f Facts,
+    k: &'f Kernel,
+    /// What was found of names: the largest divisor of a number that divides them.
+    known: RefCell<BTreeMap<(Value, u64), u64>>,
+}
+
+impl Asked<'_> {
+    /// The largest divisor of `n` known to divide a value.
+    fn common_of_value(&self, v: Value, n: u64) -> u64 {
+        let k = self.k;
+        let promised = self.facts.requires.iter().filter(|(w, _)| *w == v).fold(1, |all, &(_, d)| lcm(all, gcd(d, n)));
+        let own = match &k.values[v].def {
+            ValueDef::Loop => match self.facts.loops.iter().find(|(w, ..)| *w == v) {
+                Some(&(_, start, step)) => gcd(self.common(start, n), self.common(step, n)),
+                None => 1,
+            },
+            ValueDef::Let => self.facts.lets.get(&v).map_or(1, |&init| self.common_of_name((v, init), n)),
+            _ => 1,
+        };
+        lcm(promised, own)
+    }
+
+    /// The same of what a name stands for. Of each name, and of those in front of it, it is found once.
+    fn common_of_name(&self, (v, init): (Value, Expr), n: u64) -> u64 {
+        let k = self.k;
+        let known = |v: Value| self.known.borrow().get(&(v, n)).copied();
+        if let Some(common) = known(v) {
+            return common;
+        }
+        for (v, init) in k.names_below(init, |v| known(v).is_some()).into_iter().chain([(v, init)]) {
+            let common = self.common(init, n);
+            self.known.borrow_mut().insert((v, n), common);
+        }
+        known(v).unwrap_or(1)
+    }
+
+    /// The largest divisor of `n` known to divide an index expression.
+    fn common(&self, e: Expr, n: u64) -> u64 {
+        let k = self.k;
+        match &k.exprs[e] {
+            ExprData::Int(x) => gcd(x.unsigned_abs(), n),
+            ExprData::Ref(v) => self.common_of_value(*v, n),
+            ExprData::Op { op, args } => lcm(
+                lcm(self.promised(e, n), self.whole_part(e, n)),
+                match op {
+                    Op::Add | Op::Sub | Op::Min | Op::Max | Op::Rem => {
+                        gcd(self.common(args[0], n), self.common(args[1], n))
+                    }
+                    Op::Mul => {
+                        let first = self.common(args[0], n);
+                        first * self.common(args[1], n / first)
+                    }
+                    Op::Neg => self.common(args[0], n),
+                    _ => 1,
+                },
+            ),
+            _ => 1,
+        }
+    }
+
+    /// What divides `a - (a - c) % m`, or `a - a % m`: what is common to `m` and `c`.
+    fn whole_part(&self, e: Expr, n: u64) -> u64 {
+        let k = self.k;
+        let binary = |e: Expr, wanted: Op| match &k.exprs[e] {
+            ExprData::Op { op, args } if *op == wanted => args.first().copied().zip(args.get(1).copied()),
+            _ => None,
+        };
+        let Some((a, (b, m))) = binary(e, Op::Sub).and_then(|(a, rest)| Some((a, binary(rest, Op::Rem)?))) else {
+            return 1;
+        };
+        let apart = match binary(b, Op::Sub) {
+            _ if same_expr(k, a, b) => n,
+            Some((same, c)) if same_expr(k, a, same) => self.common(c, n),
+            _ => return 1,
+        };
+        gcd(apart, self.common(m, n))
+    }
+
+    /// What a precondition says of just this expression.
+    fn promised(&self, e: Expr, n: u64) -> u64 {
+        let k = self.k;
+        let same = self.facts.of_exprs.iter().filter(|&&(f, _)| same_expr(k, e, f));
+        same.fold(1, |all, &(_, d)| lcm(all, gcd(d, n)))
     }
 }
 

@@ -12,6 +12,8 @@
 //! the kernel header or by exactly one statement, which comes before every use in the same or an enclosing block.
 
 mod build;
+mod known;
+mod table;
 mod visit;
 
 use crate::atoms::Atom;
@@ -29,6 +31,8 @@ use crate::tuples::Combine;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
+use known::Known;
+pub use table::Table;
 
 /// A file: kernels in source order, and programs that launch several of them.
 #[derive(Clone, Debug, Default)]
@@ -58,11 +62,11 @@ pub struct Kernel {
     /// Where the name is written.
     pub name_span: Span,
     /// Named things.
-    pub values: PrimaryMap<Value, ValueData>,
+    pub values: Table<Value, ValueData>,
     /// Expression nodes.
-    pub exprs: PrimaryMap<Expr, ExprData>,
+    pub exprs: Table<Expr, ExprData>,
     /// Statements.
-    pub stmts: PrimaryMap<Stmt, StmtData>,
+    pub stmts: Table<Stmt, StmtData>,
     /// Blocks.
     pub blocks: PrimaryMap<Block, Vec<Stmt>>,
     /// Source places of expressions.
@@ -108,6 +112,8 @@ pub struct Kernel {
     pub body: Block,
     /// The statement that declares each `let`.
     lets: SecondaryMap<Value, PackedOption<Stmt>>,
+    /// What holds as long as the tables are not changed.
+    pub(crate) known: Known,
 }
 
 /// A grid axis: its index value and its extent.

@@ -33,6 +33,7 @@ pub mod literal;
 pub mod loop_ends;
 pub mod loss;
 pub mod mechanism;
+pub mod names;
 pub mod numbered;
 pub mod outline;
 pub mod overlay;

@@ -55,10 +55,13 @@ pub fn loop_variable(k: &Kernel, e: Expr) -> Option<Value> {
 
 /// What an index is, names of index values looked up.
 pub fn meaning(k: &Kernel, e: Expr) -> Expr {
-    match k.exprs[e] {
-        ExprData::Ref(v) => let_init(k, v).map_or(e, |init| meaning(k, init)),
-        _ => e,
+    let mut e = e;
+    while let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = let_init(k, v)
+    {
+        e = init;
     }
+    e
 }
 
 /// Operators through which [`covers`] looks.

@@ -15,6 +15,7 @@ mod called;
 mod candidates;
 mod combine;
 mod elementwise;
+mod layouts;
 mod product;
 mod reduction;
 mod register_tile;
@@ -26,11 +27,11 @@ mod view;
 
 pub use candidates::{candidate_elems, may_count};
 pub(crate) use elementwise::join_extent;
+pub use layouts::{layout_of, layout_of_tuples, shape_of_tuples};
 pub use register_tile::register_tile;
 pub(crate) use types::same_value;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,
-    layout_of, layout_of_tuples, let_init, positive, same_expr, same_product, scalar_shape, shape_of_tuples,
-    shape_text, type_of,
+    let_init, positive, same_expr, same_product, scalar_shape, shape_text, type_of,
 };
 pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view, window_of_registers, window_of_registers_at};

@@ -8,25 +8,30 @@
 use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::names::Parts;
 use crate::ops::{Domain, Op};
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, let_init, may_count, resolve_view, type_of};
 
 /// Whether the index `e` is made of a number that a register or memory holds, so that it may be anything.
 pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Index(_) => true,
-        ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| is_of_value(k, init)),
-            ValueDef::Loop => k.statement_data().any(|s| match *s {
-                StmtData::For { var, start, end, .. } => var == *v && (is_of_value(k, start) || is_of_value(k, end)),
-                _ => false,
-            }),
-            _ => false,
-        },
-        _ => false,
-    };
-    own || k.children(e).into_iter().any(|c| is_of_value(k, c))
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Index(_) => return true,
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Loop) && parts.once(v) => {
+                for s in k.statement_data() {
+                    if let StmtData::For { var, start, end, .. } = *s
+                        && var == v
+                    {
+                        [start, end].into_iter().for_each(|e| parts.also(e));
+                    }
+                }
+            }
+            _ => parts.inside(e),
+        }
+    }
+    false
 }
 
 /// Whether the kernel writes a tensor.
@@ -44,6 +49,18 @@ fn element_of(k: &Kernel, e: Expr) -> Option<Value> {
 
 /// Whether a scalar is the same wherever it is computed: what it reads does not change.
 pub fn is_constant(k: &Kernel, e: Expr) -> bool {
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        if !may_be_constant(k, e, &mut parts) {
+            return false;
+        }
+        k.children(e).into_iter().for_each(|c| parts.also(c));
+    }
+    true
+}
+
+/// The same but for its operands, and for elements that a name in it stands for: those are looked at, too.
+fn may_be_constant(k: &Kernel, e: Expr, parts: &mut Parts<'_>) -> bool {
     let base = match &k.exprs[e] {
         ExprData::Ref(v) => Some(*v),
         ExprData::View(view) => Some(view.base),
@@ -58,16 +75,18 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
         | ExprData::Transpose(_) => return false,
         _ => None,
     };
-    let own = base.is_none_or(|v| match k.values[v].def {
+    base.is_none_or(|v| match k.values[v].def {
         ValueDef::Tensor(_) => !is_written(k, v),
         ValueDef::Let => let_init(k, v).is_some_and(|init| match element_of(k, init) {
-            Some(_) => is_constant(k, init),
+            Some(_) => {
+                parts.named(v);
+                true
+            }
             None => matches!(type_of(k, init), Ok(Type::Index | Type::Scalar(_))),
         }),
         ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => false,
         _ => true,
-    });
-    own && k.children(e).into_iter().all(|c| is_constant(k, c))
+    })
 }
 
 /// Writes out the indices that are made of numbers in registers and in memory.
@@ -142,7 +161,9 @@ impl Writer<'_> {
                         Range::Gather(_) => {}
                     }
                 }
-                self.k.exprs[e] = ExprData::View(view);
+                if !matches!(&self.k.exprs[e], ExprData::View(own) if *own == view) {
+                    self.k.exprs[e] = ExprData::View(view);
+                }
             }
             ExprData::Index(arg) => self.settle(e, arg),
             _ => {}

@@ -60,6 +60,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
+use tilec_ir::names::Parts;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, Order};
 use tilec_ir::typing::{fixed_shape, resolve_view};
@@ -233,15 +234,23 @@ fn numbers_of_producer(k: &mut Kernel) {
 
 /// Whether a part of an expression gets a register tile, whatever it reads: what is reduced or scanned, and what has a name that is no window.
 fn is_put_together(k: &Kernel, e: Expr) -> bool {
-    match k.exprs[e] {
-        ExprData::Reduce { .. } | ExprData::Scan { .. } => true,
-        ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Let) => {
-            let of = k.let_init(v).filter(|&init| resolve_view(k, init).is_none());
-            let is_tile = |e: Expr| fixed_shape(k, e).is_some_and(|shape| !shape.is_empty()) && !is_truth(k, e);
-            of.is_some_and(|init| is_tile(init) || is_put_together(k, init))
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Reduce { .. } | ExprData::Scan { .. } => return true,
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Let) => {
+                let is_tile = |e: Expr| fixed_shape(k, e).is_some_and(|shape| !shape.is_empty()) && !is_truth(k, e);
+                if let Some(init) = k.let_init(v).filter(|&init| resolve_view(k, init).is_none()) {
+                    if is_tile(init) {
+                        return true;
+                    }
+                    parts.named(v);
+                }
+            }
+            _ => parts.inside(e),
         }
-        _ => k.children(e).into_iter().any(|child| is_put_together(k, child)),
     }
+    false
 }
 
 /// Thread layouts of copies that move between two memories, of those that `which` names.

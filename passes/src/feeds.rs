@@ -15,6 +15,7 @@ use crate::{Options, tensor_copies, thread_fills};
 use tilec_ir::changes::changes;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef, View};
+use tilec_ir::names::Parts;
 use tilec_ir::typing::{let_init, resolve_view};
 use tilec_ir::values::{is_constant, is_written};
 
@@ -302,35 +303,49 @@ pub(crate) fn numbers(k: &Kernel, fill: Stmt, rows: Value) -> Option<Stmt> {
 /// A register tile, or what is read from memory, that an index or a condition depends on. Elements that an index is made of do not change: whoever needs
 /// one reads it.
 pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
-    let number = match k.exprs[e] {
-        ExprData::Index(arg) if is_constant(k, arg) => Some(arg),
-        _ => None,
-    };
-    if let Some(arg) = number {
-        return of_number(k, arg);
-    }
-    let own = match &k.exprs[e] {
-        ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match &k.values[*v].def {
-            ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => Some(*v),
-            ValueDef::Let => {
-                let_init(k, *v).and_then(|init| match resolve_view(k, init).filter(|view| view.space(k).has_bounds()) {
-                    // A name for a window is no read of it.
-                    Some(_) => k.children(init).into_iter().find_map(|c| computed(k, c)),
-                    None => computed(k, init),
-                })
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match &k.exprs[e] {
+            // Elements that do not change: their own indices are asked about.
+            ExprData::Index(arg) if is_constant(k, *arg) => of_number(k, *arg, &mut parts),
+            ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => {
+                operands(k, e, &mut parts);
+                match &k.values[*v].def {
+                    ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => {
+                        return Some(*v);
+                    }
+                    ValueDef::Let => name(k, *v, &mut parts),
+                    _ => {}
+                }
             }
-            _ => None,
-        },
-        _ => None,
-    };
-    own.or_else(|| k.children(e).into_iter().find_map(|c| computed(k, c)))
+            _ => operands(k, e, &mut parts),
+        }
+    }
+    None
+}
+
+/// A name is asked about once. One of a window is no read of that.
+fn name(k: &Kernel, v: Value, parts: &mut Parts<'_>) {
+    let Some(init) = let_init(k, v).filter(|_| parts.once(v)) else { return };
+    match resolve_view(k, init).filter(|view| view.space(k).has_bounds()) {
+        Some(_) => operands(k, init, parts),
+        None => parts.also(init),
+    }
+}
+
+fn operands(k: &Kernel, e: Expr, parts: &mut Parts<'_>) {
+    let children: Vec<Expr> = k.children(e).into_iter().collect();
+    children.into_iter().rev().for_each(|c| parts.also(c));
 }
 
 /// The same of a number that an index is made of.
-fn of_number(k: &Kernel, e: Expr) -> Option<Value> {
+fn of_number(k: &Kernel, e: Expr, parts: &mut Parts<'_>) {
     match k.exprs[e] {
-        ExprData::Ref(_) => computed(k, e),
-        ExprData::View(_) => k.children(e).into_iter().find_map(|c| computed(k, c)),
-        _ => k.children(e).into_iter().find_map(|c| of_number(k, c)),
+        ExprData::Ref(_) => parts.also(e),
+        ExprData::View(_) => operands(k, e, parts),
+        _ => {
+            let children: Vec<Expr> = k.children(e).into_iter().collect();
+            children.into_iter().rev().for_each(|c| of_number(k, c, parts));
+        }
     }
 }

@@ -18,10 +18,12 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_product;
 use crate::rewrite::same_expr;
+use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::lanes::scaling;
+use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
 use tilec_ir::types::Lanes;
 use tilec_ir::typing::{layout_of, let_init};
@@ -110,32 +112,37 @@ impl Settled {
 }
 
 fn settled(k: &Kernel, e: Expr) -> Option<Settled> {
+    k.by_names(e, |e, known| settled_by(k, e, known))
+}
+
+/// The same, where it is known of the names in the expression.
+fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option<Settled> {
     match &k.exprs[e] {
         ExprData::Ref(v) => match let_init(k, *v) {
-            Some(init) => settled(k, init),
+            Some(_) => known.get(v).cloned().flatten(),
             None => keeps_extreme(k, *v).then(|| Settled::Kept { tile: *v, by: Vec::new(), negative: false }),
         },
         ExprData::Op { op, args } => match (op, &args[..]) {
             // It has not grown.
-            (Op::Max | Op::Min, &[a, b]) => kept(k, a).or_else(|| kept(k, b)),
-            (Op::Add, &[a, b]) => settled(k, a)?.plus(k, &settled(k, b)?),
-            (Op::Sub, &[a, b]) => settled(k, a)?.plus(k, &settled(k, b)?.negated()?),
-            (Op::Neg, &[a]) => settled(k, a)?.negated(),
-            (Op::Mul, &[a, b]) => match (settled(k, a), settled(k, b)) {
+            (Op::Max | Op::Min, &[a, b]) => kept(k, a, known).or_else(|| kept(k, b, known)),
+            (Op::Add, &[a, b]) => settled_by(k, a, known)?.plus(k, &settled_by(k, b, known)?),
+            (Op::Sub, &[a, b]) => settled_by(k, a, known)?.plus(k, &settled_by(k, b, known)?.negated()?),
+            (Op::Neg, &[a]) => settled_by(k, a, known)?.negated(),
+            (Op::Mul, &[a, b]) => match (settled_by(k, a, known), settled_by(k, b, known)) {
                 (Some(Settled::Zero), _) | (_, Some(Settled::Zero)) => Some(Settled::Zero),
                 (Some(own), None) => own.multiplied(k, b),
                 (None, Some(own)) => own.multiplied(k, a),
                 _ => None,
             },
-            (Op::Exp | Op::Exp2, &[a]) => matches!(settled(k, a)?, Settled::Zero).then_some(Settled::One),
+            (Op::Exp | Op::Exp2, &[a]) => matches!(settled_by(k, a, known)?, Settled::Zero).then_some(Settled::One),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn kept(k: &Kernel, e: Expr) -> Option<Settled> {
-    settled(k, e).filter(|s| matches!(s, Settled::Kept { by, negative: false, .. } if by.is_empty()))
+fn kept(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option<Settled> {
+    settled_by(k, e, known).filter(|s| matches!(s, Settled::Kept { by, negative: false, .. } if by.is_empty()))
 }
 
 /// Whether a register tile only becomes the larger, or the smaller, of itself and something else.
@@ -153,9 +160,13 @@ fn keeps_extreme(k: &Kernel, v: Value) -> bool {
 }
 
 fn is_extreme_of(k: &Kernel, e: Expr, v: Value) -> bool {
-    match &k.exprs[e] {
-        ExprData::Ref(w) => *w == v || let_init(k, *w).is_some_and(|init| is_extreme_of(k, init, v)),
-        ExprData::Op { op: Op::Max | Op::Min, args } => args.iter().any(|&a| is_extreme_of(k, a, v)),
-        _ => false,
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Ref(w) if w == v => return true,
+            ExprData::Ref(_) | ExprData::Op { op: Op::Max | Op::Min, .. } => parts.inside(e),
+            _ => {}
+        }
     }
+    false
 }

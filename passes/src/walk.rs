@@ -12,7 +12,7 @@ mod tiles;
 pub(crate) mod turns;
 
 use crate::Cx;
-pub(crate) use cluster::{depends, multicast};
+pub(crate) use cluster::multicast;
 use stream::Stream;
 pub(crate) use stream::{expected as shares_tiles, refused as stream_refused};
 use tilec_ir::diag::{Reported, Span};

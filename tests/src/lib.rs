@@ -19,6 +19,7 @@
 //! | `programs`    | examples, sketches, snippets: which there are and what they must do            |
 //! | `cases`       | GEMM problems of a peer's test suite                                           |
 //! | `choices`     | what the model chooses compiles: all targets, types, orders, sizes             |
+//! | `chains`      | chains of names, of every kind, are compiled and run in the time that a chain takes |
 //! | `conversions` | every pair of element types at edge values: interpreter and PTX agree         |
 //! | `indices`     | index arithmetic: programs, PTX, contract and a plain evaluator agree           |
 //! | `formatting`  | `tilec fmt` over every program of the repository                                |
@@ -36,6 +37,7 @@
 
 mod attention;
 pub mod cases;
+pub mod chains;
 pub mod choices;
 mod conflicts;
 #[cfg(test)]

@@ -17,6 +17,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::SmemLayout;
+use tilec_ir::names::Parts;
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
@@ -176,11 +177,13 @@ fn elem_of(k: &Kernel, v: Value) -> Option<Elem> {
 
 /// The value of an index, where `numbers` has those of variables; `let`s are followed.
 pub(super) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Option<i64> {
-    let leaf = |x: Expr| match &k.exprs[x] {
-        ExprData::Ref(v) => numbers.get(v).copied().or_else(|| value_of(k, k.let_init(*v)?, numbers)),
-        _ => None,
-    };
-    index::int(&OfKernel::new(k, leaf), e)
+    k.by_names(e, |e, known: &BTreeMap<Value, Option<i64>>| {
+        let leaf = |x: Expr| match &k.exprs[x] {
+            ExprData::Ref(v) => numbers.get(v).copied().or_else(|| known.get(v).copied().flatten()),
+            _ => None,
+        };
+        index::int(&OfKernel::new(k, leaf), e)
+    })
 }
 
 /// At which numbers something is, in words.
@@ -460,7 +463,10 @@ fn sum(k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
 
 /// Grid indices and loop variables of an expression, with what each grows by; through `let`s.
 fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
-    if let ExprData::Ref(v) = k.exprs[e] {
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        parts.inside(e);
+        let ExprData::Ref(v) = k.exprs[e] else { continue };
         match &k.values[v].def {
             ValueDef::Grid if found.iter().all(|(w, ..)| *w != v) => found.push((v, 0, 1)),
             ValueDef::Loop if found.iter().all(|(w, ..)| *w != v) => {
@@ -473,12 +479,8 @@ fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
                 });
                 found.extend(of.map(|(start, step)| (v, start, step)));
             }
-            ValueDef::Let => k.let_init(v).into_iter().for_each(|init| variables(k, init, found)),
             _ => {}
         }
-    }
-    for c in k.children(e) {
-        variables(k, c, found);
     }
 }
 

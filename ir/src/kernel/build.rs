@@ -2,7 +2,7 @@
 
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, Totals, ValueData, ValueDef, View};
+use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, Table, Totals, ValueData, ValueDef, View};
 use crate::ops::Op;
 use crate::spots::Spot;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -15,9 +15,9 @@ impl Kernel {
         Kernel {
             name: name.into(),
             name_span: Span::default(),
-            values: PrimaryMap::new(),
-            exprs: PrimaryMap::new(),
-            stmts: PrimaryMap::new(),
+            values: Table::new(),
+            exprs: Table::new(),
+            stmts: Table::new(),
             blocks,
             expr_spans: SecondaryMap::new(),
             stmt_spans: SecondaryMap::new(),
@@ -40,6 +40,7 @@ impl Kernel {
             spots: Vec::new(),
             body,
             lets: SecondaryMap::new(),
+            known: Default::default(),
         }
     }
 
@@ -79,6 +80,11 @@ impl Kernel {
     pub fn literal(&self, e: Expr) -> Option<Span> {
         let span = self.expr_spans[e];
         self.spots.contains(&(Spot::Number, span)).then_some(span)
+    }
+
+    /// How often something in the tables was lent to be changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.values.changes() + self.exprs.changes() + self.stmts.changes()
     }
 
     /// Adds an expression node.
@@ -122,6 +128,8 @@ impl Kernel {
         self.stmt_spans[s] = span;
         if let Some(value) = declared.filter(|&v| self.let_init(v).is_none()) {
             self.lets[value] = s.into();
+            // The name stood for nothing up to here.
+            self.known = Default::default();
         }
         s
     }

@@ -2,18 +2,16 @@
 
 use super::candidates::{may_be, may_count};
 use crate::codes;
-use crate::combine::Combine;
 use crate::diag::{Code, Diagnostic, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
-use crate::layout::RegLayout;
 use crate::literal::whole_text;
 use crate::ops::Op;
 use crate::space::Space;
 use crate::spots::Spot;
 use crate::types::{Elem, ElemClass, ElemRef};
-use cranelift_entity::EntitySet;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -169,6 +167,8 @@ pub struct Types<'k> {
     pub(super) k: &'k Kernel,
     /// Those that are declared so far, with their initialisers. As a rule a few: a map of all values would take longer to make.
     lets: BTreeMap<Value, (Result<Type, TypeError>, Expr)>,
+    /// Those of what is computed of tuples, as they are asked for.
+    locals: RefCell<BTreeMap<Value, Result<Type, TypeError>>>,
 }
 
 impl<'k> Types<'k> {
@@ -184,23 +184,18 @@ impl<'k> Types<'k> {
     }
 
     /// Types the `let`s that `e` depends on, each behind those that it depends on itself.
-    fn of_expr(k: &'k Kernel, e: Expr) -> Types<'k> {
+    pub(super) fn of_expr(k: &'k Kernel, e: Expr) -> Types<'k> {
         let mut types = Types::without_lets(k);
-        let mut seen: EntitySet<Value> = EntitySet::new();
-        let mut stack: Vec<(Value, Expr, bool)> = Vec::new();
-        let push = |e: Expr, stack: &mut Vec<(Value, Expr, bool)>| {
-            for_each_let(k, e, &mut |v| stack.extend(k.let_init(v).map(|init| (v, init, false))));
-        };
-        push(e, &mut stack);
-        while let Some((value, init, ready)) = stack.pop() {
-            if ready {
-                types.declare(value, init);
-            } else if seen.insert(value) {
-                stack.push((value, init, true));
-                push(init, &mut stack);
-            }
-        }
+        types.declare_below(e);
         types
+    }
+
+    /// Types the names that `e` depends on, but for those whose types are known.
+    fn declare_below(&mut self, e: Expr) {
+        let k = self.k;
+        for (value, init) in k.names_below(e, |v| self.lets.contains_key(&v)) {
+            self.declare(value, init);
+        }
     }
 
     /// Types a `let`.
@@ -213,7 +208,7 @@ impl<'k> Types<'k> {
     }
 
     fn without_lets(k: &'k Kernel) -> Types<'k> {
-        Types { k, lets: BTreeMap::new() }
+        Types { k, lets: BTreeMap::new(), locals: RefCell::default() }
     }
 
     /// The type of `e`.
@@ -301,7 +296,7 @@ impl<'k> Types<'k> {
                 Ok(Type::View(ViewType { base: v, elem: t.elem, rank: t.shape.len(), space: def.space() }))
             }
             ValueDef::Scalar { elem, .. } | ValueDef::Element { elem } => Ok(scalar(*elem)),
-            ValueDef::Local(init) => self.type_of(*init),
+            ValueDef::Local(init) => self.local(v, *init),
             ValueDef::Table(_) => Err(self
                 .error(codes::NOT_A_VALUE, e, format!("table `{}` is not a value", k.values[v].name))
                 .with_note(format!("name an element, or one for each of a tile: `{}[x]`", k.values[v].name))
@@ -320,6 +315,19 @@ impl<'k> Types<'k> {
                 .with_note("name the slot: `.put` for the one being filled, `.get` for the one being read")
                 .into()),
         }
+    }
+
+    /// The type of what is computed of tuples. Of each name it is found once.
+    fn local(&self, v: Value, init: Expr) -> Result<Type, TypeError> {
+        if let Some((ty, _)) = self.lets.get(&v) {
+            return ty.clone();
+        }
+        if let Some(ty) = self.locals.borrow().get(&v) {
+            return ty.clone();
+        }
+        let ty = self.type_of(init);
+        self.locals.borrow_mut().insert(v, ty.clone());
+        ty
     }
 
     /// The type of `table[index]`: whole numbers of up to 32 bits say which elements.
@@ -547,9 +555,26 @@ impl<'k> Types<'k> {
 /// The type of `e`.
 ///
 /// # Errors
-/// What is wrong with `e`. Use [`Types`] to ask often: this retypes the `let`s that `e` depends on each time.
+/// What is wrong with `e`.
 pub fn type_of(k: &Kernel, e: Expr) -> Result<Type, TypeError> {
-    Types::of_expr(k, e).type_of(e)
+    if !mentions_name(k, e) {
+        return Types::without_lets(k).type_of(e);
+    }
+    let changes = k.changes();
+    let mut types = Types { lets: k.known.take(changes), ..Types::without_lets(k) };
+    types.declare_below(e);
+    let ty = types.type_of(e);
+    k.known.keep(changes, types.lets);
+    ty
+}
+
+/// Whether the type of `e` depends on what a name stands for.
+fn mentions_name(k: &Kernel, e: Expr) -> bool {
+    match k.exprs[e] {
+        ExprData::Ref(v) => k.stands_for(v).is_some(),
+        ExprData::View(View { base: v, .. }) if k.stands_for(v).is_some() => true,
+        _ => k.children(e).into_iter().any(|child| mentions_name(k, child)),
+    }
 }
 
 /// The extents of an expression whose shape is fixed and known in numbers; `None` for scalars and windows.
@@ -570,77 +595,28 @@ pub fn let_init(k: &Kernel, value: Value) -> Option<Expr> {
     k.let_init(value)
 }
 
-/// The layout in which threads hold an expression over register tiles: that of the largest one, of which smaller ones are repeated. A reduction has that of
-/// what it reduces, without the dimension.
-pub fn layout_of(k: &Kernel, e: Expr) -> Option<RegLayout> {
-    match &k.exprs[e] {
-        ExprData::Ref(v) => match &k.values[*v].def {
-            ValueDef::Var(t) if !t.shape.is_empty() => t.reg_layout.clone(),
-            ValueDef::Let => layout_of(k, let_init(k, *v)?),
-            _ => None,
-        },
-        ExprData::View(_) => None,
-        ExprData::Reduce { axis, parts, arg, .. } => {
-            let layout = layout_of(k, *arg)?;
-            Some(layout.reduction(&fixed_shape(k, *arg)?, *axis as usize, *parts).ok()?.layout)
-        }
-        ExprData::Scan { axis, totals, arg, .. } => {
-            let layout = layout_of(k, *arg)?;
-            layout.scan(&fixed_shape(k, *arg)?, *axis as usize, totals.map_or(0, |t| t.parts)).ok().map(|_| layout)
-        }
-        ExprData::Combine(combine) => {
-            let (layout, shape) = (layout_of_tuples(k, combine)?, shape_of_tuples(k, combine)?);
-            layout.combined(&shape, combine.axis as usize, combine.how).ok()
-        }
-        ExprData::Part { of, .. } => match k.exprs[*of] {
-            ExprData::Ref(v) => layout_of(k, let_init(k, v)?),
-            _ => None,
-        },
-        _ => {
-            let found = k.children(e).into_iter().filter_map(|c| layout_of(k, c));
-            found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
-        }
-    }
-}
-
-/// The layout in which threads hold the tuples that are combined: that of the largest component.
-pub fn layout_of_tuples(k: &Kernel, combine: &Combine) -> Option<RegLayout> {
-    let found = combine.args.iter().filter_map(|&arg| layout_of(k, arg));
-    found.reduce(|a, b| if b.out_bits() > a.out_bits() { b } else { a })
-}
-
-/// The extents of the tuples that are combined, if all are known.
-pub fn shape_of_tuples(k: &Kernel, combine: &Combine) -> Option<Vec<u64>> {
-    let shapes = combine.args.iter().filter_map(|&arg| fixed_shape(k, arg));
-    shapes.reduce(|a, b| a.iter().zip(&b).map(|(&x, &y)| x.max(y)).collect())
-}
-
-/// Calls `f` for every `let` that `e` mentions.
-fn for_each_let(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
-    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = &k.exprs[e]
-        && matches!(k.values[*v].def, ValueDef::Let)
-    {
-        f(*v);
-    }
-    for child in k.children(e) {
-        for_each_let(k, child, f);
-    }
-}
-
 /// A scalar of element type `elem`.
 pub(super) fn scalar(elem: ElemRef) -> Type {
     if elem == ElemRef::Known(Elem::Bool) { Type::Bool } else { Type::Scalar(elem) }
 }
+
+/// Names that are looked up to find the factors of a product.
+const FACTORS: u32 = 256;
 
 /// The factors of a product of integer expressions: the product of those that are literals, and the others. Names of index
 /// values are looked up.
 pub fn factor_list(k: &Kernel, list: &[Expr]) -> (i128, Vec<Expr>) {
     let (mut literal, mut others) = (1i128, Vec::new());
     let mut work = list.to_vec();
+    // A name is as good a factor as what it stands for: `let b = a * a`, `let c = b * b`, .. are no list of `a`.
+    let mut names = FACTORS;
     while let Some(e) = work.pop() {
         match &k.exprs[e] {
             ExprData::Op { op: Op::Mul, args } => work.extend(args),
-            ExprData::Ref(v) if let_init(k, *v).is_some() => work.extend(let_init(k, *v)),
+            ExprData::Ref(v) if names > 0 && let_init(k, *v).is_some() => {
+                names -= 1;
+                work.extend(let_init(k, *v));
+            }
             _ => match const_int(k, e) {
                 Some(x) => literal = literal.saturating_mul(i128::from(x)),
                 None => others.push(e),
@@ -660,19 +636,22 @@ pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
 
 /// Whether an index is certainly at least 1: literals, sizes, and what is made of them so that it stays so.
 pub fn positive(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(x) => *x >= 1,
-        ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| positive(k, init)),
-            ref def => matches!(def, ValueDef::Size) && !crate::zeros::zero_sizes(k).contains(v),
-        },
-        ExprData::Op { op, args } => match op {
-            Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| positive(k, a)),
-            Op::Max => args.iter().any(|&a| positive(k, a)),
+    fn of(k: &Kernel, e: Expr, known: &BTreeMap<Value, bool>) -> bool {
+        match &k.exprs[e] {
+            ExprData::Int(x) => *x >= 1,
+            ExprData::Ref(v) => match k.values[*v].def {
+                ValueDef::Let => known.get(v).is_some_and(|&positive| positive),
+                ref def => matches!(def, ValueDef::Size) && !crate::zeros::zero_sizes(k).contains(v),
+            },
+            ExprData::Op { op, args } => match op {
+                Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| of(k, a, known)),
+                Op::Max => args.iter().any(|&a| of(k, a, known)),
+                _ => false,
+            },
             _ => false,
-        },
-        _ => false,
+        }
     }
+    k.by_names(e, |e, known| of(k, e, known))
 }
 
 /// The value of an integer expression over literals; `None` if it is not one, or it overflows or divides by zero.

@@ -1,9 +1,11 @@
 //! Which conditions and indices are invariant, and which are equal to one another.
 
 use crate::rewrite::same_expr;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use tilec_ir::loop_ends::meaning;
+use tilec_ir::names::Parts;
 use tilec_ir::typing::let_init;
 use tilec_ir::values::is_constant;
 
@@ -14,20 +16,17 @@ pub(crate) fn is_of_launch(k: &Kernel, v: Value) -> bool {
 
 /// Whether a condition has one value throughout a run of a block of threads.
 pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
-    let own = match &k.exprs[e] {
+    let moves = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => {
-            let init = let_init(k, *v);
-            is_of_launch(k, *v)
-                || matches!(k.values[*v].def, ValueDef::Grid)
-                || init.is_some_and(|init| is_fixed(k, init))
+            !is_of_launch(k, *v) && !matches!(k.values[*v].def, ValueDef::Grid) && let_init(k, *v).is_none()
         }
-        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => true,
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => false,
         // Of elements of tensors that nobody writes.
-        ExprData::Index(arg) => is_constant(k, *arg),
-        ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } => is_constant(k, e),
-        _ => false,
+        ExprData::Index(arg) => !is_constant(k, *arg),
+        ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } => !is_constant(k, e),
+        _ => true,
     };
-    own && k.children(e).into_iter().all(|c| is_fixed(k, c))
+    !k.has_part(e, moves)
 }
 
 /// The block of what a kernel does: its body, or what stands under a condition around all of that but names and declarations, such as whether there is work for
@@ -52,74 +51,105 @@ pub(crate) fn guarded(k: &Kernel) -> Block {
 /// The variables of loops with which the value of a condition changes, if it changes with nothing else, and the names in it.
 pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
     let mut all = BTreeSet::new();
-    if let ExprData::Ref(v) = k.exprs[e] {
-        match k.values[v].def {
-            ValueDef::Loop => all.extend([v]),
-            ValueDef::Let => {
-                all.extend(changes_with(k, let_init(k, v)?)?);
-                all.extend([v]);
-            }
-            _ if is_fixed(k, e) => {}
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Ref(v) => match k.values[v].def {
+                ValueDef::Loop => drop(all.insert(v)),
+                ValueDef::Let => {
+                    let_init(k, v)?;
+                    all.insert(v);
+                }
+                _ if is_fixed(k, e) => continue,
+                _ => return None,
+            },
+            ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } | ExprData::Index(_) => {}
+            ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } if is_constant(k, e) => {}
             _ => return None,
         }
-        return Some(all);
-    }
-    match k.exprs[e] {
-        ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } | ExprData::Index(_) => {}
-        ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } if is_constant(k, e) => {}
-        _ => return None,
-    }
-    for child in k.children(e) {
-        all.extend(changes_with(k, child)?);
+        parts.inside(e);
     }
     Some(all)
 }
 
 /// Whether two index expressions have the same value: names stand for what they name.
 pub(crate) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
-    let resolved = |mut e: Expr| {
-        while let ExprData::Ref(v) = k.exprs[e]
-            && let Some(init) = let_init(k, v)
-        {
-            e = init;
-        }
-        e
-    };
-    let (a, b) = (resolved(a), resolved(b));
-    match (&k.exprs[a], &k.exprs[b]) {
-        (ExprData::Ref(v), ExprData::Ref(w)) => v == w || same.contains(&(*v, *w)),
-        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
-            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same))
-        }
-        (&ExprData::Index(x), &ExprData::Index(y)) => numbers_alike(k, x, y, same),
-        _ => same_expr(k, a, b),
-    }
+    Alike { k, same, named: BTreeMap::new(), numbers: BTreeMap::new() }.indices(a, b)
 }
 
 /// The same of numbers that indices are made of. What a register variable holds is no such thing: it may have changed between the two.
 pub(crate) fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
-    match (&k.exprs[a], &k.exprs[b]) {
-        (ExprData::Ref(v), ExprData::Ref(w)) if v == w => is_constant(k, a),
-        (ExprData::Ref(v), ExprData::Ref(w)) => {
-            let inits = let_init(k, *v).zip(let_init(k, *w));
-            inits.is_some_and(|(x, y)| numbers_alike(k, x, y, same))
+    Alike { k, same, named: BTreeMap::new(), numbers: BTreeMap::new() }.scalars(a, b)
+}
+
+/// Expressions that are compared.
+struct Alike<'k> {
+    k: &'k Kernel,
+    same: &'k [(Value, Value)],
+    /// What names of indices stand for, and whether it is alike.
+    named: BTreeMap<(Expr, Expr), bool>,
+    /// The same of names of numbers.
+    numbers: BTreeMap<(Expr, Expr), bool>,
+}
+
+impl Alike<'_> {
+    fn indices(&mut self, a: Expr, b: Expr) -> bool {
+        let k = self.k;
+        let resolved = (meaning(k, a), meaning(k, b));
+        if resolved == (a, b) {
+            return self.resolved(a, b);
         }
-        (ExprData::View(v), ExprData::View(w)) => {
-            let at = |(x, y): (&Range, &Range)| match (x, y) {
-                (Range::At(x), Range::At(y)) => alike(k, *x, *y, same),
-                _ => false,
-            };
-            let ranges = || v.ranges.iter().zip(&w.ranges).all(at);
-            v.base == w.base && v.ranges.len() == w.ranges.len() && is_constant(k, a) && ranges()
+        if let Some(&known) = self.named.get(&resolved) {
+            return known;
         }
-        (ExprData::Cast { elem: x, arg: p }, ExprData::Cast { elem: y, arg: q })
-        | (ExprData::Bits { elem: x, arg: p }, ExprData::Bits { elem: y, arg: q }) => {
-            x == y && numbers_alike(k, *p, *q, same)
+        let alike = self.resolved(resolved.0, resolved.1);
+        self.named.insert(resolved, alike);
+        alike
+    }
+
+    fn resolved(&mut self, a: Expr, b: Expr) -> bool {
+        let k = self.k;
+        match (&k.exprs[a], &k.exprs[b]) {
+            (ExprData::Ref(v), ExprData::Ref(w)) => v == w || self.same.contains(&(*v, *w)),
+            (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
+                x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| self.indices(e, f))
+            }
+            (&ExprData::Index(x), &ExprData::Index(y)) => self.scalars(x, y),
+            _ => same_expr(k, a, b),
         }
-        (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
-            x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| numbers_alike(k, e, f, same))
+    }
+
+    fn scalars(&mut self, a: Expr, b: Expr) -> bool {
+        let k = self.k;
+        match (&k.exprs[a], &k.exprs[b]) {
+            (ExprData::Ref(v), ExprData::Ref(w)) if v == w => is_constant(k, a),
+            (ExprData::Ref(v), ExprData::Ref(w)) => {
+                let inits = let_init(k, *v).zip(let_init(k, *w));
+                let Some((x, y)) = inits else { return false };
+                if let Some(&known) = self.numbers.get(&(x, y)) {
+                    return known;
+                }
+                let alike = self.scalars(x, y);
+                self.numbers.insert((x, y), alike);
+                alike
+            }
+            (ExprData::View(v), ExprData::View(w)) => {
+                let mut at = |(x, y): (&Range, &Range)| match (x, y) {
+                    (Range::At(x), Range::At(y)) => self.indices(*x, *y),
+                    _ => false,
+                };
+                let mut ranges = || v.ranges.iter().zip(&w.ranges).all(&mut at);
+                v.base == w.base && v.ranges.len() == w.ranges.len() && is_constant(k, a) && ranges()
+            }
+            (ExprData::Cast { elem: x, arg: p }, ExprData::Cast { elem: y, arg: q })
+            | (ExprData::Bits { elem: x, arg: p }, ExprData::Bits { elem: y, arg: q }) => {
+                x == y && self.scalars(*p, *q)
+            }
+            (ExprData::Op { op: x, args: p }, ExprData::Op { op: y, args: q }) => {
+                x == y && p.len() == q.len() && p.iter().zip(q).all(|(&e, &f)| self.scalars(e, f))
+            }
+            _ => self.indices(a, b) && matches!(k.exprs[a], ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_)),
         }
-        _ => alike(k, a, b, same) && matches!(k.exprs[a], ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The terms that indices are computed from.
 
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::typing::let_init;
@@ -24,15 +24,28 @@ pub(crate) fn of_indices(k: &Kernel, e: Expr) -> bool {
 }
 
 fn is_made_of(k: &Kernel, e: Expr, of: &dyn Fn(&ValueDef) -> bool) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(_) => true,
+    let is_other = |e: Expr| match &k.exprs[e] {
+        ExprData::Int(_) | ExprData::Op { .. } => false,
         ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| is_made_of(k, init, of)),
-            ref def => of(def),
+            ValueDef::Let => let_init(k, *v).is_none(),
+            ref def => !of(def),
         },
-        ExprData::Op { args, .. } => args.iter().all(|&a| is_made_of(k, a, of)),
-        _ => false,
-    }
+        _ => true,
+    };
+    !k.has_part(e, is_other)
+}
+
+/// Terms of an index that is written without names: `let b = a + a`, `let c = b + b`, .. have twice as many each.
+const TERMS: u64 = 1000;
+
+/// Whether an index can be written without names.
+pub(crate) fn can_be_spelled_out(k: &Kernel, e: Expr) -> bool {
+    can_be_written(k, e, |_| true)
+}
+
+/// Whether an index can be written without these names.
+pub(crate) fn can_be_written(k: &Kernel, e: Expr, names: impl Fn(Value) -> bool) -> bool {
+    k.unfolded(e, names) <= TERMS
 }
 
 /// A copy of an index without the names of others, for places that do not see these: preconditions, and what stands in front of them.

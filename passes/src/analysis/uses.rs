@@ -2,7 +2,8 @@
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::few::Few;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, View};
+use tilec_ir::names::Parts;
 
 /// Calls `f` for every value that `e` mentions, in text order.
 pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
@@ -34,6 +35,21 @@ pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
     let mut found = false;
     for_each_ref(k, e, &mut |w| found |= w == v);
     found
+}
+
+/// Whether an expression mentions a value, or a name that stands for what does.
+pub(crate) fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(w) | ExprData::View(View { base: w, .. }) = k.exprs[e] {
+            if w == v {
+                return true;
+            }
+            parts.named(w);
+        }
+        parts.inside(e);
+    }
+    false
 }
 
 /// The expressions a statement owns itself (not those of its blocks).

@@ -1,9 +1,11 @@
 //! Register tiles and windows of memory that expressions and copies name, and their extents.
 
 use crate::analysis::uses::for_each_ref;
+use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef, View};
+use tilec_ir::names::Parts;
 use tilec_ir::typing::ResolvedView;
 use tilec_ir::typing::{fixed_shape, resolve_view, scalar_shape};
 
@@ -22,14 +24,19 @@ pub(crate) fn unassigned(k: &Kernel, v: Value) -> bool {
 /// Whether elements of register tiles are among those of an expression; not for numbers of elements in memory.
 pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
     let is_tile = |v: Value| matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
-    match &k.exprs[e] {
-        ExprData::View(view) => is_tile(view.base),
-        ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) && !names_memory(k, *v) => {
-            tilec_ir::typing::let_init(k, *v).is_some_and(|e| has_registers(k, e))
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match &k.exprs[e] {
+            ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Let) && !names_memory(k, *v) => parts.named(*v),
+            ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => {
+                if is_tile(*v) {
+                    return true;
+                }
+            }
+            _ => parts.inside(e),
         }
-        ExprData::Ref(v) => is_tile(*v),
-        _ => k.children(e).into_iter().any(|c| has_registers(k, c)),
     }
+    false
 }
 
 /// Whether a copy goes to a register tile, of rank 0 too, or to a window of one.
@@ -67,8 +74,11 @@ pub(crate) fn memory_views(k: &Kernel, e: Expr) -> Vec<ResolvedView> {
 /// The views that a copy of an expression accesses: those of [`memory_views`], and those of deferred `let`s that it names.
 pub(crate) fn accessed_views(k: &Kernel, deferred: &Deferred, e: Expr) -> Vec<ResolvedView> {
     let mut views = memory_views(k, e);
-    for_each_ref(k, e, &mut |v| {
-        views.extend(deferred.init(v).into_iter().flat_map(|init| accessed_views(k, deferred, init)));
+    let mut seen = BTreeSet::new();
+    for_each_tile(k, deferred, e, &mut |v| {
+        if let Some(init) = deferred.init(v).filter(|_| seen.insert(v)) {
+            views.extend(memory_views(k, init));
+        }
     });
     views
 }
@@ -82,13 +92,15 @@ pub(crate) fn copy_shape(k: &Kernel, src: Expr, dst: Expr) -> Option<Vec<u64>> {
 
 /// Calls `f` for every value that `e` mentions, and for those that deferred `let`s mention.
 pub(crate) fn for_each_tile(k: &Kernel, deferred: &Deferred, e: Expr, f: &mut dyn FnMut(Value)) {
-    let mut named = Vec::new();
-    for_each_ref(k, e, &mut |v| {
-        f(v);
-        named.extend(deferred.init(v));
-    });
-    for init in named {
-        for_each_tile(k, deferred, init, f);
+    let mut seen = BTreeSet::new();
+    let mut rest = vec![e];
+    while let Some(e) = rest.pop() {
+        let from = rest.len();
+        for_each_ref(k, e, &mut |v| {
+            f(v);
+            rest.extend(deferred.init(v).filter(|_| seen.insert(v)));
+        });
+        rest[from..].reverse();
     }
 }
 

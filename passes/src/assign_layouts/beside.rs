@@ -9,22 +9,29 @@ use super::broadcast::only_loaded;
 use super::graph::Graph;
 use super::log2_shape;
 use crate::analysis::views::plain_var;
+use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::entities::Expr;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::{fixed_shape, layout_of, resolve_view};
 
 fn operands(k: &Kernel, deferred: &Deferred, e: Expr, out: &mut Vec<Expr>) {
+    operands_in(k, deferred, e, &mut BTreeSet::new(), out);
+}
+
+/// Those of the names that were `seen` are known.
+fn operands_in(k: &Kernel, deferred: &Deferred, e: Expr, seen: &mut BTreeSet<Value>, out: &mut Vec<Expr>) {
     match k.exprs[e] {
         ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => out.push(e),
         ExprData::Ref(v) => match deferred.init(v) {
-            Some(init) => operands(k, deferred, init, out),
+            Some(init) if seen.insert(v) => operands_in(k, deferred, init, seen, out),
+            Some(_) => {}
             None if matches!(k.values[v].def, ValueDef::Var(_) | ValueDef::Let) => out.push(e),
             None => {}
         },
         ExprData::View(_) => {}
-        _ => k.children(e).into_iter().for_each(|child| operands(k, deferred, child, out)),
+        _ => k.children(e).into_iter().for_each(|child| operands_in(k, deferred, child, seen, out)),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::analysis::views::{copy_shape, for_each_tile, plain_var};
 use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
 use crate::roles;
+use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -50,7 +51,7 @@ fn readers(k: &Kernel) -> Vec<Reader> {
     for stmt in all_stmts(k, k.body) {
         let Some((src, to, layout, shape)) = computed(k, stmt) else { continue };
         let mut reader = Reader { stmt, to, layout, shape, src, leaves: Vec::new() };
-        leaves(k, &deferred, src, None, &mut reader.leaves);
+        leaves(k, &deferred, src, None, &mut BTreeSet::new(), &mut reader.leaves);
         found.push(reader);
     }
     found
@@ -86,7 +87,14 @@ fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
     resolve_view(k, dst)
 }
 
-fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut Vec<(Expr, Option<Value>)>) {
+fn leaves(
+    k: &Kernel,
+    deferred: &Deferred,
+    e: Expr,
+    at: Option<Value>,
+    seen: &mut BTreeSet<Value>,
+    out: &mut Vec<(Expr, Option<Value>)>,
+) {
     if resolve_view(k, e).is_some() {
         if out.iter().all(|&(seen, _)| seen != e) {
             out.push((e, at));
@@ -95,14 +103,15 @@ fn leaves(k: &Kernel, deferred: &Deferred, e: Expr, at: Option<Value>, out: &mut
     }
     if let ExprData::Ref(v) = k.exprs[e]
         && let Some(init) = deferred.init(v)
+        && seen.insert(v)
     {
-        leaves(k, deferred, init, Some(v), out);
+        leaves(k, deferred, init, Some(v), seen, out);
     }
     if matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. }) {
         return;
     }
     for child in k.children(e) {
-        leaves(k, deferred, child, at, out);
+        leaves(k, deferred, child, at, seen, out);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::for_each_tile;
 use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
+use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -270,15 +271,15 @@ fn in_front_of(k: &Kernel, place: Place, at: Stmt, lets: &[Value]) -> Place {
 
 /// Replaces references to `from` in `e` by `to`, in place, and in the deferred `let`s that it names.
 fn replace(k: &mut Kernel, deferred: &Deferred, e: Expr, from: Value, to: Value) {
-    if let Some(init) = deferred.named(k, e) {
-        replace(k, deferred, init, from, to);
-    }
-    if let ExprData::Ref(v) = &mut k.exprs[e]
-        && *v == from
-    {
-        *v = to;
-    }
-    for child in k.children(e) {
-        replace(k, deferred, child, from, to);
+    let mut named = BTreeSet::new();
+    let mut rest = vec![e];
+    while let Some(e) = rest.pop() {
+        if let ExprData::Ref(v) = k.exprs[e] {
+            rest.extend(deferred.init(v).filter(|_| named.insert(v)));
+            if v == from {
+                k.exprs[e] = ExprData::Ref(to);
+            }
+        }
+        rest.extend(k.children(e));
     }
 }

@@ -13,13 +13,14 @@ use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_window};
 use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::combine::{Combine, How};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::names::Parts;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, shape_of_tuples, type_of, window_of_registers};
 
@@ -155,6 +156,7 @@ impl Graph {
             graph: Graph::default(),
             path: Vec::new(),
             lets: BTreeMap::new(),
+            deferred_of: BTreeSet::new(),
         };
         builder.block(k.body);
         builder.graph
@@ -208,6 +210,8 @@ struct Builder<'a> {
     path: Vec<(Block, usize)>,
     /// Where `let`s stand, by value.
     lets: BTreeMap<Value, Stmt>,
+    /// The deferred `let`s whose operands are those of a node.
+    deferred_of: BTreeSet<(NodeId, Value)>,
 }
 
 impl Builder<'_> {
@@ -464,17 +468,21 @@ impl Builder<'_> {
 
     /// Operations on an element of an expression, but for those of what is reduced.
     fn operations(&self, e: Expr) -> u64 {
-        match &self.k.exprs[e] {
-            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } | ExprData::View(_) => 0,
-            ExprData::Ref(v) => self.deferred.init(*v).map_or(0, |init| self.operations(init)),
-            data => {
-                let own = u64::from(matches!(
-                    data,
-                    ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. }
-                ));
-                own + self.k.children(e).into_iter().map(|child| self.operations(child)).sum::<u64>()
+        let (mut all, mut parts) = (0, Parts::of(self.k, e));
+        while let Some(e) = parts.take() {
+            match self.k.exprs[e] {
+                ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } | ExprData::View(_) => {}
+                // What has a name is computed once.
+                ExprData::Ref(v) if self.deferred.init(v).is_some() => parts.named(v),
+                ExprData::Ref(_) => {}
+                ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                    all += 1;
+                    parts.inside(e);
+                }
+                _ => parts.inside(e),
             }
         }
+        all
     }
 
     /// The node of a register tile with extents.
@@ -492,15 +500,18 @@ impl Builder<'_> {
 
     /// Whether an expression has operands in registers.
     fn has_operands(&self, e: Expr) -> bool {
-        match self.k.exprs[e] {
-            ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => true,
-            ExprData::Ref(v) => match self.deferred.init(v) {
-                Some(init) => self.has_operands(init),
-                None => self.is_tile(v),
-            },
-            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => false,
-            _ => self.k.children(e).into_iter().any(|child| self.has_operands(child)),
+        let mut parts = Parts::of(self.k, e);
+        while let Some(e) = parts.take() {
+            match self.k.exprs[e] {
+                ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => return true,
+                ExprData::Ref(v) if self.deferred.init(v).is_some() => parts.named(v),
+                ExprData::Ref(v) if self.is_tile(v) => return true,
+                ExprData::Ref(_) => {}
+                ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => {}
+                _ => parts.inside(e),
+            }
         }
+        false
     }
 
     /// Whether a value is a tile in registers.
@@ -525,10 +536,11 @@ impl Builder<'_> {
             }
             ExprData::Part { .. } => self.part(at, context, e),
             ExprData::Ref(v) => match self.deferred.init(v) {
-                Some(init) => {
+                Some(init) if self.deferred_of.insert((context, v)) => {
                     let stands = self.lets.get(&v).copied().unwrap_or(at);
                     self.operands(stands, context, init);
                 }
+                Some(_) => {}
                 None => self.operand(at, context, e, v, Relation::Operand),
             },
             ExprData::Iota { like: arg, .. } => {

@@ -7,7 +7,6 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::WARP;
-use tilec_ir::typing::let_init;
 
 /// How often a statement runs.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -69,18 +68,18 @@ impl Reader<'_> {
     }
 
     fn int(&self, e: Expr) -> Option<i64> {
-        index::int(&OfKernel::new(self.k, |e| self.leaf(e)), e)
+        self.k.by_names(e, |e, known| index::int(&OfKernel::new(self.k, |e| self.leaf(e, known)), e))
     }
 
-    fn leaf(&self, e: Expr) -> Option<i64> {
+    /// `known`: what names in the expression stand for.
+    fn leaf(&self, e: Expr, known: &BTreeMap<Value, Option<i64>>) -> Option<i64> {
         let ExprData::Ref(v) = self.k.exprs[e] else { return None };
         self.size(v).or_else(|| match self.k.values[v].def {
             ValueDef::Grid => {
                 let axis = self.k.grid.iter().find(|axis| axis.index == v)?;
                 Some(self.int(axis.extent)? / 2)
             }
-            ValueDef::Let => self.int(let_init(self.k, v)?),
-            _ => None,
+            _ => known.get(&v).copied().flatten(),
         })
     }
 

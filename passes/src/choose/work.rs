@@ -15,12 +15,14 @@ use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::index::{self, OfKernel, Tree};
+use tilec_ir::index::{self, Node, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::names::Parts;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, ViewDim, let_init, resolve_view, type_of};
@@ -170,7 +172,7 @@ pub(super) struct Work<'k> {
     /// Registers that the functions of the kernel take beside their operands.
     pub(super) functions: u64,
     /// Initialisers of scalars.
-    lets: Vec<(Value, Expr)>,
+    lets: BTreeMap<Value, Expr>,
 }
 
 /// Values of an index of the grid at most, each of which is looked at.
@@ -208,7 +210,7 @@ impl<'k> Work<'k> {
             rare: Region::default(),
             repeated: repeated as u64,
             functions: function_registers(&sketch),
-            lets: Vec::new(),
+            lets: BTreeMap::new(),
         };
         let reader = Reader { k, sketch: &sketch, facts: &facts };
         reader.block(sketch.body, 0, &mut work)?;
@@ -235,21 +237,8 @@ impl<'k> Work<'k> {
     }
 
     /// The expressions of the kernel, with these values, in the middle of the grid.
-    fn valued(&self, env: &Env) -> impl Tree<Node = Expr> {
-        OfKernel::new(self.k, move |e| match &self.k.exprs[e] {
-            ExprData::Ref(v) => env[*v].or_else(|| match self.k.values[*v].def {
-                // That of a block in the middle.
-                ValueDef::Grid => {
-                    let axis = self.k.grid.iter().find(|axis| axis.index == *v)?;
-                    Some(self.int(env, axis.extent)? / 2)
-                }
-                _ => {
-                    let (_, init) = self.lets.iter().find(|(w, _)| w == v)?;
-                    self.int(env, *init)
-                }
-            }),
-            _ => None,
-        })
+    fn valued<'a>(&'a self, env: &'a Env) -> Valued<'a> {
+        Valued { work: self, env, names: RefCell::default() }
     }
 
     /// The value of an index expression in the middle of the grid, if everything else in it is known.
@@ -324,12 +313,19 @@ impl<'k> Work<'k> {
 
     /// Whether an index is computed of a value, by names too.
     pub(super) fn reads(&self, e: Expr, v: Value) -> bool {
-        let own = match self.k.exprs[e] {
-            ExprData::Ref(w) if w == v => true,
-            ExprData::Ref(w) => self.lets.iter().any(|&(name, init)| name == w && self.reads(init, v)),
-            _ => false,
-        };
-        own || self.k.children(e).into_iter().any(|child| self.reads(child, v))
+        let mut parts = Parts::of(self.k, e);
+        while let Some(e) = parts.take() {
+            match self.k.exprs[e] {
+                ExprData::Ref(w) if w == v => return true,
+                ExprData::Ref(w) => {
+                    if let Some(&init) = self.lets.get(&w).filter(|_| parts.once(w)) {
+                        parts.also(init);
+                    }
+                }
+                _ => parts.inside(e),
+            }
+        }
+        false
     }
 
     fn trips_of(&self, env: &Env, region: &Region) -> f64 {
@@ -373,6 +369,57 @@ fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr
         ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
         ExprData::Transpose(inner) => written_shape(k, sketch, *inner).map(|s| s.into_iter().rev().collect()),
         _ => None,
+    }
+}
+
+/// The expressions of a kernel with values, each name evaluated once.
+struct Valued<'a> {
+    work: &'a Work<'a>,
+    env: &'a Env,
+    names: RefCell<BTreeMap<Value, Option<i64>>>,
+}
+
+impl Valued<'_> {
+    /// The value of what a name stands for; those that it depends on first.
+    fn name(&self, v: Value) -> Option<i64> {
+        let known = |v: Value| self.names.borrow().get(&v).copied().or_else(|| self.env[v].map(Some));
+        if let Some(known) = known(v) {
+            return known;
+        }
+        let &init = self.work.lets.get(&v)?;
+        for (v, init) in self.work.k.names_below(init, |v| known(v).is_some()).into_iter().chain([(v, init)]) {
+            let value = index::int(self, init);
+            self.names.borrow_mut().insert(v, value.filter(|_| self.work.lets.contains_key(&v)));
+        }
+        known(v).flatten()
+    }
+}
+
+impl Tree for Valued<'_> {
+    type Node = Expr;
+
+    fn node(&self, at: Expr) -> Node<'_, Expr> {
+        match &self.work.k.exprs[at] {
+            ExprData::Int(x) => Node::Int(*x),
+            ExprData::Op { op, args } => Node::Op(*op, args),
+            _ => Node::Leaf,
+        }
+    }
+
+    fn leaf(&self, at: Expr) -> Option<i64> {
+        let ExprData::Ref(v) = self.work.k.exprs[at] else { return None };
+        self.env[v].or_else(|| match self.work.k.values[v].def {
+            // That of a block in the middle.
+            ValueDef::Grid => {
+                let axis = self.work.k.grid.iter().find(|axis| axis.index == v)?;
+                Some(index::int(self, axis.extent)? / 2)
+            }
+            _ => self.name(v),
+        })
+    }
+
+    fn partial(&self) -> bool {
+        true
     }
 }
 
@@ -420,7 +467,7 @@ impl Reader<'_> {
                     }
                 }
                 StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
-                StmtData::Let { value, init } => work.lets.push((value, init)),
+                StmtData::Let { value, init } => drop(work.lets.insert(value, init)),
                 StmtData::Copy { .. } => self.copy(s, &mut work.regions[region]),
                 StmtData::Channel { .. }
                 | StmtData::Barrier
@@ -537,22 +584,14 @@ impl Reader<'_> {
 
     /// Every view that an expression reads, through the `let`s that it names.
     fn sources(&self, e: Expr, out: &mut Vec<Expr>) {
-        if resolve_view(self.sketch, e).is_some() {
-            out.push(e);
-            return;
-        }
-        // Only the extents of what is counted along are wanted.
-        if matches!(self.sketch.exprs[e], ExprData::Iota { .. }) {
-            return;
-        }
-        if let ExprData::Ref(v) = self.sketch.exprs[e] {
-            if let Some(init) = let_init(self.sketch, v) {
-                self.sources(init, out);
+        let mut parts = Parts::of(self.sketch, e);
+        while let Some(e) = parts.take() {
+            if resolve_view(self.sketch, e).is_some() {
+                out.push(e);
+            } else if !matches!(self.sketch.exprs[e], ExprData::Iota { .. }) {
+                // Only the extents of what is counted along are wanted.
+                parts.inside(e);
             }
-            return;
-        }
-        for child in self.sketch.children(e) {
-            self.sources(child, out);
         }
     }
 

@@ -11,7 +11,7 @@ use super::awaits;
 use super::names::plain_names;
 use crate::Cx;
 use crate::analysis::reduction;
-use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::uses::{all_stmts, depends, for_each_ref, stmt_exprs};
 use crate::analysis::wgmma;
 use crate::registers::held::most;
 use crate::registers::thread::{Context, contexts};
@@ -19,7 +19,7 @@ use crate::rewrite::{Map, clone_block};
 use crate::roles::{
     LEAST_BESIDE, consumer_warps, least_slots, ping_pong, registers, registers_beside, replicas, role, slots_of,
 };
-use crate::walk::{Walk, depends, multicast, queue, turns};
+use crate::walk::{Walk, multicast, queue, turns};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

@@ -3,12 +3,14 @@
 //! Their statements stay as they are, and read the slots that were waited for; only the copies are done ahead, as [`rolling`](super::rolling)
 //! lays them out.
 
+use crate::analysis::made_of::can_be_written;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use crate::analysis::width::known_elem;
 use crate::feeds::{computed, gathered_by};
 use crate::pipeline::planned::Fill;
 use crate::refused::Refused;
 use crate::schedule_loops::modulo::is_index;
+use std::collections::BTreeSet;
 use tilec_ir::changes::changes;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -25,22 +27,38 @@ pub(super) fn without_names(k: &Kernel, stmts: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>
     stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Let { init, .. } if is_index(k, init)))
 }
 
+/// The values of such names.
+fn values(k: &Kernel, names: &[Stmt]) -> BTreeSet<Value> {
+    let declared = |&s: &Stmt| match k.stmts[s] {
+        StmtData::Let { value, .. } => Some(value),
+        _ => None,
+    };
+    names.iter().filter_map(declared).collect()
+}
+
+/// Whether an expression is short enough with what such names stand for in their place.
+pub(super) fn can_be_written_out(k: &Kernel, e: Expr, names: &[Stmt]) -> bool {
+    let values = values(k, names);
+    can_be_written(k, e, |v| values.contains(&v))
+}
+
 /// `e` with what such names stand for in their place.
 pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
-    let values: Vec<Value> = names
-        .iter()
-        .filter_map(|&s| match k.stmts[s] {
-            StmtData::Let { value, .. } => Some(value),
-            _ => None,
-        })
-        .collect();
-    let mut out = e;
-    // A name stands for names in front of it.
-    for &v in values.iter().rev() {
-        let init = let_init(k, v).expect("a name stands for something");
-        out = k.clone_expr(out, &mut |k, w| (w == v).then(|| k.copy_expr(init)));
-    }
-    out
+    let values = values(k, names);
+    without(k, e, &values)
+}
+
+fn without(k: &mut Kernel, e: Expr, values: &BTreeSet<Value>) -> Expr {
+    k.clone_expr(e, &mut |k, v| {
+        let stands = |k: &Kernel, v: Value| let_init(k, v).filter(|_| values.contains(&v));
+        let mut init = stands(k, v)?;
+        while let ExprData::Ref(w) = k.exprs[init]
+            && let Some(next) = stands(k, w)
+        {
+            init = next;
+        }
+        Some(without(k, init, values))
+    })
 }
 
 /// The names that the other statements use.

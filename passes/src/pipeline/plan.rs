@@ -60,10 +60,27 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
 /// Which of a body's statements are copies that are done ahead, and the others.
 type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 
+/// Refuses copies whose places would be too long with what the loop's names stand for in their place.
+fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declined> {
+    for fill in fills {
+        let mut written = [Some(fill.src), fill.computed, fill.attrs.when].into_iter().flatten();
+        if !written.all(|e| general::can_be_written_out(k, e, names)) {
+            let why = format!(
+                "`{}` is loaded from where too many names say, which would be written out for another iteration",
+                k.values[fill.buffer].name
+            );
+            let help = "have fewer names of the loop stand for the place, or compute them in front of the loop";
+            return Err(Refused::at(fill.span, why).help(help).into());
+        }
+    }
+    Ok(())
+}
+
 fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
     let StmtData::For { var, body, cond, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general::without_names(k, &k.blocks[body]);
     let (mut fills, others) = split(k, cx, &stmts);
+    can_be_ahead(k, &fills, &names)?;
     for fill in &mut fills {
         fill.src = general::written_out(k, fill.src, &names);
         fill.computed = fill.computed.map(|e| general::written_out(k, e, &names));

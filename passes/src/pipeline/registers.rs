@@ -14,7 +14,7 @@
 //! In a loop whose warps meet at barriers all of a block wait for its loads, and load nothing while they reduce. A tile that is read in front of the first exchange alone is loaded
 //! again right behind that, in place of a second one.
 
-use super::general::{without_names, written_out};
+use super::general::{can_be_written_out, without_names, written_out};
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::analysis::views::plain_var;
 use crate::analysis::width::known_elem;
@@ -54,6 +54,8 @@ pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
         return None;
     }
     let mut loads: Vec<Load> = k.blocks[body].iter().filter_map(|&s| Load::of(k, body, s, at)).collect();
+    let names = without_names(k, &k.blocks[body]).0;
+    loads.retain(|load| can_be_written_out(k, load.src, &names));
     let mut second = 0;
     loads.retain(|load| {
         let registers = if load.last.is_some() { 0 } else { load.registers(k) };
@@ -65,7 +67,6 @@ pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
         return None;
     }
     let span = k.stmt_spans[at];
-    let names = without_names(k, &k.blocks[body]).0;
     let mut first = Vec::new();
     for load in &loads {
         let index = |k: &mut Kernel, next: bool| match next {

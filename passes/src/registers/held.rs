@@ -234,12 +234,14 @@ impl Walk<'_> {
 
     /// Adds what an expression reads, through names whose expressions are computed where they are used.
     fn read(&self, e: Expr, live: &mut Live) {
-        for_each_read(self.k, e, &mut |v| match self.deferred.init(v) {
-            Some(init) => self.read(init, live),
-            None => {
-                live.extend(self.tiles.contains_key(&v).then_some(v));
-            }
-        });
+        let mut named = BTreeSet::new();
+        let mut rest = vec![e];
+        while let Some(e) = rest.pop() {
+            for_each_read(self.k, e, &mut |v| match self.deferred.init(v) {
+                Some(init) => rest.extend(Some(init).filter(|_| named.insert(v))),
+                None => live.extend(self.tiles.contains_key(&v).then_some(v)),
+            });
+        }
     }
 
     fn note(&mut self, s: Stmt, live: &Live) {

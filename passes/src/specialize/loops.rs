@@ -6,7 +6,8 @@
 //!
 //! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
 
-use crate::analysis::made_of::{of_sizes, spelled_out};
+use crate::analysis::made_of::{can_be_spelled_out, of_sizes, spelled_out};
+use std::collections::BTreeSet;
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData};
@@ -30,7 +31,10 @@ pub(super) fn bound(k: &mut Kernel) {
     });
     for (end, most) in ends {
         // What one loop asks for may be enough for the next.
-        for e in beyond(&Ranges::new(k), k, end, most) {
+        let mut found = Vec::new();
+        beyond(&Ranges::new(k), k, end, most, &mut BTreeSet::new(), &mut found);
+        // Of what is too long for a precondition lowering says that it may not fit.
+        for e in found.into_iter().filter(|&e| can_be_spelled_out(k, e)).collect::<Vec<_>>() {
             let span = k.expr_spans[end];
             let (all, most) = (spelled_out(k, e), k.int(most, span));
             let within = k.binary(Op::Le, all, most, span);
@@ -40,18 +44,17 @@ pub(super) fn bound(k: &mut Kernel) {
 }
 
 /// What is computed of sizes alone and may be more than `most`, so that `e` may be.
-fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64) -> Vec<Expr> {
-    if ranges.of(e).is_none_or(|x| x.hi <= i128::from(most)) {
-        return Vec::new();
+fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64, seen: &mut BTreeSet<Expr>, found: &mut Vec<Expr>) {
+    let meant = meaning(k, e);
+    if ranges.of(e).is_none_or(|x| x.hi <= i128::from(most)) || !seen.insert(meant) {
+        return;
     }
-    let e = meaning(k, e);
-    match &k.exprs[e] {
-        _ if of_sizes(k, e) => vec![e],
-        ExprData::Op { op: Op::Min, args } => match args.iter().find(|&&a| of_sizes(k, meaning(k, a))) {
-            Some(&a) => vec![meaning(k, a)],
-            None => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
+    match &k.exprs[meant] {
+        _ if of_sizes(k, meant) => found.push(meant),
+        ExprData::Op { op, args } => match args.iter().find(|&&a| *op == Op::Min && of_sizes(k, meaning(k, a))) {
+            Some(&a) => found.push(meaning(k, a)),
+            None => args.iter().for_each(|&a| beyond(ranges, k, a, most, seen, found)),
         },
-        ExprData::Op { args, .. } => args.iter().flat_map(|&a| beyond(ranges, k, a, most)).collect(),
-        _ => Vec::new(),
+        _ => {}
     }
 }

@@ -13,6 +13,7 @@ use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
+use std::collections::BTreeMap;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::numerics::float_format;
@@ -418,7 +419,7 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
 
 /// Whether an expression is zero beyond the tensors along a dimension; `None`: along all of them.
 fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
-    zero_within(k, e, along, &mut Vec::new())
+    zero_within(k, e, along, &mut Asked::default())
 }
 
 /// The greatest number that a type of elements surely has.
@@ -430,8 +431,14 @@ fn greatest_of(elem: Option<ElemRef>) -> f64 {
     }
 }
 
-/// Tiles, and along which of their dimensions they are asked for.
-type Asked = Vec<(Value, usize)>;
+/// What was asked for.
+#[derive(Default)]
+struct Asked {
+    /// Tiles, and along which of their dimensions.
+    tiles: Vec<(Value, usize)>,
+    /// Names of what is computed, and whether that is zero.
+    names: BTreeMap<(Value, Option<usize>), bool>,
+}
 
 /// The same; of the tiles in `asked` it is known, or being found out.
 fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> bool {
@@ -462,7 +469,12 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
             args.iter().all(|&arg| zero_within(k, arg, along, asked))
         }
         ExprData::Ref(v) if let_init(k, *v).is_some_and(|init| resolve_view(k, init).is_none()) => {
-            let_init(k, *v).is_some_and(|init| zero_within(k, init, along, asked))
+            if let Some(&known) = asked.names.get(&(*v, along)) {
+                return known;
+            }
+            let zero = let_init(k, *v).is_some_and(|init| zero_within(k, init, along, asked));
+            asked.names.insert((*v, along), zero);
+            zero
         }
         _ => resolve_view(k, e).is_some_and(|view| {
             let dims = along_of(&view, along);
@@ -493,10 +505,10 @@ fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
 
 /// Whether nothing but copies of what is zero beyond the tensors along `d` fills a tile.
 fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
-    if asked.contains(&(v, d)) {
+    if asked.tiles.contains(&(v, d)) {
         return true;
     }
-    asked.push((v, d));
+    asked.tiles.push((v, d));
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
         StmtData::Copy { src, dst, ref attrs } => match resolve_view(k, dst).filter(|to| to.base == v) {
             None => true,

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData, ValueDef, View};
+use tilec_ir::names::Parts;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::resolve_view;
@@ -57,7 +58,7 @@ fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut V
         match &k.stmts[s] {
             StmtData::If { cond, .. } => depends(k, *cond, &mut here),
             StmtData::For { var, .. } => {
-                of_loop(k, *var, &mut here);
+                of_bounds(k, *var, &mut here);
                 // Bounds say nothing about how many blocks there are; conditions may.
                 here.sizes.clone_from(&around.sizes);
             }
@@ -99,12 +100,19 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
     )))
 }
 
+/// What a loop's bounds depend on, through names too.
+fn of_bounds(k: &Kernel, var: Value, out: &mut Depends) {
+    let mut parts = Parts::new(k);
+    of_loop(k, var, out, &mut parts);
+    all_parts(k, &mut parts, out);
+}
+
 /// A number that all blocks have.
 fn is_literal(k: &Kernel, e: Expr) -> bool {
     matches!(k.exprs[e], ExprData::Int(_) | ExprData::Float(_))
 }
 
-fn of_loop(k: &Kernel, var: Value, out: &mut Depends) {
+fn of_loop(k: &Kernel, var: Value, out: &mut Depends, parts: &mut Parts<'_>) {
     let bounds = k.stmts.values().find_map(|s| match s {
         StmtData::For { var: own, start, end, step, cond, next, .. } if *own == var => {
             Some(([*start, *end, *step], *cond, next.is_some()))
@@ -114,27 +122,28 @@ fn of_loop(k: &Kernel, var: Value, out: &mut Depends) {
     let Some((bounds, cond, drawn)) = bounds else { return };
     // Numbers that are drawn are different in every block.
     out.unknown |= drawn;
-    bounds.into_iter().chain(cond).for_each(|e| depends(k, e, out));
+    bounds.into_iter().chain(cond).for_each(|e| parts.also(e));
 }
 
 fn depends(k: &Kernel, e: Expr, out: &mut Depends) {
-    match &k.exprs[e] {
-        ExprData::Ref(v) => of_value(k, *v, out),
-        ExprData::View(view) => of_value(k, view.base, out),
-        _ => {}
-    }
-    k.children(e).into_iter().for_each(|child| depends(k, child, out));
+    all_parts(k, &mut Parts::of(k, e), out);
 }
 
-fn of_value(k: &Kernel, v: Value, out: &mut Depends) {
+fn all_parts(k: &Kernel, parts: &mut Parts<'_>, out: &mut Depends) {
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
+            of_value(k, v, out, parts);
+        }
+        k.children(e).into_iter().for_each(|child| parts.also(child));
+    }
+}
+
+fn of_value(k: &Kernel, v: Value, out: &mut Depends, parts: &mut Parts<'_>) {
     match k.values[v].def {
         ValueDef::Grid => drop(out.grid.insert(v)),
-        ValueDef::Loop => of_loop(k, v, out),
-        ValueDef::Let => {
-            if let Some(init) = k.let_init(v) {
-                depends(k, init, out);
-            }
-        }
+        ValueDef::Loop if parts.once(v) => of_loop(k, v, out, parts),
+        ValueDef::Let => parts.named(v),
+        ValueDef::Loop => {}
         ValueDef::Var(_)
         | ValueDef::Smem(_)
         | ValueDef::Channel { .. }

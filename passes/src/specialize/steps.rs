@@ -5,12 +5,13 @@
 
 use super::pad::windows_of;
 use crate::Cx;
-use crate::analysis::uses::{all_stmts, for_each_ref, mentions};
+use crate::analysis::uses::{all_stmts, mentions};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use tilec_ir::loop_ends::{loop_variable, meaning};
+use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{resolve_view, same_expr};
@@ -177,16 +178,17 @@ fn reached(windows: &[&Moving]) -> i64 {
 
 /// Whether a range begins elsewhere in each block, role or iteration, so that others may have what this loop skips.
 fn is_shared(k: &Kernel, start: Expr) -> bool {
-    let mut shared = false;
-    let mut rest = vec![start];
-    while let Some(e) = rest.pop() {
-        for_each_ref(k, e, &mut |v| match k.values[v].def {
-            ValueDef::Grid | ValueDef::Loop => shared = true,
-            ValueDef::Let => rest.extend(tilec_ir::typing::let_init(k, v)),
-            _ => {}
-        });
+    let mut parts = Parts::of(k, start);
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
+            if matches!(k.values[v].def, ValueDef::Grid | ValueDef::Loop) {
+                return true;
+            }
+            parts.named(v);
+        }
+        parts.inside(e);
     }
-    shared
+    false
 }
 
 /// The windows of tensors in a loop that begin at its variable, or so many elements behind it; `None` if it is used otherwise, too.

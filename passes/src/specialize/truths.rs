@@ -43,7 +43,7 @@ fn conversions(k: &mut Kernel, e: Expr, seen: &mut EntitySet<Expr>) {
 /// Has no register tile with extents hold conditions.
 pub(super) fn settle(k: &mut Kernel) {
     let mut tiles = EntitySet::new();
-    for (v, data) in &k.values {
+    for (v, data) in k.values.iter() {
         if let ValueDef::Var(t) = &data.def
             && t.elem == ElemRef::Known(Elem::Bool)
             && !t.shape.is_empty()

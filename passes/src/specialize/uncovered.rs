@@ -6,14 +6,15 @@
 use super::pad::{direct, windows_of};
 use crate::Cx;
 use crate::analysis::inequalities::Inequalities;
-use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::refused::required;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::Ranges;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef, View};
+use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, elem_name, resolve_view, same_product};
@@ -115,13 +116,13 @@ fn is_given(k: &Kernel, v: Value) -> bool {
 /// The sizes that an index is made of.
 fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
-    let mut rest = vec![e];
-    while let Some(e) = rest.pop() {
-        for_each_ref(k, e, &mut |v| match k.values[v].def {
-            ValueDef::Size => drop(found.insert(v)),
-            ValueDef::Let => rest.extend(k.let_init(v)),
-            _ => {}
-        });
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
+            found.extend(Some(v).filter(|&v| matches!(k.values[v].def, ValueDef::Size)));
+            parts.named(v);
+        }
+        parts.inside(e);
     }
     found
 }

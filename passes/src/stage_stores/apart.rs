@@ -4,9 +4,8 @@
 //! common. Where a tile begins at a number from memory, the rows of an expert, they cannot. But the tiles of a grid are blocks', whose stores have no order
 //! either: which of two comes last was open, and stays so. That they are apart then stands in the text (`apart`), where blocks walk.
 
-use crate::analysis::uses::{all_stmts, path_to};
+use crate::analysis::uses::{all_stmts, depends, path_to};
 use crate::barriers::{StoredTwice, stored_twice_by_tiles};
-use crate::walk::depends;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};

@@ -6,7 +6,7 @@
 
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::reduction;
-use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
+use crate::analysis::uses::{all_stmts, depends, stmt_exprs};
 use crate::analysis::views::memory_views;
 use crate::analysis::width::{elem_of, tile_shape};
 use crate::choose::Card;
@@ -18,7 +18,7 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, PERIOD, boxes};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{ResolvedView, ViewDim, let_init, resolve_view, same_product};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
 /// Elements of a tile from which clusters gain.
 const LARGE: u64 = 128 * 256;
@@ -187,13 +187,6 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     let scaled = reduction::of_kernel(k).ok().and_then(|(_, reduction)| reduction.part);
     let sums = if scaled.is_some_and(|part| !part.factors.is_empty()) { Sums::Scaled } else { Sums::Plain };
     choose((rows, cols), sums, across_lines(k, cx), counts, cx.options.usual_card())
-}
-
-/// Whether an index depends on a value, through names too.
-pub(crate) fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut found = false;
-    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
-    found
 }
 
 /// `along`, with one block along axes where tiles that the last cluster has beyond the grid would store something.

@@ -43,8 +43,8 @@ use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
 use super::tiles::{Tiles, clusters};
 use crate::Cx;
-use crate::analysis::made_of::{of_extents, spelled_out};
-use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::made_of::{can_be_spelled_out, of_extents, spelled_out};
+use crate::analysis::uses::{all_stmts, depends};
 use crate::analysis::views::reads_tensor;
 use crate::analysis::width::{elem_of, tile_shape};
 use crate::analysis::{distinct, reduction, wgmma};
@@ -58,7 +58,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::typing::resolve_view;
 
 /// How blocks share tiles.
 pub(super) struct Stream {
@@ -132,7 +132,10 @@ impl Stream {
             true => {
                 Err("the epilogue loads by TMA what it stores (`stage_stores 0` leaves that to threads)".to_owned())
             }
-            false => at.and_then(|at| fits(k, at)),
+            false => at.and_then(|at| fits(k, at)).and_then(|found| match can_be_spelled_out(k, found.end) {
+                true => Ok(found),
+                false => Err("the end of its loop is computed by too many names to be written out".to_owned()),
+            }),
         };
         match (found, asked) {
             (Ok(mut found), asked) => {
@@ -581,13 +584,6 @@ fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
         sides[side] += elem_of(k, to.base)?.size().traffic(elements as f64);
     }
     (sides.iter().all(|&bytes| bytes > 0.0)).then_some(sides)
-}
-
-/// Whether an expression mentions a value, or a name that stands for one that does.
-fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut found = false;
-    for_each_ref(k, e, &mut |w| found |= w == v || let_init(k, w).is_some_and(|init| depends(k, init, v)));
-    found
 }
 
 /// Steps of a stretch at least.

@@ -19,11 +19,11 @@ use super::cluster::Cluster;
 use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::roles;
+use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::let_init;
 
 /// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
 const MOST: i64 = i32::MAX as i64;
@@ -425,16 +425,19 @@ fn divided(k: &Kernel, e: Expr, times: i64) -> bool {
 
 /// Whether an index is at least 1, since sizes are.
 fn positive(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Int(n) => *n > 0,
-        ExprData::Ref(v) => match k.values[*v].def {
-            ValueDef::Size => true,
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| positive(k, init)),
+    fn of(k: &Kernel, e: Expr, known: &BTreeMap<Value, bool>) -> bool {
+        match &k.exprs[e] {
+            ExprData::Int(n) => *n > 0,
+            ExprData::Ref(v) => match k.values[*v].def {
+                ValueDef::Size => true,
+                ValueDef::Let => known.get(v).is_some_and(|&positive| positive),
+                _ => false,
+            },
+            ExprData::Op { op: Op::Mul | Op::Min, args } => args.iter().all(|&a| of(k, a, known)),
+            ExprData::Op { op: Op::Max, args } => args.iter().any(|&a| of(k, a, known)),
+            ExprData::Op { op: Op::CeilDiv, args } => of(k, args[0], known),
             _ => false,
-        },
-        ExprData::Op { op: Op::Mul | Op::Min, args } => args.iter().all(|&a| positive(k, a)),
-        ExprData::Op { op: Op::Max, args } => args.iter().any(|&a| positive(k, a)),
-        ExprData::Op { op: Op::CeilDiv, args } => positive(k, args[0]),
-        _ => false,
+        }
     }
+    k.by_names(e, |e, known| of(k, e, known))
 }

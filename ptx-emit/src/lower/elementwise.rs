@@ -98,6 +98,7 @@ impl Lower<'_> {
             operands.loaded.push((expr, regs));
         }
         operands.named.clear();
+        operands.truths.borrow_mut().clear();
         for i in 0..operands.deferred.len() {
             let (v, init, rounded) = operands.deferred[i];
             if matches!(type_of(self.k, init), Ok(Type::Tile(t)) if t.elem == ElemRef::Known(Elem::Bool)) {

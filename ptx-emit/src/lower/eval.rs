@@ -18,24 +18,31 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::names::Parts;
 use tilec_ir::numerics::{cast, float_format};
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, let_init};
 
+/// Terms of a number that is computed wherever it is read. One of more terms is read from its registers.
+const POSITION: u64 = 64;
+
 /// Whether a number is made of indices and positions in a tile alone, so that it may be computed wherever it is read.
 fn is_position(k: &Kernel, e: Expr) -> bool {
-    match &k.exprs[e] {
-        ExprData::Iota { .. } | ExprData::Int(_) => true,
-        ExprData::Cast { arg, .. } => is_position(k, *arg),
-        ExprData::Op { op: Op::Add | Op::Sub | Op::Mul, args } => args.iter().all(|&arg| is_position(k, arg)),
-        ExprData::Ref(v) => match &k.values[*v].def {
-            ValueDef::Let => let_init(k, *v).is_some_and(|init| is_position(k, init)),
-            ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => true,
-            _ => false,
-        },
-        _ => false,
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match &k.exprs[e] {
+            ExprData::Iota { .. } | ExprData::Int(_) => {}
+            ExprData::Cast { .. } | ExprData::Op { op: Op::Add | Op::Sub | Op::Mul, .. } => parts.inside(e),
+            ExprData::Ref(v) => match &k.values[*v].def {
+                ValueDef::Let => parts.named(*v),
+                ValueDef::Size | ValueDef::Stride | ValueDef::Grid | ValueDef::Loop => {}
+                _ => return false,
+            },
+            _ => return false,
+        }
     }
+    k.unfolded(e, |_| true) <= POSITION
 }
 
 impl Lower<'_> {
@@ -411,8 +418,16 @@ impl Lower<'_> {
 
     /// Truth values of a group.
     pub(super) fn eval_bool(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
-        if let Some(init) = self.deferred.named(self.k, e) {
-            return self.eval_bool(init, operands, group);
+        if let ExprData::Ref(v) = self.k.exprs[e]
+            && let Some(init) = self.deferred.init(v)
+        {
+            let known = operands.truths.borrow().iter().find(|(w, of, _)| *w == v && of == group).cloned();
+            if let Some((.., truths)) = known {
+                return Ok(truths);
+            }
+            let truths = self.eval_bool(init, operands, group)?;
+            operands.truths.borrow_mut().push((v, group.to_vec(), truths.clone()));
+            return Ok(truths);
         }
         if let ExprData::Ref(v) = self.k.exprs[e] {
             return self.named_conditions(e, v, operands, group);

@@ -15,9 +15,10 @@ use super::state::Lower;
 use super::windows::{GlobalWindow, WORD, WindowDim, row_of};
 use crate::inst::{Class, Operand, Reg, Special};
 use crate::ops::Op as P;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::ExprData;
+use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::GivenStride;
@@ -298,18 +299,18 @@ impl Lower<'_> {
     /// Takes the values of the names in an index that stand for something with `var` in it; gives them back in `taken`. Whether it has `var` in it.
     fn forget_named(&mut self, e: Expr, var: Value, taken: &mut Vec<(Value, Option<Int>)>) -> bool {
         let k = self.k;
-        if let ExprData::Ref(v) = k.exprs[e] {
-            let depends = v == var || let_init(k, v).is_some_and(|init| self.forget_named(init, var, taken));
-            if depends && v != var {
+        fn has(k: &Kernel, e: Expr, var: Value, with: &BTreeSet<Value>) -> bool {
+            matches!(k.exprs[e], ExprData::Ref(v) if v == var || with.contains(&v))
+                || k.children(e).into_iter().any(|child| has(k, child, var, with))
+        }
+        let mut with = BTreeSet::new();
+        for (v, init) in k.names_below(e, |_| false) {
+            if has(k, init, var, &with) {
+                with.insert(v);
                 taken.push((v, self.ints[v].take()));
             }
-            return depends;
         }
-        let mut depends = false;
-        for child in k.children(e) {
-            depends |= self.forget_named(child, var, taken);
-        }
-        depends
+        has(k, e, var, &with)
     }
 
     /// The pointer to the thread's first element in a block, rounded if the window says so.
@@ -404,17 +405,19 @@ impl Lower<'_> {
 
     /// The literal coefficient of `var` in an index expression; `None` if it is not of the form `c · var + rest`.
     pub(super) fn coefficient(&self, e: Expr, var: Value) -> Option<i64> {
+        self.k.by_names(e, |e, known| self.coefficient_in(e, var, known))
+    }
+
+    /// The same, where it is known of the names in the expression.
+    fn coefficient_in(&self, e: Expr, var: Value, known: &BTreeMap<Value, Option<i64>>) -> Option<i64> {
         match &self.k.exprs[e] {
             ExprData::Int(_) => Some(0),
             ExprData::Ref(v) if *v == var => Some(1),
-            ExprData::Ref(v) => match let_init(self.k, *v) {
-                Some(init) => self.coefficient(init, var),
-                None => Some(0),
-            },
+            ExprData::Ref(v) => known.get(v).copied().unwrap_or(Some(0)),
             ExprData::Op { op, args } => {
                 let mut parts = Vec::new();
                 for &a in args {
-                    parts.push(self.coefficient(a, var)?);
+                    parts.push(self.coefficient_in(a, var, known)?);
                 }
                 match (op, &parts[..]) {
                     (Op::Add, [a, b]) => a.checked_add(*b),

@@ -40,12 +40,9 @@ impl Lower<'_> {
 
     /// Whether an expression reads no memory, and no name in it stands for what does.
     pub(super) fn reads_no_memory(&self, e: Expr) -> bool {
-        let read = match self.k.exprs[e] {
-            ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. } => true,
-            ExprData::Ref(v) => self.k.let_init(v).is_some_and(|init| !self.reads_no_memory(init)),
-            _ => false,
-        };
-        !read && self.k.children(e).into_iter().all(|child| self.reads_no_memory(child))
+        let reads =
+            |e: Expr| matches!(self.k.exprs[e], ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. });
+        !self.k.has_part(e, reads)
     }
 
     /// Waits for the grids in front of this one, and lets the next one begin. Not before: blocks of a third grid would gather on the multiprocessors

@@ -18,6 +18,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::F2Map;
+use tilec_ir::names::Parts;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
 use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
@@ -211,17 +212,14 @@ impl Lower<'_> {
 
     /// The windows of `tensor` in an expression, and in the deferred `let`s that it names.
     fn windows(&self, e: Expr, tensor: Value, out: &mut Vec<ResolvedView>) {
-        if let Some(view) = resolve_view(self.k, e) {
-            if view.base == tensor {
-                out.push(view);
+        let mut parts = Parts::of(self.k, e);
+        while let Some(e) = parts.take() {
+            match (resolve_view(self.k, e), &self.k.exprs[e]) {
+                (Some(view), _) => out.extend(Some(view).filter(|view| view.base == tensor)),
+                (None, ExprData::Ref(v)) if self.deferred.init(*v).is_some() => parts.named(*v),
+                (None, ExprData::Ref(_)) => {}
+                (None, _) => parts.inside(e),
             }
-            return;
-        }
-        if let Some(init) = self.deferred.named(self.k, e) {
-            self.windows(init, tensor, out);
-        }
-        for child in self.k.children(e) {
-            self.windows(child, tensor, out);
         }
     }
 }

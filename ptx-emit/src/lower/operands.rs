@@ -19,6 +19,9 @@ pub(super) struct Reduced {
     pub(super) regs: Vec<Option<Reg>>,
 }
 
+/// A name of a condition, elements, and the truth values of these.
+pub(super) type Truths = (Value, Vec<usize>, Vec<Reg>);
+
 /// The memory operands of an expression, and the distribution.
 pub(super) struct Operands {
     pub(super) scope: Scope,
@@ -38,6 +41,8 @@ pub(super) struct Operands {
     pub(super) deferred: Vec<(Value, Expr, Option<Elem>)>,
     /// Elements of the current group of each of them.
     pub(super) named: Vec<(Value, Vec<Reg>)>,
+    /// Truth values of names of conditions, for elements of the current group.
+    pub(super) truths: RefCell<Vec<Truths>>,
     /// Parts that several elements take.
     pub(super) repeated: RefCell<Repeated>,
 }
@@ -55,6 +60,7 @@ impl Operands {
             reduced: Vec::new(),
             deferred: Vec::new(),
             named: Vec::new(),
+            truths: RefCell::default(),
             repeated: RefCell::default(),
         }
     }

@@ -20,11 +20,11 @@ use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData, View};
 use tilec_ir::ops::Op;
 use tilec_ir::space::Space;
 use tilec_ir::target::is_shifted;
-use tilec_ir::typing::{ResolvedView, let_init, resolve_view};
+use tilec_ir::typing::{ResolvedView, resolve_view};
 
 /// Registers of an access, and of the two words that cover it.
 const OUT: usize = 4;
@@ -536,14 +536,5 @@ fn reads(k: &Kernel, s: Stmt, value: Value) -> bool {
 
 /// Whether an expression has a value in it, under a name or not.
 fn refers(k: &Kernel, e: Expr, value: Value) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Ref(v) => {
-            *v == value
-                || matches!(k.values[*v].def, ValueDef::Let)
-                    && let_init(k, *v).is_some_and(|init| refers(k, init, value))
-        }
-        ExprData::View(view) => view.base == value,
-        _ => false,
-    };
-    own || k.children(e).into_iter().any(|c| refers(k, c, value))
+    k.has_part(e, |e| matches!(k.exprs[e], ExprData::Ref(v) | ExprData::View(View { base: v, .. }) if v == value))
 }

@@ -3,17 +3,23 @@
 use crate::launch::Access;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef, View};
+use tilec_ir::names::Parts;
 
 /// Whether an expression has a window of the tensor in it, under a name or not.
 pub(super) fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
-    if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = k.exprs[e] {
-        match k.values[v].def {
-            ValueDef::Let => return k.let_init(v).is_some_and(|init| reads(k, init, tensor)),
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
             // Indices are of no tensor.
-            _ => return v == tensor,
+            ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match k.values[v].def {
+                ValueDef::Let => parts.named(v),
+                _ if v == tensor => return true,
+                _ => {}
+            },
+            _ => parts.inside(e),
         }
     }
-    k.children(e).into_iter().any(|c| reads(k, c, tensor))
+    false
 }
 
 /// What a kernel does with a tensor.

@@ -3,6 +3,7 @@
 use super::super::registers::held;
 use super::back::Spot;
 use super::{Numbers, Way, by, elem_of, element, place_in, shape_of};
+use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -21,6 +22,9 @@ struct Use {
     /// The numbers at which windows have the element.
     numbers: Numbers,
 }
+
+/// What names have that were followed, by the extents of what they are copied to.
+type Named = BTreeMap<(Value, Option<Vec<u64>>), Vec<Use>>;
 
 impl<'a> Way<'a> {
     /// What reads an element of a tile.
@@ -191,6 +195,11 @@ impl<'a> Way<'a> {
 
     /// Where an expression has what is computed with an element of `v`; `shape`: of what it is copied to, where it has none of its own.
     fn uses(&self, k: &Kernel, e: Expr, of: (Value, &Spot), shape: Option<&[u64]>) -> Vec<Use> {
+        self.uses_in(k, e, of, shape, &mut Named::new())
+    }
+
+    /// The same; `named` has what names have, of which each is followed once.
+    fn uses_in(&self, k: &Kernel, e: Expr, of: (Value, &Spot), shape: Option<&[u64]>, named: &mut Named) -> Vec<Use> {
         let (v, coords) = of;
         if let Some(view) = resolve_view(k, e) {
             if view.base != v {
@@ -207,31 +216,44 @@ impl<'a> Way<'a> {
             };
             return place.map(own).into_iter().collect();
         }
-        let through = |arg: Expr| self.uses(k, arg, of, None);
+        let through = |arg: Expr, named: &mut Named| self.uses_in(k, arg, of, None, named);
         match &k.exprs[e] {
-            ExprData::Ref(r) => k.let_init(*r).map_or(Vec::new(), |init| self.uses(k, init, of, shape)),
+            ExprData::Ref(r) => {
+                let key = (*r, shape.map(<[u64]>::to_vec));
+                if let Some(known) = named.get(&key) {
+                    return known.clone();
+                }
+                let all = k.let_init(*r).map_or(Vec::new(), |init| self.uses_in(k, init, of, shape, named));
+                named.insert(key, all.clone());
+                all
+            }
             ExprData::Reduce { axis, arg, .. } => {
-                let mut all = through(*arg);
+                let mut all = through(*arg, named);
                 for own in &mut all {
                     own.spot.get_mut(*axis as usize).into_iter().for_each(|n| *n = Some(0));
                     own.reduced = true;
                 }
                 all
             }
-            ExprData::Scan { arg, .. } => through(*arg).into_iter().map(|own| Use { reduced: true, ..own }).collect(),
+            ExprData::Scan { arg, .. } => {
+                through(*arg, named).into_iter().map(|own| Use { reduced: true, ..own }).collect()
+            }
             ExprData::Transpose(arg) => {
                 let turned = |own: Use| Use { spot: own.spot.into_iter().rev().collect(), ..own };
-                through(*arg).into_iter().map(turned).collect()
+                through(*arg, named).into_iter().map(turned).collect()
             }
             // Operands that are tiles are followed in the program after the last pass.
             ExprData::Mma(mma) => {
-                let computed =
-                    |operand: Expr| if resolve_view(k, operand).is_some() { Vec::new() } else { through(operand) };
+                let mut computed = |operand: Expr| match resolve_view(k, operand) {
+                    Some(_) => Vec::new(),
+                    None => through(operand, named),
+                };
                 let row =
                     |own: Use| Use { spot: vec![own.spot.first().copied().flatten(), None], product: true, ..own };
                 let column =
                     |own: Use| Use { spot: vec![None, own.spot.last().copied().flatten()], product: true, ..own };
-                computed(mma.a).into_iter().map(row).chain(computed(mma.b).into_iter().map(column)).collect()
+                let (a, b) = (computed(mma.a), computed(mma.b));
+                a.into_iter().map(row).chain(b.into_iter().map(column)).collect()
             }
             // Which element of these comes from which is no question of one coordinate each.
             ExprData::Concat { .. }
@@ -245,7 +267,7 @@ impl<'a> Way<'a> {
                 let own_shape = fixed_shape(k, e).or_else(|| shape.map(<[u64]>::to_vec));
                 let mut all: Vec<Use> = Vec::new();
                 for child in k.children(e) {
-                    for own in self.uses(k, child, of, shape) {
+                    for own in self.uses_in(k, child, of, shape, named) {
                         let own = Use { spot: spread(k, child, own.spot, (rank, own_shape.as_deref())), ..own };
                         if !all.contains(&own) {
                             all.push(own);

@@ -7,7 +7,7 @@ use crate::analysis::uses::all_stmts;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::loop_ends::meaning;
+use tilec_ir::names::Parts;
 use tilec_ir::numerics::cast::int_format;
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
@@ -116,6 +116,12 @@ impl Inequalities<'_> {
         if let Some(sum) = self.sums.borrow().get(&e) {
             return sum.clone();
         }
+        // Names in front of those that they stand in: a chain of them is no recursion.
+        let known = |v: Value| self.k.stands_for(v).is_some_and(|init| self.sums.borrow().contains_key(&init));
+        for (_, init) in self.k.names_below(e, known) {
+            let sum = self.added(init);
+            self.sums.borrow_mut().insert(init, sum);
+        }
         let sum = self.added(e);
         self.sums.borrow_mut().insert(e, sum.clone());
         sum
@@ -185,14 +191,21 @@ impl Inequalities<'_> {
     /// Whether an expression is made of what memory holds.
     fn is_read(&self, e: Expr) -> bool {
         let k = self.k;
-        match &k.exprs[e] {
-            ExprData::View(_) => true,
-            ExprData::Ref(v) => match (let_init(k, *v).or_else(|| self.held.get(v).copied()), &k.values[*v].def) {
-                (Some(init), _) => self.is_read(init),
-                (None, def) => matches!(def, ValueDef::Var(_)) || def.space().has_bounds(),
-            },
-            _ => k.children(e).into_iter().any(|child| self.is_read(child)),
+        let mut parts = Parts::of(k, e);
+        while let Some(e) = parts.take() {
+            match k.exprs[e] {
+                ExprData::View(_) => return true,
+                ExprData::Ref(v) => match (let_init(k, v), self.held.get(&v), &k.values[v].def) {
+                    (Some(_), ..) => parts.named(v),
+                    (None, Some(&init), _) if parts.once(v) => parts.also(init),
+                    (None, Some(_), _) => {}
+                    (None, None, def) if matches!(def, ValueDef::Var(_)) || def.space().has_bounds() => return true,
+                    _ => {}
+                },
+                _ => parts.inside(e),
+            }
         }
+        false
     }
 
     /// Whether an expression is an integer, so that quotients are whole.
@@ -214,6 +227,13 @@ impl Inequalities<'_> {
     pub(super) fn condition(&self, e: Expr, holds: bool) -> Cases {
         if let Some(cases) = self.conditions.borrow().get(&(e, holds)) {
             return cases.clone();
+        }
+        let known = |v: Value| self.k.stands_for(v).is_some_and(|e| self.conditions.borrow().contains_key(&(e, holds)));
+        for (_, init) in self.k.names_below(e, known) {
+            for holds in [!holds, holds] {
+                let cases = self.cases(init, holds);
+                self.conditions.borrow_mut().insert((init, holds), cases);
+            }
         }
         let cases = self.cases(e, holds);
         self.conditions.borrow_mut().insert((e, holds), cases.clone());
@@ -238,11 +258,21 @@ impl Inequalities<'_> {
                 if a.len() * b.len() > CASES {
                     return nothing();
                 }
-                let both = |x: &Vec<Sum>, y: &Vec<Sum>| x.iter().chain(y).cloned().collect::<Vec<Sum>>();
+                let both = |x: &Vec<Sum>, y: &Vec<Sum>| {
+                    let mut all = x.clone();
+                    // Names of conditions are joined to what they say already.
+                    all.extend(y.iter().filter(|sum| !x.contains(sum)).cloned());
+                    all.truncate(SAID);
+                    all
+                };
                 a.iter().flat_map(|x| b.iter().map(move |y| both(x, y))).collect()
             }
             (Op::And, false) | (Op::Or, true) => {
-                [self.condition(args[0], holds), self.condition(args[1], holds)].concat()
+                let mut all = self.condition(args[0], holds);
+                let more = self.condition(args[1], holds);
+                let new: Cases = more.into_iter().filter(|case| !all.contains(case)).collect();
+                all.extend(new);
+                if all.len() > SAID { nothing() } else { all }
             }
             _ => self.comparison(*op, [args[0], *args.get(1).unwrap_or(&args[0])], holds).unwrap_or_else(nothing),
         }
@@ -276,9 +306,11 @@ impl Inequalities<'_> {
 }
 
 fn has_remainder(k: &Kernel, e: Expr) -> bool {
-    let e = meaning(k, e);
-    matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. }) || k.children(e).into_iter().any(|e| has_remainder(k, e))
+    k.has_part(e, |e| matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. }))
 }
 
 /// Cases of a condition: of one that has more nothing is known.
 const CASES: usize = 8;
+
+/// Inequalities of a case that are looked at, and cases of a choice between conditions.
+const SAID: usize = 64;

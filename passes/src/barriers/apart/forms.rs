@@ -60,12 +60,15 @@ pub(super) struct Forms<'k> {
     nodes: Vec<Node>,
     numbers: BTreeMap<Node, Form>,
     names: BTreeMap<Value, Form>,
+    /// Names of numbers that indices are made of.
+    scalars: BTreeMap<Value, Form>,
 }
 
 impl<'k> Forms<'k> {
     /// `same`: variables of loops that run alike, the second of which counts as the first.
     pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Forms<'k> {
-        let mut forms = Forms { k, nodes: Vec::new(), numbers: BTreeMap::new(), names: BTreeMap::new() };
+        let mut forms =
+            Forms { k, nodes: Vec::new(), numbers: BTreeMap::new(), names: BTreeMap::new(), scalars: BTreeMap::new() };
         if let Some((one, other)) = same {
             let form = forms.name(one);
             forms.names.insert(other, form);
@@ -108,7 +111,7 @@ impl<'k> Forms<'k> {
         let k = self.k;
         let node = match &k.exprs[e] {
             ExprData::Ref(v) => match let_init(k, *v) {
-                Some(init) => return self.number(init),
+                Some(init) => return self.named_number(*v, init),
                 None if matches!(k.values[*v].def, ValueDef::Scalar { .. }) => Node::Name(*v),
                 None => Node::Opaque(e),
             },
@@ -128,6 +131,20 @@ impl<'k> Forms<'k> {
             _ => Node::Opaque(e),
         };
         self.node(node)
+    }
+
+    /// What a name of a number stands for. Of each name, and of those in front of it, it is found once.
+    fn named_number(&mut self, v: Value, init: Expr) -> Form {
+        if let Some(&form) = self.scalars.get(&v) {
+            return form;
+        }
+        for (v, init) in self.k.names_below(init, |v| self.scalars.contains_key(&v)) {
+            let form = self.number(init);
+            self.scalars.insert(v, form);
+        }
+        let form = self.number(init);
+        self.scalars.insert(v, form);
+        form
     }
 
     pub(super) fn int(&mut self, n: i64) -> Form {

@@ -12,6 +12,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::names::Parts;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, layout_of};
 
@@ -119,14 +120,18 @@ impl<'k> Pairs<'k> {
     /// Whether element `i` of a tile is made of the elements `i` of what it names.
     fn element_by_element(&self, e: Expr) -> bool {
         let k = self.all.k();
-        match &k.exprs[e] {
-            ExprData::Ref(v) => self.deferred.init(*v).is_none_or(|init| self.element_by_element(init)),
-            ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
-                k.children(e).into_iter().all(|c| self.element_by_element(c))
+        let mut parts = Parts::of(k, e);
+        while let Some(e) = parts.take() {
+            match k.exprs[e] {
+                ExprData::Ref(v) if self.deferred.init(v).is_some() => parts.named(v),
+                ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {
+                    parts.inside(e);
+                }
+                ExprData::Ref(_) | ExprData::View(_) | ExprData::Int(_) | ExprData::Float(_) => {}
+                _ => return false,
             }
-            ExprData::View(_) | ExprData::Int(_) | ExprData::Float(_) => true,
-            _ => false,
         }
+        true
     }
 }
 

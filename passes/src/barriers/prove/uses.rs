@@ -2,8 +2,9 @@
 
 use crate::analysis::distribution::copy_layout;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
-use tilec_ir::typing::{let_init, resolve_view};
+use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef, View};
+use tilec_ir::names::Parts;
+use tilec_ir::typing::resolve_view;
 
 /// A use of shared memory by a statement.
 pub(super) struct Use {
@@ -126,25 +127,20 @@ pub(crate) fn tensors(k: &Kernel, s: Stmt) -> Touches {
 }
 
 fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
-    let named = match &k.exprs[e] {
-        ExprData::Ref(v) => Some(*v),
-        ExprData::View(view) => Some(view.base),
-        ExprData::Iota { .. } => return,
-        // Of elements that nobody writes.
-        ExprData::Index(_) => return,
-        _ => None,
-    };
-    match named.map(|v| (v, &k.values[v].def)) {
-        Some((v, ValueDef::Tensor(_))) => out.push(v),
-        Some((v, ValueDef::Let)) => {
-            if let Some(init) = let_init(k, v) {
-                tensors_in(k, init, out);
-            }
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Iota { .. } => continue,
+            // Of elements that nobody writes.
+            ExprData::Index(_) => continue,
+            ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match k.values[v].def {
+                ValueDef::Tensor(_) => out.push(v),
+                ValueDef::Let => parts.named(v),
+                _ => {}
+            },
+            _ => {}
         }
-        _ => {}
-    }
-    for child in k.children(e) {
-        tensors_in(k, child, out);
+        parts.inside(e);
     }
 }
 

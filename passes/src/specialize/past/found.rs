@@ -5,6 +5,7 @@ use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::names::Parts;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
@@ -103,16 +104,21 @@ pub(super) fn places(
 
 /// Whether memory says where an index begins. Where loops end does not count: they go over what is there.
 fn is_read(k: &Kernel, e: Expr) -> bool {
-    match k.exprs[e] {
-        ExprData::Index(_) => true,
-        ExprData::Ref(v) => match k.values[v].def {
-            ValueDef::Let => k.let_init(v).is_some_and(|init| is_read(k, init)),
-            ValueDef::Loop => k.statement_data().any(|s| match *s {
-                StmtData::For { var, start, .. } => var == v && is_read(k, start),
-                _ => false,
-            }),
-            _ => false,
-        },
-        _ => k.children(e).into_iter().any(|child| is_read(k, child)),
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Index(_) => return true,
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Loop) && parts.once(v) => {
+                for s in k.statement_data() {
+                    if let StmtData::For { var, start, .. } = *s
+                        && var == v
+                    {
+                        parts.also(start);
+                    }
+                }
+            }
+            _ => parts.inside(e),
+        }
     }
+    false
 }

@@ -9,10 +9,11 @@ use super::finder::{Finder, of_slices};
 use super::form::{Coefficient, Product};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 
-use tilec_ir::typing::{ViewDim, let_init, resolve_view};
+use tilec_ir::typing::{ViewDim, resolve_view};
 
 /// The grid index that the bounds of a loop around a product depend on.
 pub(super) fn sliced_by(k: &Kernel) -> Option<Value> {
@@ -32,13 +33,16 @@ pub(super) fn sliced_by(k: &Kernel) -> Option<Value> {
 
 /// A grid index in an expression, names looked up.
 fn grid_index(k: &Kernel, e: Expr) -> Option<Value> {
-    if let ExprData::Ref(v) = k.exprs[e] {
-        return match k.values[v].def {
-            ValueDef::Grid => Some(v),
-            _ => let_init(k, v).and_then(|init| grid_index(k, init)),
-        };
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(v) = k.exprs[e]
+            && matches!(k.values[v].def, ValueDef::Grid)
+        {
+            return Some(v);
+        }
+        parts.inside(e);
     }
-    k.children(e).into_iter().find_map(|child| grid_index(k, child))
+    None
 }
 
 /// The product that `partial` and then `reduce` compute.

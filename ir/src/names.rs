@@ -1,0 +1,140 @@
+//! What names stand for: questions about an expression that look at each name in it once, however often and in how many others it stands.
+//!
+//! `let b = a + a`, `let c = b + b`, .. is short for a tree that doubles with each name. Whoever follows names without this walks that tree.
+
+use crate::entities::{Expr, Value};
+use crate::kernel::{ExprData, Kernel, ValueDef, View};
+use cranelift_entity::EntitySet;
+use std::collections::BTreeMap;
+
+/// The parts of an expression, and those of what names in it stand for, in the order of the text.
+///
+/// The caller takes one after the other, and says which of them are looked into. Nothing here recurses.
+pub struct Parts<'k> {
+    k: &'k Kernel,
+    rest: Vec<Expr>,
+    seen: EntitySet<Value>,
+}
+
+impl<'k> Parts<'k> {
+    /// Those of nothing yet.
+    pub fn new(k: &'k Kernel) -> Parts<'k> {
+        Parts { k, rest: Vec::new(), seen: EntitySet::new() }
+    }
+
+    /// Those of `e`, which is the first.
+    pub fn of(k: &'k Kernel, e: Expr) -> Parts<'k> {
+        Parts { rest: vec![e], ..Parts::new(k) }
+    }
+
+    /// The next part.
+    pub fn take(&mut self) -> Option<Expr> {
+        self.rest.pop()
+    }
+
+    /// Looks into a part: at its operands, and at what a name stands for that it is.
+    pub fn inside(&mut self, e: Expr) {
+        if let ExprData::Ref(v) = self.k.exprs[e] {
+            self.named(v);
+        }
+        let first = self.rest.len();
+        self.rest.extend(self.k.children(e));
+        self.rest[first..].reverse();
+    }
+
+    /// Looks at what a name stands for, unless that was done before.
+    pub fn named(&mut self, v: Value) {
+        if let Some(init) = self.k.stands_for(v)
+            && self.once(v)
+        {
+            self.rest.push(init);
+        }
+    }
+
+    /// Looks at another expression, too.
+    pub fn also(&mut self, e: Expr) {
+        self.rest.push(e);
+    }
+
+    /// Whether this is the first time that a name is asked about.
+    pub fn once(&mut self, v: Value) -> bool {
+        self.seen.insert(v)
+    }
+}
+
+impl Kernel {
+    /// The expression that a name stands for: of a `let`, or of what is computed of tuples.
+    pub fn stands_for(&self, v: Value) -> Option<Expr> {
+        match self.values[v].def {
+            ValueDef::Local(init) => Some(init),
+            _ => self.let_init(v),
+        }
+    }
+
+    /// Whether `found` is so for a part of `e`, or of what names in it stand for.
+    pub fn has_part(&self, e: Expr, mut found: impl FnMut(Expr) -> bool) -> bool {
+        let mut parts = Parts::of(self, e);
+        while let Some(e) = parts.take() {
+            if found(e) {
+                return true;
+            }
+            parts.inside(e);
+        }
+        false
+    }
+
+    /// The names that `e` depends on, but for those that are `known` and those in front of these, with what they stand for: each behind the names
+    /// that it depends on itself.
+    pub fn names_below(&self, e: Expr, known: impl Fn(Value) -> bool) -> Vec<(Value, Expr)> {
+        let mut found = Vec::new();
+        let mut seen: EntitySet<Value> = EntitySet::new();
+        let mut rest: Vec<(Value, Expr, bool)> = Vec::new();
+        self.push_names(e, &mut rest);
+        while let Some((v, init, ready)) = rest.pop() {
+            if ready {
+                found.push((v, init));
+            } else if !known(v) && seen.insert(v) {
+                rest.push((v, init, true));
+                self.push_names(init, &mut rest);
+            }
+        }
+        found
+    }
+
+    /// The names that `e` itself mentions.
+    fn push_names(&self, e: Expr, rest: &mut Vec<(Value, Expr, bool)>) {
+        if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = self.exprs[e]
+            && let Some(init) = self.stands_for(v)
+        {
+            rest.push((v, init, false));
+        }
+        for child in self.children(e) {
+            self.push_names(child, rest);
+        }
+    }
+
+    /// Nodes of the tree that `e` is with what these names stand for in their places, which may be more than anybody can write down.
+    pub fn unfolded(&self, e: Expr, names: impl Fn(Value) -> bool) -> u64 {
+        fn of(k: &Kernel, e: Expr, known: &dyn Fn(Value) -> u64) -> u64 {
+            let own = match k.exprs[e] {
+                ExprData::Ref(v) => known(v),
+                _ => 1,
+            };
+            k.children(e).into_iter().fold(own, |all, child| all.saturating_add(of(k, child, known)))
+        }
+        self.by_names(e, |e, found| {
+            let known = |v: Value| found.get(&v).copied().filter(|_| names(v)).unwrap_or(1);
+            of(self, e, &known)
+        })
+    }
+
+    /// What `of` finds of `e`, where it may ask for what it found of the names in `e`: of each it is asked once, in order.
+    pub fn by_names<T>(&self, e: Expr, of: impl Fn(Expr, &BTreeMap<Value, T>) -> T) -> T {
+        let mut known = BTreeMap::new();
+        for (v, init) in self.names_below(e, |_| false) {
+            let found = of(init, &known);
+            known.insert(v, found);
+        }
+        of(e, &known)
+    }
+}

@@ -57,7 +57,7 @@ pub(crate) use model::sharing;
 pub use other::{Other, with_other_values};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
-pub use places::Place;
+pub use places::{Place, Unknown};
 pub use prediction::{Choice, Lost, Prediction, RunnerUp};
 pub use predictor::Predictor;
 pub use ranked::{Candidates, candidates};

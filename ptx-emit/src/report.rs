@@ -54,6 +54,8 @@ pub struct CopyReport {
     pub accesses: u32,
     /// Share of the bytes of the global sectors touched by one full warp access that are used, 0 to 1.
     pub sector_use: f64,
+    /// Sectors that it touches.
+    pub sectors: u32,
     /// The tensor; empty: none.
     pub tensor: String,
     /// Of an access to global memory, lane by lane of a warp, for its first one: which of the rows it is in, counted as they come, and the byte of the

@@ -8,6 +8,7 @@ mod figures;
 mod roofline;
 
 pub(crate) use code::{Demanding, declined};
+pub(crate) use figures::unknown;
 
 use super::report_json::Assembler;
 use super::shares;
@@ -20,7 +21,7 @@ use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
-use tilec_ptx::report::Report;
+use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements that an error shows, of those that break a demand.
 const SHOWN: usize = 4;
@@ -183,10 +184,17 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken { places: at, notes: vec![note], ..Broken::new(message) })
         }
         Property::Tma => {
-            let at = shares::filled_by_threads(code.tile.kernel);
+            // What goes through registers fills shared memory in the program alone.
+            let mut at = shares::filled_by_threads(code.tile.kernel);
+            if at.is_empty() {
+                at = shares::filled_by_threads(code.tile.specialized);
+            }
             let has = code.has_tensor_load();
             let message = if has { "not every load is a TMA load" } else { "no load is a TMA load" };
-            (!has || !at.is_empty()).then(|| Broken::of(message, FastPath::TensorLoads, at))
+            // TMA loads are for wgmma products: where nothing is said of the loads, what keeps products from being these is the reason.
+            let of_products = code.tile.target.has_tensor_copies() && code.declined(FastPath::TensorLoads).is_empty();
+            let path = if of_products { FastPath::Wgmma } else { FastPath::TensorLoads };
+            (!has || !at.is_empty()).then(|| Broken::of(message, path, at))
         }
         Property::Pipelined => {
             let at = code.declined(FastPath::Ahead);
@@ -195,7 +203,9 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
         }
         Property::Coalesced => {
-            let apart = report.copies.iter().filter(|c| c.global_bytes > 0 && c.sector_use < WHOLE_SECTORS);
+            // Of one sector alone, no other order of the lanes uses more.
+            let loses = |c: &&CopyReport| c.global_bytes > 0 && c.sectors > 1 && c.sector_use < WHOLE_SECTORS;
+            let apart = report.copies.iter().filter(loses);
             let text = |share: f64, tensor: &str| {
                 format!("uses {:.0} % of the bytes of the sectors of `{tensor}`", 100.0 * share)
             };

@@ -9,7 +9,7 @@ use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::{Diagnostic, Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::print::print_expr;
@@ -431,7 +431,8 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
 fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
     let machine = known.shown.columns.machine.as_ref()?;
     let control = machine.control.get(line - 1).copied().flatten()?;
-    let mut facts = vec![format!("the warp may issue its next instruction {} cycles later", control.stall)];
+    let mut facts =
+        vec![format!("the warp may issue its next instruction {} later", counted(usize::from(control.stall), "cycle"))];
     if let Some(spill) = machine.spills.iter().find(|s| s.line == line) {
         let does = if spill.store { "stores to" } else { "loads from" };
         facts.push(format!(

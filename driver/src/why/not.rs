@@ -330,7 +330,10 @@ pub(super) fn resident(known: &Known<'_>, kernel: &CompiledKernel) -> Part {
     )];
     facts.extend(o.list().into_iter().map(|(name, n)| {
         let limit = o.as_limit(name).map_or(String::new(), |limit| format!(", which is {limit}"));
-        format!("{name}: room for {n}{limit}")
+        match (name, kernel.report.smem_bytes) {
+            ("shared memory", 0) => format!("{name}: none is used"),
+            _ => format!("{name}: room for {n}{limit}"),
+        }
     }));
     facts.push(format!(
         "resident on a multiprocessor of {}: {}",

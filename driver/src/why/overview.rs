@@ -33,6 +33,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let judged = losses + holds.len();
         about.push(match losses {
             0 => format!("`{name}`: no loss found; {} of {judged} properties hold", holds.len()),
+            1 => format!("`{name}`: 1 of {judged} properties does not hold"),
             _ => format!("`{name}`: {losses} of {judged} properties do not hold"),
         });
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };

@@ -5,8 +5,9 @@ use super::machine::Machine;
 use super::measured::{Measured, fitting};
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, STRONG, Svg, TINTS};
-use crate::compile::{Compiled, CompiledKernel};
+use crate::compile::{Compiled, CompiledKernel, demands};
 use tilec_ir::atoms::Inputs;
+use tilec_ir::demands::Figure;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -14,6 +15,7 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 use tilec_passes::choose::{Card, Prediction};
 use tilec_passes::occupancy::Occupancy;
+use tilec_ptx::report::Report;
 
 const LEFT: f64 = 210.0;
 const WIDTH: f64 = 560.0;
@@ -299,7 +301,7 @@ fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
 }
 
 /// Of a kernel without products the roof is the memory's: bytes a second.
-fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (String, String) {
+fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Option<&Measured>) -> (String, String) {
     // Bytes that are used.
     let rate = |seconds: f64| p.terms.memory * card.dram / seconds;
     let share = |gb: f64| format!("{gb:.0} GB/s, {:.0} %", 100.0 * gb / card.dram);
@@ -327,12 +329,18 @@ fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (Strin
         p.bytes,
         p.bytes / p.least_bytes.max(1.0)
     ));
-    svg.note(busiest(p));
+    svg.note(busiest(p, &kernel.lowered));
     (title, svg.done())
 }
 
 /// What a demand on the roofline compares.
-fn busiest(p: &Prediction) -> String {
+fn busiest(p: &Prediction, report: &Report) -> String {
+    if let Some(why) = demands::unknown(report, p, Figure::Roofline) {
+        return format!(
+            "The prediction is a guess, and `require predicted >= .. roofline` does not hold: {}.",
+            why.message
+        );
+    }
     let (unit, share) = p.busiest();
     let unit = unit.name();
     let percent = (100.0 * share).floor();
@@ -353,7 +361,7 @@ fn roofline(
         return None;
     }
     if p.flops <= 0.0 {
-        return Some(bandwidth(p, card, measured));
+        return Some(bandwidth(p, card, kernel, measured));
     }
     const HEIGHT: f64 = 260.0;
     let (peak, unit) = peak(card, &kernel.tile.kernel)?;
@@ -407,6 +415,6 @@ fn roofline(
         svg.diamond((x(intensity), y(at.min(10f64.powf(y1) * 1e9))), BAD);
         svg.key(Key::Diamond(BAD), format!("measured: {}{above}", place(at)));
     }
-    svg.note(busiest(p));
+    svg.note(busiest(p, &kernel.lowered));
     Some((title, svg.done()))
 }

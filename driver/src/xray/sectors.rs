@@ -142,6 +142,7 @@ mod tests {
             shared_bytes: 0,
             accesses: 1,
             sector_use: 1.0,
+            sectors: 4,
             tensor: "A".to_owned(),
             lanes,
             gathered: false,

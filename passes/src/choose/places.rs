@@ -20,6 +20,15 @@ pub struct Place {
     pub bytes: f64,
 }
 
+/// A loop that runs as often as data say.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Unknown {
+    /// The loop.
+    pub span: Span,
+    /// Whether it moves tiles.
+    pub moves: bool,
+}
+
 /// Windows over an element up to which each is looked at.
 const MANY: i64 = 1 << 20;
 
@@ -111,16 +120,18 @@ impl Work<'_> {
         if values.first < 0 { whatever() } else { Some(mean(&values, width, end)) }
     }
 
-    /// A loop that moves tiles and of which nobody knows how often it runs: its end is read from memory, or a condition ends it.
-    pub(super) fn unknown_loop(&self, env: &Env) -> Option<Span> {
+    /// A loop that moves tiles (or else one that computes) and of which nobody knows how often it runs: its end is read from memory, or a condition ends it.
+    pub(super) fn unknown_loop(&self, env: &Env) -> Option<Unknown> {
         let unknown = |region: &&Region| {
             let known = |&[start, end, step]: &[tilec_ir::entities::Expr; 3]| {
                 index::trips(self.int(env, start)?, self.int(env, end)?, self.int(env, step)?)
             };
             region.endless || region.loops.iter().any(|of| known(of).is_none())
         };
-        let region = self.regions.iter().filter(|r| !r.moves.is_empty()).find(unknown)?;
-        region.at.map(|s| self.k.stmt_spans[s])
+        let all = || self.regions.iter().filter(unknown);
+        let moving = all().find(|r| !r.moves.is_empty());
+        let region = moving.or_else(|| all().find(|r| !r.stmts.is_empty()))?;
+        region.at.map(|s| Unknown { span: self.k.stmt_spans[s], moves: moving.is_some() })
     }
 }
 

@@ -3,9 +3,8 @@
 use super::cards::Card;
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::model::started;
-use super::places::Place;
+use super::places::{Place, Unknown};
 use std::fmt;
-use tilec_ir::diag::Span;
 
 /// What the model predicts of a kernel.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,8 +41,8 @@ pub struct Prediction {
     pub atom: Option<&'static str>,
     /// What each copy moves in a launch, as far as the branches that are commonly taken go.
     pub places: Vec<Place>,
-    /// A loop that moves tiles and that runs as often as data say: its bytes are counted once.
-    pub unknown: Option<Span>,
+    /// A loop that runs as often as data say: it is counted once.
+    pub unknown: Option<Unknown>,
 }
 
 impl Prediction {

@@ -499,4 +499,8 @@ fn copies_are_counted_as_they_run() {
                  while at > 0 { copy X[i..+1, 0..] -> x s = s + x at = at - 1 } copy s -> Y[i..+1, 0..] }";
     assert!(of(chain, &[("M", 4096)]).unknown.is_some());
     assert_eq!(rows(4096).unknown, None);
+    let newton = "kernel c(X: gmem f32[M, 128] multiple 4, n: gmem i32[1], Y: gmem f32[M, 128] multiple 4) grid (i: M) { \
+                  var at = reg i32[] copy n[0] -> at var x = reg f32[1, 128] copy X[i..+1, 0..] -> x \
+                  while at > 0 { x = x * x at = at - 1 } copy x -> Y[i..+1, 0..] }";
+    assert_eq!(of(newton, &[("M", 4096)]).unknown.map(|of| of.moves), Some(false));
 }

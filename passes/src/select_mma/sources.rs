@@ -26,8 +26,9 @@ use crate::graph::accesses::Accesses;
 use crate::refused::Refused;
 use crate::select_mma::operands::{described, operand_name};
 use crate::select_mma::slices::insert_at;
-use crate::select_mma::warpgroup::{reads_both_orders, reads_registers};
+use crate::select_mma::warpgroup::{self, reads_both_orders, reads_registers};
 use crate::tensor_copies;
+use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
@@ -101,7 +102,7 @@ pub(super) fn plan(k: &Kernel, options: &Options, products: &[Product], converti
             Err(why) => _ = refused.get_or_insert(why),
         }
     }
-    let of: Vec<Option<Load>> = products.iter().map(|p| loaded(k, p, &converted)).collect::<Result<_, _>>()?;
+    let of: Vec<Option<Load>> = products.iter().map(|p| loaded(k, options, p, &converted)).collect::<Result<_, _>>()?;
     let buffers = of.iter().flatten().map(|load| load.buffer).fold(Vec::new(), with);
     Ok(Loads { of, buffers, converted, refused })
 }
@@ -133,8 +134,17 @@ fn place(k: &Kernel, e: Expr, k_dim: usize) -> Result<Place, Refused> {
     Ok(Place::Buffer(v, described(k, e, k_dim).is_some_and(|o| o.k_contiguous)))
 }
 
+/// Refuses types that no instruction of the target takes, wherever the operands lie.
+fn instruction_for(k: &Kernel, options: &Options, p: &Product) -> Result<(), Refused> {
+    let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
+    let (Some(a), Some(b), Some(acc)) = (elem(p.mma.a, 1), elem(p.mma.b, 0), warpgroup::acc_elem(k, p.acc)) else {
+        return Ok(());
+    };
+    warpgroup::instruction(options, &p.mma, (Inputs { a, b }, acc)).map(|_| ())
+}
+
 /// Which operand of a product is loaded into registers.
-fn loaded(k: &Kernel, p: &Product, converted: &[Value]) -> Result<Option<Load>, Refused> {
+fn loaded(k: &Kernel, options: &Options, p: &Product, converted: &[Value]) -> Result<Option<Load>, Refused> {
     let places = [place(k, p.mma.a, 1)?, place(k, p.mma.b, 0)?];
     if places == [Place::Registers; 2] {
         let why = "both operands are in registers; wgmma reads the second from shared memory";
@@ -149,6 +159,7 @@ fn loaded(k: &Kernel, p: &Product, converted: &[Value]) -> Result<Option<Load>, 
             continue;
         }
         if others || !converted && !reads_registers(elem) {
+            instruction_for(k, options, p)?;
             let which = if reads_registers(elem) { "one of two operands" } else { "operands" };
             return Err(format!("{which} of other than 16 bits must be contiguous along the reduction").into());
         }

@@ -1,14 +1,16 @@
 //! The `wgmma` instruction: its shape, types and registers.
 
+use crate::Options;
 use crate::analysis::wgmma::ROWS;
 pub(crate) use crate::analysis::wgmma::THREE;
+use crate::refused::Refused;
 use crate::registers::beside::ACCUMULATORS;
 use crate::roles::{consumer_registers, share};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::known;
 use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{Kernel, Mma};
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
@@ -107,4 +109,14 @@ pub(crate) fn assembles(k: &Kernel, groups: u64, tile: (u64, u64), way: Way, acc
 /// The element type of an accumulator.
 pub(crate) fn acc_elem(k: &Kernel, acc: Value) -> Option<Elem> {
     known(k.tile_ty(acc).map(|t| t.elem))
+}
+
+/// The instruction for a product, if the target has one, and no other is written.
+pub(super) fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<Atom, Refused> {
+    let none = || format!("{} has none for these types", options.target.name());
+    let atom = atom(options.target, types).ok_or_else(none)?;
+    match mma.atom {
+        Some(written) if written != atom => Err(Refused::asked("another instruction is written")),
+        _ => Ok(atom),
+    }
 }

@@ -41,7 +41,6 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
-use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
 /// Why a kernel is not made of wgmma.
@@ -157,16 +156,6 @@ fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The instruction for a product, if the target has one, and no other is written.
-fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<Atom, Refused> {
-    let none = || format!("{} has none for these types", options.target.name());
-    let atom = warpgroup::atom(options.target, types).ok_or_else(none)?;
-    match mma.atom {
-        Some(written) if written != atom => Err(Refused::asked("another instruction is written")),
-        _ => Ok(atom),
-    }
-}
-
 /// Whether each product of a kernel stands in a loop of the kernel's body, or of what one condition is around, that does nothing but add it up.
 pub(crate) fn stand_alone(k: &Kernel) -> bool {
     let outer = guarded(k);
@@ -190,7 +179,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     for p in &products {
         let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
         let inputs = Inputs { a: elem(p.mma.a, 1)?, b: elem(p.mma.b, 0)? };
-        instruction(options, &p.mma, (inputs, warpgroup::acc_elem(k, p.acc)?)).ok()?;
+        warpgroup::instruction(options, &p.mma, (inputs, warpgroup::acc_elem(k, p.acc)?)).ok()?;
     }
     allowed(k, options).ok()?;
     let loads = sources::plan(k, options, &products, true).ok()?;
@@ -335,7 +324,7 @@ fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<sources::Loa
         return Err(Refused::from("the accumulator has no fixed shape").into());
     };
     let of = |o: &Operand| o.elem;
-    let atom = instruction(cx.options, &mma, (Inputs { a: of(&a), b: of(&b) }, elem))
+    let atom = warpgroup::instruction(cx.options, &mma, (Inputs { a: of(&a), b: of(&b) }, elem))
         .map_err(|refused| refused.or_at(k.stmt_spans[product.s]))?;
     let registers = [mma.a, mma.b].iter().position(|&e| plain_var(k, e).is_some()).map(|i| i == 1);
     if mma.swap && registers == Some(false) {

@@ -6,7 +6,7 @@ use crate::report::{CopyReport, SharedReport};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, StmtData};
 use tilec_ir::layout::wavefronts_by_rank;
-use tilec_ir::target::SECTOR_BYTES;
+use tilec_ir::target::{SECTOR_BYTES, WARP};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
@@ -30,7 +30,7 @@ impl Lower<'_> {
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
         let (src, dst) = self.ends_of(s, e);
-        let sector_use = if global { self.sector_use(view, access, bytes) } else { 1.0 };
+        let (sector_use, sectors) = if global { self.sector_use(view, access, bytes) } else { (1.0, 0) };
         let lanes = if global { self.lanes_of(view, access) } else { Vec::new() };
         let gathered = global && self.contiguous(view).is_some_and(|dim| is_gathered(view, dim));
         self.report.copies.push(CopyReport {
@@ -41,6 +41,7 @@ impl Lower<'_> {
             shared_bytes: if global { 0 } else { bytes },
             accesses: access.groups.len() as u32,
             sector_use,
+            sectors,
             tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
             lanes,
             gathered,
@@ -113,12 +114,12 @@ impl Lower<'_> {
         all.iter().map(|&(row, along)| (number(row), elem.bytes_of(along))).collect()
     }
 
-    /// Used bytes over bytes of touched 32-byte sectors, for the first access of a full warp with the rows packed as
+    /// Used bytes over bytes of touched 32-byte sectors, and how many these are, for the first access of a full warp with the rows packed as
     /// aligned runs.
-    fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> f64 {
-        let Some(dim) = self.contiguous(view) else { return f64::from(bytes) / f64::from(SECTOR_BYTES) };
-        let Some(elem) = self.elem(view.base) else { return 1.0 };
-        let Some(first) = access.groups.first() else { return 1.0 };
+    fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> (f64, u32) {
+        let Some(dim) = self.contiguous(view) else { return (f64::from(bytes) / f64::from(SECTOR_BYTES), WARP) };
+        let Some(elem) = self.elem(view.base) else { return (1.0, 1) };
+        let Some(first) = access.groups.first() else { return (1.0, 1) };
         let shift: u32 = access.dim_bits[..dim].iter().sum();
         let mask = (1u64 << access.dim_bits[dim]) - 1;
         let gathered = is_gathered(view, dim);
@@ -135,7 +136,8 @@ impl Lower<'_> {
                 touched.insert((row, along));
             }
         }
-        elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * f64::from(SECTOR_BYTES))
+        let used = elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * f64::from(SECTOR_BYTES));
+        (used, sectors.len() as u32)
     }
 }
 

@@ -7,11 +7,13 @@ use crate::compile::shares;
 use crate::console::render::SourceFile;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Span, counted};
+use tilec_ir::kernel::ValueDef;
 use tilec_ir::loss::FastPath;
-use tilec_ir::target::REGISTERS_PER_THREAD;
+use tilec_ir::target::{REGISTERS_PER_THREAD, register_share};
 use tilec_passes::MAX_SLOTS;
 use tilec_passes::choose::Prediction;
 use tilec_passes::occupancy::Occupancy;
+use tilec_ptx::report::Report;
 
 /// Whether a figure is on the wrong side; `text` says what it is.
 fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
@@ -63,6 +65,11 @@ pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile
 fn several_blocks(code: &Code<'_>) -> Option<String> {
     let k = code.tile.kernel;
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
+    // As many as a thread can have at all leave it no fewer.
+    let share = register_share(code.report.threads, u32::try_from(blocks).unwrap_or(u32::MAX));
+    if share >= REGISTERS_PER_THREAD {
+        return None;
+    }
     Some(match code.tile.specialized.schedule.min_ctas {
         Some(_) => format!(
             "`min_ctas {blocks}` in the program divides the registers of a multiprocessor among {blocks} blocks: a thread may have more with `min_ctas 1`"
@@ -104,8 +111,9 @@ pub(super) fn shared_memory(code: &Code<'_>, what: What) -> Option<Broken> {
 /// The slots of the deepest channel.
 pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
     let (k, report) = (code.tile.kernel, code.report);
-    let broken = compared(what, f64::from(report.stages), |x| {
-        format!("the deepest channel has {}", counted(x as usize, "slot"))
+    let broken = compared(what, f64::from(report.stages), |x| match x as usize {
+        0 | 1 => "no loop loads ahead: there is no channel of several slots".to_owned(),
+        slots => format!("the deepest channel has {}", counted(slots, "slot")),
     })?;
     let What::AtLeast(_, wanted) = what else {
         return Some(Broken { places: shares::buffers(k, report), ..broken });
@@ -123,23 +131,24 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
     );
     let change = vec![match wanted {
         n if n > MAX_SLOTS as f64 => format!("a loop has at most {MAX_SLOTS} slots"),
-        n if n <= fit as f64 => format!("write `stages {n}` in the kernel's `schedule`{}", said_by(code)),
-        n => format!(
-            "tiles of at most {} bytes together leave room for {n}; then write `stages {n}` in the kernel's `schedule`{}",
-            room / n as u64,
-            said_by(code)
-        ),
+        n if n <= fit as f64 => said(code, n),
+        n => format!("tiles of at most {} bytes together leave room for {n}; then {}", room / n as u64, said(code, n)),
     }];
     Some(Broken { places: shares::buffers(k, report), notes: vec![note], change, ..broken })
 }
 
-/// Where the number of stages was said.
-fn said_by(code: &Code<'_>) -> String {
+/// How so many stages are said: in the schedule, or at channels that are written.
+fn said(code: &Code<'_>, wanted: f64) -> String {
+    let written = code.tile.specialized.values.values();
+    if written.into_iter().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
+        return format!("write `slots {wanted}` at the channels that the program declares");
+    }
     let k = code.tile.kernel;
-    match k.schedule.stages.and_then(|e| k.as_int(e)) {
+    let now = match k.schedule.stages.and_then(|e| k.as_int(e)) {
         Some(n) => format!(", which has {n} now"),
         None => String::new(),
-    }
+    };
+    format!("write `stages {wanted}` in the kernel's `schedule`{now}")
 }
 
 /// How many blocks are resident, by the code.
@@ -188,10 +197,9 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
     Some(broken)
 }
 
-/// A demand on what the model predicts.
-pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
-    let p = code.tile.prediction?;
-    let gathered: Vec<_> = code.report.copies.iter().filter(|c| c.gathered).collect();
+/// What keeps a figure from being predicted: indices in memory, or loops that run as often as data say.
+pub(crate) fn unknown(report: &Report, p: &Prediction, figure: Figure) -> Option<Broken> {
+    let gathered: Vec<_> = report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first() {
         let what = format!(
             "elements of `{}` are gathered by indices in memory, so the bytes moved are not known",
@@ -200,10 +208,21 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
         let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
         return Some(Broken { places: at, ..Broken::new(what) });
     }
-    if let Some(at) = p.unknown {
-        let what = "the number of iterations of a loop that moves tiles is known at run time only, so the bytes moved are not known";
-        let at = vec![(at, "runs as often as data say".to_owned())];
-        return Some(Broken { places: at, ..Broken::new(what) });
+    let of = p.unknown.filter(|of| of.moves || figure == Figure::Roofline)?;
+    let what = match of.moves {
+        true => {
+            "the number of iterations of a loop that moves tiles is known at run time only, so the bytes moved are not known"
+        }
+        false => "the number of iterations of a loop is known at run time only, so its time is not known",
+    };
+    Some(Broken { places: vec![(of.span, "runs as often as data say".to_owned())], ..Broken::new(what) })
+}
+
+/// A demand on what the model predicts.
+pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
+    let p = code.tile.prediction?;
+    if let Some(broken) = unknown(code.report, p, figure) {
+        return Some(broken);
     }
     let mut broken = match figure {
         Figure::Bytes => bytes(p, what),

@@ -58,7 +58,7 @@ fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
 fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
     let (k, report) = (code.tile.kernel, code.report);
     match term {
-        Term::Latency => latency(code, p),
+        Term::Latency => latency(code),
         Term::Shared => {
             let conflicts = report.shared.iter().any(|s| s.conflicts() > 0);
             let products = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().asynchronous()));
@@ -91,7 +91,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
                 true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
-                false => more_resident(code, p)
+                false => more_resident(code)
                     .map(|n| {
                         format!("more resident warps hide the latency of products (`tilec why --not 'resident {n}'`)")
                     })
@@ -125,18 +125,18 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
 }
 
 /// One block more than are resident, if a multiprocessor has places for it.
-fn more_resident(code: &Code<'_>, p: &Prediction) -> Option<u64> {
+fn more_resident(code: &Code<'_>) -> Option<u64> {
     let report = code.report;
     let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
     let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
-    let more = p.resident.max(is.resident()) + 1;
+    let more = is.resident() + 1;
     (more <= is.warps.min(is.blocks)).then_some(more)
 }
 
 /// What hides the ends of a block.
 fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
     let another =
-        more_resident(code, p).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
+        more_resident(code).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
     let (what, longer) = match p.atom {
         Some(_) => (
             "a block has no products in flight while it fills its pipeline and stores its result",
@@ -149,7 +149,7 @@ fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
 }
 
 /// What waits for loads, and how it would wait less.
-fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+fn latency(code: &Code<'_>) -> Vec<String> {
     let report = code.report;
     let mut out = Vec::new();
     if report.stages >= 2 {
@@ -167,7 +167,7 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
             counted(bytes as usize, "byte")
         ));
     }
-    if let Some(2) = more_resident(code, p) {
+    if let Some(2) = more_resident(code) {
         out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
     }
     out

@@ -50,8 +50,12 @@ impl<'a> Way<'a> {
                 StmtData::Assign { dst, src } => {
                     let ExprData::Mma(mma) = k.exprs[*src] else { continue };
                     for (operand, other, right) in [(mma.a, mma.b, false), (mma.b, mma.a, true)] {
-                        if resolve_view(k, operand).is_some_and(|view| view.base == v) && shape.len() == 2 {
-                            self.product((s, *dst), other, right, coords);
+                        let Some(view) = resolve_view(k, operand).filter(|view| view.base == v) else { continue };
+                        if let &[row, column] = coords
+                            && shape.len() == 2
+                        {
+                            let own = if view.transposed { [column, row] } else { [row, column] };
+                            self.product((s, *dst), other, right, &own);
                         }
                     }
                 }

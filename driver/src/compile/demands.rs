@@ -185,14 +185,16 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         }
         Property::Tma => {
             // What goes through registers fills shared memory in the program alone.
+            let has = code.has_tensor_load();
             let mut at = shares::filled_by_threads(code.tile.kernel);
-            if at.is_empty() {
+            if !has && at.is_empty() {
                 at = shares::filled_by_threads(code.tile.specialized);
             }
-            let has = code.has_tensor_load();
             let message = if has { "not every load is a TMA load" } else { "no load is a TMA load" };
             // TMA loads are for wgmma products: where nothing is said of the loads, what keeps products from being these is the reason.
-            let of_products = code.tile.target.has_tensor_copies() && code.declined(FastPath::TensorLoads).is_empty();
+            let of_products = code.tile.target.has_tensor_copies()
+                && code.declined(FastPath::TensorLoads).is_empty()
+                && !code.declined(FastPath::Wgmma).is_empty();
             let path = if of_products { FastPath::Wgmma } else { FastPath::TensorLoads };
             (!has || !at.is_empty()).then(|| Broken::of(message, path, at))
         }
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn spills_of_blocks_that_share_registers_name_the_schedule() {
-        let said = |schedule: &str, chosen: bool| {
+        let said = |schedule: &str, chosen: bool, threads: u32| {
             let source = format!("kernel k(X: gmem f32[M]) {schedule} require no spills {{}}");
             let tile = optimize(&source, &CompileOptions::default()).expect("a program").kernels.remove(0);
             let mut tile = tile;
@@ -363,20 +365,22 @@ mod tests {
                 main_loop: None,
             };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source.as_str()));
-            let list = broken_by_registers(demanding, &Report::default(), by);
+            let list = broken_by_registers(demanding, &Report { threads, ..Report::default() }, by);
             list[0].notes.iter().find(|note| note.contains("divides the registers")).cloned().unwrap_or_default()
         };
-        let written = said("schedule { min_ctas 3 }", false);
+        let written = said("schedule { min_ctas 3 }", false, 256);
         assert!(
             written.starts_with("`min_ctas 3` in the program divides the registers of a multiprocessor among 3 blocks"),
             "{written}"
         );
         assert!(written.ends_with("a thread may have more with `min_ctas 1`"), "{written}");
-        let chosen = said("schedule { min_ctas 3 }", true);
+        let chosen = said("schedule { min_ctas 3 }", true, 256);
         assert!(
             chosen.starts_with("the compiler divides the registers of a multiprocessor among 3 blocks"),
             "{chosen}"
         );
-        assert_eq!(said("schedule { min_ctas 1 }", false), "");
+        assert_eq!(said("schedule { min_ctas 1 }", false, 256), "");
+        // As many registers as a thread can have at all.
+        assert_eq!(said("schedule { min_ctas 3 }", false, 64), "");
     }
 }

@@ -126,6 +126,12 @@ impl Format {
         (x == 0.0 && self != Format::UE8M0) || (!x.is_nan() && self.decode(&self.encode(x)) == x)
     }
 
+    /// Whether `x` is beyond the integers of this format, such as -1 of those without a sign.
+    pub fn is_exceeded_by(self, x: f64) -> bool {
+        let integer = matches!(self, Format::Nibble { .. } | Format::Int { .. });
+        integer && x.is_finite() && (self.stored(x) - x).abs() >= 1.0
+    }
+
     /// What storing `x` leaves of it: rounded to nearest even; what integers and 8-bit floats cannot hold becomes the nearest
     /// number that they can. Subnormal results are out of scope.
     pub fn stored(self, x: f64) -> f64 {

@@ -6,8 +6,9 @@
 
 use super::failure::{Failure, failure, guarded};
 use super::input::Input;
+use crate::number::Format;
 use crate::oracle::{Consts, Problem};
-use crate::problem::{Random, Run, same_within};
+use crate::problem::{Random, Run, Tensor, same_within};
 use crate::simulated::Executable;
 use tilec::Compiled;
 use tilec_ir::interp;
@@ -52,7 +53,11 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
         return Ok("compiled, undefined");
     };
     // Numbers that a type does not hold become what its conversions make of them, which is not this test's matter.
-    if before.iter().any(|t| t.addresses().any(|at| !t.data[at].is_finite())) {
+    let beyond = |t: &Tensor| {
+        let format = format_of(&kernel.tile.kernel, &t.name);
+        t.addresses().any(|at| !t.data[at].is_finite() || format.is_some_and(|f| f.is_exceeded_by(t.data[at])))
+    };
+    if before.iter().any(beyond) {
         return Ok("compiled, inexact");
     }
     let more = interp::Options { fuel: 16 * FUEL, memory: 1 << 24, ..interp::Options::default() };
@@ -81,6 +86,15 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
             let class = class.split_once(": ").map_or(class.clone(), |(_, what)| what.to_owned());
             Err(failure(format!("executed: {class}"), format!("run {run:?}\n{e}\n{}", done.ptx)))
         }
+    }
+}
+
+/// How elements of a tensor lie in memory.
+fn format_of(kernel: &Kernel, name: &str) -> Option<Format> {
+    let tensor = kernel.params.iter().copied().find(|&v| kernel.values[v].name == name)?;
+    match kernel.tensor_ty(tensor)?.elem {
+        ElemRef::Known(elem) => Format::from_name(elem.name()),
+        ElemRef::Param(_) => None,
     }
 }
 

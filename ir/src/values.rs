@@ -15,6 +15,16 @@ use crate::typing::{Extent, Type, let_init, may_count, resolve_view, type_of};
 
 /// Whether the index `e` is made of a number that a register or memory holds, so that it may be anything.
 pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
+    has_number(k, e, |start, end| vec![start, end])
+}
+
+/// Whether such a number says where the index `e` begins. Where loops end does not count: they go over what is there.
+pub fn begins_at_value(k: &Kernel, e: Expr) -> bool {
+    has_number(k, e, |start, _| vec![start])
+}
+
+/// Whether a number that a register or memory holds is in an index; `of_loop` says which of start and end of a loop its variable is made of.
+fn has_number(k: &Kernel, e: Expr, of_loop: impl Fn(Expr, Expr) -> Vec<Expr>) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
         match k.exprs[e] {
@@ -24,7 +34,7 @@ pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
                     if let StmtData::For { var, start, end, .. } = *s
                         && var == v
                     {
-                        [start, end].into_iter().for_each(|e| parts.also(e));
+                        of_loop(start, end).into_iter().for_each(|e| parts.also(e));
                     }
                 }
             }

@@ -4,10 +4,9 @@ use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::names::Parts;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::values::begins_at_value;
 
 /// Where elements past the end come from.
 #[derive(Copy, Clone, PartialEq)]
@@ -86,7 +85,7 @@ pub(super) fn places(
         return Vec::new();
     };
     // What memory says of where a window begins is the author's word for where it lies.
-    let given = starts.iter().any(|&e| is_read(k, e));
+    let given = starts.iter().any(|&e| begins_at_value(k, e));
     if extent == 1 || given || tensor.repeats.contains(&dim) || tensor.scratch.is_some() {
         return Vec::new();
     }
@@ -100,25 +99,4 @@ pub(super) fn places(
     let behind = [*end, Some(tensor.shape[dim])].into_iter().flatten().find_map(behind);
     let in_front = known.in_front(starts, extent).filter(|of| !begins_whole && !known.is_never(of, &[]));
     behind.into_iter().chain(in_front.map(|outside| Place { outside, end: None })).collect()
-}
-
-/// Whether memory says where an index begins. Where loops end does not count: they go over what is there.
-fn is_read(k: &Kernel, e: Expr) -> bool {
-    let mut parts = Parts::of(k, e);
-    while let Some(e) = parts.take() {
-        match k.exprs[e] {
-            ExprData::Index(_) => return true,
-            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Loop) && parts.once(v) => {
-                for s in k.statement_data() {
-                    if let StmtData::For { var, start, .. } = *s
-                        && var == v
-                    {
-                        parts.also(start);
-                    }
-                }
-            }
-            _ => parts.inside(e),
-        }
-    }
-    false
 }

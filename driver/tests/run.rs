@@ -299,7 +299,7 @@ fn arrays_of_pointers_are_packed_in_files() {
     dir.file("few.json", json.replacen(shape, &shape.replace('Z', "Z - 1"), 1).as_bytes());
     let args = "run x.ptx --launch few.json Z=4 M=2 N=3 --device sim";
     let few = dir.tilec(&args.split(' ').collect::<Vec<_>>());
-    assert!(few.stderr.contains("behind the end of the 3 addresses of the array `A`"), "{}", few.stderr);
+    assert!(few.stderr.contains("after the end of the 3 addresses of the array `A`"), "{}", few.stderr);
 }
 
 /// What a kernel only writes, in parts, may hold something before.
@@ -373,7 +373,7 @@ fn sequences_run_in_order() {
     // Elements that the first kernel leaves alone are nothing to the second.
     dir.file("less.tile", program.replace("-> W[b.., 0..]\n}", "-> W[b.., 0..N - 1]\n}").as_bytes());
     let less = run("run less.tile M=2 N=3 --device sim");
-    assert!(less.stderr.contains("memory that nobody wrote: `W[0, 2]` of f32 [2, 3]"), "{}", less.stderr);
+    assert!(less.stderr.contains("uninitialised memory: `W[0, 2]` of f32 [2, 3]"), "{}", less.stderr);
     // And without an order there is no sequence.
     dir.file("none.tile", program.replace("sequence both { double, shift }", "").as_bytes());
     assert!(run("run none.tile M=2 N=3").stderr.contains("several kernels or sequences: `double`, `shift`"));

@@ -131,7 +131,7 @@ pub struct Im2col {
 /// # Errors
 /// What the mode does not know.
 pub fn im2col(k: &Kernel, tensor: Value) -> Result<Im2col, &'static str> {
-    let t = k.tensor_ty(tensor).ok_or("it is no tensor")?;
+    let t = k.tensor_ty(tensor).ok_or("it is not a tensor")?;
     if !(1..=MAX_LINES).contains(&t.padded.len()) || !(2..=3).contains(&t.shape.len()) {
         return Err("it has other than two or three dimensions, or more than three padded strides");
     }

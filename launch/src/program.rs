@@ -297,7 +297,7 @@ mod tests {
         let misfits = Program::new("p", &[&other, &second]).expect_err("two defaults");
         assert_eq!(misfits, ["`beta` of `second` and of `gemm` have different defaults"]);
         second.params[0].name = "M".to_owned();
-        let misfits = Program::new("p", &[&first, &second]).expect_err("a size is no tensor");
+        let misfits = Program::new("p", &[&first, &second]).expect_err("a size is not a tensor");
         assert_eq!(misfits[0], "`M` of `second` and of `gemm` have nothing but the name in common");
     }
 

@@ -202,7 +202,7 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
     Err(refused(
         k,
         s,
-        format!("`{name}` is read here, and the copy that fills it does not stand in front of it in the same block"),
+        format!("`{name}` is read here, and the copy that fills it is not in front of it in the same block"),
     ))
 }
 
@@ -255,7 +255,7 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
                 return Err(refused(k, s, why.to_owned()));
             }
             StmtData::For { .. } | StmtData::If { .. } => stmt_exprs(k, s),
-            _ => return Err(refused(k, s, "the copy stands in an `ordered` block or a role".to_owned())),
+            _ => return Err(refused(k, s, "the copy is in an `ordered` block or a role".to_owned())),
         };
         for e in exprs {
             if let Some(v) = computed(k, e) {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A pipeline of the inner loop would drain and fill once an iteration of the outer one. The passes behind this one see a reduction in one loop, and so does
-//! [`crate::choose`]. Steps count from the first iteration: where `O` is no multiple of the step, the last tile of each inner loop is the ragged one.
+//! [`crate::choose`]. Steps count from the first iteration: where `O` is not a multiple of the step, the last tile of each inner loop is the ragged one.
 //!
 //! A nest is flattened where the outer loop holds names of indices and the inner loop alone, neither loop has a condition or is unrolled, and the bounds of the inner one do not
 //! depend on the outer one. What reads memory by name stays outside: it would be read once an iteration.
@@ -49,7 +49,7 @@ fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
                 let message = "are one: the pipeline does not drain between them";
                 cx.remark(span, format!("the loops over `{outer}` and `{inner}` {message}"));
             } else {
-                let message = "stay two: they may have more than 2^31 iterations together";
+                let message = "are not merged: they may have more than 2^31 iterations in total";
                 cx.remark(span, format!("the loops over `{outer}` and `{inner}` {message}"));
             }
         }

@@ -370,7 +370,7 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 codes::TARGET_MISMATCH,
                 k.schedule.span,
                 format!(
-                    "the schedule was made for {}, {} asks for {}",
+                    "the schedule was made for {}, {} requests {}",
                     t.name(),
                     cx.options.caller.asker(),
                     cx.options.target.name()
@@ -398,13 +398,13 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
     for d in bad_extents(k, cx.options.target, stay) {
         result = Err(cx.report(match &stays {
             // Tiles with more elements are no way out where these count.
-            Some(pad::Stays { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
+            Some(pad::Unpadded { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
                 .with_note(
-                    "register and shared-memory tiles have power-of-two extents; in a larger one have elements beyond be what changes \
-                     no result: `select(iota(x, 1) < 100, x, -inf)`",
+                                        "register and shared-memory tiles have power-of-two extents; in a larger tile, mask the elements beyond: \
+                     `select(iota(x, 1) < 100, x, -inf)`",
                 )
-                .with_note(format!("it is not made larger by the compiler: {why}")),
-            Some(pad::Stays { why, .. }) => d.with_note(format!("it is not made larger by the compiler: {why}")),
+                .with_note(format!("the compiler does not pad it: {why}")),
+            Some(pad::Unpadded { why, .. }) => d.with_note(format!("the compiler does not pad it: {why}")),
             None => d,
         }));
     }

@@ -247,7 +247,7 @@ fn fits(
     if !sums.iter().any(|&v| k.tile_ty(v).and_then(|t| k.const_shape(&t.shape)).as_ref() == Some(&shape)) {
         return Err("it is no tile of registers".to_owned());
     }
-    let Some(tensor) = k.tensor_ty(to.base) else { return Err("it is no tensor".to_owned()) };
+    let Some(tensor) = k.tensor_ty(to.base) else { return Err("it is not a tensor".to_owned()) };
     if tensor.pointers || tensor.shape.len() > MAX_TENSOR_RANK {
         return Err(format!("it has several addresses, or more than {MAX_TENSOR_RANK} dimensions"));
     }

@@ -89,7 +89,7 @@ pub(crate) fn fits_unconverted(
     match contiguous.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is no multiple of 8"
+            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is not a multiple of 8"
         ).into()),
     }
 }

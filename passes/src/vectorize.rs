@@ -152,7 +152,7 @@ fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Def
     let provable = narrowest(k, facts, &views, Some(&layout), &shape);
     let what = format!("`{}` is read one element at a time", k.values[view.base].name);
     let refused = match provable.elems > 1 {
-        true => Refused::at(k.stmt_spans[s], "it stands in an expression that is assigned")
+        true => Refused::at(k.stmt_spans[s], "it is in an expression that is assigned")
             .help("copy the window into a register tile in front of it: `copy X[..] -> x`"),
         false if provable.why.is_empty() => return,
         false => Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing),

@@ -11,7 +11,7 @@ pub enum ReportKind {
     OutOfBounds,
     /// A store to memory that the launch only reads.
     ReadOnly,
-    /// An address that is no multiple of the access size.
+    /// An address that is not a multiple of the access size.
     Misaligned,
     /// A load of shared, local or global memory that nobody wrote.
     Uninitialised,

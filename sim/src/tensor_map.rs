@@ -228,7 +228,7 @@ impl TensorMap {
             return fail(format!("{rank} dimensions need {} strides, {rank} box sizes and element strides", rank - 1));
         }
         if !self.address.is_multiple_of(16) || self.address == 0 {
-            return fail(format!("address {:#x} is no multiple of 16", self.address));
+            return fail(format!("address {:#x} is not a multiple of 16", self.address));
         }
         if let Some(dim) = self.dims.iter().find(|d| !(1..=1 << 32).contains(*d)) {
             return fail(format!("{dim} elements along a dimension: 1 to 2^32 are possible"));

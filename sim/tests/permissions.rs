@@ -222,7 +222,7 @@ fn boxes_end_with_their_tensor() {
     bad(Is::ReadOnly, store, ReportKind::ReadOnly, 0);
 }
 
-/// Rows may begin and end inside a word, and what surrounds a tensor is no part of it.
+/// Rows may begin and end inside a word, and what surrounds a tensor is not a part of it.
 #[test]
 fn single_bytes_are_told_apart() {
     let program = |body: &str| Program::parse(&kernel(body)).unwrap();

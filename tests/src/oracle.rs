@@ -327,7 +327,7 @@ pub struct Variants {
     share: Share,
 }
 
-/// Whether a tile has an extent that is no power of two, which wgmma products alone have.
+/// Whether a tile has an extent that is not a power of two, which wgmma products alone have.
 fn has_columns(k: &Kernel) -> bool {
     k.values.values().any(|data| match &data.def {
         ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => {

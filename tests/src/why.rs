@@ -252,7 +252,7 @@ fn figures_that_are_too_far_have_a_way_out() {
         )
     };
     let answer = ask(&product("stages 1", ""), Target::Sm80, "predicted >= 0.9 roofline").to_string();
-    assert!(answer.contains("beside shared memory: latency"), "{answer}");
+    assert!(answer.contains("in addition to shared memory: latency"), "{answer}");
     assert!(
         answer.contains("leave `stages` out: the model predicts")
             && answer.contains("loads of the loop have 2 bytes each"),

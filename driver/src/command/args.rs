@@ -22,7 +22,7 @@ pub(crate) struct Sizes(pub(crate) SizeList);
 #[command(arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
 Exit status: 0 fine, 1 diagnostics, 2 usage, 101 a bug of tilec.
-A file called like a subcommand needs a path: `tilec ./run`.
+A file with the name of a subcommand needs a path: `tilec ./run`.
 
   tilec examples/gemm.tile -o gemm.ptx
   tilec examples/gemm.tile --print-after swizzle
@@ -43,27 +43,27 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Measures variants of a kernel on a GPU, against each other and against cuBLAS
     Bench(Box<Bench>),
-    /// Measures what `auto` parameters may be on a GPU, and writes the program with the fastest
+        /// Measures values of `auto` parameters on a GPU, and writes the program with the fastest values
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
     /// Prints the decisions behind a line, an element, registers or a barrier, and what would change them
     Why(Box<Why>),
-    /// Formats source files: indentation, spaces, comments; line breaks stay
+        /// Formats source files: indentation, spaces, comments; keeps line breaks
     Fmt(Fmt),
-    /// Serves an editor on standard input and output: the language server protocol (docs/editor.md)
+        /// Runs a language server (LSP) on standard input and output (docs/editor.md)
     Lsp(Lsp),
     /// Lists the driver, card, assembler and cuBLAS that are found, and what each adds
     Doctor,
     /// Lists the targets and their limits
     Targets,
-    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without a word, lists them
+        /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without an argument, lists them
     Explain {
         /// Such as E0102, vectorize, ceildiv, sm_70
         #[arg(allow_hyphen_values = true)]
         word: Option<String>,
     },
-    /// Writes `tilec_bundle.h`, which launches kernels out of bundles from C and C++ (docs/c.md)
+        /// Writes `tilec_bundle.h`, the C and C++ header that launches kernels from bundles (docs/c.md)
     BundleHeader {
         /// Output file; standard output by default
         #[arg(short, long, value_name = "OUT")]
@@ -95,16 +95,16 @@ pub(crate) struct Build {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// Targets of one C header (`--emit c`) or bundle, of which a device takes the newest that it runs
+        /// Targets of one C header (`--emit c`) or bundle; a device loads the newest that it supports
     #[arg(long, value_name = "CHIP,..", value_delimiter = ',', value_parser = target_parser(), conflicts_with = "target")]
     pub(crate) targets: Vec<Target>,
-    /// What to write; by default what the suffix of OUT says (.ptx, .tile, .json: launch, .h: c, .cubin, .sass, .tilec: bundle), else ptx
+        /// Kind of output [default: by the suffix of OUT (.ptx, .tile, .json: launch, .h: c, .cubin, .sass, .tilec: bundle), else ptx]
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
-    /// Machine code in a bundle too (needs ptxas for every target)
+        /// Adds machine code to a bundle (needs ptxas for every target)
     #[arg(long)]
     pub(crate) cubin: bool,
-    /// Print the program after this pass, `parse` or `all`; to standard output unless the result goes there.
+        /// Prints the program after this pass, `parse` or `all`, to standard output (to standard error if the result goes there).
     /// Without --output and --emit nothing else is written
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) print_after: Vec<String>,
@@ -113,7 +113,7 @@ pub(crate) struct Build {
 /// Arguments of a run.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// Source file, or PTX that anyone made (with --launch); `-` is a source on standard input
+        /// Source file, or PTX of any compiler (with --launch); `-` is a source on standard input
     #[arg(value_name = "IN.tile|IN.ptx")]
     pub(crate) input: PathBuf,
     /// Sizes, strides and scalars of the kernel. Strides default to packed tensors, scalars to their defaults
@@ -125,40 +125,40 @@ pub(crate) struct Run {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// How to launch PTX: what --emit launch writes, or a shorter form by hand (docs/launch-contract.md)
+        /// Launch contract of the PTX, from --emit launch or written by hand (docs/launch-contract.md)
     #[arg(long, value_name = "FILE.json")]
     pub(crate) launch: Option<PathBuf>,
-    /// Elements of a tensor: raw little-endian bytes in row-major order, or numbers (offsets=[0,37,150]); otherwise they are made up
+        /// Elements of a tensor: raw little-endian bytes in row-major order, or numbers (offsets=[0,37,150]); otherwise random
     #[arg(long = "in", value_name = "NAME=FILE|[..]", value_parser = binding)]
     pub(crate) inputs: Vec<(String, String)>,
-    /// Where to write the elements of a tensor after the run, in the same form
+        /// Writes the elements of a tensor to a file after the run, in the same format
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = binding)]
     pub(crate) outputs: Vec<(String, String)>,
-    /// Puts an output at the address of an input (D=C), where the launch contract allows it
+        /// Puts an output at the address of an input (D=C), if the launch contract allows it
     #[arg(long = "alias", value_name = "NAME=NAME", value_parser = binding)]
     pub(crate) aliases: Vec<(String, String)>,
-    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
+    /// Kernel or sequence of the file [default: the only sequence, or the only kernel]
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// Where to run; auto takes a GPU if there is one, else the simulator
+        /// Where to run
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: Device,
-    /// Compares the result with the interpreter's: exactly for whole numbers, else within a proved bound
+        /// Compares the result with the interpreter: whole numbers exactly, others within a computed error bound
     #[arg(long)]
     pub(crate) check: bool,
     /// Seed of the inputs, and of the simulator's scheduler
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// What inputs hold: small whole numbers (default with --check) or normally distributed ones
+        /// Elements of inputs [default: normal, with --check int]
     #[arg(long, value_name = "KIND")]
     pub(crate) data: Option<DataKind>,
-    /// How often the kernel is timed; the median is printed
+        /// Number of timed launches; the median is printed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) repeat: u32,
-    /// Ends the run when the kernel is not done after this many seconds, making the tensors included; comparing (--check) is not
+        /// Time limit of the run in seconds, including the preparation of tensors, without the comparison (--check)
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-    /// Prints what the simulator counted, line by line; `json`: all of it, to standard output, the rest to standard error
+        /// Prints the simulator's counts, line by line; `json`: all counts to standard output, other output to standard error
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     pub(crate) counters: Option<CountersForm>,
     #[command(flatten)]
@@ -191,13 +191,13 @@ pub(crate) struct Xray {
     /// Output file; `-`, and the default, is standard output
     #[arg(short, long, value_name = "OUT.html")]
     pub(crate) output: Option<PathBuf>,
-    /// A measurement that stands beside what is predicted: what `tilec bench --format json` wrote
+        /// A measurement to compare with the prediction: the output of `tilec bench --format json`
     #[arg(long, value_name = "FILE.json")]
     pub(crate) measured: Option<PathBuf>,
-    /// A second variant beside this one: values of compile-time parameters, sizes (M=4096), and another target (target=sm_80)
+        /// A second variant to compare with: compile-time parameters, sizes (M=4096), or another target (target=sm_80)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) beside: Vec<(String, String)>,
-    /// What to write: html, json (the data of the page), or one picture, svg:NAME; svg:list lists them
+        /// Kind of output: html, json (the data of the page), or svg:NAME (one picture; svg:list lists them)
     #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
 }
@@ -219,17 +219,17 @@ pub(crate) struct Why {
     /// Source file; `-` is standard input
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
-    /// The target, if --target does not say it; what is asked about: source:33, PASS:20, ptx:412, sass:300, element:A[3,5],
-    /// register, barrier; and sizes (M=N=K=4096), as with one --for. Without a place: what costs time
+        /// The target, if --target is absent; a place: source:33, PASS:20, ptx:412, sass:300, element:A[3,5], register, barrier;
+    /// and sizes (M=N=K=4096), as with one --for. Without a place: what costs time
     #[arg(value_name = "TARGET|PLACE|NAME=SIZE")]
     pub(crate) words: Vec<String>,
-    /// Asks why the code is not like this: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another property that
-    /// `require` knows (docs/language.md)
+        /// Explains why the code does not have a property: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another
+    /// property of `require` (docs/language.md)
     #[arg(long, value_name = "PROPERTY")]
     pub(crate) not: Option<String>,
     #[command(flatten)]
     pub(crate) program: Program,
-    /// What to write: text, or json
+        /// Kind of output
     #[arg(long, value_name = "WHAT", default_value = "text")]
     pub(crate) emit: WhyEmit,
 }
@@ -237,22 +237,22 @@ pub(crate) struct Why {
 /// What an answer is written as.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum WhyEmit {
-    /// Text.
+        /// Text
     Text,
-    /// Its data.
+    /// The answer as data
     Json,
 }
 
 /// Arguments of formatting.
 #[derive(Args, Debug)]
 pub(crate) struct Fmt {
-    /// Source files, which are rewritten in place; `-` is from standard input to standard output
+        /// Source files to rewrite in place; `-` formats standard input to standard output
     #[arg(value_name = "FILE.tile", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Writes nothing: names the files that would change, with the first line that differs, and fails if there are any
+        /// Writes nothing; lists the files that would change, with the first line that differs, and fails if there are any
     #[arg(long)]
     pub(crate) check: bool,
-    /// How diagnostics are written
+        /// Format of diagnostics
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,
 }
@@ -260,10 +260,10 @@ pub(crate) struct Fmt {
 /// Arguments of the language server.
 #[derive(Args, Debug)]
 pub(crate) struct Lsp {
-    /// The chip to compile for in the background, where the program names none and the editor sends no settings
+        /// The target of background compilation, if neither the program nor the editor's settings name one
     #[arg(long, value_name = "CHIP", default_value = "sm_70", value_parser = target_parser())]
     pub(crate) target: Target,
-    /// Taken for the sake of editors that pass it: standard input and output are all there is
+        /// Ignored; some editors pass it. The server always uses standard input and output
     #[arg(long, hide = true)]
     pub(crate) stdio: bool,
 }
@@ -275,7 +275,7 @@ pub(crate) struct Bench {
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
     /// Sizes, strides and scalars: lists (M=512,1024), ranges (K=1024:8192:*2, K=64:256:+64), other names (N=M, M=N=K=4096),
-    /// rows (M,N,K=16x4096x4096,512x512x512). Arguments are combined, all with all
+        /// rows (M,N,K=16x4096x4096,512x512x512). Several arguments give all combinations
     #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
     pub(crate) values: Vec<String>,
     #[command(flatten)]
@@ -284,28 +284,28 @@ pub(crate) struct Bench {
     /// (BM=64/128,target=sm_80). May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-    /// Measures the ladder of passes: none, then one more at a time
+        /// Measures the effect of passes: first without passes, then with one more pass at a time
     #[arg(long)]
     pub(crate) ablate: bool,
-    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
+    /// Kernel or sequence of the file [default: the only sequence, or the only kernel]
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// What to compare with; matrix products only
+        /// Library to compare with, for matrix products
     #[arg(long, value_name = "LIBRARY", default_value = "cublas")]
     pub(crate) against: Against,
-    /// Rounds per problem; medians are over these
+        /// Rounds per problem, over which medians are taken
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
-    /// Seconds of measurement per problem to aim at
+        /// Approximate seconds of measurement per problem
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// How the result is written
+    /// Format of the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) format: BenchFormat,
     /// Seed of the inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Gives a problem up after this many seconds
+    /// Time limit for a problem in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 }
@@ -319,31 +319,31 @@ pub(crate) struct Tune {
     /// Sizes, strides and scalars, as for `tilec bench`; several problems are tuned one after the other
     #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
     pub(crate) values: Vec<String>,
-    /// Where to write the fastest: a file, a directory, or `-` for standard output [default: IN-M4096-N4096-K4096.tile and the
-    /// like, here]
+        /// Output: a file, a directory, or `-` for standard output [default: IN-M4096-N4096-K4096.tile in the current directory, by
+    /// the sizes]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) program: Program,
-    /// Which kernel or sequence of the file; left out, it is the only sequence, or the only kernel
+    /// Kernel or sequence of the file [default: the only sequence, or the only kernel]
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-    /// Seconds to take for each problem
+    /// Seconds of search for each problem
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// A file, or a directory, for what was found out: it is not measured again [default: tilec/tune in the user's cache directory]
+        /// A file or directory of results that are not measured again [default: tilec/tune in the user's cache directory]
     #[arg(long, value_name = "PATH", conflicts_with = "no_cache")]
     pub(crate) cache: Option<PathBuf>,
-    /// Measures everything again, and keeps nothing
+        /// Measures everything again, and stores no results
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// How the result is written
+    /// Format of the result
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) format: BenchFormat,
     /// Seed of the inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Gives a measurement up after this many seconds
+    /// Time limit for a measurement in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 }
@@ -351,7 +351,7 @@ pub(crate) struct Tune {
 /// What to compare with.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Against {
-    /// The fastest way of cuBLAS, if the library is there
+        /// The fastest algorithm of cuBLAS, if the library is found
     Cublas,
     /// Nothing
     None,
@@ -360,7 +360,7 @@ pub(crate) enum Against {
 /// How a measurement is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum BenchFormat {
-    /// For people
+        /// A table
     Table,
     /// Every round
     Json,
@@ -375,7 +375,7 @@ pub(crate) enum Device {
     Cuda,
     /// The simulator: the PTX executed on the CPU, every access checked
     Sim,
-    /// The interpreter: what the program means, also where it cannot be compiled to PTX
+        /// The interpreter: the reference semantics of the program, without PTX
     Interp,
 }
 
@@ -389,21 +389,21 @@ pub(crate) struct Sim {
     /// Order of the blocks [default: forward]
     #[arg(long, value_name = "ORDER")]
     pub(crate) sim_order: Option<SimOrder>,
-    /// When asynchronous copies land: as early or as late as the rules allow, or in all ways with equal results demanded
+        /// When asynchronous copies land: as early or as late as the rules allow; `all` runs all modes and compares the results
     /// [default: all]
     #[arg(long, value_name = "WHEN")]
     pub(crate) sim_landing: Option<SimLanding>,
     /// Host threads that share the blocks [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) sim_threads: Option<u16>,
-    /// Tensors begin at odd multiples of this many bytes, where their declarations promise less; 256 is what an allocation on a GPU has
-    /// [default: 1]
+        /// Minimal alignment of tensors in bytes, if their declarations promise less (addresses are odd multiples); allocations on a GPU
+    /// have 256 [default: 1]
     #[arg(long, value_name = "BYTES", value_parser = alignment)]
     pub(crate) sim_align: Option<u32>,
-    /// An error to let pass, and to list as a warning; docs/launch-contract.md says what each is. Repeatable
+        /// An error to report as a warning; docs/launch-contract.md explains each. May be repeated
     #[arg(long, value_name = "NAME", value_parser = allowance)]
     pub(crate) allow: Vec<Allowance>,
-    /// Whose matrix arithmetic to imitate [default: that of the target's generation]
+        /// GPU generation whose tensor-core arithmetic is reproduced [default: that of the target]
     #[arg(long, value_name = "GENERATION")]
     pub(crate) imitate: Option<Imitate>,
 }
@@ -424,13 +424,13 @@ pub(crate) enum SimOrder {
 pub(crate) enum SimLanding {
     /// Read and write when they are issued
     Early,
-    /// Read when they are issued, write when they are waited for
+        /// Read when they are issued, write when a thread waits for them
     Late,
-    /// Read when they are waited for; until then the destination keeps its old value
+        /// Read and write when a thread waits for them; until then the destination keeps its old value
     LateReads,
-    /// Read and write when they are waited for; until then the destination is undefined
+        /// Read and write when a thread waits for them; until then the destination is undefined
     Latest,
-    /// A run of each, if there are any
+        /// A run in each mode, if the kernel has asynchronous copies
     All,
 }
 
@@ -467,32 +467,32 @@ pub(crate) struct Program {
     /// Sets a compile-time parameter
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) defines: Vec<(String, String)>,
-    /// Chooses `auto` parameters for these sizes (M=N=4096,K=512); the others are taken to be large. May be repeated: one
-    /// variant for each choice, and a rule in the launch contract that says which to launch
+        /// Chooses `auto` parameters for these sizes (M=N=4096,K=512); other sizes are assumed to be large. May be repeated: the
+    /// output has a variant for each choice, and the launch contract a rule that selects one
     #[arg(long = "for", value_name = "NAME=SIZE,..", value_parser = sizes)]
     pub(crate) sizes: Vec<Sizes>,
-    /// Compiles for these sizes being 0, as if kernels said `where K == 0`; otherwise they are at least 1
+        /// Compiles for sizes that are 0, as `where K == 0` does; other sizes are at least 1
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) zero: Vec<String>,
-    /// The card that `auto` parameters are chosen for [default: the one that stands for the target]
+        /// The card for which `auto` parameters are chosen [default: a typical card of the target]
     #[arg(long, value_name = "NAME", value_parser = card_parser())]
     pub(crate) card: Option<&'static Card>,
-    /// Makes only plain decisions in this pass; `all`: in every pass that can be switched off
+        /// Switches a pass off: it makes the simplest decisions; `all`: every pass that can be switched off
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) disable_pass: Vec<String>,
-    /// Keeps this pass on where `--disable-pass all` switches the others off
+        /// Keeps a pass on under `--disable-pass all`
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) enable_pass: Vec<String>,
-    /// Shows what the passes did, or declined to do and why
+        /// Shows the remarks of passes: what they did, or declined to do and why
     #[arg(long)]
     pub(crate) remarks: bool,
-    /// Makes remarks of this kind errors; `all`: of any kind
+        /// Makes remarks of this kind errors; `all`: remarks of any kind
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub(crate) deny: Vec<String>,
-    /// What the code must be like, or compiling fails: `no spills`, `wgmma`, `registers <= 168` and others (docs/language.md). Repeatable
+        /// Fails if the code does not meet a demand: `no spills`, `wgmma`, `registers <= 168` and others (docs/language.md). May be repeated
     #[arg(long, value_name = "DEMAND")]
     pub(crate) require: Vec<String>,
-    /// How diagnostics look: json is one object per line
+        /// Format of diagnostics
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,
 }
@@ -508,7 +508,7 @@ pub(crate) enum Emit {
     Launch,
     /// A C header with PTX and a launcher of each kernel, for `--target` or for all of `--targets` (docs/c.md)
     C,
-    /// What became of every copy, access and product, JSON
+        /// A report on every copy, access and product, JSON
     Report,
     /// The machine code beside the source lines (needs ptxas and nvdisasm)
     Sass,
@@ -544,7 +544,7 @@ impl Cli {
             if let Some(emit) = error.use_stderr().then(|| for_a_page(&args)).flatten() {
                 let file = args.get(1).map(|a| a.to_string_lossy()).unwrap_or_default();
                 let message =
-                    format!("`--emit {emit}` is of `tilec xray`: `tilec xray {file} --emit {emit}`; `--emit svg:list` lists the pictures");
+                                        format!("`--emit {emit}` is an option of `tilec xray`: `tilec xray {file} --emit {emit}`; `--emit svg:list` lists the pictures");
                 Cli::command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
             }
             error.exit()

@@ -22,7 +22,7 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
         parts.extend(assembler(tool));
     }
     let mut out =
-        format!("tilec {} compiles, proves and simulates by itself. It also uses:\n", env!("CARGO_PKG_VERSION"));
+        format!("tilec {} compiles, proves and simulates without other tools. It also uses:\n", env!("CARGO_PKG_VERSION"));
     for part in &parts {
         let (mark, label, said) = match &part.found {
             Ok(what) => ("found  ", "is:  ", what),
@@ -36,7 +36,7 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
 
 const DRIVER: &str = "`tilec run` on a GPU, `tilec bench`, `tilec tune`; without it `tilec run` simulates";
 const GPU: &str = "the card that `tilec run`, `bench` and `tune` use, and compile for";
-const CUBLAS: &str = "times of cuBLAS beside ours in `tilec bench`";
+const CUBLAS: &str = "comparison with cuBLAS in `tilec bench`";
 
 /// The driver, its first card and cuBLAS: a line for each, whichever of them is there.
 #[cfg(feature = "cuda")]
@@ -50,7 +50,7 @@ fn device() -> Vec<Part> {
             (Ok(format!("for CUDA {major}.{minor}")), Ok(card(&device)))
         }
         Err(error @ CudaError::NoDevice { .. }) => (Ok("the library is there".to_owned()), Err(error.to_string())),
-        Err(error) => (Err(error.to_string()), Err("there is no driver to ask for one".to_owned())),
+        Err(error) => (Err(error.to_string()), Err("a card needs a driver".to_owned())),
     };
     let cublas = Cublas::installed(&cublas_places())
         .map(|(version, path)| format!("version {version}, {}", path.display()))

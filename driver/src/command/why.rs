@@ -29,7 +29,7 @@ pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
     let source = read(&args.input)?;
     let mut options = options(&args.program, &args.input, target.unwrap_or(Target::Sm70))?;
     if !values.is_empty() && !options.sizes.is_empty() {
-        return Err(Failure::Usage("sizes stand behind the file or behind `--for`, not both".to_owned()));
+        return Err(Failure::Usage("give sizes after the file or with `--for`, not both".to_owned()));
     }
     if !values.is_empty() {
         options.sizes = vec![values];

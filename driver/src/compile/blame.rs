@@ -97,7 +97,7 @@ fn candidates(program: &Compiled, m: &PtxasMessage, mut d: Diagnostic) -> Diagno
     match lines.is_empty() {
         true => d,
         false => d.with_note(format!(
-            "ptxas names {of}; `{opcode}` stands in {} of the PTX ({}{more})",
+            "ptxas names {of}; `{opcode}` is in {}  of the PTX ({}{more})",
             counted(lines.len(), "line"),
             shown.join(", ")
         )),
@@ -135,12 +135,12 @@ mod tests {
         let [serialised, waits, registers] = &said[..] else { panic!("{said:?}") };
         assert_eq!((at(serialised).as_str(), serialised.severity), ("acc = mma(a, b, acc)", Severity::Warning));
         let note = format!(
-            "ptxas names no line, only the kernel `gemm`; `wgmma.mma_async` stands in 4 lines of the PTX ({}",
+            "ptxas names no line, only the kernel `gemm`; `wgmma.mma_async` is in 4 lines of the PTX ({}",
             line("wgmma.mma_async")
         );
         assert!(serialised.notes[0].starts_with(&note), "{serialised:?}");
         assert_eq!((at(waits).as_str(), waits.severity), ("acc = mma(a, b, acc)", Severity::Remark));
-        assert!(registers.notes[0].starts_with("ptxas names no line; `setmaxnreg` stands in 2 lines"), "{registers:?}");
+        assert!(registers.notes[0].starts_with("ptxas names no line; `setmaxnreg` is in 2 lines"), "{registers:?}");
         assert_eq!(registers.severity, Severity::Warning);
     }
 }

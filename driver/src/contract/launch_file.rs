@@ -334,7 +334,7 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
 fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String> {
     let described = contract.params.iter().find(|p| p.name == map.tensor);
     let Some(ParamKind::Tensor(tensor)) = described.map(|p| &p.kind) else {
-        return Err(format!("describes `{}`, which is no tensor among the parameters", map.tensor));
+        return Err(format!("describes `{}`, which is not a tensor among the parameters", map.tensor));
     };
     if u64::from(tensor.align) < MAP_ADDRESS_BYTES {
         return Err(format!("needs `align` {MAP_ADDRESS_BYTES} of `{}`, which has {}", map.tensor, tensor.align));
@@ -351,7 +351,7 @@ fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String>
         return Err(format!("begins with a dimension of `{}` whose stride is not 1", map.tensor));
     }
     if map.ended.is_some_and(|i| i == 0 || i as usize >= map.dims.len() || map.im2col.is_some()) {
-        return Err("has an `ended` that is no place in `dims` behind the first, or is in im2col mode".to_owned());
+        return Err("has an `ended` that is not an index of `dims` after the first, or is in im2col mode".to_owned());
     }
     if let Some(of) = &map.im2col {
         let places = map.dims.len().saturating_sub(2);
@@ -514,7 +514,7 @@ mod tests {
             (map("[1, 0]", "[128, 8]", MODE), "has 256 bytes, the swizzle takes 128"),
             (
                 map("[1, 0]", "[8, 8]", MODE).replace("\"tensor\": \"x\"", "\"tensor\": \"y\""),
-                "`y`, which is no tensor",
+                "`y`, which is not a tensor",
             ),
             (map("[1, 0]", "[8, 8]", MODE).replace("\"shape\"", "\"align\": 2, \"shape\""), "needs `align` 16"),
             (with(r#"{"name": "a", "type": "f32"}, {"name": "a", "type": "f32"}"#), "two parameters"),

@@ -48,7 +48,7 @@ pub(super) fn fitting<'m>(
 ) -> Result<&'m Measured, String> {
     let entry = &kernel.contract.entry;
     let Some(p) = &kernel.tile.prediction else {
-        return Err(format!("nothing is predicted of `{entry}`, so there is nothing to put a measurement beside"));
+        return Err(format!("there is no prediction for `{entry}` with which to compare the measurement"));
     };
     let parameters = &kernel.tile.parameters;
     let value = |of: &str| parameters.iter().find(|(name, _)| *name == of).and_then(|(_, v)| v.text());

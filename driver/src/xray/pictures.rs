@@ -103,7 +103,7 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
 
 /// Who has each element of the window, by row and column.
 fn holders(layout: &RegLayout, shape: &[u64], window: [u64; 2]) -> BTreeMap<(u64, u64), Holder> {
-    // An extent that is no power of two counts as the next one.
+    // An extent that is not a power of two counts as the next one.
     let bits: Vec<u32> = shape.iter().map(|n| n.next_power_of_two().trailing_zeros()).collect();
     let mut held: BTreeMap<(u64, u64), Holder> = BTreeMap::new();
     for thread in 0..1u64 << layout.thread_bits() {

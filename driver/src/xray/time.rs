@@ -117,7 +117,7 @@ impl<'a> Timed<'a> {
         self.events.iter().any(|e| e.producer)
     }
 
-    /// How long the filling of a slot takes: what a load takes is no part of a schedule.
+    /// How long the filling of a slot takes: what a load takes is not a part of a schedule.
     fn filling(&self, acquire: u64, publish: u64) -> u64 {
         publish.saturating_sub(acquire) + self.length / 2
     }
@@ -390,7 +390,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
     svg.key(Key::Cell(TINTS[0]), "r3: being read in iteration 3");
     let (released, full) = handed_over(t, mbarriers);
     svg.key(Key::Line(STRONG), released);
-    svg.note(format!("{full} How long a load takes is no part of a schedule: it is drawn as half an iteration."));
+    svg.note(format!("{full} How long a load takes is not a part of a schedule: it is drawn as half an iteration."));
     Some((title, svg.done()))
 }
 

@@ -365,7 +365,7 @@ fn every_example_is_understood() {
             let word = slice(&text, &json!({ "start": { "line": at.0, "character": at.1 }, "end": end }));
             assert!(!word.is_empty() && !word.contains('\n'), "{name}: {at:?}");
             seen += 1;
-            // The word `kernel` is one of the language, wherever it is no part of a comment.
+            // The word `kernel` is one of the language, wherever it is not a part of a comment.
             if word == "kernel" {
                 assert_eq!(n(3), 1, "{name}: {at:?}");
             }

@@ -12,7 +12,7 @@ impl Machine<'_> {
     /// In front of a loop up to `end`.
     pub(super) fn begin_draws(&mut self, next: Next, end: i64) -> Result<(), Fail> {
         let Binding::Global(counter) = self.env[next.counter] else {
-            let message = format!("`{}` is no tensor", self.k.values[next.counter].name);
+            let message = format!("`{}` is not a tensor", self.k.values[next.counter].name);
             return Err(fail(codes::ILL_FORMED, self.at, message));
         };
         let draws = self.draws.entry(next.channel).or_default();

@@ -254,7 +254,7 @@ impl Machine<'_> {
     }
 
     fn no_extents(&self, span: Span) -> Fail {
-        fail(codes::ILL_FORMED, span, "nothing here says how many elements this view has")
+        fail(codes::ILL_FORMED, span, "this window has no extents")
     }
 
     /// Reads a view or a tensor.

@@ -84,7 +84,7 @@ impl Machine<'_> {
         let name = &self.k.values[signals].name;
         let at = self.index(index)?;
         let Binding::Global(g) = self.env[signals] else {
-            return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is no tensor")));
+            return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is not a tensor")));
         };
         let place = match &mut self.globals[g].data {
             Numbers::Floats(data) => usize::try_from(at).ok().and_then(|i| data.get_mut(i)),

@@ -95,7 +95,7 @@ impl RegLayout {
         if is_whole(shape) {
             return Some(all);
         }
-        // Of a dimension that is no power of two the bits above its lowest, in a column-major index.
+        // Of a dimension that is not a power of two the bits above its lowest, in a column-major index.
         let above = |(extent, bits, base): (u64, u32, u32)| {
             let unit = extent.trailing_zeros().min(bits);
             (mask(bits) >> unit << unit) << base

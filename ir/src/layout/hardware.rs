@@ -64,7 +64,7 @@ fn plain_rows(shape: &[u64], contiguous: usize, elem: Bits) -> Option<SmemLayout
     (few && whole).then_some(layout)
 }
 
-/// What becomes of several panels of rows whose number is no power of two.
+/// What becomes of several panels of rows whose number is not a power of two.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Odd {
     /// There are none.

@@ -10,7 +10,7 @@
 //! `access` proves facts about memory accesses and `search` finds the cheapest conflict-free layout.
 //!
 //! Extents that are no powers of two are rounded up, and what is beyond them is not there (`extents`). Panels of such tiles in shared memory
-//! follow one another at a distance that is no power of two ([`Pitch`]).
+//! follow one another at a distance that is not a power of two ([`Pitch`]).
 //!
 //! Invariants: no map has more than 63 input or output bits; every operation is total (an
 //! impossible request is `None` or an error with a reason) and deterministic. Depends on std only.

@@ -1,7 +1,7 @@
 //! The layout of a tile in shared memory.
 //!
 //! Inside a panel it is a linear map over bits. Panels may follow one another at any distance ([`Pitch`]): that is the strided
-//! outer loop in which an extent that is no power of two stays, so that memory holds only what is there.
+//! outer loop in which an extent that is not a power of two stays, so that memory holds only what is there.
 
 use super::convert::{f2_to_cute, swizzled_to_f2};
 use super::cute::{CuteLayout, LayoutError};
@@ -22,7 +22,7 @@ pub struct SmemLayout {
     pitch: Option<Pitch>,
 }
 
-/// Panels that follow one another at a distance that is no power of two, the one mode of a layout that is no linear map of bits: of 176 rows of
+/// Panels that follow one another at a distance that is not a power of two, the one mode of a layout that is no linear map of bits: of 176 rows of
 /// 128 bytes the next panel begins 22528 bytes on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Pitch {
@@ -52,7 +52,7 @@ impl SmemLayout {
         (fits && small && pure).then_some(SmemLayout { pitch: Some(pitch), ..self })
     }
 
-    /// How panels follow one another, where that is no power of two.
+    /// How panels follow one another, where that is not a power of two.
     pub fn pitch(&self) -> Option<Pitch> {
         self.pitch
     }
@@ -138,7 +138,7 @@ impl SmemLayout {
         self.map.is_bijective()
     }
 
-    /// From a CuTe layout with one top-level mode per dimension, its offsets optionally swizzled. One mode may have a stride that is no power of two: it
+    /// From a CuTe layout with one top-level mode per dimension, its offsets optionally swizzled. One mode may have a stride that is not a power of two: it
     /// counts panels.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl SmemLayout {
                     pitch.stride
                 ),
                 instead: Some(format!(
-                    "conflicts are avoided by a swizzle, and not by padding: leave `layout` out, and the pass `swizzle` chooses one, or write one behind `{bits}`"
+                    "conflicts are avoided by a swizzle, and not by padding: leave `layout` out, and the pass `swizzle` chooses one, or write one after `{bits}`"
                 )),
             }),
             None => Err(e.clone()),
@@ -193,7 +193,7 @@ impl SmemLayout {
     }
 }
 
-/// The one mode of a layout whose stride is no power of two, as the distance of panels behind everything else, and the layout of places.
+/// The one mode of a layout whose stride is not a power of two, as the distance of panels behind everything else, and the layout of places.
 fn pitch_of(layout: &CuteLayout) -> Option<(Pitch, CuteLayout)> {
     let mut odd = layout.leaves().into_iter().filter(|&(s, d)| s > 1 && d > 0 && !d.is_power_of_two());
     let ((_, stride), None) = (odd.next()?, odd.next()) else { return None };

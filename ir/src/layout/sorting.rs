@@ -28,7 +28,7 @@ impl RegLayout {
     /// The comparisons of a sort of a tile of these extents along dimension `axis`: of all, or from one to the one in front of another.
     ///
     /// # Errors
-    /// Elements that are compared are in several warps; or the extent along the dimension is no power of two, the layout does not cover the tile, or a thread holds an element twice.
+    /// Elements that are compared are in several warps; or the extent along the dimension is not a power of two, the layout does not cover the tile, or a thread holds an element twice.
     pub fn sorted(
         &self,
         shape: &[u64],

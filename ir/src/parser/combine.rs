@@ -108,7 +108,7 @@ impl<'s> Parser<'s, '_> {
     fn front(&mut self, components: usize) -> Parsed<Vec<Expr>> {
         let start = self.token().span;
         if self.peek() != Tok::Sign("(") {
-            let note = "in front of the first element stands what changes nothing: `scan (a, h) along 1 exclusive (1.0, 0.0) with ..`";
+            let note = "the value before the first element is the neutral element: `scan (a, h) along 1 exclusive (1.0, 0.0) with ..`";
             return Err(self.expected_with_note("`(` and a number for each component", note));
         }
         self.bump();

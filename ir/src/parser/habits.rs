@@ -97,7 +97,7 @@ pub(super) fn of_name(name: &str) -> Option<(&'static str, Option<&'static str>)
 /// What is said of a word that begins a statement elsewhere.
 pub(super) fn of_statement(word: &str) -> Option<&'static str> {
     Some(match word {
-        "assert" => "what must hold of sizes stands in the header of the kernel: `where N % 8 == 0`",
+        "assert" => "conditions on sizes are in the header of the kernel: `where N % 8 == 0`",
         "return" => "a kernel returns nothing: `copy x -> Y[i.., j..]` stores a result",
         "def" => "a kernel is `kernel name(X: gmem f32[M, N], Y: gmem f32[M, N]) grid (i: M) { .. }`",
         _ => return None,
@@ -156,7 +156,7 @@ impl Parser<'_, '_> {
         let message =
             format!("expected an expression, found `{}`", &self.source[start.start as usize..module.end as usize]);
         let d = Diagnostic::error(codes::EXPECTED, module, message);
-        let d = d.with_note("functions and types stand in no module: `exp(x)`, `f32`");
+        let d = d.with_note("functions and types have no module prefix: `exp(x)`, `f32`");
         // These words mean something else here than there.
         self.error(match self.peek() {
             Tok::Word("max" | "min" | "maximum" | "minimum" | "amax" | "amin") => d.with_note(

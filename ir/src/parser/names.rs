@@ -115,7 +115,7 @@ impl Parser<'_, '_> {
         if quiet && let Err(reported) = self.sink.check() {
             return reported;
         }
-        let message = format!("nothing called `{}` is visible here", clip(name));
+        let message = format!("`{}` is not declared here", clip(name));
         let mut d = Diagnostic::error(codes::UNKNOWN_NAME, span, message).with_label("unknown name");
         if ["threadIdx", "blockDim", "blockIdx", "gridDim", "laneId", "warpId", "tid", "program_id"].contains(&name) {
             let note = "a kernel says what a block does with tiles: there are no threads in the language, and the index of a block is one of `grid (i: ..)`";

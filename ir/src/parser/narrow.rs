@@ -240,7 +240,7 @@ fn says_some(window: &Window) -> bool {
 /// Of a window that says how many elements there are along some dimensions only.
 fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
     let name = &k.values[window.base].name;
-    let message = format!("nothing says how many elements this window of `{name}` has along dimension {d}");
+    let message = format!("this window of `{name}` has no extent along dimension {d}");
     let found = Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message);
     // The range of that dimension: those with one index have none.
     let range = match &k.exprs[e] {
@@ -264,7 +264,7 @@ fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) 
 }
 
 fn nothing_says(k: &Kernel, (e, window): (Expr, &Window), d: usize, beside: Span) -> Diagnostic {
-    let message = format!("nothing says how many elements this window has along dimension {d}");
+    let message = format!("this window has no extent along dimension {d}");
     let name = &k.values[window.base].name;
     let ranges: Vec<&str> = (0..window.dims.len()).map(|at| if at == d { "j..+64" } else { ".." }).collect();
     let written = match &k.exprs[e] {

@@ -41,16 +41,16 @@ pub(crate) const CLAUSES: &[&str] = &[
 /// Where one of [`CLAUSES`] stands, for one that is somewhere else.
 pub(super) fn stands(word: &str) -> Option<String> {
     Some(match word {
-        "sequence" => "`sequence name { first, second }` stands outside of kernels".to_owned(),
+        "sequence" => "`sequence name { first, second }` is outside of kernels".to_owned(),
         "where" | "grid" | "schedule" | "require" => {
-            format!("`{word}` stands between the parameters of a kernel and its `{{`: what is in front of it ends first")
+            format!("`{word}` is between the parameters of a kernel and its `{{`: first end the clause in front of it")
         }
         "strides" | "pointers" | "scratch" | "signals" | "multiple" | "align" => {
-            "behind the shape of a tensor stand, in this order: `row`, `col` or `strides (..)`; `pointers`; `scratch` or `signals`; `multiple n`; `align n`".to_owned()
+            "after the shape of a tensor come, in this order: `row`, `col` or `strides (..)`; `pointers`; `scratch` or `signals`; `multiple n`; `align n`".to_owned()
         }
-        "step" | "unroll" => format!("`{word}` stands behind the range of a loop: `for k in 0..K step 32 unroll {{ .. }}`"),
+        "step" | "unroll" => format!("`{word}` comes after the range of a loop: `for k in 0..K step 32 unroll {{ .. }}`"),
         "warps" | "registers" => {
-            format!("`{word}` stands in the head of a role: `role load warps 4 registers 40 {{ .. }}`")
+            format!("`{word}` is in the head of a role: `role load warps 4 registers 40 {{ .. }}`")
         }
         "swizzle" => "`swizzle` belongs to a layout, on the line where it ends".to_owned(),
         _ => return None,

@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
                 return Err(self.expected("`producer`, `stage`, `cycle`, `ordered`, `open` or `ragged`"));
             };
             if seen.contains(&word) {
-                return Err(self.report(codes::REPEATED, at, format!("`{word}` stands here twice")));
+                return Err(self.report(codes::REPEATED, at, format!("`{word}` is here twice")));
             }
             seen.push(word);
             self.bump();
@@ -705,7 +705,7 @@ impl Parser<'_, '_> {
         if !self.at_sign("{") {
             return Err(self.expected_with_note(
                 "`step`, `while`, `next`, `unroll` or `{`",
-                "what the variable grows by follows `step`: `for k in 0..K step 32 { .. }`",
+                "the step of the variable follows `step`: `for k in 0..K step 32 { .. }`",
             ));
         }
         Ok(ForHeader { range: [start, end, step], cond, next, unroll, recomputed, lanes })

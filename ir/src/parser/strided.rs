@@ -90,7 +90,7 @@ fn rows(
     let ExprData::View(view) = k.exprs[e].clone() else { unreachable!("notes are of windows") };
     let base = window(k, notes, e).map_or(view.base, |window| window.base);
     if !matches!(k.values[base].def, ValueDef::Tensor(_)) {
-        let message = format!("a window with a step of `{}`, which is no tensor", k.values[base].name);
+        let message = format!("a window with a step of `{}`, which is not a tensor", k.values[base].name);
         return Err(bad(message, "copy the rows from the tensor: `copy X[i.. step 2, ..] -> x`"));
     }
     let steps: Vec<(usize, Expr)> =
@@ -104,7 +104,7 @@ fn rows(
     for (d, step) in steps {
         let numbers = Numbers { view: &view, dim: d, step, last, span };
         let Some(value) = numbers.count(k, loops, (src, dst), &mut front) else {
-            let message = "nothing here says how many elements this window has".to_owned();
+            let message = "this window has no extents".to_owned();
             return Err(bad(message, "the other tile of the copy says it, or its windows: `X[i..+64 step 2, ..]`"));
         };
         counted.ranges[d] = Range::Gather(k.value_ref(value, span));

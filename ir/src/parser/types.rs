@@ -86,13 +86,13 @@ impl Parser<'_, '_> {
 
     /// `[item, item, ..]`, perhaps empty.
     fn shape_of<T>(&mut self, item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
-        const FORM: &str = "extents stand in one pair of brackets after the type: `f16[M, K]`";
+        const FORM: &str = "extents are in one pair of brackets after the type: `f16[M, K]`";
         if !self.eat_sign("[") {
             return Err(self.expected_with_note("`[`", FORM));
         }
         let shape = if self.at_sign("]") { Vec::new() } else { self.comma_list(item)? };
         self.list_end("]")?;
-        if self.at_sign("[") { Err(self.expected_with_note("what follows a shape", FORM)) } else { Ok(shape) }
+        if self.at_sign("[") { Err(self.expected_with_note("a clause after the shape", FORM)) } else { Ok(shape) }
     }
 
     /// `T[..] [layout L] [partial OP (BITS)]`, after `reg`.
@@ -241,7 +241,7 @@ impl Parser<'_, '_> {
 
     /// `h: H behind P`, in `padded (..)`.
     fn padded(&mut self) -> Parsed<Padded> {
-        const FORM: &str = "padding is along lines that a run-time stride tells apart: `strides ((b, SH * h), (h, 1)) padded (h: H behind P)`";
+        const FORM: &str = "padding is along lines with a run-time stride: `strides ((b, SH * h), (h, 1)) padded (h: H behind P)`";
         let span = self.span();
         let stride = match self.peek() {
             Tok::Word(word) if self.names_value(word) => self.expr()?,
@@ -250,7 +250,7 @@ impl Parser<'_, '_> {
         let value = match self.kernel.exprs[stride] {
             ExprData::Ref(v) if matches!(self.kernel.values[v].def, ValueDef::Stride) => v,
             _ => {
-                let d = Diagnostic::error(codes::BAD_SHAPE, self.since(span), "this is no run-time stride");
+                let d = Diagnostic::error(codes::BAD_SHAPE, self.since(span), "this is not a run-time stride");
                 return Err(self.error(d.with_note(FORM)));
             }
         };

@@ -279,7 +279,7 @@ impl Writer<'_> {
         let ty = match type_of(k, own) {
             Ok(ty) if ty.rank() > 0 => ty,
             Ok(_) => {
-                let message = "a single element repeats by itself";
+                let message = "a single element broadcasts without `_`";
                 let d = Diagnostic::error(codes::BAD_VIEW, span, message);
                 self.wrong.push(d.with_note("copy it to a scalar: `var f = reg f32[]`, `copy s[i] -> f`"));
                 return;
@@ -288,7 +288,7 @@ impl Writer<'_> {
             Err(_) => return k.exprs[e] = k.exprs[own].clone(),
         };
         let Some(extents) = said_extents(k, &view, &said, &ty) else {
-            let message = "nothing says how many elements this window has";
+            let message = "this window has no extents";
             let d = Diagnostic::error(codes::BAD_VIEW, span, message);
             self.wrong.push(d.with_note("next to `_` it is all of a tile, `v[_, ..]`, or says it: `v[_, i..+16]`"));
             return;

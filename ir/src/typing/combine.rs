@@ -36,7 +36,7 @@ impl Types<'_> {
         for (&front, &v) in combine.front.iter().zip(&combine.first) {
             let ty = self.type_of(front)?;
             if matches!(ty, Type::Tile(_) | Type::View(_) | Type::Bool) {
-                let message = format!("in front of the first element stands a number, found {}", ty.describe(self.k));
+                let message = format!("the value before the first element is a number, found {}", ty.describe(self.k));
                 let d = self.error(codes::WRONG_OPERAND, front, message);
                 return Err(d.with_note("it is the same for all rows: a literal, a scalar or an index").into());
             }
@@ -110,7 +110,7 @@ impl Types<'_> {
     /// A name of tuples where a value is wanted.
     pub(super) fn whole_tuples(&self, e: Expr, v: Value) -> TypeError {
         let name = &self.k.values[v].name;
-        let d = self.error(codes::NOT_A_VALUE, e, format!("`{name}` is a name of tuples, which are no value"));
+        let d = self.error(codes::NOT_A_VALUE, e, format!("`{name}` is a name of tuples, which are not values"));
         d.with_note(format!("name a component: `{name}.0`")).with_fix_around(self.k.expr_spans[e], "", ".0").into()
     }
 
@@ -185,7 +185,7 @@ impl Types<'_> {
             }
             ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.body(*arg),
             _ => {
-                let message = "two tuples are combined by operators on their components and other scalars alone";
+                let message = "only operators on their components and on other scalars can combine two tuples";
                 let note = "what a tile or memory has is a component of the tuples, or a `let` in front";
                 Err(self.error(codes::WRONG_OPERAND, e, message).with_note(note).into())
             }

@@ -175,7 +175,7 @@ impl Types<'_> {
         let message = format!("no product of {} and {} accumulates in {}", names[0], names[1], names[2]);
         let d = self
             .error(codes::MMA_TYPES, e, message)
-            .with_note("both operands have one type, but that e4m3 and e5m2 mix, and i8 and u8; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; what is of another type is converted first");
+            .with_note("both operands have one type, except that e4m3 and e5m2 mix, and i8 and u8 mix; f16, bf16, tf32, f32 and fp8 accumulate in f32, f16 and fp8 also in f16, f64 in f64, i8 and u8 in i32; convert operands of other types first");
         // Of two types the first one that multiplies with itself is that of both.
         let pair = |to: &[Elem]| to.iter().any(|&x| cc.iter().any(|&c| combines(x, x, c)));
         let operand = |e: Expr| self.type_of(e).ok();

@@ -443,7 +443,7 @@ impl<'k> Types<'k> {
         match self.type_of(e)? {
             Type::Index => Ok(()),
             other => {
-                let message = format!("an index is wanted here, found {}", other.describe(self.k));
+                let message = format!("an index is expected here, found {}", other.describe(self.k));
                 let d = self.error(codes::NOT_INDEX, e, message);
                 // In the body it would be one.
                 if matches!(other, Type::Scalar(elem) if may_count(self.k, elem)) {
@@ -510,7 +510,7 @@ impl<'k> Types<'k> {
         let tensor = self.k.tensor_ty(base)?;
         (tensor.shape.len() == 1 && ranges == 2).then(|| {
             let name = &self.k.values[base].name;
-            format!("a vector repeats along a dimension that it lacks: `{name}[_, j..]` has one value for each column, `{name}[i.., _]` for each row")
+            format!("a vector broadcasts along a dimension that it lacks: `{name}[_, j..]` has one value for each column, `{name}[i.., _]` for each row")
         })
     }
 

@@ -319,7 +319,7 @@ fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Spac
     }
     if plain != CopyAttrs::default() {
         bad(
-            "`prefetch` goes with `threads`, `check` and `when` only".to_owned(),
+            "`prefetch` can be combined only with `threads`, `check` and `when`".to_owned(),
             "nothing is copied: the lines of the window are prefetched into the cache",
         );
     }
@@ -350,7 +350,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     }
     if attrs.keep || attrs.reduce.is_some() {
         bad(
-            "`unaligned` goes with no `keep`, `add`, `min` or `max`".to_owned(),
+            "`unaligned` cannot be combined with `keep`, `add`, `min` or `max`".to_owned(),
             "the elements are loaded in words that others share, and shifted in registers",
         );
     }
@@ -389,7 +389,7 @@ fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Lite
     };
     if attrs.keep || attrs.reduce.is_some() || attrs.is_fragment() {
         bad(
-            "`fill` goes with no `keep`, `fragment`, `add`, `min` or `max`".to_owned(),
+            "`fill` cannot be combined with `keep`, `fragment`, `add`, `min` or `max`".to_owned(),
             "it says what the destination holds where the window is outside the bounds",
         );
     }
@@ -424,7 +424,7 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
         );
     }
     if attrs.keep || attrs.reduce.is_some() {
-        bad("`async` goes with no `keep`, `add`, `min` or `max`".to_owned(), "the elements are moved as they are");
+        bad("`async` cannot be combined with `keep`, `add`, `min` or `max`".to_owned(), "the elements are moved as they are");
     }
     let from = cx.types.resolve_view(src);
     if from.as_ref().is_none_or(|v| !v.space(k).has_bounds()) {
@@ -480,7 +480,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
         cx.report(Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note));
     };
     if attrs.is_fragment() && attrs.reduce.is_some() {
-        let message = "`fragment` goes with no `add`, `min` or `max`".to_owned();
+        let message = "`fragment` cannot be combined with `add`, `min` or `max`".to_owned();
         bad(message, "blocks exchange elements through scratch memory, and each element is stored by one block");
     }
     for view in windows {
@@ -583,7 +583,7 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
         || attrs.check.is_some()
     {
         bad(
-            "`tma` goes with no other attribute, but `add`, `min` and `max` of what is stored",
+            "`tma` can be combined only with `add`, `min` and `max`, for stores",
             "the hardware moves boxes of the tensor as they are, and no thread moves an element",
         );
     }

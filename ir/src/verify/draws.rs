@@ -93,7 +93,7 @@ fn wrong(k: &Kernel, block: Block, s: Stmt, next: Next) -> Option<(String, &'sta
     if (all, own) != (1, 1) {
         let name = &k.values[next.channel].name;
         return Some((
-            format!("an iteration hands over {all} numbers by `{name}`, expected one"),
+            format!("an iteration passes {all} numbers through `{name}`, expected one"),
             "end the body with `acquire c`, `publish c` where they are drawn, `wait c`, `release c` where they are read",
         ));
     }
@@ -119,13 +119,13 @@ fn places(k: &Kernel, next: Next) -> Option<String> {
         _ => false,
     };
     if !channel {
-        return Some(format!("`{}` hands over no numbers", name(next.channel)));
+        return Some(format!("`{}` passes no numbers", name(next.channel)));
     }
     let counter = k.tensor_ty(next.counter).is_some_and(|t| {
         t.scratch == Some(Scratch::Signals) && t.shape.len() == 1 && t.shape.iter().all(|&n| const_int(k, n) == Some(1))
     });
     if !counter {
-        return Some(format!("`{}` is no counter", name(next.counter)));
+        return Some(format!("`{}` is not a counter", name(next.counter)));
     }
     let used = k.expressions().into_iter().any(|e| match &k.exprs[e] {
         ExprData::Ref(v) => *v == next.channel,

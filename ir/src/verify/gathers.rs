@@ -63,7 +63,7 @@ fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
     let Some(view) = cx.types.resolve_view(e) else { return };
     let name = cx.name(view.base).to_owned();
     if k.tensor_ty(view.base).is_none() {
-        let message = format!("`{name}` is no tensor, and elements are gathered from tensors");
+        let message = format!("`{name}` is not a tensor, and elements are gathered from tensors");
         cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
     }
     for (w, numbers) in view.gathered() {
@@ -100,7 +100,7 @@ pub(super) fn elsewhere(cx: &mut Cx<'_, '_>) {
         k.stmts[s].exprs().into_iter().for_each(|e| views(cx, e, &mut all));
     }
     for e in all.into_iter().filter(|&e| !allowed.iter().any(|g| g.window == e)) {
-        let message = "elements are gathered and scattered by copies alone";
+        let message = "only copies gather and scatter elements";
         let note = "copy the rows into a tile first: `var x = reg f32[64, 64]`, `copy X[rows, j..] -> x`";
         cx.error_at(codes::BAD_VIEW, e, message, note);
     }

@@ -192,7 +192,7 @@ fn padding(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
         cx.index_over(p.behind, LAUNCH, is_launch);
         positive(cx, codes::BAD_SHAPE, "an extent", p.extent, MAX_EXTENT);
         if let Some(x) = const_int(k, p.behind).filter(|x| !(-MAX_PADDING..=MAX_PADDING).contains(x)) {
-            let message = format!("lines begin behind at most {MAX_PADDING} of padding, found {x}");
+            let message = format!("at most {MAX_PADDING} lines of padding are in front of a tensor, found {x}");
             cx.error_at(codes::BAD_SHAPE, p.behind, message, "");
         }
         if t.padded[..i].iter().any(|other| other.stride == p.stride) {
@@ -218,7 +218,7 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
         _ if t.pointers => format!("scratch memory `{name}` is an array of pointers"),
         Scratch::Elements => return,
         Scratch::Signals if t.elem != ElemRef::Known(Elem::U32) || t.shape.len() != 1 => {
-            format!("the signals `{name}` are no tensor of one dimension of u32")
+            format!("the signals `{name}` are not a tensor of one dimension of u32")
         }
         Scratch::Signals => {
             let read = k.expressions().into_iter().find(|&e| {

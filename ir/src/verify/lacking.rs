@@ -26,13 +26,13 @@ pub(super) fn lacking(cx: &Cx<'_, '_>, e: Expr, ty: &Type, wanted: usize) -> Opt
         ExprData::View(view) => (cx.name(view.base), "i.."),
         _ => ("v", ".."),
     };
-    let note = "a vector repeats along a dimension that it lacks, which `_` stands for";
+    let note = "a vector broadcasts along a dimension that it lacks, which is written `_`";
     Some(format!("{note}: `{name}[_, {range}]` in every row, `{name}[{range}, _]` in every column"))
 }
 
 /// With the window that a tile of more dimensions is stored to: `R[i]` of one element is `R[i..]`, and `_` stands for dimensions of extent 1.
 pub(super) fn window_of_sums(k: &Kernel, d: Diagnostic, dst: Expr, shape: &[Extent], rank: usize) -> Diagnostic {
-    let other = "a vector repeats along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`";
+    let other = "a vector broadcasts along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`";
     let ExprData::View(view) = &k.exprs[dst] else { return d.with_note(other) };
     let missing = shape.len() - rank;
     let ones = shape[shape.len() - missing..].iter().all(|n| n.known() == Some(1));

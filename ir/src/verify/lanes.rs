@@ -24,9 +24,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             (Lanes::Elected, StmtData::Role { .. }) => {
                 "the role does more than issue TMA loads, which takes all of its threads"
             }
-            (Lanes::Elected, _) => "one lane alone would run this, and all threads that reach it must",
+            (Lanes::Elected, _) => "only one lane would run this, and all threads that reach it must",
             (Lanes::Spread, _) => "the loop does more than await signals, and would do it in one thread each",
-            (Lanes::Changing, _) => "a warp that skips this would have another result",
+            (Lanes::Changing, _) => "a warp that skips this would change the result",
         };
         let note = match own {
             Lanes::Changing => {

@@ -109,7 +109,7 @@ fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, 
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
     if shape.is_some_and(|shape| layout.span(&shape).is_none()) {
         let message = format!("panels of `{name}` overlap: one begins {} elements after the other", pitch.stride);
-        let note = "the stride that is no power of two counts panels, and each panel ends before the next begins";
+        let note = "the stride that is not a power of two counts panels, and each panel ends before the next begins";
         cx.report(Diagnostic::error(codes::LAYOUT_BIJECTION, span, message).with_note(note).with_left_out(written));
     } else if let ElemRef::Known(elem) = t.elem
         && !elem.size().makes_up(pitch.stride, PANEL_BYTES)
@@ -120,7 +120,7 @@ fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, 
     }
 }
 
-/// Whether threads have different registers of a tile with an extent that is no power of two: reported.
+/// Whether threads have different registers of a tile with an extent that is not a power of two: reported.
 fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32], written: Option<Span>) -> bool {
     let k = cx.k;
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();

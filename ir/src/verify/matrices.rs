@@ -31,7 +31,7 @@ pub(super) fn check(
     let plain = CopyAttrs { mechanism: Mechanism::Registers, vec: None, ..attrs.clone() };
     if plain != CopyAttrs::default() {
         bad(
-            "`matrix` goes with no attribute but `vec`".to_owned(),
+            "`matrix` can be combined only with `vec`".to_owned(),
             "the instruction says which thread moves what, whole rows at a time, without bounds",
         );
         return;

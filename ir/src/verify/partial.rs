@@ -79,7 +79,7 @@ fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Op
             (k.expr_spans[*src], format!("this {what} `{name}`, whose value is partial in each lane"))
         }),
         StmtData::Copy { src, dst, .. } if is_v(*dst) => {
-            Some((k.expr_spans[*src], format!("this is no part of `{name}`, whose value is partial in each lane")))
+            Some((k.expr_spans[*src], format!("this is not a part of `{name}`, whose value is partial in each lane")))
         }
         StmtData::Copy { src, dst, .. } if is_v(*src) => {
             let whole = match k.exprs[*dst] {

@@ -30,9 +30,9 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         let why = if stride.is_some() != channel {
             "a channel has a stride, and nothing else has".to_owned()
         } else if !offset.is_multiple_of(align) {
-            format!("`{name}` is at {offset}, which is no multiple of {align}")
+            format!("`{name}` is at {offset}, which is not a multiple of {align}")
         } else if let Some(stride) = stride.filter(|n| !n.is_multiple_of(align)) {
-            format!("slots of `{name}` are {stride} bytes apart, which is no multiple of {align}")
+            format!("slots of `{name}` are {stride} bytes apart, which is not a multiple of {align}")
         } else if let (Some(stride), Some(bytes)) = (stride, bytes.filter(|&b| stride.is_some_and(|n| n < b))) {
             format!("slots of `{name}` are {stride} bytes apart, and have {bytes} bytes each")
         } else if let Some(&(_, end)) = ranges(k, v).last().filter(|r| r.1 > limit) {
@@ -88,7 +88,7 @@ fn barriers(cx: &mut Cx<'_, '_>, s: Stmt, v: Value, limit: u64) {
         || k.values.keys().find(|w| !ring.contains(w) && barrier_range(k, *w).is_some_and(|r| overlap(&own, &[r])));
     let name = cx.name(v);
     let why = if !start.is_multiple_of(BARRIER_BYTES) {
-        format!("the barriers of `{name}` are at {start}, which is no multiple of {BARRIER_BYTES}")
+        format!("the barriers of `{name}` are at {start}, which is not a multiple of {BARRIER_BYTES}")
     } else if end > limit {
         format!("the barriers of `{name}` end at {end}, and a block has {limit} bytes of shared memory")
     } else if let Some(w) = slots.or_else(others) {

@@ -49,12 +49,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         if plan.stage.is_some() && !staged.contains(&s) {
             let d =
                 Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], "a statement outside of a loop's body has a stage");
-            cx.report(d.with_note("stages are those of the statements that stand in a loop which is not unrolled, nor goes on by a condition (`while`)"));
+            cx.report(d.with_note("only statements of a loop that is not unrolled and has no condition (`while`) have stages"));
         }
         if let Some(word) = of_loop(plan)
             && !matches!(k.stmts[s], StmtData::For { unroll: false, cond: None, .. })
         {
-            let message = format!("`{word}` is said of a loop that is not unrolled, nor goes on by a condition (`while`)");
+            let message = format!("`{word}` is for loops that are not unrolled and have no condition (`while`)");
             cx.report(Diagnostic::error(codes::BAD_PLAN, k.stmt_spans[s], message));
         }
         if let StmtData::For { body, .. } = k.stmts[s]

@@ -29,12 +29,12 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             cx.report(Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message).with_note(note));
         };
         if b != k.body {
-            bad(format!("role `{name}` is inside another statement"), "roles stand in the body of the kernel");
+            bad(format!("role `{name}` is inside another statement"), "roles must be in the body of the kernel");
             continue;
         }
         if previous.is_some_and(|p: usize| p + 1 != i) {
-            let note = "move what stands between them before the first role, or into one of them";
-            bad(format!("role `{name}` does not stand next to the role before it"), note);
+            let note = "move the statements between them before the first role, or into one of them";
+            bad(format!("role `{name}` is not next to the role before it"), note);
         }
         previous = Some(i);
         if !names.insert(name) {
@@ -84,7 +84,7 @@ fn beside(cx: &mut Cx<'_, '_>) {
         _ => false,
     };
     if let Some(&s) = body.iter().find(|s| !shared(s)) {
-        let message = "only names, buffers, channels and barriers stand outside roles: no threads would do this";
+        let message = "only names, buffers, channels and barriers can be outside roles: no threads would execute this";
         let d = Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], message)
             .with_place(k.stmt_spans[role], "the role")
             .with_note("move it into a role; a kernel without roles gets them from the compiler where that pays");
@@ -130,7 +130,7 @@ fn ordered(cx: &mut Cx<'_, '_>) {
         if matches!(k.stmts[s], StmtData::Ordered { .. }) && !allowed.contains(&s) {
             cx.report(
                 Diagnostic::error(codes::BAD_ROLE, k.stmt_spans[s], "`ordered` where neither replicas nor several warpgroups run")
-                    .with_note("in a role of several warpgroups it stands anywhere; with replicas it stands in the body of the loop itself, not in branches or loops there: `role consumer warps 4 replicas 2 { for tile in .. { ordered { .. } } }`"),
+                    .with_note("in a role of several warpgroups it may be anywhere; with replicas it must be directly in the body of the loop, not in branches or loops there: `role consumer warps 4 replicas 2 { for tile in .. { ordered { .. } } }`"),
             );
         }
     });
@@ -186,7 +186,7 @@ fn counted(cx: &mut Cx<'_, '_>, k: &Kernel, s: Stmt) {
         let d = Diagnostic::error(
             codes::BAD_ROLE,
             k.stmt_spans[s],
-            "a role hands over slots in a loop that goes on by a condition (`while`)",
+            "a role uses slots in a loop with a condition (`while`)",
         );
         cx.report(
             d.with_place(k.stmt_spans[at], "here")

@@ -31,7 +31,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     if elem.class() == ElemClass::Bool || elem.is_wide() {
         bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
     } else if let Some(i) = t.values.iter().position(|x| x.value(elem).is_none()) {
-        let message = format!("element {i} of table `{name}` is no number of type {}", elem.name());
+        let message = format!("element {i} of table `{name}` is not a number of type {}", elem.name());
         let note = "fractions are rounded to nearest, but stay finite; integers are in the range of their type";
         let d = Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note);
         let near = match (int_format(elem), t.values[i]) {

@@ -33,7 +33,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
                 format!("{} warps of each group leave this: `arrivals {}`", turn.warps, turn.warps)
             }
             (_, Some((start, _))) if !start.is_multiple_of(BARRIER_BYTES) => {
-                format!("the barriers of this are at {start}, which is no multiple of {BARRIER_BYTES}")
+                format!("the barriers of this are at {start}, which is not a multiple of {BARRIER_BYTES}")
             }
             (_, Some((_, end))) if end > limit => {
                 format!("the barriers of this end at {end}, and a block has {limit} bytes of shared memory")

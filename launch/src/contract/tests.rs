@@ -28,7 +28,7 @@ fn an_id_says_what_a_contract_says() {
     let ptx = format!("// x\n// {}\n.version 6.4\n", one.mark().expect("it has an id"));
     assert_eq!(Contract::id_in(&ptx, "gemm"), one.id.as_deref());
     assert_eq!(Contract::id_in(&ptx, "gem"), None);
-    assert_eq!(one.clone().identified(), one, "an id is no part of what it names");
+    assert_eq!(one.clone().identified(), one, "an id is not a part of what it names");
     assert_ne!(one.id, other.id);
     assert_eq!(Contract::from_json(&to_json(std::slice::from_ref(&one))).expect("our own JSON reads back"), [one]);
 }

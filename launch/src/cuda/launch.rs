@@ -98,7 +98,7 @@ pub(super) unsafe fn queue(
 
 /// Of a driver that is too old.
 fn no_clusters() -> CudaError {
-    CudaError::refused("this driver knows no clusters: they came with CUDA 11.8")
+    CudaError::refused("this driver knows no clusters: they need CUDA 11.8")
 }
 
 /// Clusters of launches of this shape (whose grid does not count) that a device of `sm_count` multiprocessors, which is that of the
@@ -414,7 +414,7 @@ pub(super) fn encode(context: &Context, map: &TensorMap) -> Result<Encoded, Cuda
     let Some(data_type) = map.data_type() else {
         return Err(CudaError::refused("a tensor map of elements that no descriptor has".to_owned()));
     };
-    let unknown = || CudaError::refused("this driver knows no tensor maps: they came with CUDA 12.0".to_owned());
+    let unknown = || CudaError::refused("this driver knows no tensor maps: they need CUDA 12.0".to_owned());
     let mut encoded = Encoded([0; 16]);
     let rank = map.rank.min(MAX_TENSOR_RANK as u32);
     context.with(|api| {

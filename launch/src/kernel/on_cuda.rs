@@ -94,7 +94,7 @@ impl Loaded {
         stream: StreamRef<'_>,
     ) -> Result<(), LaunchError> {
         if let Some(host) = tensors.iter().position(|t| t.address().is_none()) {
-            let what = "it lies on the host, which the simulator alone takes";
+            let what = "it is on the host, which only the simulator supports";
             return Err(LaunchError::tensor(kernel.table.name(host), what));
         }
         if !known.has_blocks() {

@@ -77,7 +77,7 @@ pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<
 /// Has the kernel read `rows` in place of the operand.
 pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result<(), String> {
     let v = operand.tensor;
-    let Some(ty) = k.tensor_ty(v).cloned() else { return Err("it is no tensor".to_owned()) };
+    let Some(ty) = k.tensor_ty(v).cloned() else { return Err("it is not a tensor".to_owned()) };
     let span = k.values[v].span;
     let strides = own_strides(k, &ty);
     let name = k.values[v].name.clone();

@@ -68,7 +68,7 @@ impl Threads {
         make: &dyn Fn(&[u64], u32) -> Option<RegLayout>,
     ) -> Option<RegLayout> {
         if self.groups == 1 {
-            // Of an extent that is no power of two the last threads may get nothing: then they repeat what others have.
+            // Of an extent that is not a power of two the last threads may get nothing: then they repeat what others have.
             let mut bits = self.bits;
             let mut layout = make(shape, bits)?;
             while bits > 0 && layout.threads(shape).is_some_and(|n| n < 1 << bits) {

@@ -390,7 +390,7 @@ impl Depends<'_> {
             _ => None,
         });
         if let Some(chosen) = chosen.filter(|_| along.iter().all(|&(arg, axis)| uniform::is_uniform(k, arg, axis))) {
-            self.refuse(e, chosen, "how often this sum has its number".to_owned());
+            self.refuse(e, chosen, "how often this sum adds its number".to_owned());
         }
     }
 

@@ -5,7 +5,7 @@ use crate::select_mma::tiles::Unfit;
 /// Why a candidate is not legal.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Illegal {
-    /// An extent is no power of two, or not known.
+    /// An extent is not a power of two, or not known.
     Extent,
     /// A precondition does not hold.
     Precondition,
@@ -30,7 +30,7 @@ impl Illegal {
     pub(super) fn why(self) -> &'static str {
         match self {
             Illegal::Extent => {
-                "an extent of a tile is no power of two (columns of wgmma products: no multiple of 16, or their operand is more than 128 \
+                "an extent of a tile is not a power of two (columns of wgmma products: no multiple of 16, or their operand is more than 128 \
                  bytes deep along the reduction, in which it is contiguous), or a tile has more than 2^20 elements"
             }
             Illegal::Precondition => "a precondition of the kernel does not hold",

@@ -27,7 +27,7 @@ use tilec_ir::types::Elem;
 #[derive(Clone, Debug)]
 struct Candidate {
     values: Vec<(Value, i64)>,
-    /// Whether an extent of the output's tile is no power of two.
+    /// Whether an extent of the output's tile is not a power of two.
     odd: bool,
     asked: Asked,
     time: Time,

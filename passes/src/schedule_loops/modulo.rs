@@ -92,7 +92,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
         // The order of the text is always one.
         let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
         let refused = match orders {
-            Some(span) => Refused::asked_at(span, "this orders threads by itself"),
+            Some(span) => Refused::asked_at(span, "this itself synchronises threads"),
             None => Refused::room("no order of its statements fits the available registers and slots"),
         };
         plain(k, body);

@@ -129,7 +129,7 @@ pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Re
     if in_role(k, s) {
         return Ok(());
     }
-    let message = "a wgmma product on slots stands in a role";
+    let message = "a wgmma product on slots must be in a role";
     Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
         "one role fills the slots and another multiplies (`role consumer warps 4 { .. }`); or multiply buffers, and the compiler makes the roles",
     )))
@@ -242,14 +242,14 @@ fn decide(
     let threads = u64::from(crate::roles::threads_of(k));
     if threads == 0 || !threads.is_multiple_of(groups) {
         return Err(Refused::asked(format!(
-            "the role has {threads} threads, which is no multiple of 128 (a warpgroup)"
+            "the role has {threads} threads, which is not a multiple of 128 (a warpgroup)"
         )));
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
     let step = 1u64 << atom.row().log2_shape.2;
     if !depth.is_multiple_of(step) {
-        return Err(format!("its reduction is {depth} deep, which is no multiple of {step}").into());
+        return Err(format!("its reduction is {depth} deep, which is not a multiple of {step}").into());
     }
     let reduced = reduced.along(&[bm, bn]);
     let scheduled = match scheduled_tile(k) {

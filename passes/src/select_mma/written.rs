@@ -41,7 +41,7 @@ pub(super) fn exists(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, alone): (At
     if target.at_least(row.first) {
         return Ok(());
     }
-    let why = format!("`{}` came with {}, the target is {}", row.name, row.first.name(), target.name());
+    let why = format!("`{}` needs {} or later, the target is {}", row.name, row.first.name(), target.name());
     let d = if alone { refused(k, span, why) } else { Diagnostic::error(codes::NO_ATOM, span, why) };
     Err(cx.report(d.with_note(available(target))))
 }

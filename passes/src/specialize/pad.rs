@@ -32,14 +32,14 @@ pub(crate) enum Windows {
 }
 
 /// Why tiles stay as they are.
-pub(crate) struct Stays {
+pub(crate) struct Unpadded {
     pub(crate) why: String,
     /// Zeros beyond would change a result, in tiles that a person makes larger as well.
     pub(crate) counts: bool,
 }
 
 /// Makes extents that are no powers of two larger, but those that stay, and says so. Gives back why the others stay, too, if they do.
-pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<Stays> {
+pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<Unpadded> {
     match enlarge(k, windows, stay) {
         Ok(larger) => {
             for (v, from, to) in larger {
@@ -77,7 +77,7 @@ pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
 }
 
 /// The same without a word: which tiles have become larger, from what to what.
-pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Stays> {
+pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
@@ -122,8 +122,8 @@ fn drop_checks(k: &mut Kernel, n: u64) {
 }
 
 /// Why tiles of extent `n` cannot be larger.
-fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Stays> {
-    let other = |why: String| Stays { why, counts: false };
+fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
+    let other = |why: String| Unpadded { why, counts: false };
     for (_, data) in k.values.iter() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
         let own = k.const_shape(&t.shape).is_some_and(|shape| shape.contains(&n));
@@ -139,7 +139,7 @@ fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Stays> {
         }
         for e in stmt_exprs(k, s) {
             if let Some(why) = computed(k, n, e, windows) {
-                return Some(Stays { why, counts: true });
+                return Some(Unpadded { why, counts: true });
             }
         }
         if let Some(why) = windows_of(k, s).into_iter().find_map(|(e, shape)| kept(k, n, e, &shape, windows)) {

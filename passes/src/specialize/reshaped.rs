@@ -49,7 +49,7 @@ pub(super) fn by_numbers(k: &mut Kernel, stay: &[u64]) {
     }
 }
 
-/// A window of a register tile at a known place, whose extent is no power of two.
+/// A window of a register tile at a known place, whose extent is not a power of two.
 struct Window {
     of: Value,
     elem: ElemRef,

@@ -108,7 +108,7 @@ fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)
 fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnostic {
     let (tensor, var) = (&k.values[window.tensor].name, &k.values[var].name);
     let message = format!(
-        "`{var}` grows by {step}, and windows of `{tensor}` have {} elements along what the product sums over: {} of them are summed again",
+        "`{var}` grows by {step}, and windows of `{tensor}` have {} elements along the reduction: {} of them are summed again",
         window.extent,
         window.extent - step
     );

@@ -96,7 +96,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
         }
         // It is the whole of what is named.
         ExprData::Combine(mut combine) => {
-            assert!(!flip, "bug: tuples are transposed, which are no value");
+            assert!(!flip, "bug: tuples are transposed, which are not values");
             combine.args = combine.args.into_iter().map(|arg| pushed(k, arg, false)).collect();
             combine.totals = combine.totals.into_iter().map(|arg| pushed(k, arg, false)).collect();
             ExprData::Combine(combine)

@@ -90,7 +90,7 @@ fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) 
 fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
     let size = print_expr(k, first.size);
     let message = format!(
-        "this window has elements in front of {reach} along `{size}`, and nothing has the others: they are left out where `{size}` is more than {reach}"
+        "this window has only the first {reach} elements along `{size}`, and no window has the rest: it is skipped if `{size}` is more than {reach}"
     );
     let view = resolve_view(k, first.window).expect("a window");
     let elem = elem_name(k, k.tensor_ty(view.base).expect("a tensor").elem);

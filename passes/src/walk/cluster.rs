@@ -138,7 +138,7 @@ impl Cluster {
         let scheduled = !k.schedule.cluster.is_empty();
         if scheduled && thread_fills::any(k, cx.options) {
             let message = "no clusters: threads of the producer fill slots, those of their own block";
-            cx.remark_note(span, message, "`cluster (1, 1)` in the schedule says so");
+            cx.remark_note(span, message, "write `cluster (1, 1)` in the schedule, or leave it out");
         }
         let along = within(k, cx, wanted(k, cx), span);
         if scheduled {
@@ -195,7 +195,7 @@ fn within(k: &Kernel, cx: &mut Cx<'_>, mut along: [i64; 2], span: Span) -> [i64;
         if let Some(tensor) = stored_beyond(k, axis, *blocks) {
             let (name, index) = (&k.values[tensor].name, &k.values[k.grid[axis].index].name);
             let message = format!(
-                "no clusters along `{index}`: the last one may have tiles beyond the grid, and nothing says that what these store to `{name}` is outside"
+                "no clusters along `{index}`: the last one may have tiles beyond the grid, and nothing says that their stores to `{name}` are outside"
             );
             cx.remark_note(
                 span,

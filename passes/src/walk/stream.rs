@@ -483,7 +483,7 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let step_of = reduction::of(k, body)?;
     let acc = step_of.sums;
     if !reduction::begins_at_zero(k, at, acc) {
-        return Err(format!("`{}` does not begin at zero, and every part of the sums would", k.values[acc].name));
+        return Err(format!("`{}` does not begin at zero, but partial sums must", k.values[acc].name));
     }
     let untyped = "the accumulator has no type";
     let tile = k.tile_ty(acc).ok_or(untyped)?;

@@ -35,7 +35,7 @@ impl Lower<'_> {
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
         if !self.target.has_asynchronous_copies() {
-            let message = format!("{} has no asynchronous copies: they came with sm_80", self.target.name());
+            let message = format!("{} has no asynchronous copies: they need sm_80", self.target.name());
             let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
             return Err(self.sink.report(d.with_note("without `async` the copy goes through registers")));
         }

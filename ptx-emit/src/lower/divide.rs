@@ -15,7 +15,7 @@ pub(super) struct Floored {
 }
 
 impl Lower<'_> {
-    /// Of an i32 by a positive literal that is no power of two: of a negative number the complement is divided, which is not negative.
+    /// Of an i32 by a positive literal that is not a power of two: of a negative number the complement is divided, which is not negative.
     pub(super) fn floored_by_literal(&mut self, n: Reg, d: i64) -> Floored {
         let sign = self.emit.pure(Class::B32, P::ShrS32, [n.into(), Operand::Imm(31)]);
         let size = self.emit.pure(Class::B32, P::XorB32, [n.into(), sign.into()]);
@@ -68,7 +68,7 @@ impl Lower<'_> {
         Floored { quotient: self.choose(short, less, q), remainder: self.choose(short, back, rest) }
     }
 
-    /// Quotient and remainder of a number below 2^31 by a positive one that is no power of two.
+    /// Quotient and remainder of a number below 2^31 by a positive one that is not a power of two.
     pub(super) fn divide32(&mut self, n: Int, d: Int) -> (Reg, Reg) {
         let x = self.in32(n);
         if let Some(d) = d.as_const() {
@@ -114,7 +114,7 @@ impl Lower<'_> {
     }
 }
 
-/// The factor `m` of 32 bits and the shift `s - 1` with which `(n * m >> 32) >> (s - 1)` is `n / d`, for `n` below 2^31 and a `d` below 2^31 that is no power of two. With
+/// The factor `m` of 32 bits and the shift `s - 1` with which `(n * m >> 32) >> (s - 1)` is `n / d`, for `n` below 2^31 and a `d` below 2^31 that is not a power of two. With
 /// `2^(s - 1) < d < 2^s` and `m = floor(2^(31 + s) / d) + 1`, `m * d = 2^(31 + s) + e` where `0 < e <= d`. So `n * m / 2^(31 + s) = n / d + n * e / (d * 2^(31 + s))`,
 /// and what is added is less than `1 / d`.
 fn factor(d: i64) -> (i64, i64) {

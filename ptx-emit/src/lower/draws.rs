@@ -1,7 +1,7 @@
 //! Loops whose numbers are drawn from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
 //!
 //! `publish turns` draws: one thread has memory count (`atom.inc`, which goes back to 0 from the last number on), stores what it was to the slot, and arrives. Other threads of
-//! its role wait until it is there; who waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one behind that, so the
+//! its role wait until it is there; a thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one behind that, so the
 //! thread that draws, which waits for the next one too, overwrites nothing that is still read. In a role of several warps the first lane's number is that of the warp: the
 //! assembler then knows that the loop does not part its lanes, which wgmma needs.
 

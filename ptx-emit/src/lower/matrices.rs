@@ -31,7 +31,7 @@ impl Lower<'_> {
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
         if !self.target.has_matrix_loads() {
-            let message = format!("{} does not load matrices: `ldmatrix` came with sm_75", self.target.name());
+            let message = format!("{} does not load matrices: `ldmatrix` needs sm_75", self.target.name());
             let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
             return Err(self.sink.report(d.with_note("without `matrix` each thread loads its own elements")));
         }

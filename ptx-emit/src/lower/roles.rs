@@ -167,7 +167,7 @@ impl Lower<'_> {
             self.emit.push(op, [Operand::Imm(count)]);
         }
         if self.is_elected(role) {
-            self.emit.comment("one lane asks for the copies");
+            self.emit.comment("one lane issues the TMA loads");
             let other = self.emit.def(Class::Pred, P::SetpNeS32, [warp.into(), Operand::Imm(first)]);
             self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, [done.into()]);
             let elected = self.emit.reg(Class::Pred);

@@ -67,7 +67,7 @@ impl Lower<'_> {
             if rows.iter().any(|(known, _)| *known == c) {
                 continue;
             }
-            // Of an extent that is no power of two some are not there.
+            // Of an extent that is not a power of two some are not there.
             let held = tile.elements().into_iter().find(|&i| tile.layout.at(0, i as u64) == c);
             let Some(i) = held else { continue };
             let reg = if tile.elem.bits() < 32 { self.get(&tile, i) } else { tile.regs[i] };

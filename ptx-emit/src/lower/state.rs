@@ -284,7 +284,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn unfit_at(&mut self, span: Span, what: &str) -> Reported {
-        let message = format!("this cannot be done as it is written: {what}");
+        let message = format!("this decision cannot be carried out: {what}");
         self.sink.report(Diagnostic::error(codes::UNFIT, span, message).with_note(
             "layouts, `threads`, roles, and the attributes of a copy are the compiler's to choose where they are left out",
         ))

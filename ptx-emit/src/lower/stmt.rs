@@ -284,7 +284,7 @@ impl Lower<'_> {
     fn too_far(&mut self, span: Span, step: i64) -> Reported {
         let most = i64::MAX - step;
         let what = "a loop over indices that may be beyond 63 bits";
-        let note = format!("end it at `min(END, {most})`, where no launch comes that far");
+        let note = format!("end it at `min(END, {most})`, if no launch reaches that far");
         self.sink.report(Diagnostic::error(codes::INDEX_OVERFLOW, span, what).with_note(note))
     }
 

@@ -193,7 +193,7 @@ impl Lower<'_> {
         attrs: &CopyAttrs,
     ) -> Result<(), Reported> {
         if !self.target.has_matrix_stores() {
-            let message = format!("{} does not store matrices: `stmatrix` came with sm_90", self.target.name());
+            let message = format!("{} does not store matrices: `stmatrix` needs sm_90", self.target.name());
             let d = Diagnostic::error(codes::BAD_COPY, self.k.stmt_spans[s], message);
             return Err(self.sink.report(d.with_note("without `matrix` each thread stores its own elements")));
         }

@@ -60,7 +60,7 @@ impl Lower<'_> {
     /// Asks for the boxes of a buffer, which are stored or combined with what is there.
     pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<Combining>) -> Result<(), Reported> {
         let (window, tile, map) = self.mapped_sides(s, src)?;
-        assert!(self.is_elected(s), "bug: the text does not say which lane asks for a TMA store");
+        assert!(self.is_elected(s), "bug: the text does not say which lane issues a TMA store");
         let Some(placed) = self.placed[tile.base].filter(|p| p.ring.is_none()) else {
             return Err(self.unfit(src, "a TMA store out of other than a buffer"));
         };

@@ -38,7 +38,7 @@ impl Stretches {
         let mut places = BTreeMap::new();
         for v in 0..1usize << scope.layout.value_bits() {
             let (row, at) = split_row(axis, scope.layout.coords(0, v as u64, &scope.dim_bits));
-            // Beyond an extent that is no power of two there are neither elements nor totals.
+            // Beyond an extent that is not a power of two there are neither elements nor totals.
             if let Some(row) = rows.iter().position(|(own, _)| *own == row) {
                 places.insert(v, (row, at >> low));
             }

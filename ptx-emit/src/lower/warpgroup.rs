@@ -228,7 +228,7 @@ impl Lower<'_> {
         };
         let extent = k.tile_ty(view.base).and_then(|t| k.const_shape(&t.shape)).and_then(|s| s.get(along).copied());
         let Some(depth) = extent.filter(|n| n.is_multiple_of(1 << bits.1)) else {
-            return Err(self.unfit(src, "a reduction that is no multiple of the instruction's"));
+            return Err(self.unfit(src, "a reduction that is not a multiple of the instruction's"));
         };
         let steps = (0..depth).step_by(1 << bits.1).map(|at| offset(0, at)).collect();
         let mut all = vec![0];

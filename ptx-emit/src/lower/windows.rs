@@ -146,7 +146,7 @@ impl SharedWindow {
     }
 }
 
-/// Panels of a buffer that follow one another at a distance that is no power of two: in bytes.
+/// Panels of a buffer that follow one another at a distance that is not a power of two: in bytes.
 #[derive(Copy, Clone)]
 pub(super) struct Panels {
     /// Address bits that count panels; none if addresses are linear in all of them.

@@ -360,7 +360,7 @@ macro_rules! memory_rows {
         "9.7.9.27" V8_0_SM90 Sync [] [range(0, 255)] "waits until at most this many of the thread's bulk groups have not read their source" {
             CpAsyncBulkWaitGroupRead "cp.async.bulk.wait_group.read",
         }
-        "9.7.9.27" V8_0_SM90 Read [] [TENSOR_MAP] "asks for a tensor map ahead of its use" { PrefetchTensormap "prefetch.tensormap" }
+        "9.7.9.27" V8_0_SM90 Read [] [TENSOR_MAP] "prefetches a tensor map" { PrefetchTensormap "prefetch.tensormap" }
         "9.7.9.7" V6_0 Pure [B64] [PARAM_SYM] "address of a parameter in its own space" { MovParamU64 "mov.b64" }
         "9.7.9.20" V7_7 Pure [B64] [B64] "generic address of a parameter" { CvtaParamU64 "cvta.param.u64" }
     ] $($rest)* } };

@@ -55,7 +55,7 @@ pub(super) fn window(address: u64) -> (Space, u64) {
 
 /// An address with its memory: out of bounds and alignment failures.
 pub(super) fn misaligned(lane: usize, address: u64, bytes: u64) -> Box<Fail> {
-    let message = format!("address {address:#x} is no multiple of the {bytes} bytes accessed");
+    let message = format!("address {address:#x} is not a multiple of the {bytes} bytes accessed");
     Fail::new(ReportKind::Misaligned, message).at(lane).address(address)
 }
 

@@ -31,7 +31,7 @@ impl Cta<'_> {
             let first = if (rank as usize) < self.ranks && at < self.room { address - at + self.room } else { address };
             let dynamic = self.entry.shared_vars.iter().find(|(_, var)| var.bytes == 0);
             let launched = dynamic.map_or(String::new(), |(name, _)| {
-                format!(", of which `{name}` has the {} that the launch asks for", self.room - self.entry.shared_bytes)
+                format!(", of which `{name}` has the {} that the launch requests", self.room - self.entry.shared_bytes)
             });
             let what = format!("the {} bytes of shared memory{whose}{launched}", self.room);
             return Err(outside(lane, address, n, &what).in_shared(first));

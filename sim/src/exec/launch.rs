@@ -312,7 +312,7 @@ fn check_cluster(
 ) -> Result<[u32; 3], Box<Report>> {
     let cluster = match (options.cluster, entry.cluster) {
         (Some(asked), Some(required)) if asked != required => {
-            let message = format!("the kernel needs clusters of {required:?} blocks, the launch asks for {asked:?}");
+            let message = format!("the kernel needs clusters of {required:?} blocks, the launch requests {asked:?}");
             return Err(Report::launch(message));
         }
         (asked, required) => asked.or(required).unwrap_or([1; 3]),

@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
                 Ok(value)
             }
             Tok::F32(_) => {
-                Err(pos.error("a bit pattern (`0f`) stands alone: in expressions floats are decimal or `0d`"))
+                Err(pos.error("a bit pattern (`0f`) cannot be part of an expression: in expressions floats are decimal or `0d`"))
             }
             other => Err(pos.error(format!("expected a constant, found {}", other.show()))),
         }
@@ -334,7 +334,7 @@ mod tests {
             ("1 ? 1.0 : 2.0", "expected an integer"),
             ("~1.0", "expected an integer"),
             ("(.u32)7", "cast to `.s64` or `.u64`, not to `.u32`"),
-            ("-0f3F800000", "a bit pattern (`0f`) stands alone"),
+            ("-0f3F800000", "a bit pattern (`0f`) cannot be part of an expression"),
             ("3 > = 2", "expected a constant, found `=`"),
             ("7%2", "then `%2`"),
             ("(3", "expected `)`"),

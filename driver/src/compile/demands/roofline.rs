@@ -22,7 +22,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
         from(NAMED).map(|(term, seconds)| format!("{} {:.1} us", words(term), 1e6 * seconds)).collect();
     let mut notes = broken.notes;
     if !named.is_empty() {
-        notes.push(format!("beside {}: {}", busiest.name(), named.join(", ")));
+        notes.push(format!("in addition to {}: {}", busiest.name(), named.join(", ")));
     }
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     for (term, _) in from(ADVISED) {
@@ -65,7 +65,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let mut out = Vec::new();
             if conflicts {
                 out.push(
-                    "`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned(),
+                    "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned(),
                 );
             }
             if products {
@@ -113,7 +113,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             vec!["instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)".to_owned()]
         }
         Term::Conflicts => {
-            vec!["`tilec why --not 'no bank conflicts'` says what keeps the layout from having none".to_owned()]
+            vec!["`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned()]
         }
         Term::Uneven => vec![format!(
             "{:.0} blocks are {:.2} waves of those that are resident at once: tiles of another size divide more evenly{}",

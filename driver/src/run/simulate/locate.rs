@@ -48,10 +48,10 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
         0 => format!("inside {element} of {}", shape(plan)),
         _ if at < bytes => {
             let plural = if left == 1 { "" } else { "s" };
-            format!("{left} element{plural} behind {element}, {IN_A_GAP} of {}", shape(plan))
+            format!("{left} element{plural} after {element}, {IN_A_GAP} of {}", shape(plan))
         }
-        _ if at == bytes => format!("right behind the end of `{name}`, {}", shape(plan)),
-        _ => format!("{} bytes behind the end of `{name}`, {}", at - bytes, shape(plan)),
+        _ if at == bytes => format!("right after the end of `{name}`, {}", shape(plan)),
+        _ => format!("{} bytes after the end of `{name}`, {}", at - bytes, shape(plan)),
     }
 }
 
@@ -60,7 +60,7 @@ fn in_table(plan: &TensorPlan, byte: i64) -> String {
     let (name, parts) = (&plan.name, plan.parts());
     match u64::try_from(byte).map(|at| at / ADDRESS_BYTES) {
         Ok(i) if i < parts => format!("address {i} of the {parts} in the array `{name}`, {}", shape(plan)),
-        Ok(_) => format!("behind the end of the {parts} addresses of the array `{name}`, {}", shape(plan)),
+        Ok(_) => format!("after the end of the {parts} addresses of the array `{name}`, {}", shape(plan)),
         Err(_) => format!("in front of the {parts} addresses of the array `{name}`, {}", shape(plan)),
     }
 }
@@ -131,8 +131,8 @@ fn in_variable(name: &str, bytes: u64, at: i64) -> String {
     match u64::try_from(at) {
         Err(_) => format!("{} bytes in front of {OF_VARIABLE}{name}`, {bytes} bytes", at.unsigned_abs()),
         Ok(at) if at < bytes => format!("byte {at} of {OF_VARIABLE}{name}`, {bytes} bytes"),
-        Ok(at) if at == bytes => format!("right behind the end of {OF_VARIABLE}{name}`, {bytes} bytes"),
-        Ok(at) => format!("{} bytes behind the end of {OF_VARIABLE}{name}`, {bytes} bytes", at - bytes),
+        Ok(at) if at == bytes => format!("right after the end of {OF_VARIABLE}{name}`, {bytes} bytes"),
+        Ok(at) => format!("{} bytes after the end of {OF_VARIABLE}{name}`, {bytes} bytes", at - bytes),
     }
 }
 
@@ -205,13 +205,13 @@ mod tests {
         let packed = plan([4, 6], [6, 1]);
         assert_eq!(in_tensor(&packed, 0, 2 * (3 * 6 + 5)), "`A[3, 5]` of f16 [4, 6]");
         assert_eq!(in_tensor(&packed, 0, 3), "inside `A[0, 1]` of f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 0, 48), "right behind the end of `A`, f16 [4, 6]");
-        assert_eq!(in_tensor(&packed, 0, 50), "2 bytes behind the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 48), "right after the end of `A`, f16 [4, 6]");
+        assert_eq!(in_tensor(&packed, 0, 50), "2 bytes after the end of `A`, f16 [4, 6]");
         assert_eq!(in_tensor(&packed, 0, -16), "16 bytes in front of `A`, f16 [4, 6]");
         let by_columns = plan([4, 6], [1, 4]);
         assert_eq!(in_tensor(&by_columns, 0, 2 * (3 + 5 * 4)), "`A[3, 5]` of f16 [4, 6] with strides [1, 4]");
         let padded = plan([4, 6], [8, 1]);
-        let gap = "2 elements behind `A[1, 5]`, in a gap between elements of f16 [4, 6] with strides [8, 1]";
+        let gap = "2 elements after `A[1, 5]`, in a gap between elements of f16 [4, 6] with strides [8, 1]";
         assert_eq!(in_tensor(&padded, 0, 2 * (8 + 7)), gap);
         let broadcast = plan([4, 6], [0, 1]);
         assert_eq!(in_tensor(&broadcast, 0, 10), "`A[0, 5]` of f16 [4, 6] with strides [0, 1]");
@@ -224,10 +224,10 @@ mod tests {
         let array = TensorPlan { shape, strides, modes, span: 90, pointers: true, ..one };
         let what = "f16 [3, 4, 6] with strides [30, 8, 1] by pointers";
         assert_eq!(in_tensor(&array, 2, 2 * (3 * 8 + 5)), format!("`A[2, 3, 5]` of {what}"));
-        assert_eq!(in_tensor(&array, 1, 60), format!("right behind the end of `A[1, .., ..]`, {what}"));
+        assert_eq!(in_tensor(&array, 1, 60), format!("right after the end of `A[1, .., ..]`, {what}"));
         assert_eq!(in_tensor(&array, 0, -4), format!("4 bytes in front of `A[0, .., ..]`, {what}"));
         assert_eq!(in_table(&array, 17), format!("address 2 of the 3 in the array `A`, {what}"));
-        assert_eq!(in_table(&array, 24), format!("behind the end of the 3 addresses of the array `A`, {what}"));
+        assert_eq!(in_table(&array, 24), format!("after the end of the 3 addresses of the array `A`, {what}"));
     }
 
     #[test]

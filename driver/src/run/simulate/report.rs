@@ -129,7 +129,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
             format!("{} {what} to memory that the kernel only reads by its launch contract: {located}", article(what))
         }
         (ReportKind::Uninitialised, _, Some(located)) if elsewhere => {
-            format!("{} {what} of memory that nobody wrote: {located}", article(what))
+            format!("{} {what} of uninitialised memory: {located}", article(what))
         }
         _ => title.to_owned(),
     };

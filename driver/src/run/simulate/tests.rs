@@ -82,7 +82,7 @@ fn reports_name_line_thread_and_place() {
     reported(
         "ld.global.u32 %r3, [%rd1+4];",
         &[
-            "error[E0801]: a read outside every tensor, right behind the end of `a`, f32 [64]",
+            "error[E0801]: a read outside every tensor, right after the end of `a`, f32 [64]",
             "k.ptx:18",
             "thread (63, 0, 0)",
         ],
@@ -124,7 +124,7 @@ fn reports_name_variables_of_the_module() {
     let table = ".global .align 8 .b32 table[4];";
     reported(
         &format!("{table} st.global.u32 [table+16], %r1;"),
-        &["E0801", "a write outside all memory, right behind the end of the variable `table`, 16 bytes"],
+        &["E0801", "a write outside all memory, right after the end of the variable `table`, 16 bytes"],
     );
     reported(&format!("{table} st.global.u32 [table+4], %r1;"), &["E0805", "byte 4 of the variable `table`, 16 bytes"]);
     reported(

@@ -60,7 +60,7 @@ fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         ReportKind::Undefined if report.cause == Some(Cause::Unwritten) => Some(WRITE_FIRST),
         ReportKind::Undefined => Some("give the register a value on every path that comes here"),
         ReportKind::Divergence => Some(match report.cause {
-            Some(Cause::LanesExited) => "let all lanes of the warp stay until behind this instruction",
+            Some(Cause::LanesExited) => "let all lanes of the warp stay until after this instruction",
             Some(Cause::UniformBranch) => "leave `.uni` out, or branch alike in the whole warp",
             Some(Cause::Warpgroup) => "let the four warps of a group take the same path through `wgmma` and its waits",
             Some(Cause::LanesDiffer) => "compute this operand from what is the same in all lanes",
@@ -93,18 +93,18 @@ fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
         Cause::CopyPending => (
             "copy",
             "`cp.async.wait_group` or `cp.async.wait_all`, by the thread that copies",
-            ", and a `bar.sync` behind it",
+            ", and a `bar.sync` after it",
         ),
         Cause::StorePending => (
             "copy",
             "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` where only its source is used again), by the thread \
              that copies",
-            ", and a `bar.sync` behind it",
+            ", and a `bar.sync` after it",
         ),
         Cause::ProductPending => (
             "product",
             "`wgmma.commit_group` and `wgmma.wait_group`, by its warps",
-            ", and a barrier behind it where another warp accesses",
+            ", and a barrier after it if another warp accesses",
         ),
         _ => ("copy", "`mbarrier.try_wait`, until the phase ends of the mbarrier that counts it", ""),
     };
@@ -133,10 +133,10 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
             return Some(wait(cause, is_one_thread(report)));
         }
         Some(Cause::ProductFence) => {
-            "put a `wgmma.fence` in front of the product, behind the instructions that use its registers"
+            "put a `wgmma.fence` in front of the product, after the instructions that use its registers"
         }
         Some(Cause::ProxyFence) => {
-            "put a `fence.proxy.async` behind the ordinary write, in front of the barrier or arrival by which the other side learns of it"
+            "put a `fence.proxy.async` after the ordinary write, in front of the barrier or arrival that orders it before the other access"
         }
         Some(Cause::CopyProxy) => {
             "put a `fence.proxy.async` behind the `cp.async.wait_group`, in front of the barrier by which the other side learns of it; \
@@ -152,7 +152,7 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
         }
         Some(Cause::GridWait) => "put a `griddepcontrol.wait` in front of the first access to global memory",
         Some(Cause::Exited) => {
-            "let the other thread stay until a barrier that both come to: what it does before it exits is ordered by none behind that"
+            "let the other thread stay until a barrier that both reach: later barriers do not order its accesses before it exits"
         }
         _ if report.place.as_ref().is_some_and(ends_block) => {
             "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \

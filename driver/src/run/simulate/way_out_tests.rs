@@ -143,7 +143,7 @@ fn who_has_exited_is_to_stay() {
     let body = "st.shared.u32 [%r2], %r1;\nsetp.ge.u32 %p1, %r1, 48;\n@%p1 ret;\nbar.sync 0;\nxor.b32 %r2, %r2, 64;\nld.shared.u32 %r3, [%r2];";
     reported(body, &["E0805", "let the other thread stay until a barrier that both come to"]);
     let counted = "setp.ge.u32 %p1, %r1, 48;\n@%p1 ret;\nbar.sync 1, 64;";
-    reported(counted, &["E0806", "let all lanes of the warp stay until behind this instruction"]);
+    reported(counted, &["E0806", "let all lanes of the warp stay until after this instruction"]);
 }
 
 #[test]

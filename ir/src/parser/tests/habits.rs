@@ -63,7 +63,7 @@ fn habits_are_answered() {
         ("let y = x @ x", "a product of tiles is written `acc = mma(a, b, acc)`"),
         ("let y = x if i > 0 else x", "an expression chooses by `select(c, a, b)`: `a` where `c` holds, else `b`"),
         ("let y: f32 = x", "the type follows from the value: `let y = x`, or converted `let y = cast<f32>(x)`"),
-        ("assert N > 0", "what must hold of sizes stands in the header of the kernel: `where N % 8 == 0`"),
+        ("assert N > 0", "conditions on sizes are in the header of the kernel: `where N % 8 == 0`"),
         ("return", "a kernel returns nothing: `copy x -> Y[i.., j..]` stores a result"),
         ("let y = range(0, N)", "it is written `for i in 0..N step 32`"),
     ] {

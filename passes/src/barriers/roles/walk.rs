@@ -308,7 +308,7 @@ impl Walk<'_> {
                 let note = "fill a slot once between `acquire` and `publish`, and take another for another tile";
                 ("filled again", note)
             } else {
-                ("read", "who waits for the slot reads it")
+                ("read", "a thread that waits for the slot reads it")
             };
             let message = format!("a slot of {} is {again} while {kind} into it is in flight", self.name(v));
             let place = if other == s { "in the iteration before, too" } else { "first filled here" };

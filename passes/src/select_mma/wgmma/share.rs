@@ -78,7 +78,7 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
         let other = Shared::all(false).find(|&s| wanted.iter().all(|wanted| wanted.tiled(k, s).is_ok()));
         let why = match other {
             Some(other) => format!("its tiles take {} threads, the schedule says others", threads(other.groups)),
-            None => "`threads` is no multiple of 128 up to 512".to_owned(),
+            None => "`threads` is not a multiple of 128 up to 512".to_owned(),
         };
         Refused::asked_at(span, why)
     };
@@ -174,7 +174,7 @@ fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Res
     };
     let places: Vec<Stmt> = sites.iter().map(around).collect();
     let groups = shared.groups;
-    // What is no part of a product that is shared out each warpgroup has all of.
+    // What is not a part of a product that is shared out each warpgroup has all of.
     let split = |tile: &live::Tile| {
         sites
             .iter()

@@ -26,7 +26,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     let starts = view.dims[dim].starts();
     let side = if end.is_some() { "past the end" } else { "in front" };
     let what = match found.taker {
-        Taker::Reduction { op, .. } => format!("this `{}` takes in elements {side} of `{tensor}`", op.token()),
+        Taker::Reduction { op, .. } => format!("this `{}` includes elements {side} of `{tensor}`", op.token()),
         Taker::Product => format!("this product sums elements {side} of `{tensor}`"),
         Taker::Mean => format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there"),
         Taker::Scatter => {
@@ -57,7 +57,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     let mut d = Diagnostic::warning(
         codes::PAST_END,
         k.expr_spans[found.at],
-        format!("{what}: the result is another where {when}"),
+        format!("{what}: the result may be wrong if {when}"),
     )
     .with_place(
         k.expr_spans[direct(k, window).unwrap_or(window)],

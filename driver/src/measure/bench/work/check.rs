@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
         let elements = after.len() - GUARD_BYTES;
         if after[elements..] != before[elements..] {
             check.wrong += 1;
-            check.shown.push(format!("bytes behind the end of `{}` were written", product.c.tensor));
+            check.shown.push(format!("bytes after the end of `{}` were written", product.c.tensor));
         }
         if !exact || after.len() > COMPARED_BYTES {
             return Ok(());

@@ -47,7 +47,7 @@ fn gaps_are_neither_written_nor_read() {
     let four = "mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.v4.u32 [%rd4], {%r3, %r3, %r3, %r3};";
     found(&wide, four, &["E0801", "1 element behind `b[0, 1]`, in a gap"]);
     let last = "mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd2, %rd4;\nsetp.eq.u32 %p1, %r1, 63;\n@%p1 ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4];";
-    found(&wide, last, &["E0801", "right behind the end of `b`", "by thread (63, 0, 0)"]);
+    found(&wide, last, &["E0801", "right after the end of `b`", "by thread (63, 0, 0)"]);
 }
 
 /// Who loads whole words and shifts may find anything there, and puts nothing there.
@@ -82,7 +82,7 @@ fn tensors_that_are_only_read_are_not_written() {
 
 #[test]
 fn tensors_that_are_only_written_hold_nothing_before() {
-    let nothing = "a read of memory that nobody wrote: `b[0, 0]` of f32 [64, 2]";
+    let nothing = "a read of uninitialised memory: `b[0, 0]` of f32 [64, 2]";
     let why = "by its launch contract the kernel does not read `b`";
     found(LAUNCH, "ld.global.u32 %r4, [%rd4];", &["E0803", nothing, why, "by thread (0, 0, 0)"]);
     found(LAUNCH, "atom.global.add.u32 %r4, [%rd4], %r3;", &["E0803", why]);

@@ -29,7 +29,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
     let (name, declared) = (&k.values[of.parameter].name, k.values[of.parameter].span);
     let subject = match wrong.what {
         What::Carried(v) => format!("`{}`", k.values[v].name),
-        What::Stored(..) => "what is stored".to_owned(),
+        What::Stored(..) => "the stored value".to_owned(),
     };
     let message = match (behind, wrong.what) {
         (Some(op), _) => {

@@ -1,4 +1,4 @@
-//! Programs that link `-lcuda` ask for the driver by this name.
+//! Programs that link `-lcuda` request the driver by this name.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

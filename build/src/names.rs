@@ -62,7 +62,7 @@ const TAKEN: [&str; 58] = [
     "max_active_clusters",
 ];
 
-/// A name of a parameter in lower case that is none of `before`; where it would be, or is a word of Rust, with `_` behind it.
+/// A name of a parameter in lower case that is none of `before`; where it would be, or is a word of Rust, with `_` after it.
 pub(crate) fn parameter(name: &str, before: &[String]) -> String {
     let mut own = name.to_ascii_lowercase();
     while TAKEN.contains(&own.as_str()) || before.contains(&own) {

@@ -1,4 +1,4 @@
-//! How much room elements take. Sizes count bits, since several elements may share a byte: what asks for bytes, registers or elements of
+//! How much room elements take. Sizes count bits, since several elements may share a byte: what requests bytes, registers or elements of
 //! an access says of how many elements, and has the answer from here.
 
 use std::fmt;

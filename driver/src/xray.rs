@@ -61,7 +61,7 @@ pub struct Xray {
     /// Why none of the measurements that were given is shown.
     #[serde(skip)]
     pub unmeasured: Option<String>,
-    /// Why the element that was asked for has no picture.
+    /// Why the element that was requested has no picture.
     #[serde(skip)]
     pub no_way: Option<String>,
     /// The same program with other values, beside this one.
@@ -212,7 +212,7 @@ impl Xray {
         serde_json::to_string(self).expect("the data has only string keys")
     }
 
-    /// The page: one HTML file that asks for nothing else.
+    /// The page: one HTML file that requests nothing else.
     pub fn to_html(&self) -> String {
         page::page(&self.file, self.target, &self.to_json())
     }

@@ -1,4 +1,4 @@
-//! `tilec xray --measured`: only a measurement of this kernel, target and problem stands beside the prediction.
+//! `tilec xray --measured`: only a measurement of this kernel, target and problem is beside the prediction.
 
 use crate::common::Dir;
 use serde_json::json;
@@ -18,7 +18,7 @@ fn a_measurement_of_something_else_is_not_shown() {
     let shown = |size: &str, target: &str, file: &str, picture: &str| {
         dir.tilec(&["xray", "gemm.tile", "--target", target, size, "--measured", file, "--emit", picture])
     };
-    // The second problem of the file is the one that is asked for; its time is above the roof.
+    // The second problem of the file is the one that is requested; its time is above the roof.
     let time = shown("M=N=K=4096", "sm_80", "m.json", "svg:time");
     assert!(time.status == 0 && time.stdout.contains("K=4096 M=4096 N=4096"), "{}{}", time.stdout, time.stderr);
     let roof = shown("M=N=K=4096", "sm_80", "m.json", "svg:roofline").stdout;

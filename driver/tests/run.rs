@@ -268,7 +268,7 @@ fn outputs_stand_on_inputs_where_the_contract_says_so() {
     }
 }
 
-/// Matrices behind an array of pointers lie apart, and are one packed tensor in files.
+/// Matrices after an array of pointers are apart, and are one packed tensor in files.
 #[test]
 fn arrays_of_pointers_are_packed_in_files() {
     let dir = Dir::new("pointers");

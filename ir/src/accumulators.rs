@@ -20,7 +20,7 @@ pub(crate) fn write_out(k: &mut Kernel) {
     }
 }
 
-/// What stands in front of a statement goes to `front`; returns what stands behind it.
+/// What is in front of a statement goes to `front`; returns what is after it.
 fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
     let span = k.stmt_spans[s];
     let (dst, src) = match k.stmts[s] {
@@ -55,7 +55,7 @@ fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
     behind
 }
 
-/// Whether a product can add to `dst`, to which the statement `s` gives it: a tile of the type of its sums, which is no operand beside.
+/// Whether a product can add to `dst`, to which the statement `s` gives it: a tile of the type of its sums, which is not an operand beside.
 fn takes(k: &Kernel, s: Stmt, dst: Value, m: &Mma) -> bool {
     let Ok(Type::Tile(sums)) = type_of(k, m.c) else { return false };
     match k.stmts[s] {

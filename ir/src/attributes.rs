@@ -95,7 +95,7 @@ pub struct CopyAttrs {
 /// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.
 ///
 /// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs the statements of
-/// stage `s` of the original iteration `i - s`, in the order of their cycles. In front of it stands the prologue, behind it the drain.
+/// stage `s` of the original iteration `i - s`, in the order of their cycles. In front of it stands the prologue, after it the drain.
 ///
 /// An open loop, `@(open) for ..`, has no drain: it runs until its last stage is done, and its other stages, which move tiles, run on past the end, where they read nothing.
 ///

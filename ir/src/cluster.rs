@@ -11,7 +11,7 @@ use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
 pub use tilec_core::hardware::MAX_BLOCKS;
 
-/// Blocks of a cluster that a device runs where the launch asks for it (CUDA driver API, `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`): those of
+/// Blocks of a cluster that a device runs where the launch requests it (CUDA driver API, `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`): those of
 /// sm_90 have them.
 pub const MAX_BLOCKS_ASKED: i64 = 16;
 

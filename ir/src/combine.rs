@@ -7,7 +7,7 @@
 //! }
 //! ```
 //!
-//! Two tuples, of which the first stands in front of the second along the dimension, become one; of a sort the program says whether the first stays in front.
+//! Two tuples, of which the first is in front of the second along the dimension, become one; of a sort the program says whether the first stays in front.
 //! The order in which tuples are combined is that of the elements' numbers, in every layout ([`crate::kernel::ExprData::Combine`]): blocks of 2, 4, 8, .. elements
 //! begin at multiples of their size, and the tuple of a block is that of its lower half combined with that of its upper half. So nothing is asked of what
 //! combines them: it need not be commutative, and has no neutral element.
@@ -59,7 +59,7 @@ pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
     (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
 }
 
-/// Those of the comparisons of a sort of `2^bits` elements that are made, of which `steps` says the first and the one behind the last.
+/// Those of the comparisons of a sort of `2^bits` elements that are made, of which `steps` says the first and the one after the last.
 pub fn exchanges_of(bits: u32, steps: Option<(u32, u32)>) -> impl Iterator<Item = u32> {
     let (from, to) = steps.unwrap_or((0, u32::MAX));
     exchanges(bits).skip(from as usize).take(to.saturating_sub(from) as usize)

@@ -35,8 +35,8 @@ pub struct Counted {
 /// The barriers for which stores are counted: those of the kernel's body (`counted_once`), and of loops (`counted_in`). All that they order is these stores:
 ///
 /// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
-/// * nothing reads them in front of the barrier, nor does another barrier stand there, in a loop or a branch;
-/// * each warp stores something, so none is behind the barrier before all have come there;
+/// * nothing reads them in front of the barrier, nor does another barrier are there, in a loop or a branch;
+/// * each warp stores something, so none is after the barrier before all have come there;
 /// * no tensor is both read and written.
 pub fn counted(k: &Kernel) -> Vec<Counted> {
     if ctas(k) == 1 || tensors_meet(k) {
@@ -59,7 +59,7 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
 }
 
 /// The barrier of a loop for which stores are counted in each iteration. There are two barriers: the first one begins an iteration's stores, and the second one ends them. Buffers are there twice, and iterations take
-/// them in turns, so that the first barrier is one of the block's own threads. Each block says there that its threads have read what the iteration before has brought, and the second barrier waits for
+/// them alternately, so that the first barrier is one of the block's own threads. Each block says there that its threads have read what the iteration before has brought, and the second barrier waits for
 /// all to have said so. The next iteration may then store to these buffers.
 fn counted_in(k: &Kernel, body: Block) -> Option<Counted> {
     let list = &k.blocks[body];
@@ -198,7 +198,7 @@ fn mentions(k: &Kernel, e: Expr, buffer: Value) -> bool {
         || k.children(e).into_iter().any(|e| mentions(k, e, buffer))
 }
 
-/// Whether a barrier stands inside a statement.
+/// Whether a barrier is inside a statement.
 fn settles(k: &Kernel, s: Stmt) -> bool {
     let barrier = |s: Stmt| matches!(k.stmts[s], StmtData::Barrier) || settles(k, s);
     k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| barrier(s)))
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::diag::Sink;
 
-    /// A kernel with this body behind a store to `s`.
+    /// A kernel with this body after a store to `s`.
     fn kernel(body: &str) -> Kernel {
         let text = format!(
             "kernel k(X: gmem f32[64], Y: gmem f32[64]) grid (i: 1) schedule {{ target sm_90 threads 32 ctas 2 }} {{\n\

@@ -75,7 +75,7 @@ pub const PROPERTIES: &[(&str, Property)] = &[
     ("coalesced", Property::Coalesced),
 ];
 
-/// Spellings of figures, and of the unit behind their numbers.
+/// Spellings of figures, and of the unit after their numbers.
 pub const FIGURES: &[(&str, Figure, &str)] = &[
     ("registers", Figure::Registers, ""),
     ("shared memory", Figure::SharedMemory, ""),

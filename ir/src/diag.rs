@@ -72,25 +72,25 @@ pub struct Label {
     pub text: String,
 }
 
-/// A change of the source text: what stands in `span` becomes `text`, or has that in front of it and another text behind.
+/// A change of the source text: what is in `span` becomes `text`, or has that in front of it and another text after.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
     /// What goes; empty: the text is put in there.
     pub span: Span,
     /// What comes; empty: nothing.
     pub text: String,
-    /// What stands there stays, between `text` and this; `None`: it goes.
+    /// What is there stays, between `text` and this; `None`: it goes.
     pub behind: Option<String>,
     /// What a person should know of it before: nothing where it only mends a mistake.
     pub means: Option<&'static str>,
 }
 
 impl Edit {
-    /// What stands in the span of `source` then.
+    /// What is in the span of `source` then.
     #[must_use]
     pub fn new_text(&self, source: &str) -> String {
         let old = source.get(self.span.start as usize..self.span.end as usize).unwrap_or("");
-        // Statements that come in front or behind stand as this one does.
+        // Statements that come in front or after stand as this one does.
         let line = source[..(self.span.start as usize).min(source.len())].rsplit('\n').next().unwrap_or("");
         let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
         let indented = |text: &str| text.replace('\n', &format!("\n{indent}"));
@@ -231,7 +231,7 @@ impl Diagnostic {
         }
     }
 
-    /// With the change that mends it by what stands around a part of the source; none where the part is in no source.
+    /// With the change that mends it by what is around a part of the source; none where the part is in no source.
     pub fn with_fix_around(mut self, span: Span, front: impl Into<String>, behind: impl Into<String>) -> Diagnostic {
         if !span.is_none() {
             self.fix = Some(Edit { span, text: front.into(), behind: Some(behind.into()), means: None });

@@ -3,7 +3,7 @@
 //! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of TMA copies are there, `empty` when all
 //! warps that release it have arrived. Channels that are operated together share them. Who arrives follows from who copies:
 //!
-//! * the lane that asks for TMA copies arrives once for all of them, with the bytes that they bring;
+//! * the lane that requests TMA copies arrives once for all of them, with the bytes that they bring;
 //! * threads that fill slots by `cp.async` or by stores arrive each;
 //! * threads that run beside the lane that asks arrive, too: the parity that a thread waits for is that of the next phase, so that no other may be
 //!   two phases ahead of it;
@@ -24,13 +24,13 @@ use std::collections::BTreeMap;
 /// Who fills the channels of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Fill {
-    /// TMA copies, asked for by one lane.
+    /// TMA copies, requested by one lane.
     pub tensor: bool,
     /// Threads that fill by `cp.async`.
     pub asynchronous: u32,
     /// Threads that fill by stores.
     pub stored: u32,
-    /// Threads that fill nothing, beside the lane that asks for TMA copies.
+    /// Threads that fill nothing, beside the lane that requests TMA copies.
     pub beside: u32,
 }
 
@@ -136,7 +136,7 @@ fn slot_boxes(k: &Kernel, channel: Value) -> Option<u64> {
     Some(boxes(layout, &shape, elem.size())?.bytes(elem.size()))
 }
 
-/// The channels that stand where `v` does, itself among them: of `shape` as it, and operated by exactly the same statements. In the order of the text.
+/// The channels that are where `v` does, itself among them: of `shape` as it, and operated by exactly the same statements. In the order of the text.
 pub fn operated_alike<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) -> S) -> Vec<Value> {
     let mut sets: Vec<Vec<Value>> = Vec::new();
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ pub use tilec_core::index::*;
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};
 
-/// The expressions of a kernel; `leaf` knows the values of references, and of whatever else is no literal and no operator.
+/// The expressions of a kernel; `leaf` knows the values of references, and of whatever else is not a literal and no operator.
 pub struct OfKernel<'k, F> {
     k: &'k Kernel,
     leaf: F,

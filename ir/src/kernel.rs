@@ -84,9 +84,9 @@ pub struct Kernel {
     /// Of a branch: whether its sides compute what they alone need, and nothing holds it for them. Of a loop: whether what follows computes anew what
     /// was known in front of it. Once that is decided.
     pub recomputed: SecondaryMap<Stmt, bool>,
-    /// Of an `ordered` statement: what it needs to be done in turns, once that is decided.
+    /// Of an `ordered` statement: what it needs to be done alternately, once that is decided.
     pub turns: SecondaryMap<Stmt, Option<Turns>>,
-    /// Where buffers and channels lie in shared memory, once that is decided.
+    /// Where buffers and channels are in shared memory, once that is decided.
     pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
@@ -104,7 +104,7 @@ pub struct Kernel {
     pub grid: Vec<GridAxis>,
     /// The schedule.
     pub schedule: Schedule,
-    /// Words of the source that may be left out, each with what belongs to it and the blanks in front: items of the schedule, words behind copies, `unroll`.
+    /// Words of the source that may be left out, each with what belongs to it and the blanks in front: items of the schedule, words after copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
     /// Other places of the source that changes are made at, in the order in which they end.
     pub spots: Vec<(Spot, Span)>,
@@ -289,7 +289,7 @@ pub struct Schedule {
     pub promote: Option<Expr>,
     /// How many groups of wgmma products may be pending while the next is issued; 0 or 1: `pending 1`.
     pub pending: Option<Expr>,
-    /// Whether two warpgroups take the tiles of a block in turns, where several share each otherwise; 0 or 1: `ping_pong 1`.
+    /// Whether two warpgroups take the tiles of a block alternately, where several share each otherwise; 0 or 1: `ping_pong 1`.
     pub ping_pong: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
@@ -448,7 +448,7 @@ pub enum ExprData {
         /// Of the elements of a buffer, which are which of the tile; passes write it.
         numbered: Option<Box<Numbered>>,
     },
-    /// Tiles behind one another along an axis: `concat(a, b, 1)`. The parser writes it out as copies to windows of a register variable.
+    /// Tiles one after the other along an axis: `concat(a, b, 1)`. The parser writes it out as copies to windows of a register variable.
     Concat {
         /// The tiles, two at least.
         args: Vec<Expr>,
@@ -594,7 +594,7 @@ pub enum StmtData {
         value: Value,
         /// How many may still run.
         pending: u32,
-        /// Register tiles that are computed before the wait: the assembler, which knows no reason to, would move their computation behind it
+        /// Register tiles that are computed before the wait: the assembler, which knows no reason to, would move their computation after it
         /// and leave nothing to run beside the products: `await o, 0 after l, m`.
         after: Vec<Value>,
     },
@@ -608,7 +608,7 @@ pub enum StmtData {
         /// Which of them.
         index: Expr,
     },
-    /// `ordered { .. }`: of a loop whose iterations the replicas of a role take in turns, what they do one after the other, in the order of the
+    /// `ordered { .. }`: of a loop whose iterations the replicas of a role take alternately, what they do one after the other, in the order of the
     /// iterations.
     Ordered {
         /// What they do.
@@ -620,7 +620,7 @@ pub enum StmtData {
         name: String,
         /// Warps of this role; of each replica.
         warps: Expr,
-        /// So many groups of warps take the iterations of the loops that stand in it in turns; `None`: one takes all.
+        /// So many groups of warps take the iterations of the loops that are in it alternately; `None`: one takes all.
         replicas: Option<Expr>,
         /// Registers per thread of this role.
         registers: Option<Expr>,

@@ -24,13 +24,13 @@ pub enum Mechanism {
     /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
     /// slot, has read the buffer at the latest at its `await`: `tma`.
     Tensor {
-        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each asks for its
+        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each requests its
         /// part, and they all get it: `tma multicast`.
         multicast: bool,
     },
     /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
     Fragment,
-    /// Nothing is copied: the second-level cache is asked for the window: `prefetch`.
+    /// Nothing is copied: the second-level cache is requested the window: `prefetch`.
     Prefetch,
 }
 

@@ -83,7 +83,7 @@ impl Kernel {
         false
     }
 
-    /// The names that `e` depends on, but for those that are `known` and those in front of these, with what they stand for: each behind the names
+    /// The names that `e` depends on, but for those that are `known` and those in front of these, with what they stand for: each after the names
     /// that it depends on itself.
     pub fn names_below(&self, e: Expr, known: impl Fn(Value) -> bool) -> Vec<(Value, Expr)> {
         let mut found = Vec::new();
@@ -128,7 +128,7 @@ impl Kernel {
         })
     }
 
-    /// What `of` finds of `e`, where it may ask for what it found of the names in `e`: of each it is asked once, in order.
+    /// What `of` finds of `e`, where it may request what it found of the names in `e`: of each it is asked once, in order.
     pub fn by_names<T>(&self, e: Expr, of: impl Fn(Expr, &BTreeMap<Value, T>) -> T) -> T {
         let mut known = BTreeMap::new();
         for (v, init) in self.names_below(e, |_| false) {

@@ -1,7 +1,7 @@
 //! Windows that end in front of the tensor's end, as the tensor memory accelerator loads them: `copy V[first + j..first + len, h, 0..] -> v tma`.
 //!
 //! A descriptor has one end along each dimension, which the host gives it. So the dimension of such a window is there twice: once with the extent of a box, and once
-//! more behind all others, with the same stride, of one element more than the tensor has. The descriptor's address is a box in front of the tensor's. A box whose
+//! more after all others, with the same stride, of one element more than the tensor has. The descriptor's address is a box in front of the tensor's. A box whose
 //! rows end in front of row `s` begins at `s` along the second; along the first it begins as far in as its first row is in front of `s`, counted from a whole box.
 //! Rows from the end on are then outside of the first, and arrive as zero.
 

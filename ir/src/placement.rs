@@ -1,6 +1,6 @@
-//! Where buffers and channels lie in a block's shared memory: `let a = smem f16[64, 64] at 1024`.
+//! Where buffers and channels are in a block's shared memory: `let a = smem f16[64, 64] at 1024`.
 //!
-//! Channels that are operated together form a *ring*: slot `n` of each lies in stage `n`, so one position tells where all of them stand. Their places
+//! Channels that are operated together form a *ring*: slot `n` of each is in stage `n`, so one position tells where all of them stand. Their places
 //! are those of the first slots, their strides the bytes of a stage.
 
 use crate::entities::Value;

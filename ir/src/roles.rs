@@ -1,4 +1,4 @@
-//! Roles whose replicas take the iterations of a loop in turns.
+//! Roles whose replicas take the iterations of a loop alternately.
 //!
 //! ```text
 //! role consumer warps 4 replicas 2 {
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A program means what it would mean with one replica, which is how the interpreter runs it. `ordered` parts are done in that order: what one of
-//! them needs to be behind another is behind it. Everything else of an iteration may run beside other iterations, so it must not touch what they
+//! them needs to be after another is after it. Everything else of an iteration may run beside other iterations, so it must not touch what they
 //! touch: that is proved of channels and buffers (the pass `barriers`). Global memory is the author's: iterations are as independent as blocks of a grid.
 
 use crate::entities::{Block, Stmt};
@@ -22,10 +22,10 @@ use crate::typing::const_int;
 /// Warps of the producer: a warpgroup, the unit in which registers are given away.
 pub const PRODUCER_WARPS: u32 = WARPGROUP;
 
-/// The largest `overlap` of a schedule: a producer asks for the operands of two steps fewer before it waits for the launch in front.
+/// The largest `overlap` of a schedule: a producer requests the operands of two steps fewer before it waits for the launch in front.
 pub const MAX_OVERLAP: i64 = 64;
 
-/// How many replicas a role has; `None`: it is no role, or their number is not known.
+/// How many replicas a role has; `None`: it is not a role, or their number is not known.
 pub fn replicas(k: &Kernel, role: Stmt) -> Option<u32> {
     let StmtData::Role { replicas, .. } = k.stmts[role] else { return None };
     match replicas {

@@ -74,7 +74,7 @@ impl Space {
         !self.in_registers()
     }
 
-    /// Whether it is memory of the block: the compiler lays its tiles out, and what one thread writes others read behind a barrier.
+    /// Whether it is memory of the block: the compiler lays its tiles out, and what one thread writes others read after a barrier.
     pub fn is_of_block(self) -> bool {
         self.row().scope == Scope::Block
     }

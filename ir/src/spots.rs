@@ -1,6 +1,6 @@
-//! Places of the source that changes are made at, and that no entity has: a diagnostic about a kernel asks for them.
+//! Places of the source that changes are made at, and that no entity has: a diagnostic about a kernel requests them.
 
-/// What stands at a place.
+/// What is at a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Spot {
     /// A number, with its sign.
@@ -17,7 +17,7 @@ pub enum Spot {
     Scratch,
     /// `multiple n` of a tensor, with the blanks in front.
     Multiple,
-    /// All of a tensor's type that stands in front of `multiple`.
+    /// All of a tensor's type that is in front of `multiple`.
     Tensor,
     /// The kind of a compile-time parameter.
     Kind,
@@ -29,6 +29,6 @@ pub enum Spot {
     Element,
     /// The two dots of a range without an end.
     Dots,
-    /// `@(..)` in front of a statement, with the blanks behind.
+    /// `@(..)` in front of a statement, with the blanks after.
     Plan,
 }

@@ -1,4 +1,4 @@
-//! What stands in a program.
+//! What is in a program.
 //!
 //! The arenas of a kernel keep what passes have taken out, a branch that is never taken or a copy that was written anew. Whoever asks what a program does
 //! asks these, not the arenas.

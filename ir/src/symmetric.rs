@@ -60,7 +60,7 @@ impl Combine {
         pairs().find_map(|(&a, &b)| (v == a).then_some(b).or((v == b).then_some(a))).unwrap_or(v)
     }
 
-    /// Whether a product is among what `e` is made of, also behind a sign or a conversion; it may be where as many steps as are `left` do not say.
+    /// Whether a product is among what `e` is made of, also after a sign or a conversion; it may be where as many steps as are `left` do not say.
     fn has_product(&self, k: &Kernel, e: Expr, left: &mut u32) -> bool {
         let Some(rest) = left.checked_sub(1) else { return true };
         *left = rest;

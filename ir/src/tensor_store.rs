@@ -30,7 +30,7 @@ pub fn multiplied(k: &Kernel, s: Stmt) -> Vec<Value> {
     bases.filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_))).collect()
 }
 
-/// Whether a buffer is read through the asynchronous proxy, which sees what threads write only behind a fence.
+/// Whether a buffer is read through the asynchronous proxy, which sees what threads write only after a fence.
 pub fn read_asynchronously(k: &Kernel, buffer: Value) -> bool {
     is_stored(k, buffer) || k.statements().into_iter().any(|s| multiplied(k, s).contains(&buffer))
 }

@@ -17,7 +17,7 @@ pub enum How {
     },
     /// All of them in order.
     Sort {
-        /// The first of the comparisons that are made ([`crate::combine::exchanges`]), and the one behind the last; `None`: all are.
+        /// The first of the comparisons that are made ([`crate::combine::exchanges`]), and the one after the last; `None`: all are.
         steps: Option<(u32, u32)>,
     },
 }
@@ -63,7 +63,7 @@ pub struct Combine {
     pub axis: u32,
     /// The components of the tuples: tiles, and numbers that all elements have.
     pub args: Vec<Expr>,
-    /// The components of what stands in front of the first element, numbers, of an exclusive scan; none of others.
+    /// The components of what is in front of the first element, numbers, of an exclusive scan; none of others.
     pub front: Vec<Expr>,
     /// The components of what stretches come to that are scanned, a tile each with an element for each stretch; none where it is not known.
     pub totals: Vec<Expr>,

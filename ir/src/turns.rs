@@ -1,9 +1,9 @@
 //! `ordered` statements: what groups of warps do one after the other, `ordered arrivals 4 at 65600 { .. }`.
 //!
 //! The groups are the replicas of a role, or, of a role without these, its warpgroups. Each has an mbarrier for the statement, which completes a phase
-//! when all warps of the group in front of it have left: so many arrivals. The barriers of all groups lie one behind the other.
+//! when all warps of the group in front of it have left: so many arrivals. The barriers of all groups lie one after the other.
 //!
-//! A replica knows nothing of the slots that others take. Behind the barriers lies, for each ring whose slots the statement waits for, a word of 8 bytes for
+//! A replica knows nothing of the slots that others take. After the barriers lies, for each ring whose slots the statement waits for, a word of 8 bytes for
 //! each replica: where in the ring it goes on. Warpgroups of one role all wait for the same slots, and need none.
 
 use crate::entities::{Block, Stmt, Value};
@@ -13,10 +13,10 @@ use crate::placement::{BARRIER_BYTES, end_with_barriers};
 use crate::roles::{dealt_out, replicas};
 use crate::target::WARPGROUP;
 
-/// How an `ordered` statement is done in turns.
+/// How an `ordered` statement is done alternately.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// The role that it stands in.
+    /// The role that it is in.
     pub role: Stmt,
     /// The statement.
     pub stmt: Stmt,
@@ -34,13 +34,13 @@ impl Turn {
         (1 + self.handed.len() as u64) * u64::from(self.groups) * BARRIER_BYTES
     }
 
-    /// Where the words for a ring begin, from where its barriers do: one behind the other.
+    /// Where the words for a ring begin, from where its barriers do: one after the other.
     pub fn word(&self, ring: usize) -> u64 {
         (1 + ring as u64) * u64::from(self.groups) * BARRIER_BYTES
     }
 }
 
-/// The `ordered` statements that are done in turns, in the order of the text.
+/// The `ordered` statements that are done alternately, in the order of the text.
 pub fn turns(k: &Kernel) -> Vec<Turn> {
     k.blocks[k.body].iter().flat_map(|&s| of_role(k, s)).collect()
 }

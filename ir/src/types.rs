@@ -173,7 +173,7 @@ impl Scratch {
     }
 }
 
-/// Lines of memory with padding around them (`padded (h: H behind P)`): elements lie at places along a stride that modes step by. What is in front of place 0, or from
+/// Lines of memory with padding around them (`padded (h: H behind P)`): elements are at places along a stride that modes step by. What is in front of place 0, or from
 /// `extent` on, reads as zero.
 ///
 /// Modes whose strides are multiples of `stride` count such places: `n * h` makes `n` of them a step. Which do is said by the factors of the strides as
@@ -215,7 +215,7 @@ pub struct TensorTy {
     /// the widest access needs.
     pub align: Option<u32>,
     /// `multiple n`, a compile-time expression: the extent of the contiguous dimension and all other strides are multiples
-    /// of `n`, so that aligned groups of `n` elements lie inside the tensor or outside. `None` once specialised, when
+    /// of `n`, so that aligned groups of `n` elements are inside the tensor or outside. `None` once specialised, when
     /// preconditions say it.
     pub multiple: Option<Expr>,
 }
@@ -279,7 +279,7 @@ impl TensorTy {
         }
     }
 
-    /// The dimensions that lie inside dimension `dim` when a tensor of this order is packed.
+    /// The dimensions that are inside dimension `dim` when a tensor of this order is packed.
     pub fn inner_dims(&self, order: Order, dim: usize) -> Vec<usize> {
         let (rank, contiguous) = (self.shape.len(), self.contiguous_dim(order));
         match dim {
@@ -329,12 +329,12 @@ pub enum Lanes {
     Changing,
 }
 
-/// What an `ordered` statement needs to be done in turns; see [`crate::turns`].
+/// What an `ordered` statement needs to be done alternately; see [`crate::turns`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turns {
     /// Arrivals that complete a phase of each barrier.
     pub arrivals: u32,
-    /// Where its barriers are in shared memory, and behind them the words that replicas hand on; `None` until placed.
+    /// Where its barriers are in shared memory, and after them the words that replicas hand on; `None` until placed.
     pub at: Option<u64>,
 }
 

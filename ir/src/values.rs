@@ -207,7 +207,7 @@ impl Writer<'_> {
         self.k.value_ref(value, span)
     }
 
-    /// What stands where an index is wanted.
+    /// What is where an index is wanted.
     fn index(&mut self, e: Expr) {
         match self.k.exprs[e].clone() {
             ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}

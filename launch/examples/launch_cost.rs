@@ -14,7 +14,7 @@ use tilec_launch::{Args, Argument, Bundle, Device, Elem, Kernel, LaunchError, Mo
 
 /// Launches between two waits: fewer than the driver's queue holds.
 const BATCH: usize = 256;
-/// Batches of each, in turns.
+/// Batches of each, alternately.
 const ROUNDS: usize = 60;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -116,7 +116,7 @@ pub struct TensorPlan {
     pub access: Access,
     /// Extents of the modes of all dimensions; 0 where there is nothing to launch.
     pub shape: Vec<u64>,
-    /// Strides in elements, one per extent. On the host the parts of an array of pointers lie one behind the other, and the
+    /// Strides in elements, one per extent. On the host the parts of an array of pointers lie one after the other, and the
     /// first stride is [`TensorPlan::part_span`].
     pub strides: Vec<u64>,
     /// How many of these extents each dimension has: mostly one. In a dimension of several an index counts the elements in
@@ -126,7 +126,7 @@ pub struct TensorPlan {
     pub span: u64,
     /// The kernel takes an array of addresses, one for each index of the first dimension.
     pub pointers: bool,
-    /// The kernel also reads what lies between the elements.
+    /// The kernel also reads what is between the elements.
     pub reads_gaps: bool,
 }
 
@@ -204,7 +204,7 @@ impl TensorPlan {
         self.modes.iter().all(|&n| n == 1)
     }
 
-    /// Whether the elements of `other` lie as these do, each at an address of its own: whether one can stand on the other.
+    /// Whether the elements of `other` lie as these do, each at an address of its own: whether one can be on the other.
     pub fn lies_like(&self, other: &TensorPlan) -> bool {
         let mut strides: Vec<(u64, u64)> =
             self.strides.iter().copied().zip(self.shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
@@ -486,7 +486,7 @@ fn plan(
     if shape.len() != strides.len() + front || shape.iter().any(|&n| n < 0) {
         return None;
     }
-    // Of a tensor without elements there is room for one, which nobody asks for.
+    // Of a tensor without elements there is room for one, which nobody requests.
     let last = |shape: &[i128], strides: &[i128]| {
         if shape.contains(&0) {
             return Some(0);

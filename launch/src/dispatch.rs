@@ -167,7 +167,7 @@ impl LaunchFile {
     /// Values that fit no variant, or that are incomplete, give one all the same, which refuses them when they are bound.
     ///
     /// # Errors
-    /// A condition is no expression over what the kernel takes.
+    /// A condition is not an expression over what the kernel takes.
     pub fn launches(&self, name: &str, args: &Args) -> Result<Option<Vec<&Contract>>, Vec<BindError>> {
         let Some(program) = self.programs.iter().find(|p| p.name == name) else {
             return Ok(self.launch(name, args)?.map(|c| vec![c]));
@@ -212,7 +212,7 @@ impl LaunchFile {
     /// The program that launches what these names stand for, in this order, whichever variants that will be.
     ///
     /// # Errors
-    /// There is no kernel of such a name, or parameters of one name are different things.
+    /// There is not a kernel of such a name, or parameters of one name are different things.
     pub fn program(&self, name: &str, launches: &[String]) -> Result<Program, Misfits> {
         let first = |entry: &String| {
             let missing = || vec![format!("`{name}` launches `{entry}`, which is not described")];
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(entries("gemm_1", &args([4096, 8, 8])), ["gemm_1"]);
         assert!(entries("other", &Args::new()).is_empty());
 
-        // A variant that leaves something else behind is none.
+        // A variant that leaves something else after is none.
         let ParamKind::Tensor(tensor) = &mut file.kernels[2].params[2].kind else { panic!("C is a tensor") };
         tensor.shape[0] = "2 * M".into();
         let misfits = file.program("both", &launches).expect_err("the last leaves more rows");

@@ -46,7 +46,7 @@ impl<'d> LoadedKernel<'d> {
     /// Has the driver assemble `ptx` for `device` and takes the entry of `contract` from it.
     ///
     /// # Errors
-    /// The driver refuses the PTX, or the shared memory that the contract asks for.
+    /// The driver refuses the PTX, or the shared memory that the contract requests.
     pub fn load(device: &'d Device, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
         LoadedKernel::of(device, &device.load_ptx(ptx)?, ptx, contract)
     }
@@ -136,7 +136,7 @@ impl<'d> LoadedProgram<'d> {
     /// [`LaunchFile::launches`](crate::contract::LaunchFile::launches), which says for given sizes which variants these are.
     ///
     /// # Errors
-    /// The driver refuses the PTX, or the shared memory that a contract asks for.
+    /// The driver refuses the PTX, or the shared memory that a contract requests.
     pub fn load(device: &'d Device, ptx: &str, launches: &[&Contract]) -> Result<LoadedProgram<'d>, CudaError> {
         let kernels = launches.iter().map(|contract| LoadedKernel::load(device, ptx, contract));
         Ok(LoadedProgram { kernels: kernels.collect::<Result<_, _>>()?, temporaries: RefCell::default() })
@@ -235,7 +235,7 @@ impl<'d> LoadedVariants<'d> {
     /// one that is always launched.
     ///
     /// # Errors
-    /// The driver refuses the PTX, the shared memory that a variant asks for, or there is no such kernel.
+    /// The driver refuses the PTX, the shared memory that a variant requests, or there is no such kernel.
     pub fn load(device: &'d Device, ptx: &str, file: &LaunchFile, name: &str) -> Result<LoadedVariants<'d>, CudaError> {
         let alone = || Dispatch { kernel: name.to_owned(), cases: vec![Case::alone(name)] };
         let dispatch = file.dispatch.iter().find(|d| d.kernel == name).cloned().unwrap_or_else(alone);

@@ -41,7 +41,7 @@ impl Place<'_> {
     }
 }
 
-/// Whether two tensors may share a byte. Windows of one larger tensor whose rows lie beside each other do not; other tensors do
+/// Whether two tensors may share a byte. Windows of one larger tensor whose rows are beside each other do not; other tensors do
 /// where their spans from the first to the last element meet.
 pub fn meets(one: &Place<'_>, other: &Place<'_>) -> bool {
     let (low, high) = if one.address <= other.address { (one, other) } else { (other, one) };

@@ -210,7 +210,7 @@ fn merge(errors: &mut Vec<BindError>, error: BindError) {
     }
 }
 
-/// Tensors that stand at the address of others: written one, read one.
+/// Tensors that are at the address of others: written one, read one.
 pub type Aliases = BTreeMap<String, String>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where the elements of a tensor lie in memory, as ranges: what is in none of them is a gap.
+//! Where the elements of a tensor are in memory, as ranges: what is in none of them is a gap.
 //!
 //! Sorted by stride, the dimensions that each step no further than all below them reach make one range together; every index of the
 //! others is a range of its own. So the work is that of the rows, not of the elements, and no map of all bytes is needed.

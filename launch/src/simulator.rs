@@ -1,8 +1,8 @@
 //! The tensors of a launch in the simulator's memory.
 //!
 //! Every tensor has an allocation of its own that ends with its last element and begins with its first, at an odd multiple of the
-//! alignment that the contract asks for, so that no larger one holds by chance; so has every part of an array of pointers, the last
-//! part first, and the array itself. A tensor that is to stand on another one has the other's place.
+//! alignment that the contract requests, so that no larger one holds by chance; so has every part of an array of pointers, the last
+//! part first, and the array itself. A tensor that is to be on another one has the other's place.
 //!
 //! What must not be touched is reported at the access. Gaps between the elements may not be stored to, nor loaded, but for those of
 //! a tensor with `reads_gaps`, which hold no numbers: a kernel that loads whole words of unaligned rows shifts what it wants out of
@@ -21,7 +21,7 @@ use tilec_sim::{Device, Generation, Report};
 /// What `cuMemAlloc` and the simulator align to; and no better.
 const ALLOCATION: u64 = 256;
 
-/// Of scratch memory, which is no one's tensor: more than any access asks for.
+/// Of scratch memory, which is no one's tensor: more than any access requests.
 const SCRATCH_ALIGN: u64 = 128;
 
 /// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
@@ -70,7 +70,7 @@ pub struct Placed {
     pub parts: Vec<u64>,
     /// The address of the array of these, if it is an array of pointers.
     pub table: Option<u64>,
-    /// The tensor that it stands on.
+    /// The tensor that it is on.
     under: Option<String>,
     /// Bytes of a part, from its first element to the end.
     bytes: usize,

@@ -246,7 +246,7 @@ macro_rules! tensors {
                 $name { argument: Argument::new(memory, bytes, E::ELEM, $writable, &shape), of: PhantomData }
             }
 
-            /// Packed, in row-major order, at a device address with `bytes` bytes of memory behind it. What a kernel does
+            /// Packed, in row-major order, at a device address with `bytes` bytes of memory after it. What a kernel does
             /// with device memory is outside of what Rust protects: the address is believed.
             pub fn at(address: u64, bytes: usize, shape: [usize; RANK]) -> $name<'a, E, RANK> {
                 $name::made(Memory::Device(address), bytes as u64, shape)
@@ -312,7 +312,7 @@ mod on_device {
         }
 
         /// A packed tensor in memory of cudarc (`CudaSlice`, `CudaView`), to be used on `stream`, which waits for what was
-        /// written before; cudarc learns that it is read when the tensor is dropped, behind the launch.
+        /// written before; cudarc learns that it is read when the tensor is dropped, after the launch.
         pub fn cudarc<T: Holds<E>, S: DevicePtr<T>>(
             slice: &'a S,
             stream: &'a CudaStream,
@@ -332,7 +332,7 @@ mod on_device {
         }
 
         /// A packed tensor in memory of cudarc (`CudaSlice`, `CudaViewMut`), to be used on `stream`, which waits for what was
-        /// read and written before; cudarc learns that it is written when the tensor is dropped, behind the launch.
+        /// read and written before; cudarc learns that it is written when the tensor is dropped, after the launch.
         pub fn cudarc<T: Holds<E>, S: DevicePtrMut<T>>(
             slice: &'a mut S,
             stream: &'a CudaStream,

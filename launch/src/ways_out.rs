@@ -1,6 +1,6 @@
 //! What helps against refusals of launches, in words that Rust, Python and C share.
 
-/// Of a tensor whose elements lie in another order than its type says.
+/// Of a tensor whose elements are in another order than its type says.
 pub const OTHER_ORDER: &str = "a kernel takes another order if the type says `col`, has a `layout` parameter, or names all strides (`strides (a, b)`)";
 
 /// Of a size of 0.

@@ -52,7 +52,7 @@ pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> 
     }
 }
 
-/// An attribute of a function (`CUfunction_attribute`). `dynamic` is the dynamic shared memory that launches may ask for.
+/// An attribute of a function (`CUfunction_attribute`). `dynamic` is the dynamic shared memory that launches may request.
 pub(crate) fn of_function(
     program: &Program,
     entry: &str,

@@ -12,7 +12,7 @@ macro_rules! codes {
         impl Code {
             const ALL: &'static [Code] = &[$(Code::$variant,)+];
 
-            /// The name in `cuda.h`, and its sentence, both with a zero behind.
+            /// The name in `cuda.h`, and its sentence, both with a zero after.
             fn texts(self) -> (&'static str, &'static str) {
                 match self { $(Code::$variant => (concat!($name, "\0"), concat!($($doc),+, "\0")),)+ }
             }
@@ -63,12 +63,12 @@ impl Code {
         Code::ALL.iter().copied().find(|code| *code as u32 == number)
     }
 
-    /// The name in `cuda.h`, with a zero behind.
+    /// The name in `cuda.h`, with a zero after.
     pub(crate) fn name(self) -> &'static str {
         self.texts().0
     }
 
-    /// A sentence, with a zero behind.
+    /// A sentence, with a zero after.
     pub(crate) fn sentence(self) -> &'static str {
         self.texts().1.trim_start()
     }

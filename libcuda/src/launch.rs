@@ -10,7 +10,7 @@ use tilec_sim::{Launch, Options};
 /// Warp instructions that a block may execute: minutes of one core, and far more than a block of a real kernel needs.
 const FUEL: u64 = 1 << 30;
 
-/// A launch as the driver is asked for it.
+/// A launch as the driver is requested it.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Handle of the function.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tilec_core::hardware::SMEM_WITHOUT_OPTIN;
 use tilec_sim::{Device, Program};
 
-/// The device of a process, once `cuInit` has asked for it.
+/// The device of a process, once `cuInit` has requested it.
 static STATE: OnceLock<Result<Mutex<State>, Failure>> = OnceLock::new();
 
 /// Makes the device, if it is not there.
@@ -41,7 +41,7 @@ pub(crate) struct Function {
     pub(crate) module: u64,
     pub(crate) program: Arc<Program>,
     pub(crate) entry: String,
-    /// Dynamic shared memory that launches may ask for.
+    /// Dynamic shared memory that launches may request.
     pub(crate) dynamic: u32,
 }
 
@@ -64,7 +64,7 @@ impl State {
         State { settings, device: Device::new(), objects: BTreeMap::new(), next: 0, primary: None, failed: None }
     }
 
-    /// A handle of something new: no number of one that was given back is used again, so that stale handles are found.
+    /// A handle of something new: no number of one that was returned is used again, so that stale handles are found.
     pub(crate) fn add(&mut self, object: Object) -> u64 {
         self.next += 16;
         self.objects.insert(self.next, object);
@@ -179,7 +179,7 @@ impl State {
         }
     }
 
-    /// Sets how much dynamic shared memory launches of a function may ask for.
+    /// Sets how much dynamic shared memory launches of a function may request.
     pub(crate) fn set_dynamic(&mut self, handle: u64, bytes: i32) -> Result<(), Failure> {
         let most = self.settings.target.smem_per_block();
         let Some(Object::Function(function)) = self.objects.get_mut(&handle) else {
@@ -223,7 +223,7 @@ impl State {
     /// Copies to the device.
     ///
     /// # Errors
-    /// The bytes do not lie in one allocation.
+    /// The bytes are not in one allocation.
     pub fn upload(&mut self, address: u64, data: &[u8]) -> Result<(), Failure> {
         if data.is_empty() { Ok(()) } else { self.device.upload(address, data).map_err(outside) }
     }
@@ -231,7 +231,7 @@ impl State {
     /// Copies from the device. Bytes that nobody wrote are zero.
     ///
     /// # Errors
-    /// The bytes do not lie in one allocation.
+    /// The bytes are not in one allocation.
     pub fn download(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Failure> {
         if bytes == 0 { Ok(Vec::new()) } else { self.device.download(address, bytes).map_err(outside) }
     }

@@ -1,5 +1,4 @@
-//! `align-rows`: products of operands that the hardware cannot read as they lie become a sequence: kernels that copy these operands
-//! into rows that it can read, and the product of the copies.
+//! `align-rows`: adds kernels that copy operands which TMA or wgmma cannot read, and makes the product a sequence.
 //!
 //! ```text
 //! kernel gemm_align_B(B: gmem f16[K, N], B_rows: gmem f16[K, ceildiv(N, 8) * 8] multiple 8) .. { copy B[..] -> t  copy t -> B_rows[..] }
@@ -7,20 +6,18 @@
 //! sequence gemm { gemm_align_B, gemm_aligned }
 //! ```
 //!
-//! wgmma products are fed by the tensor memory accelerator, which takes rows of multiples of 16 bytes alone; and of types
-//! of other than 16 bits they read operands that are contiguous along the reduction alone. Of the others the copy has the other order
-//! (`gemm_reorder_B`, `B_reordered`): its tiles are turned over in shared memory, so that it reads and writes along rows. Of tf32 one
-//! operand of a product may come from registers, whatever its order (`select-mma`): that one is not copied for its order alone.
+//! TMA loads only tensors whose rows are multiples of 16 bytes. wgmma reads operands of other than 16 bits only if they are contiguous along the reduction. For these the copy has the other order
+//! (`gemm_reorder_B`, `B_reordered`): a block transposes tiles in shared memory, so that it reads and writes along rows. One tf32 operand of a product may come from registers in any order
+//! (`select-mma`), so it is not copied because of its order alone.
 //!
-//! A copy reads and writes an operand once; a product reads each element of it once for every tile of the output in its row or column. So
-//! the copy pays but for small and thin products, and the model that chooses tiles says where: both programs are timed.
-//! `align_rows 0|1` in the schedule says it instead.
+//! A copy reads and writes an operand once. The product reads each element once for every tile of the output in its row or column. So the copy does not pay for small products and for few rows. The
+//! model of `choose` predicts both programs and decides. `align_rows 0|1` in the schedule overrides it.
 //!
-//! A kernel by itself becomes a sequence of its name; where sequences of the file launch it, it keeps its name, and they launch the copies
-//! in front of it. What the copies write is a temporary of the sequence, zero beyond the operand's extents.
+//! A kernel that no sequence launches becomes a sequence with its name. If sequences of the file launch it, it keeps its name, and they launch the copies in front of it. The results of the copies are
+//! temporaries of the sequence, zero beyond the operand's extents.
 //!
-//! Needs: a verified file; products not yet lowered to an instruction. Leaves: the values of the command line as defaults; no operand
-//! that could be copied with gain, and `align_rows 0` in kernels where it is none. Switched off: nothing is copied.
+//! Needs: a verified file; products not yet lowered to an instruction. Leaves: the values of the command line as defaults; no operand whose copy would gain time, and `align_rows 0` in kernels without
+//! copies. Switched off: nothing is copied.
 
 mod copy;
 mod operands;
@@ -115,7 +112,7 @@ struct Aligned {
     main: Kernel,
 }
 
-/// Decides about a kernel; gives back how many kernels were put in front of it.
+/// Decides about a kernel; returns how many kernels were put in front of it.
 fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<usize, Reported> {
     let k = &module.kernels[index];
     let wish = wanted(k);

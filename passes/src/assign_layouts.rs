@@ -1,24 +1,22 @@
 //! `assign-layouts`: decides which thread holds and moves which element.
 //!
 //! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
-//!   repeated inside the warp tile, and tile coordinate bits are handed out in the order of the row's `interleave`.
-//! * Copies between global and shared memory get a *coalesced* layout: a thread owns one access-wide run, neighbouring threads own
-//!   neighbouring runs. Where the two memories of a copy are contiguous along different dimensions a thread owns a block that is such a
-//!   run either way.
-//! * The layouts of all other register tiles are inferred over the whole kernel: what expressions, reductions and copies ask of them is a graph
-//!   ([`graph`]), of which the cheapest choice is searched ([`infer`], [`cost`]).
-//! * A register tile stored to global memory is first re-laid-out (`copy acc -> acc_out`, by shuffles inside the warp) when
-//!   its fragment layout would store narrower than memory allows ([`epilogue`]). Operands of the store that repeat along a
-//!   dimension are loaded once ([`broadcast`]).
-//! * Where tiles that meet have different layouts in the end, one is exchanged: a copy in the text ([`exchange`]), which takes the memory of
-//!   buffers that are done ([`spent`]) where elements cross warps.
-//! * Tiles that are loaded and converted hold what shares a register in the order of memory ([`words`]).
-//! * A tile that is reduced has the elements along that dimension in one warp; tiles of one number per row go with those that they are
-//!   combined with ([`beside`]).
-//! * Shared-memory tiles take the order of the tensor they are filled from.
+//!   repeated inside the warp tile, and tile coordinate bits are assigned in the order of the row's `interleave`.
+//! * Copies between global and shared memory get a *coalesced* layout: a thread has one run of an access's width, neighbouring threads have
+//!   neighbouring runs. If the two memories of a copy are contiguous along different dimensions, a thread has a block that is such a run in both.
+//! * The layouts of all other register tiles are inferred over the whole kernel. A graph has the constraints of expressions, reductions and copies
+//!   ([`graph`]), and a search finds the cheapest layouts ([`infer`], [`cost`]).
+//! * If a register tile's fragment layout would store narrower than memory allows, it is first copied to another layout by shuffles
+//!   (`copy acc -> acc_out`, [`epilogue`]). Operands of the store that broadcast along a dimension are loaded once ([`broadcast`]).
+//! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross warps, it reuses the memory of
+//!   dead buffers ([`spent`]).
+//! * Tiles that are loaded and converted keep the order of memory within registers ([`words`]).
+//! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the tiles with which they are
+//!   combined ([`beside`]).
+//! * Shared-memory tiles have the order of the tensor from which they are filled.
 //!
-//! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads own
-//! single elements, no re-layout; what differs is exchanged all the same.
+//! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads have
+//! single elements, and stores keep the fragment layout. Exchanges are still made.
 
 mod beside;
 mod broadcast;
@@ -232,7 +230,7 @@ fn numbers_of_producer(k: &mut Kernel) {
     }
 }
 
-/// Whether a part of an expression gets a register tile, whatever it reads: what is reduced or scanned, and what has a name that is no window.
+/// Whether a part of an expression gets a register tile, whatever it reads: what is reduced or scanned, and what has a name that is not a window.
 fn is_put_together(k: &Kernel, e: Expr) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
@@ -356,7 +354,7 @@ fn unaligned_copies(
     found
 }
 
-/// Words of registers of one thread that a tile may take. Beyond 255 the assembler spills; a multiple of that is no kernel
+/// Words of registers of one thread that a tile may take. Beyond 255 the assembler spills; a multiple of that is not a kernel
 /// anyone wants, and takes the assembler minutes.
 const MAX_WORDS: u64 = 4 * REGISTERS_PER_THREAD as u64;
 

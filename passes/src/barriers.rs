@@ -1,18 +1,17 @@
 //! `barriers`: places the barriers that shared memory needs, and proves that they suffice.
 //!
-//! A block that loads what it has stored to global memory, or stores it again, needs a barrier too where threads store and load different elements
-//! ([`global`]).
+//! All threads of a block access buffers and channel slots. A `barrier` (`bar.sync`) orders two
+//! accesses that conflict. [`place`] decides where barriers go. [`prove()`] then explores the
+//! synchronisation of the result, independently of the placement. It reports errors: channel operations in the wrong
+//! order, or races. The pass is the last one, so it checks what is lowered.
 //!
-//! Buffers and channel slots are shared memory that all threads of a block write and read; a `barrier` (`bar.sync`) between
-//! two accesses that conflict is what orders them. [`place`] decides where they go; [`prove()`] then runs the
-//! synchronisation of the result and knows nothing of how it was decided. What it finds is an error: a channel used out of
-//! order, or a race. The pass is the last one, so what it saw is what is lowered.
+//! If threads of a block load what other threads of it have stored to global memory, or store it again, a barrier is needed too ([`global`]).
 //!
-//! Threads write shared memory through another proxy than TMA stores and wgmma read it through: [`fences`] puts a `fence async` behind, and
+//! TMA stores and wgmma access shared memory through the async proxy. [`fences`] puts a `fence async` after the writes of threads, and
 //! proves that none is missing.
 //!
-//! Keeps barriers and fences that are written. Roles synchronise through channels alone, which they use in order ([`roles`]); a buffer belongs to one
-//! of them, whose threads barriers order as they do those of a block.
+//! Keeps written barriers and fences. Roles synchronise only through channels, which they use in order ([`roles`]). A buffer belongs to one
+//! role, whose threads barriers order as they do those of a block.
 //!
 //! Needs: bound compile-time parameters. Cannot be switched off.
 

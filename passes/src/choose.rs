@@ -1,12 +1,12 @@
 //! `choose`: selects values for the compile-time parameters that are `auto`.
 //!
-//! What a parameter is used for says which values it may have: extents of a product's tiles, of warp tiles, of other tiles;
-//! stages; rasterisation; threads. All combinations of powers of two are held against the rules that later passes have, and
-//! for what is left the model (`choose::model`) predicts the time on the card that stands for the target, for the sizes that
-//! `--for` names or large ones. The fastest is taken. Parameters that the command line gives keep their values, and the rest is
+//! The uses of a parameter determine its possible values: extents of a product's tiles, of warp tiles, of other tiles;
+//! stages; rasterisation; threads. The search tests all combinations of powers of two against the rules of later passes. For
+//! each legal combination the model (`choose::model`) predicts the time on the target's default card, for the sizes of
+//! `--for` or large ones. The fastest is taken. Parameters that the command line gives keep their values, and the others are
 //! chosen around them.
 //!
-//! Needs: parsed IR. Leaves: every parameter with a value as its default: what was chosen, and what the command line gave. Switched
+//! Needs: parsed IR. Leaves: every parameter with a value as its default (the choice, or the value of the command line). Switched
 //! off: tiles of 64 x 64 x 32 in warps of 32 x 32, one stage, no rasterisation, no `k_warps`; 64 along each dimension of other
 //! tiles.
 
@@ -78,7 +78,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     decide(k, cx).map(|_| ())
 }
 
-/// The pass alone: afterwards it has nothing left to do. Gives back what it chose and why, if the model decided something.
+/// The pass alone: afterwards it has nothing left to do. Returns what it chose and why, if the model decided something.
 ///
 /// # Errors
 /// `Err` means that the sink holds at least one error.

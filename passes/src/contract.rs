@@ -1,11 +1,11 @@
-//! `contract`: fuses products and sums into multiply-adds that round once.
+//! `contract`: contracts multiplications and additions to multiply-adds, which round once.
 //!
 //! ```text
 //! copy fma(alpha, acc, beta * c) -> c          // was: alpha * acc + beta * c
 //! ```
 //!
-//! Needs: bound compile-time parameters. Decides: the `fma`s of the kernel; which, `tilec_ir::contraction` says. Cannot be switched off: the assembler would do
-//! it where it likes.
+//! Needs: bound compile-time parameters. Decides: the `fma`s of the kernel, by the rules of `tilec_ir::contraction`. Cannot be switched off, because the assembler would
+//! contract in its own way.
 
 use crate::Cx;
 use std::collections::BTreeSet;

@@ -32,7 +32,7 @@ pub struct Options {
     pub card: Option<&'static Card>,
     /// Who is told of ways out.
     pub caller: Caller,
-    /// What the model says of a schedule that asks for one stage.
+    /// What the model says of a schedule that requests one stage.
     pub depth: Option<Depth>,
 }
 

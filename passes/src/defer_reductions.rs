@@ -1,4 +1,4 @@
-//! `defer-reductions`: keeps partial results in each lane inside a loop, and reduces them across lanes behind it.
+//! `defer-reductions`: keeps partial results in each lane inside a loop, and reduces them across lanes after it.
 //!
 //! ```text
 //! var l = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8) partial sum (0, 1) = 0.0
@@ -10,14 +10,14 @@
 //! copy o * (1.0 / l_whole) -> O[..]
 //! ```
 //!
-//! A reduction of a row that several lanes hold takes two shuffles and two operations for four lanes, one behind the other, in every iteration. Where
-//! the loop does nothing with the result but add it up, each lane adds up its own part, and shuffles stand behind the loop.
+//! A reduction of a row that four lanes hold takes two dependent shuffles and two operations in every iteration. If
+//! the loop only adds up the results, each lane adds up its own part, and the shuffles are after the loop.
 //!
-//! What nothing waits for the assembler computes late, and the elements that are reduced stay in registers until then. Where tiles leave few registers
-//! reductions stay as they are (4 spills on sm_80 of 128x128 rows and 128 threads).
+//! The assembler computes late what nothing waits for, and keeps the reduced elements in registers until then. If tiles leave few registers,
+//! reductions stay in the loop (4 spills on sm_80 for 128x128 rows and 128 threads).
 //!
-//! Needs: layouts (`assign-layouts`). Decides: which register tiles hold parts ([`Partial`]), and where they are put together. Off: every
-//! reduction is put together at once.
+//! Needs: layouts (`assign-layouts`). Decides: which register tiles hold partial results ([`Partial`]), and where they are combined. Off: every
+//! reduction is complete at once.
 
 use crate::Cx;
 use crate::analysis::live::{held, ranges, registers};
@@ -107,9 +107,9 @@ fn named(k: &Kernel, e: Expr) -> (Vec<Value>, Vec<Value>) {
 struct Plan {
     value: Value,
     partial: Partial,
-    /// The statement behind which nothing changes it any more. A place would be another one as soon as a plan is applied.
+    /// The statement after which nothing changes it any more. A place would be another one as soon as a plan is applied.
     last: Stmt,
-    /// Statements behind it that read the tile.
+    /// Statements after it that read the tile.
     reads: Vec<Stmt>,
     /// What is reduced, and where.
     reduced: Vec<(Stmt, Expr)>,
@@ -167,7 +167,7 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, last, reads, reduced })
 }
 
-/// The statement of the declaration's block behind which nothing changes the tile any more, where some change stands in a loop.
+/// The statement of the declaration's block after which nothing changes the tile any more, where some change is in a loop.
 fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<Stmt> {
     let (block, mut last) = place_of(k, declaration);
     let mut looped = false;
@@ -180,7 +180,7 @@ fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option
     looped.then(|| k.blocks[block][last])
 }
 
-/// Whether a statement stands behind another one, in its block or inside of what follows it there.
+/// Whether a statement is after another one, in its block or inside of what follows it there.
 fn follows(k: &Kernel, s: Stmt, other: Stmt) -> bool {
     let (block, last) = place_of(k, other);
     path_to(k, s).iter().any(|&(b, i)| b == block && i > last)

@@ -1,12 +1,12 @@
-//! `expand`: makes prologue, steady state and drain of scheduled loops, and roles of scheduled statements.
+//! `expand`: writes prologue, steady state and drain of scheduled loops, and roles of scheduled statements.
 //!
-//! 1. Loops whose statements have stages are expanded ([`stages`]): statements of stage 1 run beside those of the next iteration.
-//! 2. Statements of the producer go to a role of their own, with the loops, branches and names that they need; all others are the
-//!    consumer's ([`roles`]). Blocks of both walk over the tiles of the grid.
-//! 3. The consumer waits for a product where something needs its sums, its operand registers, or its slot ([`awaits`]): until then it is pending.
+//! 1. Loops whose statements have stages are expanded ([`stages`]): statements of stage 1 run at the same time as those of stage 0 for the next iteration.
+//! 2. Statements of the producer become a role, with the loops, branches and names that they need; all others become the
+//!    consumer's ([`roles`]). Both loop over the tiles of a persistent grid.
+//! 3. The consumer waits for a product where a statement needs its sums, its operand registers, or its slot ([`awaits`]). Until then the product is pending.
 //!
-//! Needs: the channels, stages and cycles of `schedule-loops`, or of a person. Stages and cycles that break a dependence are an error.
-//! Breaks: no schedule of a statement is left. Switched off: `select-mma` marks no copies for the producer, so there is nothing to expand.
+//! Needs: the channels, stages and cycles of `schedule-loops`, or written ones. Stages and cycles that break a dependence are an error.
+//! Leaves: no schedule of a statement. Switched off: `select-mma` marks no copies for the producer, so there is nothing to expand.
 
 mod awaits;
 mod body;
@@ -94,7 +94,7 @@ fn sink_zeros(k: &mut Kernel, block: Block) {
         let Some(acc) = zeroed(k, list[i]) else { continue };
         let Some(j) = (i + 1..list.len()).find(|&j| Accesses::of(k, list[j]).get(acc).is_some()) else { continue };
         match k.stmts[list[j]] {
-            // A declaration stays visible behind the block.
+            // A declaration stays visible after the block.
             StmtData::Ordered { body } if matches!(k.stmts[list[i]], StmtData::Assign { .. }) => {
                 let zero = list.remove(i);
                 k.blocks[body].insert(0, zero);

@@ -1,10 +1,10 @@
 //! Which shared-memory buffers producer warps can fill.
 //!
-//! A buffer is *fed* where copies from tensors fill it, each as a whole, and everything that reads it stands behind the copy in the same
-//! block (or deeper): then it becomes a channel, the copy goes to the producer warps, and the readers wait for the slot. The producer
-//! runs the loops and branches around its copies, so these depend on nothing that the consumer warps compute.
+//! A buffer is *fed* if copies from tensors fill it, each as a whole, and everything that reads it is after the copy in the same
+//! block (or deeper). Then it becomes a channel, the copy goes to the producer warps, and the readers wait for the slot. The producer
+//! runs the loops and branches around its copies, so these must not depend on values that the consumer warps compute.
 //!
-//! [`plan`] says what can be fed, or what stands in the way and where. `select-mma` asks before it chooses wgmma, and
+//! [`plan`] returns the buffers that can be fed, or the statement that prevents it. `select-mma` calls it before it chooses wgmma, and
 //! `schedule-loops` when it makes the channels.
 
 use crate::analysis::facts::Facts;
@@ -155,7 +155,7 @@ fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed])
     Ok(())
 }
 
-/// What is copied into one buffer lies in one order: nothing turns it on its way.
+/// What is copied into one buffer is in one order: nothing turns it on its way.
 fn in_one_order(k: &Kernel, feeds: &[Feed]) -> Result<(), Refused> {
     let along = |feed: &Feed| {
         let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { return None };
@@ -176,7 +176,7 @@ fn undecided(attrs: &CopyAttrs) -> CopyAttrs {
     CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() }
 }
 
-/// The copy whose tile a statement reads, and the statement of that copy's block that it stands in.
+/// The copy whose tile a statement reads, and the statement of that copy's block that it is in.
 fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
     let name = &k.values[buffer].name;
     let path = path_to(k, s);
@@ -219,7 +219,7 @@ fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refus
 }
 
 /// A statement among `all` that stores to a tensor in front of `at`, where a producer would load from it: nothing orders the consumer's stores and the
-/// producer's loads. What is stored behind a copy that stands in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other
+/// producer's loads. What is stored after a copy that is in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other
 /// tiles a block stores nothing that another one loads.
 pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, Stmt)]) -> Option<Stmt> {
     let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
@@ -232,7 +232,7 @@ pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, 
     })
 }
 
-/// Whether of two statements that stand in no loop a block executes one at most.
+/// Whether of two statements that are in no loop a block executes one at most.
 fn on_other_sides(k: &Kernel, a: &[(Block, usize)], b: &[(Block, usize)]) -> bool {
     let Some(fork) = a.iter().zip(b).position(|(x, y)| x != y) else { return false };
     let looped = a.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
@@ -281,7 +281,7 @@ pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Vec<Value> {
     gathered.into_iter().map(name).collect()
 }
 
-/// The copy that brings the numbers by which the copy `fill` gathers, if whoever needs them can do it: it stands in front of all loops, nothing else changes the
+/// The copy that brings the numbers by which the copy `fill` gathers, if whoever needs them can do it: it is in front of all loops, nothing else changes the
 /// tile, and its tensor is not written.
 pub(crate) fn numbers(k: &Kernel, fill: Stmt, rows: Value) -> Option<Stmt> {
     let all = all_stmts(k, k.body);

@@ -1,4 +1,4 @@
-//! `flatten-loops`: makes one loop of a nest whose only effect is to accumulate a product.
+//! `flatten-loops`: merges a loop nest whose only effect is to accumulate a product into one loop.
 //!
 //! ```text
 //! for place in 0..R * S {                 for n in 0..R * S * ceildiv(O, 32) {
@@ -8,11 +8,11 @@
 //! }                                       }
 //! ```
 //!
-//! A pipeline of the inner loop would drain and fill once an iteration of the outer one. The passes behind this one see a reduction in one loop, and so does
-//! [`crate::choose`]. Steps count from the first iteration: where `O` is not a multiple of the step, the last tile of each inner loop is the ragged one.
+//! A pipeline of the inner loop would drain and fill once per iteration of the outer one. After this pass, all other passes and
+//! [`crate::choose`] see a reduction in one loop. Steps count from the first iteration: if `O` is not a multiple of the step, the last tile of each inner loop is the ragged one.
 //!
-//! A nest is flattened where the outer loop holds names of indices and the inner loop alone, neither loop has a condition or is unrolled, and the bounds of the inner one do not
-//! depend on the outer one. What reads memory by name stays outside: it would be read once an iteration.
+//! A nest is flattened if the outer loop contains only names of indices and the inner loop, neither loop has a condition or is unrolled, and the bounds of the inner loop do not
+//! depend on the outer one. Names that read memory are not allowed between the loops, because they would be read once per iteration.
 //!
 //! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
 
@@ -35,7 +35,7 @@ pub(crate) fn run(module: &mut Module, _sizes: &[Sizes], cx: &mut Cx<'_>) -> Res
     Ok(())
 }
 
-/// Flattens what stands in a block, the innermost nests first.
+/// Flattens what is in a block, the innermost nests first.
 fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
     for s in k.blocks[b].clone() {
         for inner in k.sub_blocks(s) {

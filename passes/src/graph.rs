@@ -1,10 +1,10 @@
 //! The dependence graph of a list of statements, within an iteration and across iterations of a loop.
 //!
-//! Nodes are the statements that stand directly in a block; a loop or a branch is one node with the accesses of everything
-//! inside it. An edge says that its source runs before its target, `distance` iterations later. [`accesses`] says what a
-//! statement reads and writes; there is no second place that knows.
+//! Nodes are the statements that are directly in a block; a loop or a branch is one node with the accesses of everything
+//! inside it. An edge means that its source runs before its target, `distance` iterations later. [`accesses`] is the only place that defines what a
+//! statement reads and writes.
 //!
-//! Values that a statement of the block declares are new in every iteration: nothing carries over from one to the next.
+//! Values that a statement of the block declares are new in every iteration, so they have no dependences across iterations.
 
 pub(crate) mod accesses;
 
@@ -24,7 +24,7 @@ pub(crate) enum Why {
     Output,
 }
 
-/// An edge: the target runs behind the source, so many iterations later.
+/// An edge: the target runs after the source, so many iterations later.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Dep {
     /// What is read or written.

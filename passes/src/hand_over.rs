@@ -6,10 +6,10 @@
 //! ordered arrivals 4 { .. }
 //! ```
 //!
-//! Needs: roles, and how their copies are done. Decides: what is counted for each channel and `ordered` statement that says
-//! nothing; how, `tilec_ir::handover` and `tilec_ir::turns` say. And
-//! what one lane does for all, by `tilec_ir::lanes`. Cannot be switched
-//! off: without barriers roles would not wait.
+//! Needs: roles, and the mechanisms of their copies. Decides: the counts of each channel and `ordered` statement that has
+//! none, by the rules of `tilec_ir::handover` and `tilec_ir::turns`; and
+//! which statements one lane executes for all, by `tilec_ir::lanes`. Cannot be switched
+//! off, because roles would not wait without barriers.
 
 use crate::Cx;
 use tilec_ir::diag::Reported;

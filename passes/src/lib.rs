@@ -1,11 +1,11 @@
 //! `tilec-passes`: IR to IR, one file per pass.
 //!
 //! [`PASSES`] is the pipeline, a literal table. A pass is a function `run(kernel, cx) -> Result<(), Reported>`; its file,
-//! its name on the command line and its test folder are one string. Input is verified IR. A pass that is switched off still
-//! runs, with [`Cx::enabled`] false: it then makes the plainest decision there is (one element per access, natural
-//! layouts, scalar products) and the program gives the same results.
+//! its name on the command line and its test folder have the same name. Input is verified IR. A pass that is switched off still
+//! runs, with [`Cx::enabled`] false: it then makes the simplest decision (one element per access, natural
+//! layouts, scalar products), and the program gives the same results.
 //!
-//! What is written in the text is kept: a pass only fills in what is absent, so the output of any pass can be fed in again.
+//! A pass keeps what the text contains and decides only what is absent. So the output of any pass can be compiled again.
 
 mod align_rows;
 pub mod analysis;

@@ -1,22 +1,22 @@
-//! `overlap-launches`: programmatic dependent launch, so that a launch begins before the one in front of it has ended.
+//! `overlap-launches`: programmatic dependent launch, so that a launch begins before the previous one has ended.
 //!
 //! ```text
 //! schedule { overlap 1 }
 //! ```
 //!
-//! A grid that says `griddepcontrol.launch_dependents` may be followed before its blocks have ended, as multiprocessors become
-//! free; a grid that says `griddepcontrol.wait` waits there until all in front of it have ended and what they wrote can be seen
-//! (PTX ISA 9.7.13.13). Kernels wait as soon as their barriers are ready, touch global memory only behind that, and let the next grid begin when they have
-//! waited: what a launch costs is hidden, and no more than two grids have blocks on the card. Whoever launches them without asking for it (`programmatic` in the launch contract) finds
-//! them as they were: nothing is in front of them, and the wait is over at once.
+//! A grid that executes `griddepcontrol.launch_dependents` allows the next grid to start before its blocks have ended, as multiprocessors become
+//! free. `griddepcontrol.wait` waits until all previous grids have ended and their writes are visible
+//! (PTX ISA 9.7.13.13). Kernels wait as soon as their barriers are ready, access global memory only after that, and then let the next grid start.
+//! So the launch overhead is hidden, and at most two grids have blocks on the card. If the host does not set the launch attribute (`programmatic` in the launch contract),
+//! there is no grid to wait for, and the wait ends at once.
 //!
-//! With `overlap 2` a producer of one lane waits in front of its first load, behind all that it computes of sizes. With `overlap 2 + n` it asks the second-level cache for what its
-//! first n steps load before it waits, in loops of at most 4 n steps: the cache is where the grids in front write, so that what it has is right whenever it was asked for.
+//! With `overlap 2` a producer of one lane waits in front of its first load, after computations on sizes. With `overlap 2 + n` it first prefetches the loads of its
+//! first n steps into the second-level cache, in loops of at most 4 n steps. This is correct because the previous grids also write through that cache.
 //!
-//! Kernels of scalar products follow one another: small ones were measured to take twice as long (128³ of f32 4.6 us, and 2.1 one after the
-//! other), and of long ones the launch is no part.
+//! Kernels of scalar products do not overlap: small ones take twice as long with overlap (128³ of f32 takes 4.6 us, and 2.1 us without), and for large
+//! ones the launch does not matter.
 //!
-//! Needs: sm_90. Switched off, or `overlap 0`: launches follow one another.
+//! Needs: sm_90. Switched off, or `overlap 0`: launches do not overlap.
 
 use crate::Cx;
 use crate::roles::least_slots;
@@ -55,7 +55,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Steps of the producer of which the second-level cache is asked for the operands before the launch waits; `None`: of none.
+/// Steps of the producer of which the second-level cache is requested the operands before the launch waits; `None`: of none.
 ///
 /// Warps that multiply by `mma.sync` what producer warps bring do so where memory binds. Until the grid in front has ended, nothing else is read
 /// out of it. Half as many steps as there are slots: 16x4096x4096 of W4A16 on an H100 takes 6.9 us with four steps of eight slots and 7.6 with none, but 16x8192x8192, in loops

@@ -1,16 +1,16 @@
 //! `pipeline`: turns shared-memory buffers that a loop fills and reads into channels, and schedules the statements of the loop.
 //!
 //! A loop whose body copies tiles from global memory into buffers and then multiplies them is software-pipelined:
-//! each buffer becomes a channel of `stages` slots, tiles are fetched ahead, and fragments are double-buffered across slices
-//! and across iterations. Where the target has asynchronous copies (`cp.async`) that can do what a fill does, it goes
-//! straight into its slot; without any such fill tiles pass through registers ([`iteration`]). When each statement runs is found by a modulo schedule ([`swing`]); what is decided
-//! are stages and cycles, of which `expand` makes prologue, steady state and drain.
+//! each buffer becomes a channel of `stages` slots, tiles are loaded ahead, and fragments are double-buffered across slices
+//! and across iterations. If the target has asynchronous copies (`cp.async`) and a copy can use them, it goes
+//! directly into its slot. If no copy can, tiles pass through registers ([`iteration`]). A modulo schedule decides the order of statements ([`swing`]). The results
+//! are stages and cycles, from which `expand` makes prologue, steady state and drain.
 //!
-//! A loop that does more keeps its other statements as they are, and only its copies are done ahead ([`general`]). Loops that use one buffer
-//! each get their own ([`separate`]). A loop whose warps exchange parts of rows loads its register tiles ahead ([`registers`]).
+//! In a loop with other statements these keep their order, and only its copies run ahead ([`general`]). If loops use the same buffer,
+//! each gets its own ([`separate`]). A loop whose warps exchange parts of rows loads its register tiles ahead ([`registers`]).
 //!
-//! Needs: layouts and widths; `expand`. Declines, with a remark, where copies cannot be done ahead, where one stage is asked for, or
-//! where the slots do not fit. Switched off: nothing.
+//! Needs: layouts and widths; `expand`. Declines, with a remark, if copies cannot run ahead, if one stage is requested, or
+//! if the slots do not fit. Switched off: nothing.
 
 mod fills;
 mod general;
@@ -61,7 +61,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 staged(k, cx, s, body);
                 continue;
             }
-            // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
+            // With buffers that other statements use, too, there is not a channel: the loop gets its own if that is all it takes.
             let own = with_own_buffers(k, cx, s);
             if let Some(Ok((own, plan, message))) = own {
                 *k = own;

@@ -5,12 +5,12 @@
 //! let c = smem f32[64, 64] at 0
 //! ```
 //!
-//! Needs: layouts, channels, and the last word on where statements stand. Decides: the place of each buffer and channel that has none. Those that do not live
-//! together ([`lives`]) share bytes, where the barrier that this costs is outside of loops; small ones, and in loops, only if the block has not memory enough otherwise.
-//! The declaration of what shares bytes moves to where its life begins, which tells the prover that the memory changes hands.
-//! Switched off: only what is over others shares bytes.
+//! Needs: layouts, channels, and the final order of statements. Decides: the address of each buffer and channel that has none. Buffers that are not live at
+//! the same time ([`lives`]) share bytes if the barrier that this costs is outside of loops. Small buffers, and those in loops, share only if the block has not enough memory otherwise.
+//! The declaration of a buffer that shares bytes moves to the start of its live range, so that the prover sees the reuse.
+//! Switched off: only buffers with `over` share bytes.
 //!
-//! Passes that want to know how many slots fit ask [`bytes`], with the channels that they think of making.
+//! [`bytes`] returns the memory of a kernel with additional channels, for passes that need to know how many slots fit.
 
 mod lives;
 mod plan;
@@ -65,7 +65,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Places the barriers of channels that roles hand over behind everything else, in the order of the text, and behind them those of `ordered` statements;
+/// Places the barriers of channels that roles hand over after everything else, in the order of the text, and after them those of `ordered` statements;
 /// returns where they end.
 fn place_barriers(k: &mut Kernel) -> u64 {
     let mut channels: Vec<Value> = Vec::new();

@@ -1,10 +1,10 @@
 //! `predicate`: drops bounds checks that cannot fail.
 //!
-//! A copy checks every dimension of its window by default. Here a dimension whose window always lies inside the extent is not checked: block tiles of extents
-//! that are known multiples of the tile, and reduction steps that divide the extent. Where a window is inside as a whole or not at all, one condition takes the place of
+//! By default a copy checks every dimension of its window. This pass drops the check of a dimension if the window is always inside the extent: block tiles of extents
+//! that are known multiples of the tile, and reduction steps that divide the extent. If a window is inside either completely or not at all, one condition replaces
 //! the checks of its elements.
 //!
-//! Needs: loops as they run. Switched off: everything is checked at every access.
+//! Needs: expanded loops. Switched off: every access checks everything.
 
 use crate::Cx;
 use crate::analysis::bounds::ends_within;
@@ -43,7 +43,7 @@ fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)>
     })
 }
 
-/// Leaves out checks of dimensions whose windows lie inside the extent for every launch that meets the preconditions.
+/// Leaves out checks of dimensions whose windows are inside the extent for every launch that meets the preconditions.
 fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);

@@ -10,7 +10,7 @@ use tilec_ir::parser::HEADER_CLAUSES;
 /// Why a fast path is not taken.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Refused {
-    /// What stands in the way, where that is another place than what would be faster.
+    /// What is in the way, where that is another place than what would be faster.
     pub(crate) span: Option<Span>,
     pub(crate) why: String,
     /// What would help.
@@ -26,7 +26,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Something at `span` stands in the way.
+    /// Something at `span` is in the way.
     pub(crate) fn at(span: Span, why: impl Into<String>) -> Refused {
         Refused { span: Some(span), why: why.into(), ..Refused::default() }
     }
@@ -37,12 +37,12 @@ impl Refused {
         room.help("smaller tiles leave room for it; of extents that are `auto` those are taken with which the kernel is fastest")
     }
 
-    /// Something else is asked for.
+    /// Something else is requested.
     pub(crate) fn asked(why: impl Into<String>) -> Refused {
         Refused { why: why.into(), asked: true, ..Refused::default() }
     }
 
-    /// The same, asked for at `span`.
+    /// The same, requested at `span`.
     pub(crate) fn asked_at(span: Span, why: impl Into<String>) -> Refused {
         Refused { asked: true, ..Refused::at(span, why) }
     }
@@ -52,7 +52,7 @@ impl Refused {
         Refused { span: self.span.or(Some(span)), ..self }
     }
 
-    /// Something else is asked for, if that is so.
+    /// Something else is requested, if that is so.
     pub(crate) fn asked_if(self, asked: bool) -> Refused {
         Refused { asked: self.asked || asked, ..self }
     }
@@ -71,7 +71,7 @@ impl Refused {
         Refused { rows: true, needs, ..self.help(&declare_where(precondition)) }
     }
 
-    /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody asked for that. `what`: what is not to be had.
+    /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody requested that. `what`: what is not to be had.
     pub(crate) fn say(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
         let of = |&s: &Stmt| k.stmt_spans[s];
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
@@ -92,7 +92,7 @@ impl Refused {
     }
 }
 
-/// The change of the source that declares preconditions: behind those that are written, or as a clause in front of the others.
+/// The change of the source that declares preconditions: after those that are written, or as a clause in front of the others.
 pub(crate) fn required(k: &Kernel, needs: &str) -> Option<Edit> {
     if needs.is_empty() {
         return None;

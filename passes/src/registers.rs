@@ -1,8 +1,8 @@
-//! Registers of a thread, in four questions: what it has ([`thread`]), what its tiles take where most live at once ([`held`]), what code takes beside
-//! them and why ([`beside`]), and what of that the text of a kernel shows ([`code`]).
+//! Registers of a thread, in four questions: how many it has ([`thread`]), how many its tiles need at peak pressure ([`held`]), how many other values
+//! need and why ([`beside`]), and which of these reasons the text of a kernel shows ([`code`]).
 //!
-//! `choose` asks before passes have run and fills [`beside::Code`] from the values of a candidate; the warning of spills (`schedule/spills.rs`) fills it
-//! from the text. What goes with the tiles follows from the same rows.
+//! `choose` uses this before passes have run, and fills [`beside::Code`] from the values of a candidate. The warning of spills (`schedule/spills.rs`) fills it
+//! from the text. Both use the same rows.
 
 pub(crate) mod beside;
 pub(crate) mod code;

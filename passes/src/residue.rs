@@ -1,15 +1,15 @@
 //! `residue`: puts the partial tile of a reduction first.
 //!
-//! A loop `for k in S..E step B` that fetches windows `k..` of dimensions of extent `K`, where `E` is `K` or the smaller of
-//! `K` and something whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one (`S..S + r`,
+//! A loop `for k in S..E step B` that loads windows `k..` of dimensions of extent `K`, where `E` is `K` or the smaller of
+//! `K` and a bound that is whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one (`S..S + r`,
 //! `r = (E - S) - (ceildiv(E - S, B) - 1) * B`). The steady iterations then read full tiles, and their remaining checks
-//! (rows) do not change from one to the next, so masked registers keep the zeros they were initialised with (`keep`) and the
-//! predicates are loop-invariant. CUTLASS 2.x loads its residue tile first too. `expand` lays the loop out so: a pipelined one fetches
-//! that tile in its prologue, of another one the first iteration stands in front.
+//! (rows) are loop-invariant, so masked registers keep the zeros with which they were initialised (`keep`) and the
+//! predicates are computed once. CUTLASS 2.x also loads its residue tile first. `expand` writes the loop: a pipelined loop loads
+//! the ragged tile in its prologue, another one has the first iteration in front.
 //!
-//! A loop that may have no iteration reads nothing in front of it then: the windows there have the condition `S < E`.
+//! If the loop may have no iteration, the windows in front of it have the condition `S < E`.
 //!
-//! Needs: stages of loops that have them; `expand`. Declines, with a remark, where the result depends on where the reduction is cut. Switched off: every tile is checked.
+//! Needs: stages of loops that have them; `expand`. Declines, with a remark, if the result depends on where the reduction is cut. Switched off: every tile is checked.
 
 use crate::Cx;
 use crate::analysis::bounds::End;
@@ -108,7 +108,7 @@ impl Residue {
         let Some(step) = k.as_int(step).filter(|&s| s > 1 && s.count_ones() == 1) else { return Ok(None) };
         let start = match k.as_int(start) {
             Some(0) => None,
-            // What lies in front of a tensor is no reduction over it.
+            // What is in front of a tensor is not a reduction over it.
             Some(n) if n < 0 => return Ok(None),
             _ => Some(start),
         };

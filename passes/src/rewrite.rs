@@ -180,7 +180,7 @@ fn same_view(k: &Kernel, v: &View, w: &View) -> bool {
         && v.ranges.iter().zip(&w.ranges).all(|(a, b)| same_range(a, b))
 }
 
-/// Gives what a pass has written into a loop with stages the stage of the statement that it stands in front of, and serves.
+/// Gives what a pass has written into a loop with stages the stage of the statement that it is in front of, and serves.
 pub(crate) fn inherit_stages(k: &mut Kernel) {
     let staged = |k: &Kernel, s: Stmt| k.plans[s].stage.is_some();
     let mut blocks = Vec::new();

@@ -13,7 +13,7 @@ use tilec_ir::typing::resolve_view;
 
 /// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
 const FILLING: i64 = 72;
-/// The same where its threads ask for TMA copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
+/// The same where its threads request TMA copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
 const USUAL: i64 = 40;
 const SOME: i64 = 32;
 const FEW: i64 = 24;
@@ -23,7 +23,7 @@ const HELD_BY_FEW: usize = 5;
 /// Bytes that a block keeps for its barriers.
 const BARRIER_BYTES: u64 = 1024;
 
-/// Where the schedule asks for two warpgroups that take tiles in turns.
+/// Where the schedule requests two warpgroups that take tiles alternately.
 pub(crate) fn ping_pong(k: &Kernel) -> Option<Expr> {
     k.schedule.ping_pong.filter(|&e| k.as_int(e) == Some(1))
 }
@@ -64,8 +64,8 @@ pub(crate) fn role(
 
 /// Registers of a thread of the producer and of the consumer; `None`: all have enough.
 ///
-/// A block starts with equal shares, in steps of 8; what the producer gives back the consumer takes. The sum must be what
-/// there was: a warpgroup that asks for more waits for ever.
+/// A block starts with equal shares, in steps of 8; what the producer returns the consumer takes. The sum must be what
+/// there was: a warpgroup that requests more waits for ever.
 pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
     let few = match warps * replicas(k) {
         _ if filling => FILLING,
@@ -110,7 +110,7 @@ fn dealt(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// What the threads that ask for TMA copies hold in loops: coordinates of windows, indices, and starts that are computed.
+/// What the threads that request TMA copies hold in loops: coordinates of windows, indices, and starts that are computed.
 fn held_by_producer(k: &Kernel) -> usize {
     let slot = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_)),

@@ -15,7 +15,7 @@ pub(crate) type Run = fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>;
 /// The function of a pass of [`PASSES`].
 ///
 /// # Panics
-/// It is none of those behind `choose`.
+/// It is none of those after `choose`.
 pub(crate) fn of(pass: &PassInfo) -> Run {
     match pass.name {
         specialize::NAME => specialize::run,

@@ -1,14 +1,14 @@
 //! `schedule`: orders loads, products and stores inside loop bodies.
 //!
-//! Copies from global memory into registers move up to the head of their loop body, as far as dependences allow, so that
-//! their latency is covered by the products of the iteration; everything else keeps its order. What reads the registers
-//! (the store into a channel slot) stays where it is, after the loads of the last fragments.
+//! Copies from global memory into registers move to the head of their loop body, as far as dependences allow, so that
+//! the products of the iteration cover their latency. Everything else keeps its order. The statement that reads the registers
+//! (the store into a channel slot) stays after the loads of the last fragments.
 //!
-//! It also says how many blocks should share a multiprocessor (`min_ctas`), which is how many registers the assembler may
-//! use: see [`occupancy`]; and what loops do not hold for branches and for what follows ([`recompute`]). Where the tiles of a thread exceed its registers it
-//! warns ([`spills`]), and it says which divisions in loops are of 64 bits ([`divisions`]).
+//! It also decides how many blocks should share a multiprocessor (`min_ctas`), which limits the registers of a thread
+//! ([`occupancy`]), and which values loops recompute ([`recompute`]). If the tiles of a thread exceed its registers, it
+//! warns ([`spills`]). It reports divisions in loops that are 64 bits wide ([`divisions`]).
 //!
-//! A list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
+//! This is a list schedule in one forward walk. A copy may not pass a statement that mentions its destination, declares a value it
 //! uses, or writes the tensor it reads, nor a barrier or channel operation.
 //!
 //! Needs: nothing. Switched off: nothing moves.
@@ -132,7 +132,7 @@ impl Load {
             if declares.is_some_and(|v| v == self.register || self.uses.contains(&v)) {
                 return true;
             }
-            // Another load is passed only if it already stands at the head: order among loads is kept.
+            // Another load is passed only if it already is at the head: order among loads is kept.
             let other_load = Load::of(k, s).is_some();
             let writes = matches!(k.stmts[s], StmtData::Copy { dst, .. }
                 if resolve_view(k, dst).is_some_and(|v| v.base == self.tensor || self.uses.contains(&v.base)));

@@ -1,7 +1,7 @@
 //! `schedule-loops`: decides the stage and cycle of each statement of a loop, and which warps run it.
 //!
-//! Buffers that producer warps fill (`@(producer)` on their copies, from `select-mma`) become channels: `acquire`, the copy and `publish` are the
-//! producer's, `wait` and `release` the consumer's, next to the first and behind the last reader ([`channels`]). Then every statement of a
+//! Buffers that producer warps fill (`@(producer)` on their copies, from `select-mma`) become channels: the producer runs `acquire`, the copy and `publish`,
+//! the consumer `wait` and `release`, in front of the first and after the last reader ([`channels`]). Then every statement of a
 //! loop with wgmma gets a pipeline stage and a cycle ([`modulo`]):
 //!
 //! ```text
@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! The text still means what it says from top to bottom; `expand` makes prologue, steady state and roles of it. Stages and cycles that are
-//! written are kept, and `expand` checks them against the dependences.
+//! The text has the same meaning from top to bottom; `expand` makes prologue, steady state and roles. Written stages and cycles
+//! are kept, and `expand` checks them against the dependences.
 //!
 //! Needs: layouts of buffers. Decides: slots, channels, stages, cycles. Switched off: `select-mma` marks no copies.
 
@@ -84,7 +84,7 @@ fn marked(k: &Kernel) -> Vec<Value> {
         .collect()
 }
 
-/// The bodies of loops in which a wgmma stands directly.
+/// The bodies of loops in which a wgmma is directly.
 fn loops_with_products(k: &Kernel) -> Vec<Block> {
     let mut found = Vec::new();
     k.walk(k.body, &mut |k, _, s| {

@@ -1,4 +1,4 @@
-//! `select-mma`: picks the instruction of every product, and makes fragments of its operands.
+//! `select-mma`: selects the instruction of every product, and makes fragments of its operands.
 //!
 //! `acc = mma(a, b, acc)` on shared-memory (or global) operands becomes a loop over slices of the reduction dimension
 //! that copies a fragment of each operand into registers and multiplies the fragments:
@@ -11,9 +11,9 @@
 //! }
 //! ```
 //!
-//! The slice is as deep as one 16-byte access where an operand is contiguous along the reduction, else one atom. The
-//! product is computed transposed (`swap`) when the result is stored to a column-major tensor, so that threads own runs of
-//! neighbouring elements of the output either way.
+//! A slice is as deep as one 16-byte access if an operand is contiguous along the reduction, else as one atom. The
+//! product is computed transposed (`swap`) if the result is stored to a column-major tensor, so that threads always have runs of
+//! adjacent elements of the output.
 //!
 //! With `k_warps` in the schedule the warps of a block share the reduction as well: see [`sliced`].
 //!
@@ -126,7 +126,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
 }
 
-/// Whether an operand of a product with a written instruction is no fragment yet.
+/// Whether an operand of a product with a written instruction is not a fragment yet.
 fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
     let operands = [(mma.a, !mma.swap), (mma.b, mma.swap)];
     let computed = operands.map(|(e, _)| plain_var(k, e).is_none());

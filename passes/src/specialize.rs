@@ -1,10 +1,10 @@
-//! `specialize`: bind compile-time parameters and fold constants.
+//! `specialize`: binds compile-time parameters and folds constants.
 //!
 //! References to compile-time parameters become literals, in place; types and orders likewise. Then every expression is
-//! folded bottom-up, preconditions that hold are dropped and preconditions that cannot hold are errors.
+//! folded bottom-up. Preconditions that always hold are dropped, and preconditions that cannot hold are errors.
 //!
-//! Needs: parsed IR. Leaves: no compile-time parameter, promises of tensors as preconditions, literal tile extents, ends of windows only where they
-//! cut something off, `transpose` of register tiles in copies between them and in products alone, a target in the schedule.
+//! Needs: parsed IR. Leaves: no compile-time parameter; promises of tensors as preconditions; literal tile extents; ends of windows only if they
+//! cut something off; `transpose` of register tiles only in copies between them and in products; a target in the schedule.
 
 mod begun;
 mod bind;
@@ -204,7 +204,7 @@ fn drop_zero_fills(k: &mut Kernel) {
     }
 }
 
-/// What a dropped block declares is no tile or buffer any more.
+/// What a dropped block declares is not a tile or buffer any more.
 fn forget(k: &mut Kernel, block: Block) {
     for s in all_stmts(k, block) {
         if let StmtData::Var { value, .. } | StmtData::Alloc { value, .. } = k.stmts[s] {

@@ -1,4 +1,4 @@
-//! `stage-stores`: stores the results of warpgroups by TMA, out of a buffer.
+//! `stage-stores`: stores results of wgmma by TMA, from a buffer in shared memory.
 //!
 //! ```text
 //! await c_tile, 0                              // the store of the tile before has read it
@@ -8,22 +8,22 @@
 //! await c_tile, 0                              // at the end
 //! ```
 //!
-//! Threads write the buffer in the layout of their sums, which rows of 128 bytes take without bank conflicts, where stores to global
-//! memory need an exchange between lanes. The accelerator moves it while the products of the next tile run.
+//! Threads write the buffer in the layout of the accumulator, which has no bank conflicts for rows of 128 bytes. Direct stores to global
+//! memory would need an exchange between lanes. TMA stores the buffer while the products of the next tile run.
 //!
-//! A buffer takes the room of slots: a tile is staged where [`LEAST_SLOTS`] are left, or those that the schedule asks for. A matrix that the
-//! store reads is loaded by TMA too, through the slots of an operand ([`loads`]). What reads others stays with threads, and so
-//! do tensors that are loaded, or stored to in another way, on the same path.
+//! A buffer takes the memory of slots: a tile is staged if [`LEAST_SLOTS`] remain, or as many as the schedule requests. A matrix that the
+//! store reads is loaded by TMA too, through the slots of an operand ([`loads`]). Stores that read other matrices stay with threads, and so
+//! do tensors that are loaded, or stored in another way, on the same path.
 //!
-//! Where a store depends on the tile, as of one that is whole and one that has rows of somebody else, each goes its own way. Tiles that begin at numbers from memory, which do not show that
-//! they lie beside each other, are said to be `apart` ([`mod@apart`]).
+//! If different branches store different tiles (a full tile, and one that contains rows of another owner), each store is decided separately. Tiles that begin at numbers from memory, whose windows do not show that
+//! they are disjoint, are marked `apart` ([`mod@apart`]).
 //!
-//! Where sizes are given and every block computes one tile, threads store: nothing would run beside TMA.
+//! If sizes are given and every block computes one tile, threads store, because there is nothing that TMA stores could overlap with.
 //!
-//! The accelerator stores no tensors whose rows are no multiples of 16 bytes, that are padded, or that have a dimension of several modes. Threads move their tiles out of the buffer, in an order in
-//! which the lanes of a warp have neighbours ([`pieces`]).
+//! TMA cannot store tensors whose rows are not multiples of 16 bytes, padded tensors, and dimensions of several modes. Threads store their tiles from the buffer, in an order in
+//! which the lanes of a warp have adjacent elements ([`pieces`]).
 //!
-//! Needs: wgmma products, as `select-mma` chooses them. Switched off, or `stage_stores 0`: threads store.
+//! Needs: wgmma products of `select-mma`. Switched off, or `stage_stores 0`: threads store.
 
 mod apart;
 mod loads;
@@ -119,7 +119,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
         staged.retain(|s| s.tensor == tensor);
     }
-    // Of blocks that stay, what stands in front of the loop comes behind the stores of the tile before.
+    // Of blocks that stay, what is in front of the loop comes after the stores of the tile before.
     if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
         say(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
         return false;
@@ -430,7 +430,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     }
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let body = k.body;
-    // Behind the others, as its place in memory is.
+    // After the others, as its place in memory is.
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
     if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {

@@ -1,7 +1,7 @@
-//! Which copies the tensor memory accelerator can do: boxes of a tensor, by a descriptor that the host makes at launch.
+//! Which copies TMA can do: boxes of a tensor, by a tensor map that the host encodes at launch.
 //!
-//! A descriptor has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). What lies past an
-//! extent arrives as zero, which is what the language says of it.
+//! A tensor map has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). Elements past an
+//! extent read as zero, as in the language.
 
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::analysis::order::smem_contiguous;
@@ -134,7 +134,7 @@ fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: 
     }
 }
 
-/// Why a window of a tensor does not lie in pieces of 16 bytes as it is; `Ok`: it does.
+/// Why a window of a tensor is not in pieces of 16 bytes as it is; `Ok`: it does.
 pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     if from.transposed {

@@ -1,11 +1,11 @@
-//! Copies that the threads of the producer warps do, in loops with wgmma: what the tensor memory accelerator cannot move, but
-//! `cp.async` can, 16 bytes at a time. So windows of convolutions are filled, and matrices that lie at addresses of their own.
+//! Copies by the threads of the producer warps, in loops with wgmma: those that TMA cannot do, but
+//! `cp.async` can, 16 bytes at a time. Examples are windows of convolutions, and matrices behind arrays of pointers.
 //!
-//! The threads of the producer share such a tile out as a block's threads would, and write it where the products read it, in the
-//! exchanged rows of the hardware ([`tilec_ir::layout::hardware`]).
+//! The threads of the producer divide such a tile as a block's threads would, and write it in the swizzled layout that the products
+//! read ([`tilec_ir::layout::hardware`]).
 //!
-//! In narrower pieces this does not keep up with the products: an instruction of 32 pieces takes some 7 clocks of a multiprocessor, whether they have 4
-//! bytes or 16 (1111x2222x3336 with pieces of 4: 47 us on an H200, 40 with a copy of B to aligned rows in front of the product).
+//! Narrower copies do not keep up with the products: an instruction of 32 lanes takes some 7 clocks of a multiprocessor, with 4 or with 16
+//! bytes a lane (1111x2222x3336 with 4 bytes: 47 us on an H200, 40 with a copy of B to aligned rows in front of the product).
 
 use crate::Options;
 use crate::analysis::facts::Facts;

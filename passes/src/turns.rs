@@ -1,8 +1,8 @@
 //! `ordered` blocks: statements that warpgroups run one after the other.
 //!
-//! Names inside a block are its own, and what is declared among the statements may be read behind them. So declarations move out: whole where nothing that
-//! the value is made of is written among the statements before it or lies in memory, which is used in turns; else without their value, which is assigned where it was
-//! computed.
+//! Names inside a block are local, but statements after it may read what was declared among its statements. So declarations move out of the block. The whole declaration moves if nothing
+//! in its value is written among the statements before it or is in memory, which is used alternately. Otherwise the declaration moves without its value, which is assigned at the original
+//! place.
 
 use crate::graph::accesses::Accesses;
 use crate::schedule_loops::modulo::is_index;
@@ -12,7 +12,7 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, fixed_shape, layout_of, resolve_view, type_of};
 
-/// The statements in turns, as a block, behind the declarations of what is read behind them: of all, if nobody knows what stands there.
+/// The statements alternately, as a block, after the declarations of what is read after them: of all, if nobody knows what is there.
 pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>, span: Span) -> Vec<Stmt> {
     let read = behind.map(|stmts| stmts.iter().flat_map(|&s| Accesses::of(k, s).touches).map(|t| t.value));
     let read: Option<Vec<Value>> = read.map(Iterator::collect);

@@ -1,8 +1,8 @@
 //! Copies whose rows are not known to be multiples of 16 bytes (`unaligned`): which they are, and which thread loads what.
 //!
-//! A copy into shared memory that is 16 bytes wide but for the alignment of the tensor loads the aligned words that cover its
-//! accesses and shifts them in registers. What a thread shifts by must be the same for all of its accesses, so that it is known in front of the
-//! loop: the rows of a thread are a multiple of 16 apart (in units of elements of one byte; of 8 for two bytes, ..), whatever their distance is.
+//! If only the alignment of the tensor prevents 16-byte accesses of a copy into shared memory, threads load the aligned words that cover its
+//! accesses and shift them in registers. The shift must be the same for all accesses of a thread, so that it can be computed in front of the
+//! loop. So the rows of a thread are a multiple of 16 apart (for elements of one byte; of 8 for two bytes, ..), for any distance between rows.
 
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;

@@ -1,8 +1,8 @@
 //! The tile scheduler: which tiles of the output a block computes, and in which order.
 //!
-//! As many blocks as fit the card stay and walk over the tiles ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of this
-//! one. Blocks of a cluster have neighbouring tiles and share operands ([`cluster`]); blocks may share tiles along the reduction ([`stream`]); two
-//! warpgroups may take tiles in turns ([`turns`]). `expand` writes all of it around what it makes of a tile's statements.
+//! The grid is persistent ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of the
+//! current one. Blocks of a cluster have adjacent tiles and share operands ([`cluster`]). Blocks may share tiles along the reduction ([`stream`]). Two
+//! warpgroups may compute tiles alternately ([`turns`]). `expand` writes this code around the statements of a tile.
 
 pub(crate) mod cluster;
 mod maker;
@@ -40,12 +40,12 @@ impl Walk {
         Tiles::new(k, cx, span).map(|tiles| Walk { tiles, stream: None })
     }
 
-    /// Deals tiles out from both ends in turns: for tiles that take different times.
+    /// Deals tiles out from both ends alternately: for tiles that take different times.
     pub(crate) fn deal_from_both_ends(&mut self) {
         self.tiles.deal_from_both_ends();
     }
 
-    /// Has blocks draw their tiles from a counter, if that is asked for: what declares the channel that hands the numbers over, and what each side does at
+    /// Has blocks draw their tiles from a counter, if that is requested: what declares the channel that hands the numbers over, and what each side does at
     /// the end of a tile.
     pub(crate) fn draw(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<queue::Queue>, Reported> {
         let Some(e) = queue::asked(k) else { return Ok(None) };
@@ -60,7 +60,7 @@ impl Walk {
         Ok(Some(queue))
     }
 
-    /// Has blocks share tiles along the loop `at`, if that is asked for, or pays; inside, why there is no such loop.
+    /// Has blocks share tiles along the loop `at`, if that is requested, or pays; inside, why there is no such loop.
     pub(crate) fn share(
         &mut self,
         k: &mut Kernel,
@@ -81,7 +81,7 @@ impl Walk {
         self.stream.as_ref().unwrap_or_else(|| unreachable!("blocks share tiles"))
     }
 
-    /// The first element of a unit along the reduction, and the one behind its last, where blocks share tiles.
+    /// The first element of a unit along the reduction, and the one after its last, where blocks share tiles.
     pub(crate) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         self.stream().bounds(k)
     }
@@ -91,7 +91,7 @@ impl Walk {
         self.stream().finish(k, &self.tiles, rest)
     }
 
-    /// The statements for every tile of a block, in a loop, behind what that needs.
+    /// The statements for every tile of a block, in a loop, after what that needs.
     pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         match &self.stream {
             Some(stream) => stream.walk(k, &self.tiles, stmts),

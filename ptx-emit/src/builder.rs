@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct FunctionBuilder {
     func: Function,
-    /// How many labels were asked for under each name.
+    /// How many labels were requested under each name.
     label_uses: BTreeMap<String, u32>,
 }
 
@@ -86,7 +86,7 @@ impl FunctionBuilder {
         dst
     }
 
-    /// A fresh label. A name asked for again gets `_2`, `_3`, ... appended.
+    /// A fresh label. A name requested again gets `_2`, `_3`, ... appended.
     pub fn label(&mut self, name: &str) -> Label {
         let mut candidate = name.to_string();
         loop {
@@ -95,7 +95,7 @@ impl FunctionBuilder {
             if *uses == 1 {
                 return self.func.labels.push(candidate);
             }
-            // The numbered name may itself have been asked for; then it is numbered in turn.
+            // The numbered name may itself have been requested; then it is numbered in turn.
             candidate = format!("{candidate}_{uses}");
         }
     }

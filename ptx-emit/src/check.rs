@@ -8,7 +8,7 @@
 //! For a function: every register that is read is written somewhere, every label is bound exactly once if it is
 //! used, positions name a file of the module. For an instruction (`operands`): arity, classes and literals
 //! are those of its row, the target has the row, and constant addresses are aligned and in range. ptxas
-//! assembles misaligned constant addresses without a word, so the last rule is ours alone.
+//! assembles misaligned constant addresses silently, so the last rule is ours alone.
 //!
 //! One walk over the module; nothing is changed.
 

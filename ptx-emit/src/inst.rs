@@ -198,7 +198,7 @@ pub enum Operand {
     ParamSym(u32),
     /// The address of the table with this index, as a value.
     ConstSym(u32),
-    /// A predicate behind an unused value, `_|%p`.
+    /// A predicate after an unused value, `_|%p`.
     Elected(Reg),
     /// `_`: no value.
     Sink,

@@ -100,7 +100,7 @@ pub enum ParamKind {
         pointers: bool,
         /// It is no input and no result: the host makes room, and has all signals down.
         scratch: Option<Scratch>,
-        /// What lies between its elements is read as well, if only to be thrown away.
+        /// What is between its elements is read as well, if only to be thrown away.
         reads_gaps: bool,
         /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.
         may_alias: Vec<String>,

@@ -1,4 +1,4 @@
-//! Modules, functions and what stands between the instructions.
+//! Modules, functions and what is between the instructions.
 //!
 //! A [`Function`] is a kernel entry. Its body is a flat list: PTX has no block structure, and lowering knows
 //! the blocks. Items are printed in order and never reordered.
@@ -12,7 +12,7 @@ use cranelift_entity::PrimaryMap;
 pub struct Module {
     /// Comment lines at the top of the file, without the slashes.
     pub header: Vec<String>,
-    /// The `.version`; `None` asks for the lowest that works (see [`crate::check::required_version`]).
+    /// The `.version`; `None` requests the lowest that works (see [`crate::check::required_version`]).
     pub version: Option<Version>,
     /// The `.target`.
     pub target: Sm,

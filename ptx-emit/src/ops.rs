@@ -1,7 +1,7 @@
 //! The PTX instruction table.
 //!
 //! One row per concrete opcode form: text, operands, effect, and the first PTX version and target that have it.
-//! Rows of equal shape stand in one group, which reads
+//! Rows of equal shape are in one group, which reads
 //!
 //! ```text
 //! "section" since effect [destinations] [sources] "what it does" { Variant "mnemonic", ... }
@@ -45,7 +45,7 @@ pub enum Space {
     Const,
 }
 
-/// What may stand in one operand position.
+/// What may be in one operand position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A register of the class.
@@ -74,7 +74,7 @@ pub enum Kind {
     ParamSym,
     /// The address of a table in constant memory.
     ConstSym,
-    /// A predicate, in the place behind that of a value nobody wants: `_|%p`.
+    /// A predicate, in the place after that of a value nobody wants: `_|%p`.
     Elected,
     /// `_`, in the place of a value that does not exist.
     Sink,

@@ -15,7 +15,7 @@ pub struct Report {
     pub shared: Vec<SharedReport>,
     /// Shared memory of a block, bytes.
     pub smem_bytes: u64,
-    /// What lies where in it.
+    /// What is where in it.
     pub tiles: Vec<TileReport>,
     /// Copies by the tensor memory accelerator, in program order.
     pub boxes: Vec<BoxReport>,
@@ -69,7 +69,7 @@ pub struct CopyReport {
     pub in_loop: bool,
 }
 
-/// Where a buffer or a channel lies in shared memory.
+/// Where a buffer or a channel is in shared memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TileReport {
     /// Buffer or channel.
@@ -131,7 +131,7 @@ pub struct BoxReport {
     pub exchange: Exchange,
     /// Of each box of the tile: its first element, by the tile's dimensions, and its first byte in the tile.
     pub places: Vec<(Vec<u64>, u64)>,
-    /// Blocks of the cluster, each of which asks for a part of every box; 1: the block itself asks for all.
+    /// Blocks of the cluster, each of which requests a part of every box; 1: the block itself requests all.
     pub blocks: u64,
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// How a user of the library makes an array whose rows lie behind one another.
+    /// How a user of the library makes an array whose rows lie one after the other.
     pub(crate) fn packed(self) -> &'static str {
         match self {
             Library::Torch => "`.contiguous()` makes one",

@@ -58,7 +58,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
     value.extract::<f64>().map(Number::Float)
 }
 
-/// The error of an argument that is no number, or none of those that are taken.
+/// The error of an argument that is not a number, or none of those that are taken.
 fn no_number(name: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = value.py();
     let found = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
@@ -76,7 +76,7 @@ fn in_place(name: &str) -> Refusal {
 }
 
 impl Kernel {
-    /// The kernel called `name` of a program; the only one where there is no name.
+    /// The kernel called `name` of a program; the only one where there is not a name.
     pub(crate) fn new(program: Arc<Program>, name: Option<&str>) -> PyResult<Kernel> {
         let launcher = Launcher::new(Arc::clone(&program), name).map_err(PyValueError::new_err)?;
         let (name, interface) = (launcher.name.clone(), launcher.interface.clone());
@@ -355,7 +355,7 @@ impl Kernel {
     }
 }
 
-/// Libraries whose streams are asked for.
+/// Libraries whose streams are requested.
 impl Library {
     pub(crate) fn has_streams(self) -> bool {
         matches!(self, Library::Torch | Library::CudaInterface)

@@ -124,7 +124,7 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// The kernel called `name` of a program; the only one where there is no name.
+    /// The kernel called `name` of a program; the only one where there is not a name.
     ///
     /// # Errors
     /// There is none of that name, or several and no name.
@@ -343,7 +343,7 @@ impl Launcher {
     }
 }
 
-/// Places addresses and queues, behind what writes the arrays on streams of their own.
+/// Places addresses and queues, after what writes the arrays on streams of their own.
 fn launch(plan: &mut Plan, call: &Call, number: u64, rooms: &mut Rooms) -> Result<(), Refusal> {
     for other in call.arrays.iter().filter_map(|array| array.stream).filter(|other| !streams::same(*other, number)) {
         plan.loaded.device.order(stream(number), stream(other))?;

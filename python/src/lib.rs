@@ -1,4 +1,4 @@
-//! `tilec._tilec`: the compiler and the launcher behind the Python package (docs/python.md).
+//! `tilec._tilec`: the compiler and the launcher after the Python package (docs/python.md).
 
 mod array;
 mod compiled;

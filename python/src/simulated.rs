@@ -130,7 +130,7 @@ pub(crate) fn run(py: Python<'_>, mut simulation: Simulation) -> PyResult<()> {
     Ok(())
 }
 
-/// The tensors that stand on others, as the contract allows.
+/// The tensors that are on others, as the contract allows.
 fn aliases(of: &Bound<'_>, address: impl Fn(&str) -> Option<u64>) -> Result<Aliases, Refusal> {
     let mut aliases = Aliases::new();
     for over in of.bound.tensors.iter().filter(|t| t.access.writes()) {

@@ -38,7 +38,7 @@ pub struct Counts {
     pub bytes: u64,
     /// Bulk copies: how many, of boxes of tensors or of runs of bytes.
     pub boxes: u64,
-    /// Bulk copies: bytes of shared memory, what lies outside of tensors included.
+    /// Bulk copies: bytes of shared memory, what is outside of tensors included.
     pub bulk_bytes: u64,
     /// Asynchronous products, of a warp each.
     pub products: u64,

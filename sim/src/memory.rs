@@ -1,6 +1,6 @@
 //! Global memory: allocations far apart, so that an address belongs to at most one and a stray one to none.
 //!
-//! Allocation `i` starts 256 bytes into its own 64 GiB region, or as much later as is asked for: the start is aligned as
+//! Allocation `i` starts 256 bytes into its own 64 GiB region, or as much later as is requested: the start is aligned as
 //! `cuMemAlloc` promises and no better, and everything around it is red zone. Words are atomics because blocks may run on
 //! several host threads; each byte has a bit that says whether anyone wrote it.
 //!
@@ -72,7 +72,7 @@ impl Alloc {
         (self.base + self.head, self.bytes - self.head)
     }
 
-    /// The address behind its last byte.
+    /// The address after its last byte.
     pub(crate) fn end(&self) -> u64 {
         self.base + self.bytes
     }
@@ -193,7 +193,7 @@ impl Device {
         self.alloc_behind(0, bytes)
     }
 
-    /// The same `head` bytes further on, where no alignment holds that `head` lacks. What lies before is outside as what lies behind.
+    /// The same `head` bytes further on, where no alignment holds that `head` lacks. What is before is outside as what is after.
     ///
     /// # Errors
     /// Those of [`Device::alloc`].
@@ -226,7 +226,7 @@ impl Device {
     /// Copies to global memory.
     ///
     /// # Errors
-    /// When the bytes do not lie in one allocation.
+    /// When the bytes are not in one allocation.
     pub fn upload(&mut self, address: u64, data: &[u8]) -> Result<(), Box<Report>> {
         let alloc = self.span(address, data.len())?;
         alloc.fill((address - alloc.base) as usize, data);
@@ -236,7 +236,7 @@ impl Device {
     /// Copies from global memory; bytes that nobody wrote read as zero.
     ///
     /// # Errors
-    /// When the bytes do not lie in one allocation.
+    /// When the bytes are not in one allocation.
     pub fn download(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Box<Report>> {
         let alloc = self.span(address, bytes)?;
         let start = (address - alloc.base) as usize;
@@ -248,7 +248,7 @@ impl Device {
     /// Copies within global memory; bytes that nobody wrote stay such.
     ///
     /// # Errors
-    /// When the bytes of either side do not lie in one allocation.
+    /// When the bytes of either side are not in one allocation.
     pub fn copy(&mut self, to: u64, from: u64, bytes: usize) -> Result<(), Box<Report>> {
         let data = self.download(from, bytes)?;
         let source = self.span(from, bytes)?;
@@ -264,7 +264,7 @@ impl Device {
     /// Bytes that no element has, for which stores are errors, and loads unless something is put there afterwards.
     ///
     /// # Errors
-    /// When the bytes do not lie in one allocation.
+    /// When the bytes are not in one allocation.
     pub fn make_gap(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
         self.forget(address, bytes)?;
         self.set_gap(address, bytes, true)
@@ -273,7 +273,7 @@ impl Device {
     /// Bytes of a gap that belong to an element after all.
     ///
     /// # Errors
-    /// When the bytes do not lie in one allocation.
+    /// When the bytes are not in one allocation.
     pub fn fill_gap(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
         self.set_gap(address, bytes, false)
     }
@@ -281,17 +281,17 @@ impl Device {
     /// Bytes that a kernel has to write before it reads them; until then [`Device::download`] gives what they held.
     ///
     /// # Errors
-    /// When the bytes do not lie in one allocation.
+    /// When the bytes are not in one allocation.
     pub fn forget(&mut self, address: u64, bytes: usize) -> Result<(), Box<Report>> {
         let alloc = self.span(address, bytes)?;
         alloc.forget((address - alloc.base) as usize, bytes);
         Ok(())
     }
 
-    /// Whether the kernels launched from now on must not store to the allocation that `address` lies in.
+    /// Whether the kernels launched from now on must not store to the allocation that `address` is in.
     ///
     /// # Errors
-    /// When the address lies in no allocation.
+    /// When the address is in no allocation.
     pub fn set_read_only(&mut self, address: u64, read_only: bool) -> Result<(), Box<Report>> {
         self.span_mut(address, 0)?.read_only = read_only;
         Ok(())

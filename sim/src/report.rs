@@ -33,7 +33,7 @@ pub enum ReportKind {
     Invalid,
 }
 
-/// What is behind a report, where errors of one kind have different ways out.
+/// What is after a report, where errors of one kind have different ways out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Race: nothing makes one of the threads wait for the other.
@@ -48,9 +48,9 @@ pub enum Cause {
     StorePending,
     /// Race: the warp has not waited for an asynchronous product.
     ProductPending,
-    /// Race: ordered, but no `wgmma.fence` stands in front of a product.
+    /// Race: ordered, but no `wgmma.fence` is in front of a product.
     ProductFence,
-    /// Race: ordered, but no `fence.proxy.async` stands in between.
+    /// Race: ordered, but no `fence.proxy.async` is in between.
     ProxyFence,
     /// Race: as before, where `cp.async` wrote and a product reads. [`Allowance::CopyProxy`] lets it pass.
     CopyProxy,
@@ -94,7 +94,7 @@ impl Allowance {
     /// All of them.
     pub const ALL: [Allowance; 1] = [Allowance::CopyProxy];
 
-    /// The name that asks for it.
+    /// The name that requests it.
     pub fn name(self) -> &'static str {
         match self {
             Allowance::CopyProxy => "cp-async-proxy",
@@ -135,7 +135,7 @@ pub enum Memory {
 pub struct Place {
     /// Line in the PTX text, from 1.
     pub ptx_line: u32,
-    /// Its first column there and the one behind its end, from 1; far away if it ends in another line.
+    /// Its first column there and the one after its end, from 1; far away if it ends in another line.
     pub columns: [u32; 2],
     /// Opcode with its modifiers.
     pub instruction: String,
@@ -161,7 +161,7 @@ impl fmt::Display for Place {
 pub struct Report {
     /// What kind of error.
     pub kind: ReportKind,
-    /// What is behind it, where that is more than the kind.
+    /// What is after it, where that is more than the kind.
     pub cause: Option<Cause>,
     /// What happened, in words.
     pub message: String,

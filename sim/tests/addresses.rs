@@ -1,4 +1,4 @@
-//! Which byte a report names: the first that raced, or lies outside, or was never written, not the first of the access.
+//! Which byte a report names: the first that raced, or is outside, or was never written, not the first of the access.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
@@ -49,7 +49,7 @@ fn races_name_the_byte_that_both_touch() {
             format!("@%p0 st.{space}.u8 [{base}+25], %h1; bar.sync 0; @%p0 st.{space}.u8 [{base}+26], %h1; {word}");
         at(&both, ReportKind::Race, 26);
         at(&format!("@%p0 st.{space}.u32 [{base}+24], %r30; {read}"), ReportKind::Race, 24);
-        // Behind strong accesses, too.
+        // After strong accesses, too.
         let strong = format!(
             "@%p0 st.{space}.u8 [{base}+26], %h1; @%p0 st.volatile.{space}.u32 [{base}+24], %r30; bar.warp.sync -1;\n\
              @%p1 ld.volatile.{space}.u32 %r0, [{base}+24];"

@@ -130,7 +130,7 @@ fn atomic_sums_flush_subnormals_in_global_memory_only() {
     assert!(good(&sum(shared), 32)[..32].iter().all(|v| *v == 3));
 }
 
-/// A lock: taken by a relaxed atomic with a fence after it, given back by one with a fence before it.
+/// A lock: taken by a relaxed atomic with a fence after it, returned by one with a fence before it.
 const LOCKED: &str = "mov.u32 %r1, sm; setp.ne.u32 %p0, %t, 0; @%p0 bra W; mov.b32 %r0, 0; st.shared.u32 [%r1], %r0;\n\
     st.shared.u32 [%r1+4], %r0; W: bar.sync 0; T: atom.shared.cas.b32 %r2, [%r1], 0, 1; setp.ne.u32 %p1, %r2, 0;\n\
     @%p1 bra T; membar.cta; ld.shared.u32 %r3, [%r1+4]; add.u32 %r3, %r3, 1; st.shared.u32 [%r1+4], %r3; membar.cta;\n\

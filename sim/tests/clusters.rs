@@ -102,7 +102,7 @@ fn what_nothing_orders_is_reported() {
     // An address of another block needs the space of the cluster.
     bad(&EXCHANGE.replace("ld.shared::cluster", "ld.shared"), &[ReportKind::OutOfBounds]);
     bad(&EXCHANGE.replace("%s, %peer", "%s, 2"), &[ReportKind::Invalid]);
-    // Behind the memory of a block there is nothing, not the next block.
+    // After the memory of a block there is nothing, not the next block.
     bad("SYNC mov.u32 %r0, sm; ld.shared::cluster.u32 %r1, [%r0+1200]; SYNC", &[ReportKind::OutOfBounds]);
 }
 

@@ -80,7 +80,7 @@ fn integers_to_floats() {
         ("mov.b64 %l1, -1; cvt.rn.sat.f32.u64 %f0, %l1; mov.b32 %r0, %f0;", 0x3f80_0000),
         ("mov.b64 %l1, -1; cvt.rn.sat.f32.s64 %f0, %l1; mov.b32 %r0, %f0;", 0),
         ("mov.b32 %r1, 1; cvt.rm.ftz.sat.f32.s8 %f0, %r1; mov.b32 %r0, %f0;", 0x3f80_0000),
-        // 2^24 + 1 lies between two f32.
+        // 2^24 + 1 is between two f32.
         ("mov.b32 %r1, 0x1000001; cvt.rz.ftz.f32.s32 %f0, %r1; mov.b32 %r0, %f0;", 0x4b80_0000),
         ("mov.b32 %r1, 0x1000001; cvt.rp.ftz.f32.u32 %f0, %r1; mov.b32 %r0, %f0;", 0x4b80_0001),
         (".reg .b8 %c; cvt.s8.s32 %c, -2; cvt.rn.bf16.s8 %h0, %c; cvt.u32.u16 %r0, %h0;", 0xc000),

@@ -139,7 +139,7 @@ fn knowledge_is_handed_on() {
     for (at, _) in back.match_indices("membar.gl;") {
         bad(&format!("{}{}", &back[..at], &back[at + 10..]), 5, ANY);
     }
-    // A semaphore: blocks add to one word in turn; an acquiring load with a barrier behind it, a barrier and a releasing add.
+    // A semaphore: blocks add to one word in turn; an acquiring load with a barrier after it, a barrier and a releasing add.
     let turn = "W: ld.global.acquire.gpu.b32 %r0, [%a+4096]; setp.ne.u32 %p1, %r0, %b; bar.red.or.pred %p2, 0, %p1; @%p2 bra W;\n\
         mul.wide.u32 %rd0, %t, 4; add.s64 %rd0, %a, %rd0; ld.global.u32 %r1, [%rd0]; add.u32 %r1, %r1, 1; st.global.u32 [%rd0], %r1;\n\
         bar.sync 0; @%p7 red.release.gpu.global.add.s32 [%a+4096], 1;"

@@ -466,7 +466,7 @@ fn a_in_registers() {
     );
 }
 
-/// A launch that may overlap others touches global memory behind its wait.
+/// A launch that may overlap others touches global memory after its wait.
 #[test]
 fn dependent_launches() {
     fn overlapping(body: &str) -> Case<'_> {

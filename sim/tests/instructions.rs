@@ -219,7 +219,7 @@ pub(crate) fn double(body: &str, upper: bool) -> u32 {
 #[test]
 fn directed_roundings() {
     let single = |body: &str| run("", &format!("{body} mov.b32 %r0, %f0;")).unwrap_or_else(|r| panic!("{body}: {r}"));
-    // A third lies between 0x3eaaaaaa and 0x3eaaaaab.
+    // A third is between 0x3eaaaaaa and 0x3eaaaaab.
     assert_eq!(single("div.rz.f32 %f0, 1.0, 3.0;"), 0x3eaa_aaaa);
     assert_eq!(single("div.rp.f32 %f0, 1.0, 3.0;"), 0x3eaa_aaab);
     assert_eq!(single("div.rm.f32 %f0, -1.0, 3.0;"), 0xbeaa_aaab);

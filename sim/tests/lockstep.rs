@@ -22,7 +22,7 @@ fn run(body: &str) -> Result<u32, Box<Report>> {
     Ok(u32::from_le_bytes(device.download(out, 4).unwrap().try_into().unwrap()))
 }
 
-/// `s[t] += s[t + d]` for d = 16, 8, 4, 2, 1, with something between the reads and the write, and behind it.
+/// `s[t] += s[t + d]` for d = 16, 8, 4, 2, 1, with something between the reads and the write, and after it.
 fn sum(kind: &str, between: &str, behind: &str) -> String {
     let step = |d: u32| {
         format!(

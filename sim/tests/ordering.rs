@@ -109,7 +109,7 @@ fn accesses_that_release_and_acquire_need_no_fence() {
 
 #[test]
 fn fences_count_for_what_is_before_them() {
-    // A fence long ago, and one behind the flag.
+    // A fence long ago, and one after the flag.
     let (write, read) = ("atom.DATA.exch.b32 %r9, [FLAG], 1;", "atom.DATA.add.u32 %r4, [FLAG], 0;");
     let early = flag(["", write, read, "membar.cta;"]);
     for text in places(&early) {
@@ -146,7 +146,7 @@ fn fences_count_across_barriers() {
     good(&with("membar.gl;", "membar.gl;"), 128);
     bad(&with("", "membar.gl;"), 128, ReportKind::Race);
     bad(&with("membar.gl;", ""), 128, ReportKind::Race);
-    // Before there were ordered loads a flag was read past the first-level cache, with a barrier behind it.
+    // Before there were ordered loads a flag was read past the first-level cache, with a barrier after it.
     good(&with("membar.gl;", "").replace("ld.volatile.global", "ld.global.cg"), 128);
     bad(&with("", "").replace("ld.volatile.global", "ld.global.cg"), 128, ReportKind::Race);
 }
@@ -236,7 +236,7 @@ fn barriers_are_counted_exactly() {
 
 #[test]
 fn shared_variables_do_not_touch() {
-    // Behind each variable there is room that belongs to nobody, of whatever size and kind the next is.
+    // After each variable there is room that belongs to nobody, of whatever size and kind the next is.
     let past = ".shared .b8 a[128]; .shared .b8 b[128]; mov.u32 %r1, VAR; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;\n\
         st.shared.u32 [%r1+PLUS], %t;";
     for var in ["a", "b"] {

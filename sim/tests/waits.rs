@@ -107,7 +107,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// Tiles of three blocks each: two store partial sums, one, at place OWNER of the three, adds them to its own. Flags are at `%a`, one for
-/// each block, results behind 1 KiB, partial sums behind 4.
+/// each block, results after 1 KiB, partial sums after 4.
 const FIXUP: &str = "
 rem.u32 %r0, %b, 3; div.u32 %r1, %b, 3;
 mul.wide.u32 %rd0, %b, 4; add.s64 %rd0, %a, %rd0;

@@ -66,7 +66,7 @@ struct Operand {
     descriptor: u64,
 }
 
-/// How an operand of `mn` rows by `k` columns stands in shared memory (PTX 9.7.15.5.1).
+/// How an operand of `mn` rows by `k` columns is in shared memory (PTX 9.7.15.5.1).
 fn operand(case: &Case, mn: usize, k: usize, across: bool) -> Operand {
     let mode = [(16, 0u64), (32, 3), (64, 2), (128, 1)].iter().find(|(span, _)| *span == case.span).unwrap().1;
     let (length, rows) = if across { (mn * case.size, k) } else { (k * case.size, mn) };
@@ -225,7 +225,7 @@ fn every_type_along_k() {
 fn every_swizzle_in_both_orders() {
     for span in SPANS {
         for across in [[false, false], [true, false], [false, true], [true, true]] {
-            // Along K a row has 32 bytes; boxes of the wider patterns have more, the rest lies outside and is zero.
+            // Along K a row has 32 bytes; boxes of the wider patterns have more, the rest is outside and is zero.
             for n in [64, 72, 128, 200, 256] {
                 check(Case { types: ["f32", "f16", "f16"], size: 2, span, n, across });
             }

@@ -12,7 +12,7 @@ pub(crate) struct Form {
     pub(crate) width: usize,
     /// What scores are multiplied by, for powers of two.
     pub(crate) scale: f64,
-    /// Keys behind the query are not seen.
+    /// Keys after the query are not seen.
     pub(crate) causal: bool,
     /// So many keys up to the query are; 0: all.
     pub(crate) window: usize,
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Behind a forward pass weights are at most 1, and gradients small: what rounding makes of them is far below a missing tile.
+    /// After a forward pass weights are at most 1, and gradients small: what rounding makes of them is far below a missing tile.
     #[test]
     fn the_example_of_the_backward_pass_means_it() {
         let kernels = oracle::parse_program(include_str!("../../examples/attention_backward.tile")).unwrap();

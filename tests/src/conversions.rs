@@ -1,7 +1,7 @@
 //! Conversions of every element type to every other, at edge values: the interpreter against the compiled PTX on the simulator.
 //!
 //! Types of up to 16 bits are tried in all their values. What is right is written down once more at the end, for pairs of
-//! integers and for what is no number, so that both cannot be wrong in one way there.
+//! integers and for what is not a number, so that both cannot be wrong in one way there.
 
 use crate::number::{e2m1_bits, e2m1_value, exponent_bits, exponent_value};
 use crate::problem::Random;
@@ -47,7 +47,7 @@ fn integer_edges(bits: u32) -> Vec<u64> {
     all.chain(halves).map(|x| x & mask).collect()
 }
 
-/// Around each power of two and half-way between integers; the ends of other types; what is no number.
+/// Around each power of two and half-way between integers; the ends of other types; what is not a number.
 fn float_edges(elem: Elem) -> Vec<u64> {
     let mut values: Vec<f64> = Vec::new();
     for i in (-150..=130).step_by(1) {

@@ -3,7 +3,7 @@
 use crate::corpus::{Agreement, Case, Param, data};
 use tilec::cuda::{Device, LaunchArg, Shape};
 
-/// Bytes behind every buffer, which nobody may write.
+/// Bytes after every buffer, which nobody may write.
 const GUARD: usize = 256;
 /// What they hold.
 const PATTERN: u8 = 0xC3;
@@ -11,7 +11,7 @@ const PATTERN: u8 = 0xC3;
 /// Launches once: contents of the outputs.
 ///
 /// # Errors
-/// The driver refuses, the kernel faults, or it writes behind a buffer.
+/// The driver refuses, the kernel faults, or it writes after a buffer.
 pub fn launch(device: &Device, case: &Case) -> Result<Vec<Vec<u8>>, String> {
     let module = device.load_ptx(&case.ptx).map_err(|e| e.to_string())?;
     let function = module.function(&case.entry).map_err(|e| e.to_string())?;

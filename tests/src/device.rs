@@ -1,6 +1,6 @@
 //! A GEMM problem on a GPU, launched from the launch contracts and nothing else.
 //!
-//! Every tensor lies in an allocation of its own, at an address that is a multiple of what the contract asks for and of
+//! Every tensor is in an allocation of its own, at an address that is a multiple of what the contract requests and of
 //! no more, between guard bytes. Gaps between rows, guards, and C where it is only written start as 0xFF bytes, which is a
 //! NaN in every type; afterwards every byte of every tensor is compared.
 
@@ -219,7 +219,7 @@ impl State<'_> {
                 _ => return Err(format!("`{name}` is neither a matrix nor a batch of them")),
             };
             let format = Format::from_name(elem.name()).ok_or_else(|| format!("`{name}` is {}", elem.name()))?;
-            // An odd multiple of the alignment that some kernel asks for, so that no larger one holds by chance.
+            // An odd multiple of the alignment that some kernel requests, so that no larger one holds by chance.
             let base = GUARD + if align < 256 { align as usize } else { 0 };
             let last = [count, rows, cols].iter().zip(strides).map(|(n, stride)| (n - 1) * stride).sum::<i64>() + 1;
             let bytes = vec![POISON; base + last as usize * format.bytes() + GUARD];

@@ -7,7 +7,7 @@ use tilec_ir::format::format;
 use tilec_ir::parser::parse;
 use tilec_ir::same::same_module;
 
-/// Whether a file that is refused is to be: it has comments alone, or the code of its mistake stands in it or is its name.
+/// Whether a file that is refused is to be: it has comments alone, or the code of its mistake is in it or is its name.
 fn no_program(path: &Path, source: &str, sink: &Sink) -> bool {
     let name = path.file_stem().unwrap().to_string_lossy();
     let comments = source.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with("//"));

@@ -44,7 +44,7 @@ fn values_of_two(target: Target, e: &str, inputs: &[f64], seconds: &[f64]) -> Ve
     out.chunks(8).map(|b| f64::from_bits(b.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))).collect()
 }
 
-/// How many numbers of f64 lie between two of one sign.
+/// How many numbers of f64 are between two of one sign.
 fn apart(a: f64, b: f64) -> u64 {
     if a == b || (a.is_nan() && b.is_nan()) { 0 } else { a.to_bits().abs_diff(b.to_bits()) }
 }

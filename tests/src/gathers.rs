@@ -16,7 +16,7 @@ pub enum Gathers {
     Product,
     /// `Counts[x]` is how often `X` has `x`.
     Histogram,
-    /// `Y[i]` is the sum of `X` from `offsets[i]` to in front of `offsets[i + 1]`; `next` ends behind the last row, with one more for each block.
+    /// `Y[i]` is the sum of `X` from `offsets[i]` to in front of `offsets[i + 1]`; `next` ends after the last row, with one more for each block.
     WorkQueue,
 }
 

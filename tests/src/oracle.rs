@@ -104,7 +104,7 @@ impl Problem {
                 Strides::Ordered(OrderRef::Param(_)) => return Err(format!("`{name}` has no order")),
             };
             if ty.pointers {
-                // Parts with an address each: here one behind the other.
+                // Parts with an address each: here one after the other.
                 let last: i64 = shape[1..].iter().zip(&strides).map(|(n, s)| (n - 1) * s).sum();
                 strides.insert(0, last + 1);
             }

@@ -50,7 +50,7 @@ pub struct Run {
     pub range: i64,
     /// How far results may differ, relative to themselves and to 1: 0 unless the program computes exponentials and the like.
     pub tolerance: f64,
-    /// Which multiple of their alignment tensors lie at in memory; one that follows from the seed if absent.
+    /// Which multiple of their alignment tensors are at in memory; one that follows from the seed if absent.
     pub at: Option<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! A compiled program on the simulator: the PTX text and the launch contract, and nothing else of the compiler.
 //!
-//! Every tensor lies in an allocation of its own, at an odd multiple of the alignment that the contract asks for: which one
+//! Every tensor is in an allocation of its own, at an odd multiple of the alignment that the contract requests: which one
 //! depends on the seed and the tensor, so that each may be off by something else. A run that says `at=8` wants all of them at the
 //! eighth multiple. What a kernel must not touch the simulator reports: what is around a tensor and the gaps between its elements
 //! (which may be loaded where the contract says so, and hold no numbers then), elements of what it only writes before it has
@@ -79,7 +79,7 @@ struct Place {
     empty: bool,
     /// What is between its elements is read, and must not matter.
     reads_gaps: bool,
-    /// Which multiple of the alignment it lies at.
+    /// Which multiple of the alignment it is at.
     multiple: usize,
 }
 
@@ -359,7 +359,7 @@ fn table(device: &mut Device, addresses: &[u64]) -> Result<u64, String> {
 }
 
 impl<'a> Placed<'a> {
-    /// Parts lie in allocations of their own, the last at the lowest address.
+    /// Parts are in allocations of their own, the last at the lowest address.
     fn new(device: &mut Device, tensor: &'a Tensor, of: &Place, parts: usize) -> Result<Placed<'a>, String> {
         let format = format_of(&tensor.name, of.elem)?;
         let span = tensor.data.len() / parts;
@@ -382,7 +382,7 @@ impl<'a> Placed<'a> {
         if of.reads_gaps {
             device.upload(address, &vec![NO_NUMBER; bytes])?;
         }
-        // What shares a byte is put together: elements without a neighbour lie beside a zero.
+        // What shares a byte is put together: elements without a neighbour are beside a zero.
         let mut places: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for a in self.addresses(part) {
             let index = a - part * self.span;

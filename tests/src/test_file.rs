@@ -1,4 +1,4 @@
-//! A test file: what it asks for, and the expectations that stand in it.
+//! A test file: what it requests, and the expectations that are in it.
 //!
 //! ```text
 //! //@ KIND arguments

@@ -50,7 +50,7 @@ fn check(what: &str, c: &Columns) {
     }
     let last = c.stages.last().expect("there are passes");
     assert_eq!(last.statements.len(), text.len(), "{what}: the last program says the statement of each line");
-    // Every statement that has PTX stands in the last program.
+    // Every statement that has PTX is in the last program.
     let lost = c.ptx_statements.iter().flatten().find(|s| !last.statements.contains(&Some(**s)));
     assert_eq!(lost, None, "{what}: a statement of the PTX is not in the program");
     // Statements of the PTX are on instructions, and most instructions have one.

@@ -81,12 +81,12 @@ fn follow(read: &Crate, meaning: Meaning, path: &[String], depth: usize) -> BTre
         }
         (Meaning::Module(module), Some((name, rest))) => {
             let found = member(read, module, name, depth + 1);
-            // A module and a function may have one name: what has more behind it is the module, or a type.
+            // A module and a function may have one name: what has more after it is the module, or a type.
             let (modules, items): (Vec<_>, Vec<_>) = found.into_iter().partition(|m| matches!(m, Meaning::Module(_)));
             let meant = if rest.is_empty() || modules.is_empty() { [modules, items].concat() } else { modules };
             meant.into_iter().flat_map(|meaning| follow(read, meaning, rest, depth)).collect()
         }
-        // What is behind a type is its own.
+        // What is after a type is its own.
         (meaning, _) => BTreeSet::from([meaning]),
     }
 }

@@ -130,7 +130,7 @@ fn functions_and_files_are_short() -> Result<(), String> {
     Ok(())
 }
 
-/// The places of a text, as path and line, where one of `names` stands with a variant behind it; comments and tests do not count.
+/// The places of a text, as path and line, where one of `names` stands with a variant after it; comments and tests do not count.
 fn named(path: &Path, names: &[String]) -> Result<Vec<(String, usize, String)>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let end = text.find("#[cfg(test)]").unwrap_or(text.len());
@@ -181,7 +181,7 @@ fn passes_have_one_name() -> Result<(), String> {
     Ok(())
 }
 
-/// Passes and the driver ask what a memory space or a mechanism can do: a new one is no word in them, but in the pass that chooses it.
+/// Passes and the driver ask what a memory space or a mechanism can do: a new one is not a word in them, but in the pass that chooses it.
 #[test]
 fn passes_name_no_space_and_no_mechanism() -> Result<(), String> {
     let (mut found, mut chose) = (Vec::new(), BTreeSet::new());
@@ -222,7 +222,7 @@ fn house(name: &str, files: &[(&str, &str)]) -> Result<Arrows, String> {
     Ok(circles::arrows(&read?, true))
 }
 
-/// A name, files with their text, and the files that stand in a circle.
+/// A name, files with their text, and the files that are in a circle.
 type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 #[test]

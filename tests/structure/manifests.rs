@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What the workspace says for all its crates.
 const INHERITED: [&str; 7] = ["version", "edition", "rust-version", "license", "repository", "readme", "keywords"];
-/// What a registry asks for; `categories` may differ from crate to crate.
+/// What a registry requests; `categories` may differ from crate to crate.
 const OWN: [&str; 3] = ["name", "description", "categories"];
 /// Manifests for other registries, which have the address of the repository, too.
 const ADDRESSED: [&str; 3] =
@@ -40,7 +40,7 @@ fn lacks(manifest: &str, text: &str) -> Vec<String> {
     inherited.chain(own.map(|key| format!("{manifest}: `{key}` is missing"))).collect()
 }
 
-/// A crate that is uploaded has what a registry asks for, and has it from the workspace.
+/// A crate that is uploaded has what a registry requests, and has it from the workspace.
 #[test]
 fn crates_can_be_published() -> Result<(), String> {
     let workspace = read(&root().join("Cargo.toml"))?;

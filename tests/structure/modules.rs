@@ -79,7 +79,7 @@ struct Reader<'a> {
     file: &'a Path,
 }
 
-/// What an attribute says about the item behind it.
+/// What an attribute says about the item after it.
 #[derive(Default)]
 struct Attributes<'a> {
     test: bool,
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// A path of names; the reader goes behind it. One name alone counts where it may be a name from `use path::*`.
+    /// A path of names; the reader goes after it. One name alone counts where it may be a name from `use path::*`.
     fn path(&mut self) -> Option<Vec<String>> {
         let defined =
             self.at > 0 && ["fn", "let", "mut", "mod"].iter().any(|word| self.tokens[self.at - 1].is_name(word));
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes over an item: up to `;` or behind its braces.
+    /// Goes over an item: up to `;` or after its braces.
     fn skip_item(&mut self) {
         while self.at < self.tokens.len() {
             match self.peek(0) {

@@ -3,7 +3,7 @@
 use super::exact;
 use crate::ops::Op;
 
-/// The integers from `lo` to `hi`. Bounds may lie beyond 64 bits: whoever needs them narrower asks.
+/// The integers from `lo` to `hi`. Bounds may be beyond 64 bits: whoever needs them narrower asks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The least.

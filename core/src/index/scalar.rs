@@ -31,7 +31,7 @@ impl Scalar {
     }
 }
 
-/// The index that an integer scalar stands for: itself, of 32 bits. What needs more lies outside of every tensor, and so does the nearest number
+/// The index that an integer scalar stands for: itself, of 32 bits. What needs more is outside of every tensor, and so does the nearest number
 /// of 32 bits, which it becomes.
 pub fn of_value(x: i128) -> i64 {
     i64::try_from(IntFormat::S32.saturate(x)).expect("32 bits fit 64")
@@ -155,7 +155,7 @@ fn narrow(op: Op, x: i128) -> Result<Scalar, Undefined> {
     i64::try_from(x).map(Scalar::Int).map_err(|_| Undefined::Overflow(op))
 }
 
-/// The operand that an operation gives back unchanged, by its number, of operands some of which are known.
+/// The operand that an operation returns unchanged, by its number, of operands some of which are known.
 pub fn unchanged(op: Op, operands: [Option<i64>; 2]) -> Option<usize> {
     match (op, operands) {
         (Op::Add | Op::BitOr | Op::BitXor, [Some(0), _]) | (Op::Mul, [Some(1), _]) => Some(1),

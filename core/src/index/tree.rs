@@ -25,7 +25,7 @@ pub trait Tree {
     /// Names a part.
     type Node: Copy;
 
-    /// What stands there.
+    /// What is there.
     fn node(&self, at: Self::Node) -> Node<'_, Self::Node>;
 
     /// The value of a leaf; `None`: open.

@@ -112,7 +112,7 @@ impl FloatFormat {
         !matches!(self.specials, Specials::Powers)
     }
 
-    /// Whether there is an encoding that is no number.
+    /// Whether there is an encoding that is not a number.
     pub const fn has_nan(&self) -> bool {
         !matches!(self.specials, Specials::Finite)
     }

@@ -2,7 +2,7 @@
 
 /// The factors of the first and of the third word of a counter.
 pub const FACTORS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-/// What is added to the words of the key behind each round.
+/// What is added to the words of the key after each round.
 pub const STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 /// Rounds.
 pub const ROUNDS: u32 = 10;

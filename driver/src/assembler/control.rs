@@ -1,7 +1,7 @@
 //! Scheduling fields in the encoding of a machine instruction, from sm_70 to sm_90.
 //!
 //! The hardware has no interlocks for results of fixed latency: the assembler writes into each instruction of 128 bits how
-//! long to wait behind it, and which of six barriers to set and to wait for. The places of the fields are those published
+//! long to wait after it, and which of six barriers to set and to wait for. The places of the fields are those published
 //! by Jia, Maggioni, Staiger and Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
 //! (arXiv:1804.06826), section 2.1; they have not moved up to sm_90.
 

@@ -17,7 +17,7 @@ pub fn live_registers(cubin: &[u8], arch: Arch) -> Result<Vec<Live>, AssemblerEr
     Ok(parse(&listing.text))
 }
 
-/// Parses a listing of `nvdisasm -c -lrm count`: the first column behind `// |` counts general registers.
+/// Parses a listing of `nvdisasm -c -lrm count`: the first column after `// |` counts general registers.
 fn parse(text: &str) -> Vec<Live> {
     let mut functions: Vec<Live> = Vec::new();
     for line in text.lines() {

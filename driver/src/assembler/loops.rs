@@ -2,9 +2,9 @@
 //!
 //! Textbook method (Aho, Lam, Sethi, Ullman, "Compilers", 9.6): basic blocks, dominators by iteration to a
 //! fixed point, a natural loop per target of back edges. A backward branch alone would not do: ptxas
-//! moves cold blocks behind the end of a function, and their branches home go backward too.
+//! moves cold blocks after the end of a function, and their branches home go backward too.
 //!
-//! Branches through registers (`BRX`, `JMX`) and calls are taken to leave nothing behind: their targets
+//! Branches through registers (`BRX`, `JMX`) and calls are taken to leave nothing after: their targets
 //! are not followed. Our kernels have neither.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Loop {
     pub header_addr: u64,
     /// Indices into [`SassFunction::insts`], ascending.
     pub insts: Vec<usize>,
-    /// Whether no other loop lies inside.
+    /// Whether no other loop is inside.
     pub innermost: bool,
 }
 

@@ -84,7 +84,7 @@ pub struct SassFunction {
     pub name: String,
     /// Instructions by address.
     pub insts: Vec<SassInst>,
-    /// Label (without colon) to the index of the instruction it stands before; may be `insts.len()`.
+    /// Label (without colon) to the index of the instruction it is before; may be `insts.len()`.
     pub labels: BTreeMap<String, usize>,
     /// Source files that [`SassInst::line`] refers to.
     pub files: Vec<String>,
@@ -226,7 +226,7 @@ fn parse_inst(line: &str) -> Option<SassInst> {
     })
 }
 
-/// The lower 64 bits of an encoding, in the comment behind the instruction.
+/// The lower 64 bits of an encoding, in the comment after the instruction.
 fn low_half(rest: &str) -> Option<u128> {
     half(rest.rsplit_once("/*")?.1)
 }

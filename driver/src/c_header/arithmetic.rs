@@ -6,7 +6,7 @@ use tilec_ir::ops::Op;
 /// An expression of C with the value of `text`. `name` says what a name is; what has no value sets `e`, an `int` of the function.
 ///
 /// # Errors
-/// It is no expression.
+/// It is not an expression.
 pub(super) fn expression(text: &str, name: &dyn Fn(&str) -> String) -> Result<String, ExprError> {
     Ok(Expr::parse(text)?.build(&literal, name, &operation))
 }

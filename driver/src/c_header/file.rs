@@ -83,7 +83,7 @@ pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError>
     Ok(out)
 }
 
-/// What stands above everything: what this is, and how it is used.
+/// What is above everything: what this is, and how it is used.
 fn introduction(source: &str, images: &[Image<'_>], kernels: &str, interfaces: &[Interface]) -> String {
     let targets: Vec<&str> = images.iter().map(|image| image.target.name()).collect();
     let mut out = comment(&format!(

@@ -31,12 +31,12 @@ pub enum HeaderError {
         /// How many.
         modes: usize,
     },
-    /// A contract with something that is no expression.
+    /// A contract with something that is not an expression.
     #[error("`{text}` in the contract of `{entry}`: {error}")]
     Expression {
         /// The kernel.
         entry: String,
-        /// What stands there.
+        /// What is there.
         text: String,
         /// What is wrong with it.
         error: ExprError,

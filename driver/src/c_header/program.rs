@@ -1,4 +1,4 @@
-//! The launches behind a name: one of the variants of a kernel, or the launches of a program.
+//! The launches after a name: one of the variants of a kernel, or the launches of a program.
 
 use super::body::{Body, Placed, Who, overlaps};
 use super::image::Image;

@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
-    /// Prints the decisions behind a line, an element, registers or a barrier, and what would change them
+    /// Prints the decisions after a line, an element, registers or a barrier, and what would change them
     Why(Box<Why>),
         /// Formats source files: indentation, spaces, comments; keeps line breaks
     Fmt(Fmt),
@@ -598,7 +598,7 @@ fn for_a_launch(args: &[OsString]) -> Option<String> {
     None
 }
 
-/// The picture or page that a command line without subcommand asks for: `--emit svg:NAME`, `--emit html`.
+/// The picture or page that a command line without subcommand requests: `--emit svg:NAME`, `--emit html`.
 fn for_a_page(args: &[OsString]) -> Option<String> {
     let words: Vec<_> = args.iter().skip(1).map(|a| a.to_string_lossy()).collect();
     let file = words.first()?;
@@ -626,10 +626,10 @@ fn joined(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     out
 }
 
-/// The subcommand that is meant by a word that is no file and looks like none.
+/// The subcommand that is meant by a word that is not a file and looks like none.
 pub(crate) fn mistyped_command(input: &std::path::Path) -> Option<String> {
     let word = input.to_str().filter(|w| w.chars().all(|c| c.is_ascii_alphabetic()) && !input.exists())?;
-    // A subcommand as it should be is not mistyped, whatever is wrong behind it.
+    // A subcommand as it should be is not mistyped, whatever is wrong after it.
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name());
     let known: Vec<&str> = shown.chain(["help"]).collect();

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) fn bench_command(args: &Bench, call: &Call) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
     let mut base = options(&args.program, &args.input, target_here(&args.program, true))?;
-    // What a variant refuses stands in its row.
+    // What a variant refuses is in its row.
     base.refuse_sizes = false;
     let list = if args.ablate {
         if !args.variant.is_empty() {

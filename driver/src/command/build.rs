@@ -126,7 +126,7 @@ fn dumps(program: &Optimized, print_after: &[String]) -> String {
     out
 }
 
-/// The product that a file name asks for; PTX without a suffix.
+/// The product that a file name requests; PTX without a suffix.
 fn emit_for(output: Option<&Path>) -> Result<Emit, Failure> {
     const SUFFIXES: [&str; 7] = ["ptx", "tile", "json", "h", "cubin", "sass", "tilec"];
     let Some(suffix) = output.and_then(|o| o.extension()) else { return Ok(Emit::Ptx) };

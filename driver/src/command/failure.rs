@@ -94,7 +94,7 @@ pub(crate) fn show(d: &Diagnostics, remarks: bool, format: ErrorFormat) {
     });
 }
 
-/// Colour on a terminal, unless the environment asks for none (no-color.org).
+/// Colour on a terminal, unless the environment requests none (no-color.org).
 fn color() -> bool {
     let unset = |name: &str| std::env::var_os(name).is_none_or(|v| v.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");

@@ -7,7 +7,7 @@ use crate::c_header::{Image, header};
 use crate::{Compiled, Target, compile, machine_code};
 use std::path::Path;
 
-/// Compiles `source` for the targets that were asked for, and writes the header.
+/// Compiles `source` for the targets that were requested, and writes the header.
 pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, source: &str) -> Result<(), Failure> {
     if !args.print_after.is_empty() {
         return Err(Failure::Usage(

@@ -24,7 +24,7 @@ fn demands(program: &Program) -> Result<Vec<Demand>, Failure> {
     for text in &program.require {
         let mut sink = Sink::new();
         match parse_demands(text, &mut sink) {
-            // They stand in no file.
+            // They are in no file.
             Ok(demands) => all.extend(demands.into_iter().map(|d| Demand { span: Span::default(), ..d })),
             Err(_) => {
                 let errors = sink.error_count();

@@ -250,7 +250,7 @@ fn aliases(pairs: &[(String, String)]) -> Result<Aliases, Failure> {
     Ok(aliases)
 }
 
-/// The files of `--in`, and the numbers that stand there.
+/// The files of `--in`, and the numbers that are there.
 fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Failure> {
     let mut inputs = BTreeMap::new();
     for (name, file) in files {
@@ -308,7 +308,7 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
     if report.ok() { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// Where to run: what was asked for, or what the other options need.
+/// Where to run: what was requested, or what the other options need.
 fn device(args: &Run) -> Result<On, Failure> {
     let Sim { fuel, sim_order, sim_landing, sim_threads, sim_align, allow, imitate } = &args.sim;
     let given = [

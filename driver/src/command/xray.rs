@@ -56,7 +56,7 @@ fn other(given: &[(String, String)]) -> Result<Other, Failure> {
     Ok(other)
 }
 
-/// The measurements of which one is to stand beside what is predicted.
+/// The measurements of which one is to be beside what is predicted.
 fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
     let Some(file) = &args.measured else { return Ok(Vec::new()) };
     let text = read(file)?;
@@ -64,7 +64,7 @@ fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
     measured::measured(&text).map_err(wrong)
 }
 
-/// The element whose way is asked for: `svg:path-A[3,5]`, of one of several kernels `svg:gemm.path-A[3,5]`.
+/// The element whose way is requested: `svg:path-A[3,5]`, of one of several kernels `svg:gemm.path-A[3,5]`.
 fn element(emit: &XrayEmit) -> Result<More, Failure> {
     let mut more = More::default();
     if let XrayEmit::Svg(name) = emit

@@ -7,7 +7,7 @@ use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::target::Target;
 use tilec_launch::bundle::Bundle;
 
-/// Whether there is machine code in a bundle. What an assembler adds depends on its version, so it is only there if asked for.
+/// Whether there is machine code in a bundle. What an assembler adds depends on its version, so it is only there if requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Cubins {
     /// PTX alone.
@@ -29,7 +29,7 @@ pub struct Bundled {
 /// Compiles `source` for each of `targets`; the target of `options` does not count.
 ///
 /// # Errors
-/// There is no target, the program is wrong, a target cannot do what it asks for, or machine code is asked for and not made.
+/// There is no target, the program is wrong, a target cannot do what it requests, or machine code is requested and not made.
 pub fn bundle(
     source: &str,
     options: &CompileOptions,

@@ -271,7 +271,7 @@ mod tests {
     use crate::compile::spilled::{MostLive, Spilled};
     use crate::compile::{CompileOptions, optimize};
 
-    /// A demand is judged by what accesses became, whether a report is asked for or not.
+    /// A demand is judged by what accesses became, whether a report is requested or not.
     #[test]
     fn widths_are_judged_without_a_report() {
         let program = |vec: &str| {

@@ -108,7 +108,7 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
 
-/// PTX whose source is itself: in front of every instruction stands its line as it is without these. The nearest line counts, whatever others stand there.
+/// PTX whose source is itself: in front of every instruction stands its line as it is without these. The nearest line counts, whatever others are there.
 fn numbered(ptx: &str, lines: &[InstLine]) -> String {
     let mut lines = lines.iter().map(|l| l.line).peekable();
     let mut out = String::with_capacity(2 * ptx.len());

@@ -72,7 +72,7 @@ pub struct Optimized {
     pub sequences: Vec<Sequence>,
     /// Which of them are variants of one kernel, and when each is launched.
     pub dispatch: Vec<Dispatch>,
-    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those requested, in order.
     pub texts: Vec<(&'static str, String)>,
     /// Of each line of these texts where it comes from, if that is kept.
     pub places: Vec<Vec<Place>>,
@@ -108,7 +108,7 @@ pub struct OptimizedKernel {
     pub scheduled: Option<Kernel>,
     /// After the last pass.
     pub kernel: Kernel,
-    /// Name of a pass and the program after it, for the passes asked for, in order.
+    /// Name of a pass and the program after it, for the passes requested, in order.
     pub texts: Vec<(&'static str, String)>,
     /// Of each line of these texts where it comes from, if that is kept.
     pub places: Vec<Vec<Place>>,
@@ -159,7 +159,7 @@ pub struct Compiled {
     pub kernels: Vec<CompiledKernel>,
     /// The programs of several kernels, in source order.
     pub programs: Vec<Program>,
-    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those asked for, in order.
+    /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those requested, in order.
     pub texts: Vec<(&'static str, String)>,
     /// Of each line of these texts where it comes from, if that is kept.
     pub places: Vec<Vec<Place>>,
@@ -255,7 +255,7 @@ pub fn optimize(source: &str, options: &CompileOptions) -> Result<Optimized, Dia
 pub struct Refused {
     /// What is wrong with it.
     pub diagnostics: Diagnostics,
-    /// Name of a pass (or [`PARSED`]) and the program after it, for those asked for that were done by then: of each kernel up to its own error.
+    /// Name of a pass (or [`PARSED`]) and the program after it, for those requested that were done by then: of each kernel up to its own error.
     pub texts: Vec<(&'static str, String)>,
 }
 
@@ -501,7 +501,7 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
 /// Lowers a program to PTX.
 ///
 /// # Errors
-/// The target cannot do what the program asks for.
+/// The target cannot do what the program requests.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels: mut tiles, dispatch, sequences, texts, diagnostics, .. } = program;
     let Optimized { deny, sizes, report_accesses, show_broken, places, .. } = program;

@@ -43,7 +43,7 @@ pub(crate) fn never_launched(file: &LaunchFile, caller: Caller, span: impl Fn(&s
                 before.when.iter().chain(&other.requires).filter(|c| !is_limit(c)).all(follows)
                     && no_stricter(other, own)
             });
-            // A case may stand there again for other sizes.
+            // A case may be there again for other sizes.
             let elsewhere = cases[..i].iter().any(|c| c.entry == case.entry);
             if let Some(earlier) = earlier.filter(|_| !elsewhere) {
                 let message = format!(

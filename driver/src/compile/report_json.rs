@@ -59,13 +59,13 @@ pub struct KernelReport {
     pub stages: u32,
     /// Shared memory of a block, bytes.
     pub smem_bytes: u64,
-    /// What lies where in it.
+    /// What is where in it.
     pub tiles: Vec<Tile>,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
     /// Block-wide barriers in the text of the kernel.
     pub barriers: u32,
-    /// Barriers in one trip of the main loop.
+    /// Barriers in one iteration of the main loop.
     pub barriers_in_loop: u32,
     /// Extra wavefronts of all shared-memory accesses in the innermost loops.
     pub conflicts_in_loop: u32,
@@ -119,7 +119,7 @@ pub struct RunnerUp {
     pub by: String,
 }
 
-/// Where a buffer or a channel lies in shared memory.
+/// Where a buffer or a channel is in shared memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Tile {
     /// Buffer or channel.

@@ -184,7 +184,7 @@ pub(crate) fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     (s.span, format!("{access} `{}` takes {wavefronts} a warp{least}", s.buffer))
 }
 
-/// Of the copies that are asked for those with most bytes of tensors, and their shares of what all move.
+/// Of the copies that are requested those with most bytes of tensors, and their shares of what all move.
 fn most(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
     let all: f64 = own.iter().map(|place| place.bytes).sum();

@@ -16,7 +16,7 @@ pub(super) struct FileTexts {
 }
 
 impl FileTexts {
-    /// Keeps the text after `pass` if it was asked for.
+    /// Keeps the text after `pass` if it was requested.
     pub(super) fn keep(&mut self, pass: &'static str, module: &Module, options: &CompileOptions) {
         if !options.keeps(pass) {
             return;

@@ -89,7 +89,7 @@ pub(crate) fn plan(
     result.map(|()| (all, dispatch))
 }
 
-/// What tells each of the variants of a kernel from the others: what it was asked for, and the values that were chosen where several were asked for by
+/// What tells each of the variants of a kernel from the others: what it was requested, and the values that were chosen where several were requested by
 /// the same words.
 fn told_apart(variants: &[Planned]) -> Vec<String> {
     let name = |one: &Planned| {

@@ -213,7 +213,7 @@ struct JsonDiagnostic<'a> {
     label: &'a str,
     labels: Vec<JsonText<'a>>,
     notes: &'a [String],
-    /// A change that mends it: what stands at the place becomes the text.
+    /// A change that mends it: what is at the place becomes the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<JsonText<'a>>,
 }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tilec_sim::ParseError;
 
-/// Alignment of a tensor that asks for none: what `cudaMalloc` gives.
+/// Alignment of a tensor that requests none: what `cudaMalloc` gives.
 pub const DEFAULT_ALIGN: u32 = 256;
 
 /// Largest alignment: a page of memory.

@@ -20,11 +20,11 @@ pub struct Analysis {
     pub diagnostics: Vec<Diagnostic>,
     /// Its names.
     pub outline: Outline,
-    /// Its words, once they were asked for.
+    /// Its words, once they were requested.
     words: OnceLock<Vec<Word>>,
     /// Of each kernel: the verifier has nothing to say of it.
     verified: Vec<bool>,
-    /// There is no error: types may be asked for.
+    /// There is no error: types may be requested.
     pub whole: bool,
 }
 
@@ -99,7 +99,7 @@ impl Analysis {
         &self.kernel(kernel).values[value]
     }
 
-    /// The word that a byte lies in or behind.
+    /// The word that a byte is in or after.
     pub fn word_at(&self, byte: usize) -> Option<Word> {
         let reaches = |w: &&Word| w.span.start as usize <= byte && byte <= w.span.end as usize;
         let near: Vec<&Word> = self.words().iter().filter(reaches).collect();

@@ -1,4 +1,4 @@
-//! Completion: what may stand at a place.
+//! Completion: what may be at a place.
 
 use super::analysis::Analysis;
 use super::hover;
@@ -50,7 +50,7 @@ enum Region {
     Body,
 }
 
-/// What may stand at a byte, which may be behind the beginning of a word; nothing in comments.
+/// What may be at a byte, which may be after the beginning of a word; nothing in comments.
 pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let inside = |w: &&Word| (w.span.start as usize) < byte && byte <= w.span.end as usize;
     let prefix = a.words().iter().find(inside).filter(|w| !matches!(w.kind, WordKind::Sign));
@@ -100,7 +100,7 @@ fn requires(before: &[&str]) -> bool {
     clause.is_some_and(|w| *w == "require")
 }
 
-/// What `require` demands: properties, and figures with a sign behind.
+/// What `require` demands: properties, and figures with a sign after.
 fn demands() -> impl Iterator<Item = Proposal> {
     let properties = PROPERTIES.iter().map(|(word, _)| proposal(word, ProposalKind::Keyword, "property", ""));
     let figure = |(word, _, unit): &(&str, _, &str)| {
@@ -110,7 +110,7 @@ fn demands() -> impl Iterator<Item = Proposal> {
     properties.chain(FIGURES.iter().map(figure))
 }
 
-/// Behind `let x =` or `var x =`.
+/// After `let x =` or `var x =`.
 fn declares(before: &[&str]) -> bool {
     before.len() >= 3 && matches!(before[before.len() - 3], "let" | "var")
 }
@@ -120,7 +120,7 @@ fn begins_line(a: &Analysis, byte: usize) -> bool {
     a.text[..byte].rsplit(['\n', '\r']).next().is_some_and(|line| line.trim().is_empty())
 }
 
-/// Where one is behind these words.
+/// Where one is after these words.
 fn region(before: &[&str]) -> Region {
     let mut region = Region::Top;
     let (mut depth, mut listed) = (0usize, false);

@@ -7,10 +7,10 @@ use tilec_ir::kernel::{ConstParam, ConstValue, ValueDef};
 use tilec_ir::outline::Declaration;
 use tilec_ir::typing::Types;
 
-/// A text to be shown behind a byte.
+/// A text to be shown after a byte.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint {
-    /// Behind which byte.
+    /// After which byte.
     pub at: usize,
     /// The text.
     pub text: String,
@@ -48,7 +48,7 @@ pub fn hints(a: &Analysis, decisions: Option<&Decisions>) -> Vec<Hint> {
     all
 }
 
-/// The end of the word `auto` behind the name of a parameter.
+/// The end of the word `auto` after the name of a parameter.
 fn auto_word(a: &Analysis, d: &Declaration) -> Option<usize> {
     let behind = a.words().iter().skip_while(|w| w.span.start < d.span.end).take(4);
     behind.into_iter().find(|w| a.slice(w.span) == "auto").map(|w| w.span.end as usize)

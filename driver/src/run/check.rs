@@ -72,11 +72,11 @@ pub struct Verdict {
     pub largest_bound: f64,
     /// The bound was larger than one missing product would have been somewhere: a mistake may have gone unseen.
     pub weak: bool,
-    /// Elements that differ, and whose bound is no number: whatever the device computes is within it.
+    /// Elements that differ, and whose bound is not a number: whatever the device computes is within it.
     pub unbounded: u64,
     /// Bytes between the elements that were written.
     pub stray_bytes: u64,
-    /// Elements of a tensor that is only written which are still the poison that they were (of floats, where that is no number), and
+    /// Elements of a tensor that is only written which are still the poison that they were (of floats, where that is not a number), and
     /// the index of the first: the reference leaves them out, too, so that they are equal.
     pub unwritten: (u64, Option<String>),
     /// The first mismatches, a line each.

@@ -31,7 +31,7 @@ pub struct Job {
     pub ptx: String,
     /// How often the kernel is timed, after the launch that counts.
     pub repeat: u32,
-    /// Tensors that are to stand on others.
+    /// Tensors that are to be on others.
     #[serde(default)]
     pub aliases: Aliases,
     /// Lengths of the tensors, bytes.

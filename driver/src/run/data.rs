@@ -9,7 +9,7 @@ use tilec_ir::types::Elem;
 pub(crate) use tilec_launch::simulator::PIECE;
 pub use tilec_launch::simulator::POISON;
 
-/// Bytes of poison behind every tensor, so that a write past its end is seen.
+/// Bytes of poison after every tensor, so that a write past its end is seen.
 pub const GUARD_BYTES: usize = 1024;
 
 /// What inputs are filled with.
@@ -51,13 +51,13 @@ impl Random {
         u64::try_from((u128::from(self.next_u64()) * u128::from(n)) >> 64).expect("less than n")
     }
 
-    /// A number of the kind asked for, of those that a type has: of scales, which have neither a sign nor a zero, one that is not far from one.
+    /// A number of the kind requested, of those that a type has: of scales, which have neither a sign nor a zero, one that is not far from one.
     pub fn of_type(&mut self, elem: Elem, data: Data) -> f64 {
         let x = self.number(data, !has_negatives(elem));
         if elem == Elem::UE8M0 { scale_near(x) } else { x }
     }
 
-    /// A number of the kind asked for; `unsigned`: not negative.
+    /// A number of the kind requested; `unsigned`: not negative.
     pub fn number(&mut self, data: Data, unsigned: bool) -> f64 {
         match data {
             Data::Int { limit } if unsigned => self.below(u64::from(limit) + 1) as f64,
@@ -76,7 +76,7 @@ pub(crate) fn scale_near(x: f64) -> f64 {
     if x.fract() == 0.0 { x.abs().max(1.0) } else { x.abs().max(0.25) }
 }
 
-/// The memory of a tensor: every element random, gaps between them and the guard behind them poison. If the clock has no time for it,
+/// The memory of a tensor: every element random, gaps between them and the guard after them poison. If the clock has no time for it,
 /// elements are poison too, or bytes are missing.
 pub fn filled(plan: &TensorPlan, seed: u64, data: Data, clock: &mut Clock) -> Vec<u8> {
     let mut bytes = poisoned(plan, clock);

@@ -1,4 +1,4 @@
-//! Tensors that stand at the address of others: what the contract allows.
+//! Tensors that are at the address of others: what the contract allows.
 
 use crate::contract::Contract;
 use crate::run::bind::TensorPlan;

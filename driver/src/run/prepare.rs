@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub sim: SimOptions,
     /// Elements of tensors that are not to be made up: raw bytes in row-major order of the index, without gaps.
     pub inputs: BTreeMap<String, Elements>,
-    /// Tensors that are to stand at the address of others, as far as the contract allows it.
+    /// Tensors that are to be at the address of others, as far as the contract allows it.
     pub aliases: Aliases,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn contents(
 /// program, else the only kernel. One of several variants is called by its own name.
 ///
 /// # Errors
-/// There is no such kernel or program, or more than one, or a rule that is no expression.
+/// There is no such kernel or program, or more than one, or a rule that is not an expression.
 pub fn launches<'f>(
     file: &'f LaunchFile,
     name: Option<&str>,

@@ -1,7 +1,7 @@
 //! A launch on the simulator: from the contract, the PTX and the values of the parameters alone, as on a GPU.
 //!
 //! The simulator checks what a GPU lets pass, so a launch ends in results and counts, or in a diagnostic that says what is
-//! wrong and where (`report`). Tensors lie where nothing is true by chance (`memory`). The calling thread watches the
+//! wrong and where (`report`). Tensors are where nothing is true by chance (`memory`). The calling thread watches the
 //! clock and draws progress (`watch`) while others execute.
 
 pub mod counts;
@@ -59,7 +59,7 @@ pub struct SimOptions {
     pub imitate: Option<Generation>,
     /// Host threads that share the blocks; at least 1.
     pub threads: usize,
-    /// Bytes, a power of two: tensors begin at odd multiples of it where their contract asks for less.
+    /// Bytes, a power of two: tensors begin at odd multiples of it where their contract requests less.
     pub align: u32,
     /// Instructions, counted by warp, that each block may execute.
     pub fuel: u64,
@@ -92,7 +92,7 @@ impl Default for SimOptions {
 pub struct Simulated {
     /// What was imitated.
     pub generation: Generation,
-    /// Why it ran here and not on a GPU, if nobody asked for it.
+    /// Why it ran here and not on a GPU, if nobody requested it.
     pub why: Option<String>,
     /// In how many ways asynchronous copies landed, in as many runs.
     pub landings: usize,

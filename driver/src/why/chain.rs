@@ -1,4 +1,4 @@
-//! The decisions behind a line: of the passes, by what they changed and said; of the emitter, by its report.
+//! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
 use super::answer::{Decision, Known, Part, Says};
 use super::question::PLACES;

@@ -122,7 +122,7 @@ pub(super) fn premise(
     Part { title, facts, decisions }
 }
 
-/// The preconditions that several messages ask for, asked for once, in one clause.
+/// The preconditions that several messages request, requested once, in one clause.
 fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decision]) {
     let mut all: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
     unrepeated(&mut all);

@@ -145,7 +145,7 @@ pub(super) fn pictures(kernel: &Kernel, accesses: &[SharedReport], prefix: &str)
     out
 }
 
-/// Which elements lie in which banks, for the first rows of memory.
+/// Which elements are in which banks, for the first rows of memory.
 fn tile_picture(kernel: &Kernel, name: &str, tile: &TileTy) -> Option<(String, String)> {
     let layout = tile.smem_layout.as_ref()?;
     let ElemRef::Known(elem) = tile.elem else { return None };

@@ -1,4 +1,4 @@
-//! Copies by the tensor memory accelerator: the box in global memory by rows and sectors, and where its pieces lie in shared memory.
+//! Copies by the tensor memory accelerator: the box in global memory by rows and sectors, and where its pieces are in shared memory.
 //!
 //! Extents, boxes and the mode of exchange are those of the tensor map that the copy was lowered with. In which order TMA writes is not
 //! published: a phase is what the banks take at once, 128 bytes, in the order of the box.
@@ -93,7 +93,7 @@ impl Shown<'_> {
         self.copy.extents[1..].iter().product::<u64>().min(PERIOD)
     }
 
-    /// Where a piece lies in shared memory, in bytes from the first of its box; `exchanged`: as it does.
+    /// Where a piece is in shared memory, in bytes from the first of its box; `exchanged`: as it does.
     fn byte(&self, (row, piece): At, exchanged: bool) -> u64 {
         let plain = row * self.row_bytes() + piece * PIECE;
         if exchanged { self.copy.exchange.apply(plain) } else { plain }

@@ -1,6 +1,6 @@
 //! The order in which blocks compute the tiles of the result.
 //!
-//! Where blocks walk over tiles, the walk stands in the program after the last pass, and its numbers are computed from there. Elsewhere the hardware begins
+//! Where blocks walk over tiles, the walk is in the program after the last pass, and its numbers are computed from there. Elsewhere the hardware begins
 //! blocks in the order of their numbers, of which `raster` in the schedule makes indices.
 
 use super::budget::registers_of;
@@ -174,7 +174,7 @@ fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers) -> Option<(Order, i6
     Some((order, blocks))
 }
 
-/// What a `let` of this name in a block is; a name that is there already has a number behind it.
+/// What a `let` of this name in a block is; a name that is there already has a number after it.
 fn declares(k: &Kernel, block: Block, name: &str) -> Option<tilec_ir::entities::Expr> {
     k.blocks[block].iter().find_map(|&s| match k.stmts[s] {
         StmtData::Let { value, init } if matches!(k.values[value].def, ValueDef::Let) => {

@@ -24,7 +24,7 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// Draws lines of memory, each from a multiple of [`LINE`]; `pieces` by their first byte. The banks stand above, the bytes in front.
+/// Draws lines of memory, each from a multiple of [`LINE`]; `pieces` by their first byte. The banks are above, the bytes in front.
 pub(super) fn draw(svg: &mut Svg, (left, top): (f64, f64), wide: f64, lines: &[u64], pieces: &BTreeMap<u64, Piece>) {
     svg.colored(left - 6.0, top - 8.0, Anchor::End, DIM, "banks");
     for piece in 0..ACROSS {

@@ -95,7 +95,7 @@ impl Operand<'_> {
         cores.flat_map(|core| (0..PERIOD).map(move |row| (step, core, row))).collect()
     }
 
-    /// Banks that a core matrix lies in.
+    /// Banks that a core matrix is in.
     fn banks(&self, step: usize, core: (u64, u64)) -> u64 {
         let places: BTreeSet<u64> = (0..PERIOD).map(|row| self.byte((step, core, row)) % LINE / PIECE).collect();
         places.len() as u64 * (lines::BANKS / ACROSS)
@@ -122,7 +122,7 @@ impl Operand<'_> {
         let own: BTreeMap<u64, Part> = self.of_step(step).into_iter().map(|part| (self.byte(part), part)).collect();
         let parts: Vec<(u64, Part)> =
             memory.iter().flat_map(|&line| own.range(line..line + LINE)).map(|(&byte, &part)| (byte, part)).collect();
-        // Those whose rows all stand on the right have their colour on the left, too.
+        // Those whose rows all are on the right have their colour on the left, too.
         let rows = |core| parts.iter().filter(|(_, part)| part.1 == core).count() as u64;
         let whole: BTreeSet<u64> =
             parts.iter().map(|(_, part)| part.1).filter(|&c| rows(c) == PERIOD).map(|c| self.number(c)).collect();
@@ -163,7 +163,7 @@ impl Operand<'_> {
         TINTS[self.number(core) as usize % TINTS.len()]
     }
 
-    /// Core matrices of all steps, as the product has them; `whole`: those that stand in memory beside, all of them.
+    /// Core matrices of all steps, as the product has them; `whole`: those that are in memory beside, all of them.
     fn grid(&self, svg: &mut Svg, step: usize, shown: u64, whole: &BTreeSet<u64>) {
         let o = self.of;
         let (along, deep) = self.cores();
@@ -197,7 +197,7 @@ impl Operand<'_> {
         }
     }
 
-    /// What the signs mean, and which of the core matrices stand in memory.
+    /// What the signs mean, and which of the core matrices are in memory.
     fn legend(&self, svg: &mut Svg, (count, whole): (u64, &BTreeSet<u64>), (all, drawn): (usize, usize)) {
         let o = self.of;
         let (_, word) = kind(o);
@@ -307,7 +307,7 @@ mod tests {
         (o, layout)
     }
 
-    /// Core matrices are drawn where the layout of the tile has their elements, in both orders, and lie in all banks.
+    /// Core matrices are drawn where the layout of the tile has their elements, in both orders, and are in all banks.
     #[test]
     fn core_matrices_lie_where_the_layout_says() {
         for k in [1, 0] {

@@ -45,7 +45,7 @@ pub struct Step {
 /// The way of an element: its steps, and how they hang together.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// The steps, each behind the one that it hangs on.
+    /// The steps, each after the one that it hangs on.
     pub steps: Vec<Step>,
     /// Of each step the one that it hangs on.
     pub(super) links: Vec<Option<Link>>,
@@ -63,7 +63,7 @@ pub(super) struct Link {
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
 
-/// An element that is asked for: `A[3,5]`, of a file with several kernels `gemm.A[3,5]`.
+/// An element that is requested: `A[3,5]`, of a file with several kernels `gemm.A[3,5]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
     /// The kernel: its name, or that of the entry of a variant.
@@ -81,7 +81,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// The kernel of which an element is asked for, and what has it there: in the program as it is written, and in the last one.
+/// The kernel of which an element is requested, and what has it there: in the program as it is written, and in the last one.
 fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel, [Option<Value>; 2]), String> {
     let name = &of.name;
     let is_meant = |k: &CompiledKernel, meant: &String| [&k.tile.kernel.name, &k.contract.entry].contains(&meant);
@@ -422,7 +422,7 @@ impl<'a> Way<'a> {
         });
     }
 
-    /// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
+    /// Where an element of a tile is after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
     fn lies(&self, name: &str, coords: &[u64]) -> Option<(&'static str, String)> {
         let k = self.last;
         let v = self.called(name)?;
@@ -545,7 +545,7 @@ mod tests {
         path(&program, &called(name, coords)).expect("a way").steps
     }
 
-    /// Against the layouts by hand: row 3 of 128 bytes, whose 16-byte pieces are exchanged by the row: element 5 is in piece 0, which lies at 3.
+    /// Against the layouts by hand: row 3 of 128 bytes, whose 16-byte pieces are exchanged by the row: element 5 is in piece 0, which is at 3.
     #[test]
     fn an_element_is_followed_to_the_product() {
         let way = steps(Target::Sm90a, "A", &[131, 69]);

@@ -22,7 +22,7 @@ pub enum Room {
 pub struct Picture {
     /// Where it hangs.
     pub room: Room,
-    /// Its name: that of what it shows, behind that of the kernel and a dot where there are several kernels.
+    /// Its name: that of what it shows, after that of the kernel and a dot where there are several kernels.
     pub name: String,
     /// What it shows.
     pub title: String,

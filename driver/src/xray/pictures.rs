@@ -68,7 +68,7 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
     out
 }
 
-/// Which thread holds which element of a register tile, in which register; none: it is no tile with a layout.
+/// Which thread holds which element of a register tile, in which register; none: it is not a tile with a layout.
 fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
     let ValueDef::Var(tile) = &kernel.values[v].def else { return None };
     let layout = tile.reg_layout.as_ref()?;

@@ -51,7 +51,7 @@ fn touched(c: &CopyReport) -> BTreeMap<u64, BTreeMap<u64, Vec<usize>>> {
     rows
 }
 
-/// Bytes of a sector that some of the lanes ask for.
+/// Bytes of a sector that some of the lanes request.
 fn used(c: &CopyReport, lanes: &[usize], sector: u64) -> u64 {
     let of = |lane: &usize| c.lanes[*lane].1..c.lanes[*lane].1 + u64::from(c.global_bytes);
     let inside = |byte: &u64| byte / SECTOR == sector;
@@ -91,7 +91,7 @@ fn draw(c: &CopyReport, title: &str) -> String {
         for s in 0..count {
             let x = MARGIN.0 + s as f64 * CELL.0;
             let lanes = sectors.get(&(first + s));
-            // Bytes of the sector that some lane asks for.
+            // Bytes of the sector that some lane requests.
             let used = lanes.map_or(0, |l| used(c, l, first + s));
             let fill = match lanes {
                 None => "#ffffff",
@@ -158,7 +158,7 @@ mod tests {
         let (whole, parts) = (draw(&whole, "whole"), draw(&parts, "parts"));
         assert!(!whole.contains(BAD) && whole.matches("h-48z").count() == 16, "{whole}");
         assert_eq!(parts.matches("!<").count(), 32, "{parts}");
-        // Lanes that ask for the same bytes use them once.
+        // Lanes that request the same bytes use them once.
         let same = draw(&copy(vec![(0, 0); 32], 4), "same");
         assert!(same.contains(">0-31!<") && same.contains(BAD), "{same}");
         let turns =

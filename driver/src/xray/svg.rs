@@ -16,7 +16,7 @@ pub(super) const INK: &str = "#1a1a1a";
 /// What is said beside a picture.
 const NOTE: &str = "#444444";
 
-/// Where a text stands beside its point.
+/// Where a text is beside its point.
 #[derive(Copy, Clone)]
 pub(super) enum Anchor {
     Start,
@@ -59,7 +59,7 @@ pub(super) struct Svg {
     shapes: String,
     /// Rectangles of one colour that follow one another, which become one shape: the colour, and their outlines.
     open: (String, String),
-    /// Texts, above: those that stand around their point, and the others.
+    /// Texts, above: those that are around their point, and the others.
     centred: String,
     texts: String,
     /// Where the text that reaches furthest ends: the picture is as wide.

@@ -1,5 +1,5 @@
 //! The pipeline in time: what the roles do in which iteration, what units of the multiprocessor work meanwhile, what each wait waits for, and the slots of
-//! the channels. From the schedule, which stands in the program in front of `expand`, and from the clocks of an iteration that the pass said ([`Pace`]).
+//! the channels. From the schedule, which is in the program in front of `expand`, and from the clocks of an iteration that the pass said ([`Pace`]).
 
 use super::lines::DIM;
 use super::picture::{Picture, Room};
@@ -134,7 +134,7 @@ fn slots(k: &Kernel, v: Value) -> Option<u64> {
 pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
     let Some(k) = &kernel.tile.scheduled else { return Vec::new() };
     let mut out = Vec::new();
-    // Whether slots are handed over by mbarriers is decided behind the schedule: the last program has their arrivals.
+    // Whether slots are handed over by mbarriers is decided after the schedule: the last program has their arrivals.
     let last = &kernel.tile.kernel;
     let mbarriers = last.values.keys().any(|v| last.handovers[v].is_some());
     for (i, pace) in kernel.tile.paces.iter().enumerate() {
@@ -206,7 +206,7 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
     (title, svg.done())
 }
 
-/// What the signs of a pipeline mean; `under`: some numbers stand under their boxes.
+/// What the signs of a pipeline mean; `under`: some numbers are under their boxes.
 fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
     for i in 0..ITERATIONS {
         svg.key(Key::Cell(TINTS[i as usize % TINTS.len()]), format!("iteration {i}"));

@@ -15,13 +15,13 @@ pub(crate) struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
-    /// Notifications that nobody has asked for yet.
+    /// Notifications that nobody has requested yet.
     notified: VecDeque<Value>,
     requests: i64,
 }
 
 impl Client {
-    /// A client behind `initialize`, with these options.
+    /// A client after `initialize`, with these options.
     pub(crate) fn new(options: Value) -> Client {
         let mut client = Client::bare();
         let capabilities = json!({ "workspace": { "inlayHint": { "refreshSupport": true } } });

@@ -111,7 +111,7 @@ fn every_fix_is_offered() {
     }
 }
 
-/// Statements that are put in front stand as the one behind them does.
+/// Statements that are put in front stand as the one after them does.
 #[test]
 fn what_is_put_in_front_is_indented() {
     let dir = Dir::new("mended");

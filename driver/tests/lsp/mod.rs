@@ -164,7 +164,7 @@ fn names_lead_to_where_they_are_declared_and_used() {
     assert_eq!(client.request("textDocument/definition", nothing), Value::Null);
 }
 
-/// The text, in which what stands at `place` has another name.
+/// The text, in which what is at `place` has another name.
 fn renamed(client: &mut Client, text: &str, place: &str, name: &str) -> String {
     let mut ask = at(URI, text, place, 0);
     ask["newName"] = json!(name);

@@ -39,7 +39,7 @@ pub(crate) fn refuse(why: impl std::fmt::Display) -> ! {
 pub(crate) enum At<Bf16, F32> {
     Bf16(Bf16),
     F32(F32),
-    /// At an address of a GPU, with so many bytes behind it.
+    /// At an address of a GPU, with so many bytes after it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a GPU alone has addresses"))]
     Device(u64, usize),
 }

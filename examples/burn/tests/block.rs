@@ -61,7 +61,7 @@ fn without_gradients_the_kernels_run_too() {
     assert!(off < 0.01, "the result is {off} off");
 }
 
-/// A tensor that is asked for no gradient has none, and the other one has its own.
+/// A tensor that is requested no gradient has none, and the other one has its own.
 #[test]
 fn gradients_of_one_operand_alone() {
     let _target = TARGET.lock();

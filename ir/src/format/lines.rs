@@ -1,4 +1,4 @@
-//! Lines, their indentation, and the comments behind them.
+//! Lines, their indentation, and the comments after them.
 
 use super::pieces::Piece;
 use super::spacing::{Role, roles, spaced};
@@ -7,7 +7,7 @@ use crate::parser::Marks;
 
 /// Columns of a step of indentation.
 const STEP: usize = 4;
-/// Least columns between code and a comment behind it.
+/// Least columns between code and a comment after it.
 const GAP: usize = 2;
 
 /// An open bracket.
@@ -24,9 +24,9 @@ struct Open {
 /// A line of the result.
 struct Line {
     code: String,
-    /// The comment behind it.
+    /// The comment after it.
     comment: String,
-    /// Whether an empty line stands in front.
+    /// Whether an empty line is in front.
     apart: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn laid_out(pieces: &[Piece<'_>], marks: &Marks) -> String {
     join(&lines)
 }
 
-/// Puts comments behind consecutive lines into one column.
+/// Puts comments after consecutive lines into one column.
 fn join(lines: &[Line]) -> String {
     let width = |line: &Line| line.code.chars().count();
     let mut out = String::new();
@@ -80,7 +80,7 @@ struct Layout<'a, 's> {
     roles: &'a [Role],
     marks: &'a Marks,
     open: Vec<Open>,
-    /// Where the list of preconditions begins, behind its `where`.
+    /// Where the list of preconditions begins, after its `where`.
     list: usize,
 }
 
@@ -124,7 +124,7 @@ impl Layout<'_, '_> {
         match sign {
             "{" => {
                 let has_statements = self.has_statements(&self.pieces[i]);
-                // Blocks of statements stand under their statement, of clauses under the line of the clause.
+                // Blocks of statements are under their statement, of clauses under the line of the clause.
                 let end = if has_statements { self.block_content() } else { indent };
                 self.open.push(Open { content: end + STEP, end, is_block: true, has_statements });
             }

@@ -1,9 +1,9 @@
 //! The layout of source text: `tilec fmt`.
 //!
 //! Lines stay where their author ended them; what a line looks like follows from its tokens alone. Indentation is four
-//! columns a block, four more for a line that continues a statement, and the column behind an open bracket inside of it.
+//! columns a block, four more for a line that continues a statement, and the column after an open bracket inside of it.
 //! Spaces between tokens follow `spacing`. Comments stay; those at the ends of consecutive lines begin in one column. No
-//! more than one empty line stands between two lines. The result is a fixed point.
+//! more than one empty line is between two lines. The result is a fixed point.
 
 mod lines;
 mod pieces;

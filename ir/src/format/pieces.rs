@@ -13,7 +13,7 @@ pub(super) struct Piece<'s> {
     pub(super) at: u32,
     /// Ends of lines in front of it, since the piece before.
     pub(super) newlines: usize,
-    /// Whether white space stands in front of it.
+    /// Whether white space is in front of it.
     pub(super) spaced: bool,
 }
 

@@ -54,14 +54,14 @@ pub(super) fn roles(pieces: &[Piece<'_>]) -> Vec<Role> {
     out
 }
 
-/// Whether a `<` behind these two tokens is a bracket.
+/// Whether a `<` after these two tokens is a bracket.
 fn opens(first: Option<&Piece<'_>>, second: Option<&Piece<'_>>) -> bool {
     let [first, second] = [first, second].map(|p| p.map(|p| p.tok));
     matches!(first, Some(Tok::Word("cast" | "bitcast" | "mma" | "swizzle")))
         || matches!((first, second), (Some(Tok::Word(_)), Some(Tok::Word("kernel"))))
 }
 
-/// Whether an operator behind this token has no operand in front of it.
+/// Whether an operator after this token has no operand in front of it.
 fn is_unary(before: Option<&Piece<'_>>, sign: &Piece<'_>, next: Option<&Piece<'_>>) -> bool {
     match before.map(|p| p.tok) {
         Some(Tok::Sign(s)) => !matches!(s, ")" | "]" | "}"),
@@ -78,12 +78,12 @@ fn ends_operand(word: &str) -> bool {
     matches!(word, "inf" | "nan" | "true" | "false" | "row" | "col" | "auto") || Elem::from_name(word).is_some()
 }
 
-/// Whether a bracket behind this word belongs to it, as of a call.
+/// Whether a bracket after this word belongs to it, as of a call.
 fn calls(word: &str) -> bool {
     matches!(word, "cast" | "bitcast" | "mma" | "transpose" | "iota") || Op::from_call(word).is_some()
 }
 
-/// Whether a space stands between two tokens of a line.
+/// Whether a space is between two tokens of a line.
 pub(super) fn spaced(marks: &Marks, (a, role_a): (&Piece<'_>, Role), (b, role_b): (&Piece<'_>, Role)) -> bool {
     if a.is_comment() || b.is_comment() {
         return true;
@@ -110,7 +110,7 @@ pub(super) fn spaced(marks: &Marks, (a, role_a): (&Piece<'_>, Role), (b, role_b)
     }
 }
 
-/// Whether a space stands in front of a parenthesis.
+/// Whether a space is in front of a parenthesis.
 fn bracket(a: &Piece<'_>, role: Role, b: &Piece<'_>) -> bool {
     match a.tok {
         Tok::Word("if" | "while" | "for" | "in" | "when" | "grid" | "copy" | "with" | "let" | "give" | "over") => true,

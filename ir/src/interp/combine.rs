@@ -70,7 +70,7 @@ impl Machine<'_> {
         Ok((tuples, shape))
     }
 
-    /// Each tuple of `a` combined with that of `b` behind it.
+    /// Each tuple of `a` combined with that of `b` after it.
     fn combine_pairs(&mut self, c: &Combine, a: Tuples, b: Tuples, span: Span) -> Result<Tuples, Fail> {
         let n = a[0].data.len();
         self.name_components(c, a, b)?;
@@ -181,7 +181,7 @@ impl Machine<'_> {
         Ok(found)
     }
 
-    /// The tuples of each row one place on, behind what is in front of the first.
+    /// The tuples of each row one place on, after what is in front of the first.
     fn moved_on(&mut self, c: &Combine, all: &[Tile], rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
         let n = all[0].data.len();
         let mut from = vec![n; n];
@@ -232,7 +232,7 @@ impl Machine<'_> {
     }
 }
 
-/// The numbers of the elements of each row, those of each part behind one another.
+/// The numbers of the elements of each row, those of each part one after the other.
 fn rows(shape: &[usize], axis: usize, parts: usize) -> Vec<Vec<usize>> {
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let outer: usize = shape[..axis].iter().product();
@@ -293,7 +293,7 @@ fn picked(tuples: &[Tile], at: &[usize]) -> Tuples {
     tuples.iter().map(|t| pick(t, at)).collect()
 }
 
-/// The elements of one tile, and behind them those of another.
+/// The elements of one tile, and after them those of another.
 fn behind(a: &Tile, b: &Tile) -> Tile {
     let (n, m) = (a.data.len(), b.data.len());
     let poison = |t: &Tile, n: usize| t.poison.clone().unwrap_or_else(|| vec![false; n]);

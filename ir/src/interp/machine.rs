@@ -367,7 +367,7 @@ impl Machine<'_> {
                 strides.insert(d, DimSteps::One(0));
             }
             if ty.pointers {
-                // Here the parts lie one behind the other, without gaps between them.
+                // Here the parts lie one after the other, without gaps between them.
                 let last = strides.iter().zip(&shape[1..]).map(|(s, &n)| s.reach(n));
                 strides.insert(0, DimSteps::One(last.fold(1, i64::saturating_add)));
             }
@@ -438,7 +438,7 @@ impl Machine<'_> {
         Ok(all)
     }
 
-    /// Memory that is no input. What nobody has written is no number.
+    /// Memory that is no input. What nobody has written is not a number.
     pub(super) fn scratch(
         &self,
         v: Value,

@@ -11,7 +11,7 @@ use crate::numerics::{larger, smaller};
 use crate::ops::ReduceOp;
 use crate::types::{Elem, ElemClass};
 
-/// The rows that are reduced: `n` elements each, of a tile with `inner` elements in the dimensions behind.
+/// The rows that are reduced: `n` elements each, of a tile with `inner` elements in the dimensions after.
 #[derive(Copy, Clone)]
 pub(super) struct Rows {
     pub(super) n: usize,
@@ -45,7 +45,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// The elements of a dimension of `n` with those of each part behind one another.
+    /// The elements of a dimension of `n` with those of each part one after the other.
     fn in_parts(&self, n: usize, parts: u32, span: Span) -> Result<Vec<usize>, Fail> {
         if !n.is_power_of_two() || parts as usize >= n {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements have no parts told by bits {parts:#b}")));
@@ -101,7 +101,7 @@ fn is_first_nan(x: f64, best: f64) -> bool {
     x.is_nan() && !best.is_nan()
 }
 
-/// The place of the element of each row that is better than all in front of it, and that none behind it is better than.
+/// The place of the element of each row that is better than all in front of it, and that none after it is better than.
 fn places<T: Copy>(data: &[T], rows: Rows, better: impl Fn(T, T) -> bool) -> Numbers {
     let place = |row: Vec<T>| {
         let best = (1..row.len()).fold(0, |best, i| if better(row[i], row[best]) { i } else { best });

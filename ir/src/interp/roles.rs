@@ -1,4 +1,4 @@
-//! Roles, one after the other: who fills a channel in front of who empties it, wherever they stand in the text.
+//! Roles, one after the other: who fills a channel in front of who empties it, wherever they are in the text.
 
 use crate::entities::{Stmt, Value};
 use crate::kernel::{ChannelOp, Kernel, StmtData};

@@ -20,7 +20,7 @@ impl Machine<'_> {
     /// Runs the statements of a block.
     pub(super) fn block(&mut self, block: Block) -> Result<(), Fail> {
         let k = self.k;
-        // Roles stand in the kernel's body alone.
+        // Roles are in the kernel's body alone.
         let ordered = (block == k.body).then(|| roles::in_order(k, &k.blocks[block]));
         for &s in ordered.as_deref().unwrap_or(&k.blocks[block]) {
             self.at = k.stmt_spans[s];
@@ -225,7 +225,7 @@ impl Machine<'_> {
             Some(from) if attrs.keep => Rc::new(self.load_keeping(&from, &to, &shape)?),
             _ => self.tile(src, Some(&shape))?,
         };
-        // What may be loaded may be asked for.
+        // What may be loaded may be requested.
         if attrs.is_prefetch() {
             return Ok(());
         }

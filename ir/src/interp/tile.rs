@@ -71,7 +71,7 @@ impl Tile {
             let from = self.elem;
             let data = std::mem::take(&mut self.data);
             match self.bound.take().map(|b| b.settled()) {
-                // Whatever the device has lies between the ends, and conversions keep the order.
+                // Whatever the device has is between the ends, and conversions keep the order.
                 Some(mut bound) if !cast::keeps_bits(from, elem) => {
                     let to = |x: f64| convert_number(from, elem, Number::Float(x)).to_f64();
                     for (x, e) in data.floats().iter().zip(&mut bound.error) {

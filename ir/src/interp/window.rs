@@ -128,7 +128,7 @@ impl Window {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) shape: Vec<usize>,
-    /// How many elements along each dimension lie in front of those that exist.
+    /// How many elements along each dimension are in front of those that exist.
     pub(super) skipped: Vec<usize>,
     /// How many elements exist along each dimension.
     pub(super) valid: Vec<usize>,

@@ -70,7 +70,7 @@ impl Kernel {
         self.spots.iter().rfind(|(m, span)| *m == spot && inside(*span)).map(|(_, span)| *span)
     }
 
-    /// The places of this kind behind a part of the source, in order.
+    /// The places of this kind after a part of the source, in order.
     pub fn spots_behind(&self, span: Span, spot: Spot) -> impl Iterator<Item = Span> {
         let behind = self.spots.iter().filter(move |(m, s)| *m == spot && span.end <= s.start);
         behind.map(|(_, span)| *span).filter(move |_| !span.is_none())
@@ -170,7 +170,7 @@ impl Kernel {
         (1u32..).map(|i| format!("{base}_{i}")).find(|name| !taken(name)).unwrap_or_else(|| base.to_owned())
     }
 
-    /// Copies an expression tree: one stands in one place.
+    /// Copies an expression tree: one is in one place.
     pub fn copy_expr(&mut self, e: Expr) -> Expr {
         self.clone_expr(e, &mut |_, _| None)
     }

@@ -54,7 +54,7 @@ impl CuteLayout {
     /// and cover `0..cosize` (rounded up to what `self` repeats over).
     ///
     /// # Errors
-    /// If `self` has a broadcast mode, or a stride is not a multiple of what lies below it.
+    /// If `self` has a broadcast mode, or a stride is not a multiple of what is below it.
     pub fn complement(&self, cosize: u64) -> Result<CuteLayout, LayoutError> {
         let mut modes: Vec<Mode> = self.leaves().into_iter().filter(|m| m.0 > 1).collect();
         modes.sort_by_key(|m| m.1);

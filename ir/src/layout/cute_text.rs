@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         hit
     }
 
-    /// Takes `word` if it stands here as a whole word.
+    /// Takes `word` if it is here as a whole word.
     pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         let hit = self
             .rest()

@@ -1,7 +1,7 @@
 //! Extents that are not powers of two.
 //!
 //! A layout is linear over bits, so it is one of a tile whose extents are rounded up. What is beyond an extent is not there: no thread
-//! has it, and no memory is set aside for what is behind the last element ([`SmemLayout::span`]), or behind that of a panel, where panels
+//! has it, and no memory is set aside for what is after the last element ([`SmemLayout::span`]), or after that of a panel, where panels
 //! follow one another as they end ([`super::Pitch`]). All threads must have the same registers
 //! ([`Held`]). Where the highest bits of a thread's number count units of such an extent, those beyond it are threads that are not there
 //! ([`RegLayout::threads`]): of 192 rows three warpgroups have 64 each, and the fourth does not exist.
@@ -87,7 +87,7 @@ impl RegLayout {
 
     /// How many threads, from the first on, have elements of a tile of these extents, if all of them have in the same registers: else `None`.
     ///
-    /// These are all that the layout counts where what tells threads apart lies below the lowest bit of each extent. Along one dimension
+    /// These are all that the layout counts where what tells threads apart is below the lowest bit of each extent. Along one dimension
     /// the highest bits of their numbers, beyond those of a lane, may instead be those above its lowest, and nothing else may be: they say which
     /// unit of the extent threads have, and there are as many such numbers as units.
     pub fn threads(&self, shape: &[u64]) -> Option<u64> {

@@ -137,7 +137,7 @@ const BOX_BITS: u32 = 8;
 
 /// How copies of boxes fill a tile of these extents. `None` if they cannot.
 pub fn boxes(layout: &SmemLayout, shape: &[u64], elem: Bits) -> Option<Boxes> {
-    // Of few rows several tiles lie in the period of an exchange, which would treat them differently.
+    // Of few rows several tiles are in the period of an exchange, which would treat them differently.
     let exchanged = || Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem, x));
     plain_box(layout, shape, elem).or_else(exchanged)
 }
@@ -228,7 +228,7 @@ pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem: Bits) -> u64
 }
 
 impl Boxes {
-    /// Rows of every box that one of so many blocks asks for, where they share the tile; `None`: their parts are no whole periods of an exchange.
+    /// Rows of every box that one of so many blocks requests, where they share the tile; `None`: their parts are no whole periods of an exchange.
     pub fn shared_rows(&self, blocks: u64) -> Option<u64> {
         self.extents.get(1).filter(|rows| rows.is_multiple_of(PERIOD * blocks)).map(|rows| rows / blocks)
     }
@@ -288,7 +288,7 @@ pub fn descriptor(
             Some(apply_bits(exchange, layout.address(col) << shift))
         };
         let is = |d: usize, b: u32, at: u64| column(d, b) == Some(at);
-        // Columns that double from a first one on; that one, or what is asked for where there is none.
+        // Columns that double from a first one on; that one, or what is requested where there is none.
         let doubling = |d: usize, from: u32, to: u32, absent: u64| {
             if from >= to {
                 return Some(absent);

@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn parts_are_scanned_by_themselves() {
-        // Two neighbours of a thread, the lanes of a warp, two warps, two more registers of a thread: what lies behind another warp's elements is a part of its own.
+        // Two neighbours of a thread, the lanes of a warp, two warps, two more registers of a thread: what is after another warp's elements is a part of its own.
         let shared = of(&[0, 7], &[1, 2, 3, 4, 5, 6].map(Some), 8);
         assert_eq!(shared.scan(&[1, 256], 1, 0), Err(NoReduction::Warps));
         let lanes = (0..5).map(ScanBit::Lane);

@@ -193,7 +193,7 @@ impl SmemLayout {
     }
 }
 
-/// The one mode of a layout whose stride is not a power of two, as the distance of panels behind everything else, and the layout of places.
+/// The one mode of a layout whose stride is not a power of two, as the distance of panels after everything else, and the layout of places.
 fn pitch_of(layout: &CuteLayout) -> Option<(Pitch, CuteLayout)> {
     let mut odd = layout.leaves().into_iter().filter(|&(s, d)| s > 1 && d > 0 && !d.is_power_of_two());
     let ((_, stride), None) = (odd.next()?, odd.next()) else { return None };

@@ -252,7 +252,7 @@ impl RegLayout {
         Ok(RegLayout { value, thread: map.select_inputs(0..n) })
     }
 
-    /// The CuTe form `(threads, values):(..)`, if it exists and [`RegLayout::from_cute`] gives back
+    /// The CuTe form `(threads, values):(..)`, if it exists and [`RegLayout::from_cute`] returns
     /// exactly this layout.
     pub fn to_cute(&self) -> Option<CuteLayout> {
         let map = self.map();

@@ -121,7 +121,7 @@ impl<'s> Parser<'s, '_> {
         Ok(front)
     }
 
-    /// `(0, 45)`: the first comparison of a sort, and the one behind the last.
+    /// `(0, 45)`: the first comparison of a sort, and the one after the last.
     fn steps(&mut self) -> Parsed<(u32, u32)> {
         let start = self.token().span;
         self.expect_sign("(")?;

@@ -7,11 +7,11 @@ use crate::lexer::{Tok, Token, clip};
 use crate::parser::reader::Parser;
 use std::collections::BTreeSet;
 
-/// What may stand behind a divisor.
+/// What may be after a divisor.
 const BEHIND: &[&str] = &[")", "]", ",", "->", "{"];
 
 impl Parser<'_, '_> {
-    /// Warns of comments behind an operand that are a number, or an integer of the kernel, and nothing else that a comment would say. To be called at the end
+    /// Warns of comments after an operand that are a number, or an integer of the kernel, and nothing else that a comment would say. To be called at the end
     /// of the file: of a bracket that the comment took, too.
     pub(super) fn check_comments(&mut self, module: &Module) {
         let kernels = self.marks.kernels.iter().zip(&module.kernels);

@@ -59,7 +59,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The operator that stands here between operands. What Python writes for one is reported, and taken as what it means.
+    /// The operator that is here between operands. What Python writes for one is reported, and taken as what it means.
     fn infix(&mut self) -> Option<Op> {
         if self.at_power() {
             return Some(Op::Pow);
@@ -583,7 +583,7 @@ impl Parser<'_, '_> {
         Ok((Range::From { start, end }, Said { step, open: alone, ..Said::default() }))
     }
 
-    /// At `step n`: what follows a name is no expression.
+    /// At `step n`: what follows a name is not an expression.
     fn at_step(&self) -> bool {
         self.at_word("step") && matches!(self.peek_at(1), Tok::Int(_) | Tok::Word(_) | Tok::Sign("("))
     }

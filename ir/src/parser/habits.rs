@@ -55,7 +55,7 @@ pub(super) fn renamed(function: &str) -> Option<&'static str> {
     })
 }
 
-/// What the functions of a module stand behind: `np.exp(x)`.
+/// What the functions of a module are after: `np.exp(x)`.
 pub(super) fn is_module(name: &str) -> bool {
     ["np", "numpy", "jnp", "cp", "torch", "math", "tl", "F"].contains(&name)
 }
@@ -140,7 +140,7 @@ pub(super) fn of_type(name: &str) -> Option<&'static str> {
 }
 
 impl Parser<'_, '_> {
-    /// At `np.` of `np.exp(x)`: what stands behind it is what is meant.
+    /// At `np.` of `np.exp(x)`: what is after it is what is meant.
     pub(super) fn at_module(&self) -> bool {
         let Tok::Word(name) = self.peek() else { return false };
         is_module(name)
@@ -149,7 +149,7 @@ impl Parser<'_, '_> {
             && matches!(self.peek_at(2), Tok::Word(_))
     }
 
-    /// Says that functions and types stand in no module, and goes past its name.
+    /// Says that functions and types are in no module, and goes past its name.
     pub(super) fn skip_module(&mut self) {
         let (start, name) = (self.bump().span, self.bump());
         let module = start.to(name.span);
@@ -190,7 +190,7 @@ impl Parser<'_, '_> {
         self.at_word("not") && !self.names_value("not") && matches!(self.peek_at(1), Tok::Word(_) | Tok::Sign("("))
     }
 
-    /// Says how a condition is negated. `not` applies to a whole comparison, and `!` to what stands right behind it.
+    /// Says how a condition is negated. `not` applies to a whole comparison, and `!` to what is right after it.
     pub(super) fn spelt_not(&mut self) {
         let span = self.span();
         let d = self.expected_here("an expression");

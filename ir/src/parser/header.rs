@@ -401,7 +401,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Where the blanks begin that stand in front of the next token, in its line.
+    /// Where the blanks begin that are in front of the next token, in its line.
     pub(super) fn blanks(&self) -> u32 {
         let front = &self.source[..self.span().start as usize];
         front.trim_end_matches([' ', '\t']).len() as u32

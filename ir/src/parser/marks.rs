@@ -29,7 +29,7 @@ pub struct Declaration {
     pub kernel: usize,
     /// What it names there.
     pub value: Value,
-    /// The name as it is written; that of the value may have a number behind it.
+    /// The name as it is written; that of the value may have a number after it.
     pub name: String,
     /// Where it is written.
     pub span: Span,

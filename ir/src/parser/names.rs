@@ -150,7 +150,7 @@ impl Parser<'_, '_> {
         self.error(d)
     }
 
-    /// Whether what is assigned in this statement is read behind it, and assigned nowhere else: what nobody reads is rather another name, misspelt.
+    /// Whether what is assigned in this statement is read after it, and assigned nowhere else: what nobody reads is rather another name, misspelt.
     fn begins_here(&mut self, name: &str) -> bool {
         if !self.may_suggest() {
             return false;

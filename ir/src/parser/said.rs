@@ -21,7 +21,7 @@ pub(super) struct Said {
     pub(super) step: Option<Expr>,
     /// The elements repeat: `_`.
     pub(super) repeats: bool,
-    /// Of `i..` and `..`, which say nothing but where they begin: where they stand in the source.
+    /// Of `i..` and `..`, which say nothing but where they begin: where they are in the source.
     pub(super) open: Option<Span>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) const BEGINNINGS: &[&str] = &[
     "wait", "release",
 ];
 
-/// What stands between a loop's variable and its body.
+/// What is between a loop's variable and its body.
 #[derive(Copy, Clone)]
 struct ForHeader {
     /// Start, end, step.
@@ -262,7 +262,7 @@ impl Parser<'_, '_> {
         Err(reported)
     }
 
-    /// `elected`, `spread` or `changing` behind a statement. One that assigns to a variable of that name goes on otherwise.
+    /// `elected`, `spread` or `changing` after a statement. One that assigns to a variable of that name goes on otherwise.
     fn lanes(&mut self) -> Option<Lanes> {
         let (Tok::Word(word), false) = (self.peek(), self.peek_at(1) == Tok::Sign("=")) else { return None };
         let lanes = match word {
@@ -340,7 +340,7 @@ impl Parser<'_, '_> {
         Ok(StmtData::Assign { dst: dst?, src })
     }
 
-    /// `at 1024` behind a buffer, `at 1024 stride 16384` behind a channel. A statement of a variable `at` goes on otherwise.
+    /// `at 1024` after a buffer, `at 1024 stride 16384` after a channel. A statement of a variable `at` goes on otherwise.
     fn place(&mut self, channel: bool) -> Parsed<Option<Place>> {
         if !(self.at_word("at") && matches!(self.peek_at(1), Tok::Int(_))) {
             return Ok(None);
@@ -369,7 +369,7 @@ impl Parser<'_, '_> {
         Ok(Some(Place { offset, stride, barriers }))
     }
 
-    /// `full 1 empty 2` behind the slots of a channel.
+    /// `full 1 empty 2` after the slots of a channel.
     fn handover(&mut self) -> Parsed<Option<Handover>> {
         if !(self.at_word("full") && matches!(self.peek_at(1), Tok::Int(_))) {
             return Ok(None);

@@ -227,7 +227,7 @@ impl Parser<'_, '_> {
         Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
     }
 
-    /// With the stride of the rows of a matrix in front of the one that is there as the change that mends it; it stands at the place of the message.
+    /// With the stride of the rows of a matrix in front of the one that is there as the change that mends it; it is at the place of the message.
     fn with_leading_stride(&self, d: Diagnostic, name: &str, (given, rank): (usize, usize)) -> Diagnostic {
         let text = &self.source[d.span.start as usize..d.span.end as usize];
         match text.find('(').filter(|_| (given, rank) == (1, 2)) {

@@ -88,7 +88,7 @@ pub(super) fn with_windows(k: &Kernel) -> BTreeSet<Value> {
 }
 
 impl Writer<'_> {
-    /// What stands in front of the statement goes to `front`.
+    /// What is in front of the statement goes to `front`.
     fn statement(&mut self, k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) {
         for e in k.stmts[s].exprs() {
             self.reduced(k, e, front);

@@ -123,7 +123,7 @@ fn own(k: &Kernel, e: Expr) -> Option<Option<Expr>> {
 struct Use {
     /// What it has of each dimension that the tensor has itself.
     own: Vec<(Range, Said)>,
-    /// How many dimensions along which it repeats stand in front of each of these, and behind them.
+    /// How many dimensions along which it repeats are in front of each of these, and after them.
     repeats: Vec<usize>,
 }
 

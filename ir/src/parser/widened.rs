@@ -9,8 +9,8 @@
 //! .. x + v_widened ..
 //! ```
 //!
-//! which is registers of `v` again where layouts can be found for that. `write_out` puts it in front of the statement; a copy to `v[_, ..]` goes the other way, behind it.
-//! So are tiles in another shape, `reshape(x, [16, 4])`, and behind one another, `concat(a, b, 1)`.
+//! which is registers of `v` again where layouts can be found for that. `write_out` puts it in front of the statement; a copy to `v[_, ..]` goes the other way, after it.
+//! So are tiles in another shape, `reshape(x, [16, 4])`, and one after the other, `concat(a, b, 1)`.
 //! A window of a register tile or a buffer that has a name and says its extents is such a tile, too: `let low = x[.., 0..+16]`.
 
 mod places;
@@ -57,7 +57,7 @@ struct Writer<'n> {
     /// Names of what is computed that have windows.
     windowed: BTreeSet<Value>,
     notes: &'n mut Notes,
-    /// What stands in front of the statement.
+    /// What is in front of the statement.
     front: Vec<Stmt>,
     /// What has been given dimensions in front of it: the expression as it was, how many, and the tile.
     named: Vec<(ExprData, usize, Value)>,
@@ -65,7 +65,7 @@ struct Writer<'n> {
 }
 
 impl Writer<'_> {
-    /// Returns what stands behind the statement.
+    /// Returns what is after the statement.
     fn statement(&mut self, k: &mut Kernel, s: Stmt) -> Vec<Stmt> {
         match k.stmts[s].clone() {
             StmtData::Let { value, init } if self.named_window(k, s, value, init) => {}

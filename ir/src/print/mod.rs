@@ -128,7 +128,7 @@ struct Printer<'k> {
     indent: usize,
     /// Of blocks the beginning alone.
     heads: bool,
-    /// The loops of the kernel, once they are asked for.
+    /// The loops of the kernel, once they are requested.
     loops: OnceCell<LoopEnds>,
     /// The statement being printed.
     at: Option<Stmt>,

@@ -5,7 +5,7 @@ use crate::entities::Expr;
 use crate::kernel::Kernel;
 use crate::types::TileTy;
 
-/// The type of a register tile that holds what an expression is, without a layout; `None`: it is no tile, or has no type.
+/// The type of a register tile that holds what an expression is, without a layout; `None`: it is not a tile, or has no type.
 pub fn register_tile(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let Ok(Type::Tile(ty)) = type_of(k, e) else { return None };
     let span = k.expr_spans[e];

@@ -1,4 +1,4 @@
-//! Tiles in other shapes, and behind one another.
+//! Tiles in other shapes, and one after the other.
 
 use super::elementwise::join_element;
 use super::types::{Extent, TileType, Type, TypeError, Types, shape_text};

@@ -167,7 +167,7 @@ pub struct Types<'k> {
     pub(super) k: &'k Kernel,
     /// Those that are declared so far, with their initialisers. As a rule a few: a map of all values would take longer to make.
     lets: BTreeMap<Value, (Result<Type, TypeError>, Expr)>,
-    /// Those of what is computed of tuples, as they are asked for.
+    /// Those of what is computed of tuples, as they are requested.
     locals: RefCell<BTreeMap<Value, Result<Type, TypeError>>>,
 }
 
@@ -183,7 +183,7 @@ impl<'k> Types<'k> {
         types
     }
 
-    /// Types the `let`s that `e` depends on, each behind those that it depends on itself.
+    /// Types the `let`s that `e` depends on, each after those that it depends on itself.
     pub(super) fn of_expr(k: &'k Kernel, e: Expr) -> Types<'k> {
         let mut types = Types::without_lets(k);
         types.declare_below(e);

@@ -90,7 +90,7 @@ impl ResolvedView {
     }
 
     /// Narrows the window by ranges, one per dimension of the window. `None` if their number is wrong, or for an index or
-    /// an end counted from a start that is not 0: those need a sum that is no expression of the program.
+    /// an end counted from a start that is not 0: those need a sum that is not an expression of the program.
     fn narrow(&mut self, k: &Kernel, ranges: &[Range]) -> Option<()> {
         let kept = self.kept();
         if kept.len() != ranges.len() {

@@ -9,7 +9,7 @@ use crate::types::{Elem, ElemRef, Scratch};
 use crate::typing::{const_int, same_expr};
 use crate::verify::cx::Cx;
 
-/// A loop that draws, and the block that it stands in.
+/// A loop that draws, and the block that it is in.
 type Found = (Block, Stmt, Next);
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {

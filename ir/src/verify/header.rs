@@ -151,7 +151,7 @@ fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
             let message = format!("a precondition is a truth value, found {}", other.describe(k));
             let d = Diagnostic::error(codes::BAD_PRECONDITION, k.expr_spans[e], message);
             let d = d.with_note("compare: `where K % 8 == 0`");
-            // A remainder that is asked for is that of a multiple.
+            // A remainder that is requested is that of a multiple.
             let remainder = matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. });
             cx.report(if remainder { d.with_fix_around(k.expr_spans[e], "", " == 0") } else { d });
         }

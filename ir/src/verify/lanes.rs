@@ -37,7 +37,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             }
         };
         let d = Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note);
-        // Of a role or a loop it stands in front of those of its body.
+        // Of a role or a loop it is in front of those of its body.
         let word = k.spots_behind(Span { end: k.stmt_spans[s].start, ..k.stmt_spans[s] }, Spot::Lanes).next();
         cx.report(d.with_left_out(word));
     }

@@ -33,23 +33,23 @@
 //! 15. Conditions are scalar truth values.
 //! 16. `acquire`, `publish`, `wait`, `release` name channels, each once; `await` names a register variable or a
 //!     buffer.
-//! 17. Roles stand next to each other in the body of the kernel, beside nothing but names, buffers, channels and barriers; they have 1 to
-//!     32 warps (together at most 32), different names, and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` stands in the body of
+//! 17. Roles are next to each other in the body of the kernel, beside nothing but names, buffers, channels and barriers; they have 1 to
+//!     32 warps (together at most 32), different names, and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` is in the body of
 //!     such a loop.
 //! 25. Either no statement of a loop has a pipeline stage, or all of them have one, 0 or 1. The producer warps run channel
 //!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`plans.rs`).
 //!
-//! 26. Places in shared memory are aligned, slots of a channel lie apart, and all of it fits a block (`places.rs`).
-//! 27. The barriers of a channel count who fills and releases it, and lie apart from everything else (`places.rs`).
+//! 26. Places in shared memory are aligned, slots of a channel are apart, and all of it fits a block (`places.rs`).
+//! 27. The barriers of a channel count who fills and releases it, and are apart from everything else (`places.rs`).
 //! 28. A `publish` expects the bytes that TMA copies bring (`places.rs`).
-//! 29. The barriers of an `ordered` statement count the warps of a group, and lie apart from all else (`turns.rs`).
-//! 30. `elected` stands where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
+//! 29. The barriers of an `ordered` statement count the warps of a group, and are apart from all else (`turns.rs`).
+//! 30. `elected` is where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
 //! 32. Blocks of a cluster that share out tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories
 //!     (`ctas.rs`).
 //! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
 //!     put them together (`partial.rs`).
 //!
-//! 34. A loop whose numbers are drawn stands in the body of a role, in a kernel that has as many blocks as the step, or as numbers, each of which begins with its own;
+//! 34. A loop whose numbers are drawn is in the body of a role, in a kernel that has as many blocks as the step, or as numbers, each of which begins with its own;
 //!     its body publishes or releases once the channel that hands them over, which nothing else touches (`draws.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
@@ -62,7 +62,7 @@
 //!
 //! Windows (`pointers.rs`, `gathers.rs`)
 //! 23. A window of an array of pointers names one of them, by a single index.
-//! 33. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows stand in
+//! 33. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows are in
 //!     copies alone, and not in what is reduced or multiplied.
 //!
 //! Contents (`written.rs`)

@@ -1,4 +1,4 @@
-//! Rules 26 and 27: places in shared memory are aligned, slots of a channel lie apart, and its barriers are those of its roles.
+//! Rules 26 and 27: places in shared memory are aligned, slots of a channel are apart, and its barriers are those of its roles.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -76,7 +76,7 @@ fn bytes(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// Rule 27: the barriers of a channel are those of the roles that hand it over, and lie apart from everything else.
+/// Rule 27: the barriers of a channel are those of the roles that hand it over, and are apart from everything else.
 fn barriers(cx: &mut Cx<'_, '_>, s: Stmt, v: Value, limit: u64) {
     let k = cx.k;
     let Some((start, end)) = barrier_range(k, v) else { return };

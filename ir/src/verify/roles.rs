@@ -72,7 +72,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     register_budget(cx, total);
 }
 
-/// What stands beside roles is done by nobody's threads: it says what they share.
+/// What is beside roles is done by nobody's threads: it says what they share.
 fn beside(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let body = &k.blocks[k.body];
@@ -104,7 +104,7 @@ fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     ));
 }
 
-/// What is done in order stands in the loop whose iterations are dealt out.
+/// What is done in order is in the loop whose iterations are dealt out.
 fn ordered(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut allowed: Vec<Stmt> = Vec::new();
@@ -136,7 +136,7 @@ fn ordered(cx: &mut Cx<'_, '_>) {
     });
 }
 
-/// The registers of all roles together: a warpgroup that asks for more than the others leave waits for ever.
+/// The registers of all roles together: a warpgroup that requests more than the others leave waits for ever.
 fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
     let k = cx.k;
     let Ok(threads) = u32::try_from(warps.saturating_mul(i64::from(WARP))) else { return };

@@ -131,7 +131,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     copies
 }
 
-/// That the target of an assignment is no register variable.
+/// That the target of an assignment is not a register variable.
 fn not_assignable(cx: &mut Cx<'_, '_>, s: Stmt, dst: Value) {
     let k = cx.k;
     let name = cx.name(dst).to_owned();

@@ -1,7 +1,7 @@
 //! Rule 24: no register variable is read that nothing has written.
 //!
-//! What is reported is certain: no write stands in front of the read, and none of those behind it can come before it in
-//! time. One that can is in a loop around both, and not behind the read in the read's own block, where each turn passes the
+//! What is reported is certain: no write is in front of the read, and none of those after it can come before it in
+//! time. One that can is in a loop around both, and not after the read in the read's own block, where each turn passes the
 //! read first.
 
 use crate::codes;
@@ -44,7 +44,7 @@ fn may_precede(write: &Path, read: &Path) -> bool {
     if write.get(common).map(|w| w.0) < read.get(common).map(|r| r.0) && common < write.len() {
         return true;
     }
-    // Behind the read, or in the same statement: earlier only by a loop that comes round. Where the read stands directly in the
+    // After the read, or in the same statement: earlier only by a loop that comes round. Where the read is directly in the
     // block that both are in, each turn passes it first.
     let read_first = common + 1 >= read.len();
     !read_first && read[1..=common.min(read.len() - 1)].iter().any(|&(_, is_loop)| is_loop)

@@ -47,7 +47,7 @@ pub(crate) fn conditions(params: &[Param], tensor: &TensorParam, pointers: bool)
             rest.iter().map(own).chain([apart]).collect()
         }
         _ => {
-            // What lies below is counted by its stride, as a factor of 0 or 1.
+            // What is below is counted by its stride, as a factor of 0 or 1.
             let reach = |at: usize| {
                 let (_, stride) = all[at];
                 let below = all.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, (n, s))| {

@@ -33,12 +33,12 @@ pub const MAX_DEPTH: u32 = 64;
 /// Why an expression was refused or has no value. Offsets are in bytes from the start of the expression.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExprError {
-    /// Something else stands where an operand, a name or a bracket must.
+    /// Something else is where an operand, a name or a bracket must.
     #[error("found {found}, expected {expected}, at offset {at}")]
     Unexpected {
         /// Where.
         at: usize,
-        /// What stands there.
+        /// What is there.
         found: String,
         /// What the grammar wants.
         expected: &'static str,
@@ -132,12 +132,12 @@ impl std::fmt::Display for Kind {
 /// A parsed expression. The values of its names come from a closure when it is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expr {
-    /// Operands stand in front of what they are operands of; the last part is the whole.
+    /// Operands are in front of what they are operands of; the last part is the whole.
     parts: Vec<Part>,
     kind: Kind,
 }
 
-/// A part of an expression, and where it stands in the text.
+/// A part of an expression, and where it is in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     at: usize,
@@ -293,7 +293,7 @@ struct Parser<'a> {
     at: usize,
     depth: u32,
     parts: Vec<Part>,
-    /// The operator that stands at an offset, if there is one.
+    /// The operator that is at an offset, if there is one.
     operator: Option<(usize, Option<Op>)>,
 }
 
@@ -335,7 +335,7 @@ impl<'a> Parser<'a> {
 
     fn maybe_op(&mut self, row: &[Op]) -> Option<Op> {
         let text = self.peek();
-        // Every row of operators asks for the one that stands here.
+        // Every row of operators requests the one that is here.
         let op = match self.operator {
             Some((at, op)) if at == self.at => op,
             _ => operator(text),

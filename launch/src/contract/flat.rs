@@ -1,4 +1,4 @@
-//! Expressions in the form that launches evaluate: names are numbers of slots, operands lie on a stack, and `&&`, `||` and
+//! Expressions in the form that launches evaluate: names are numbers of slots, operands are on a stack, and `&&`, `||` and
 //! `select` are jumps. What the operators mean is still [`tilec_core::index`] alone; only the walk over the tree is gone.
 
 use super::expr::{Expr, ExprError, Kind, What};
@@ -57,7 +57,7 @@ impl Expr {
                 What::Op(..) | What::Name(_) | What::Literal(_) => {}
             }
         }
-        // Operands stand in front of what they are operands of: the parts in order are the code.
+        // Operands are in front of what they are operands of: the parts in order are the code.
         let (mut code, mut open) = (Vec::new(), vec![Vec::new(); self.parts().len()]);
         let (mut height, mut depth) = (0usize, 0);
         for (at, part) in self.parts().iter().enumerate() {
@@ -69,7 +69,7 @@ impl Expr {
                 }
                 What::Op(Op::And | Op::Or, args) => patch(&mut code, &open[args[0]], 0),
                 What::Op(Op::Select, args) => {
-                    // The jump behind what holds ends here; the other one goes behind that jump.
+                    // The jump after what holds ends here; the other one goes after that jump.
                     let ends: Vec<usize> = open[args[1]].clone();
                     let begin = ends.first().map_or(code.len(), |jump| jump + 1);
                     for &unless in &open[args[0]] {

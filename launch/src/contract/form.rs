@@ -22,7 +22,7 @@ pub struct Contract {
     pub target: String,
     /// `.version` of the PTX, such as `6.4`: the driver must know it.
     pub ptx_version: String,
-    /// What the PTX calls this contract by, in a comment that `Contract::mark` makes: a hash of all else that stands here. Absent
+    /// What the PTX calls this contract by, in a comment that `Contract::mark` makes: a hash of all else that is here. Absent
     /// where the contract was written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -140,7 +140,7 @@ pub struct TensorParam {
     pub shape: Vec<Dimension>,
     /// Strides in elements, as expressions; grouped as the extents are, of which the first of an array of pointers has none.
     pub strides: Vec<Dimension>,
-    /// The kernel also reads what lies between the elements, and throws it away.
+    /// The kernel also reads what is between the elements, and throws it away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_gaps: bool,
     /// Memory that the host provides, and that is no input and no result: see [`Scratch`].
@@ -167,7 +167,7 @@ pub const MAP_ADDRESS_BYTES: u64 = 16;
 pub const MAP_BYTES: u64 = 128;
 
 /// How a tensor is described to the tensor memory accelerator. Its element type, address, extents and strides are those of the
-/// tensor; elements are not interleaved, each is taken, and what lies outside is zero.
+/// tensor; elements are not interleaved, each is taken, and what is outside is zero.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TensorMapParam {
     /// The tensor.
@@ -180,7 +180,7 @@ pub struct TensorMapParam {
     /// The swizzling mode.
     #[serde(with = "exchange_name")]
     pub swizzle: Exchange,
-    /// The place in `dims` of a dimension that is there twice, for windows with an end of their own: with the extent of the box, and once more behind all others, of
+    /// The place in `dims` of a dimension that is there twice, for windows with an end of their own: with the extent of the box, and once more after all others, of
     /// one element more than the tensor has. The address is a box in front of the tensor's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u32>,

@@ -10,7 +10,7 @@ const MARK: &str = "launch contract of ";
 const ID_DIGITS: usize = 16;
 
 impl Contract {
-    /// Whether clusters have more blocks than every device runs at once, which the launch must ask for.
+    /// Whether clusters have more blocks than every device runs at once, which the launch must request.
     pub fn has_large_clusters(&self) -> bool {
         self.cluster.iter().map(|&n| i64::from(n)).product::<i64>() > MAX_BLOCKS
     }

@@ -17,7 +17,7 @@ pub enum Number {
     Float(f64),
 }
 
-/// How a number stands in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
+/// How a number is in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {

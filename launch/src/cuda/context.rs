@@ -22,7 +22,7 @@ pub enum CudaError {
     /// The driver works and has no such device.
     #[error("no CUDA device {ordinal}: the driver reports {count} device(s) (CUDA_VISIBLE_DEVICES hides devices)")]
     NoDevice {
-        /// The ordinal asked for.
+        /// The ordinal requested.
         ordinal: u32,
         /// The number of devices there are.
         count: u32,
@@ -76,7 +76,7 @@ pub(crate) fn none_of(names: &[String]) -> String {
     }
 }
 
-/// What a device is and how much of everything a launch on it may ask for.
+/// What a device is and how much of everything a launch on it may request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Properties {
     /// Marketing name.

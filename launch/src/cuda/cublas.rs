@@ -404,7 +404,7 @@ impl Cublas {
         let mut count = 0;
         if code == 0 {
             let [la, lb, ld] = plan.layouts;
-            // SAFETY: all handles are alive; there is room for as many results as are asked for.
+            // SAFETY: all handles are alive; there is room for as many results as are requested.
             code = unsafe {
                 (api.cublasLtMatmulAlgoGetHeuristic)(
                     self.handle,
@@ -468,7 +468,7 @@ impl Matmul<'_> {
     /// Queues it on `stream`, computed in the way `choice`.
     ///
     /// # Errors
-    /// A matrix does not lie in its buffer, there is no such choice, or the library refuses.
+    /// A matrix is not in its buffer, there is no such choice, or the library refuses.
     pub fn launch(
         &self,
         stream: &Stream,
@@ -489,7 +489,7 @@ impl Matmul<'_> {
         let api = &self.cublas.api;
         self.cublas.context.with(|_| {
             // SAFETY: all handles are alive. The scalars have the type that the descriptor announces, in the first bytes of
-            // a little-endian word. The matrices lie in their buffers, the workspace has the size that was announced.
+            // a little-endian word. The matrices are in their buffers, the workspace has the size that was announced.
             check("cublasLtMatmul", unsafe {
                 (api.cublasLtMatmul)(
                     self.cublas.handle,
@@ -528,7 +528,7 @@ impl Drop for Matmul<'_> {
     }
 }
 
-/// The address of the first of `batches` matrices of `rows` by `cols`, if they lie in their buffer.
+/// The address of the first of `batches` matrices of `rows` by `cols`, if they are in their buffer.
 fn address(at: At<'_>, matrix: Matrix, rows: u64, cols: u64, batches: u64) -> Result<*mut c_void, CudaError> {
     let (rows, cols) = if matrix.transposed { (cols, rows) } else { (rows, cols) };
     let last = batches.saturating_sub(1).checked_mul(matrix.apart);

@@ -6,7 +6,7 @@
 
 use crate::cuda::context::CudaError;
 
-/// An image whose every byte the driver may ask for is there. Eight-byte aligned, zero-terminated.
+/// An image whose every byte the driver may request is there. Eight-byte aligned, zero-terminated.
 pub(super) struct Image {
     words: Vec<u64>,
 }
@@ -44,7 +44,7 @@ pub(super) fn ptx(text: &str) -> Result<Image, CudaError> {
     }
 }
 
-/// An image of a cubin: a little-endian 64-bit ELF file for CUDA whose tables, sections and segments lie inside it.
+/// An image of a cubin: a little-endian 64-bit ELF file for CUDA whose tables, sections and segments are inside it.
 pub(super) fn cubin(bytes: &[u8]) -> Result<Image, CudaError> {
     match check_elf(bytes) {
         Ok(()) => Ok(Image::new(bytes)),

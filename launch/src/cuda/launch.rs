@@ -18,7 +18,7 @@ const NO_INTERLEAVE: u32 = 0;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`: on an H200 as fast as 256 bytes where rows begin at multiples of 128, and a tenth faster
 /// where they do not (docs/performance.md).
 pub const PROMOTE_TO_128: u32 = 2;
-/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what lies outside is zero.
+/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what is outside is zero.
 const ZERO_FILL: u32 = 0;
 
 /// How a kernel is launched.
@@ -60,7 +60,7 @@ const ALONE: [u32; 3] = [1; 3];
 ///
 /// # Safety
 /// `function` and `stream` are alive and of the current context. `addresses` has as many addresses as the function has
-/// parameters, or as any function can have, each with the parameter's bytes behind it.
+/// parameters, or as any function can have, each with the parameter's bytes after it.
 pub(super) unsafe fn queue(
     api: &Api,
     function: sys::CUfunction,
@@ -301,13 +301,13 @@ impl LaunchArg {
 
 /// Arguments where the driver can read them: one word each, and an address for each.
 ///
-/// The driver takes as many addresses, and as many bytes behind each, as the kernel has parameters. Where it told us the
-/// sizes they were compared. Where it could not, every address a kernel could have is given, and behind each the
+/// The driver takes as many addresses, and as many bytes after each, as the kernel has parameters. Where it told us the
+/// sizes they were compared. Where it could not, every address a kernel could have is given, and after each the
 /// longest parameter list there is, zero beyond the arguments; a wrong list then gives a wrong kernel and not a host
 /// read out of bounds.
 pub(super) struct Arguments {
     words: Vec<u64>,
-    /// Where each argument begins in them; one more for what lies behind.
+    /// Where each argument begins in them; one more for what is after.
     starts: Vec<usize>,
     n_addresses: usize,
 }
@@ -335,7 +335,7 @@ impl Arguments {
     /// The addresses, valid until the arguments are dropped or moved out of.
     pub(super) fn addresses(&mut self) -> Vec<*mut c_void> {
         let (words, starts) = (&mut self.words, &self.starts);
-        // Arguments that are not there all lie at the first zero.
+        // Arguments that are not there all are at the first zero.
         let last = starts.len() - 1;
         (0..self.n_addresses).map(|i| (&raw mut words[starts[i.min(last)]]).cast()).collect()
     }

@@ -43,7 +43,7 @@ impl Buffer {
     pub fn upload(&self, offset: usize, data: &[u8]) -> Result<(), CudaError> {
         let Some(address) = self.range(offset, data.len())? else { return Ok(()) };
         self.context.with(|api| {
-            // SAFETY: the host range is `data`, the device range lies in our allocation.
+            // SAFETY: the host range is `data`, the device range is in our allocation.
             api.check("cuMemcpyHtoD", unsafe { (api.cuMemcpyHtoD_v2)(address, data.as_ptr().cast(), data.len()) })
         })
     }
@@ -52,7 +52,7 @@ impl Buffer {
     pub fn download(&self, offset: usize, data: &mut [u8]) -> Result<(), CudaError> {
         let Some(address) = self.range(offset, data.len())? else { return Ok(()) };
         self.context.with(|api| {
-            // SAFETY: the host range is `data`, borrowed mutably; the device range lies in our allocation.
+            // SAFETY: the host range is `data`, borrowed mutably; the device range is in our allocation.
             api.check("cuMemcpyDtoH", unsafe { (api.cuMemcpyDtoH_v2)(data.as_mut_ptr().cast(), address, data.len()) })
         })
     }

@@ -80,10 +80,10 @@ impl Ready {
         Ok(Ready { function, shape: *shape, max_grid, sm_count, active: OnceLock::new(), starts, words })
     }
 
-    /// The function of a contract in a module, allowed what the contract asks for.
+    /// The function of a contract in a module, allowed what the contract requests.
     ///
     /// # Errors
-    /// The module has no such entry, the device not what the contract asks for, or the function takes other parameters.
+    /// The module has no such entry, the device not what the contract requests, or the function takes other parameters.
     pub fn of(device: &Device, module: &Module, contract: &Contract) -> Result<Ready, CudaError> {
         let function = module.function(&contract.entry)?;
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
@@ -137,7 +137,7 @@ impl Ready {
         let shape = Shape { grid, ..self.shape };
         self.context().with(|api| {
             // SAFETY: function and stream are alive. There are as many addresses as the function has parameters, or as any
-            // function can have, each with the parameter's bytes behind it.
+            // function can have, each with the parameter's bytes after it.
             unsafe { super::launch::queue(api, self.function.handle(), &shape, stream.handle.cast(), addresses) }
         })
     }

@@ -53,7 +53,7 @@ impl Stream {
         let mut addresses = arguments.addresses();
         self.context.with(|api| {
             // SAFETY: function and stream are alive and of the current context. There are as many addresses as the
-            // function has parameters, or as any function can have, each with the parameter's bytes behind it.
+            // function has parameters, or as any function can have, each with the parameter's bytes after it.
             unsafe { launch::queue(api, function.handle(), shape, self.stream, addresses.as_mut_ptr()) }
         })
     }

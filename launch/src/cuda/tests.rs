@@ -149,12 +149,12 @@ fn arguments_lie_behind_their_addresses() {
         let addresses = arguments.addresses();
         assert!(if sizes_known { addresses.len() == list.len() } else { addresses.len() >= 32_764 });
         for ((arg, bytes), address) in args.iter().zip(&addresses) {
-            // SAFETY: the word behind each address belongs to `arguments`, which is alive and not borrowed.
+            // SAFETY: the word after each address belongs to `arguments`, which is alive and not borrowed.
             let word = unsafe { address.cast::<[u8; 8]>().read() };
             assert_eq!(word[..bytes.len()], bytes[..], "{arg:?}");
         }
         if let Some(beyond) = addresses.get(list.len()) {
-            // SAFETY: this many bytes lie behind the address of an argument that was not given.
+            // SAFETY: this many bytes are after the address of an argument that was not given.
             let rest = unsafe { beyond.cast::<[u8; 32_764]>().read() };
             assert!(rest.iter().all(|byte| *byte == 0));
         }

@@ -1,7 +1,7 @@
 //! The launch table of a bundle: what a launch of each name needs, in the form that launches work with ([`Steps`]), as numbers.
 //!
 //! Hosts that have no reader of JSON and of expressions launch by it (`tilec_bundle.h`); what it says is what `Kernel` does. The
-//! format is that of `docs/bundle.md`: numbers of 32 or 64 bits, little-endian, one behind the other; a text is its length and its
+//! format is that of `docs/bundle.md`: numbers of 32 or 64 bits, little-endian, one after the other; a text is its length and its
 //! bytes, a list its length and its elements.
 
 use super::plan::{Passed, Plan};

@@ -9,7 +9,7 @@ use crate::tensor::Argument;
 
 /// Launches that are remembered; of more the oldest are worked out anew.
 const KEPT: usize = 64;
-/// Addresses are told apart by the multiples of powers of two that they are, up to this one: no kernel asks for more.
+/// Addresses are told apart by the multiples of powers of two that they are, up to this one: no kernel requests more.
 const ALIGNMENTS: u32 = 16;
 
 /// A launch that was checked.

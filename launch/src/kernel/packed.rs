@@ -5,7 +5,7 @@ use crate::cuda::TensorMap;
 /// Parameters of a launch.
 pub(super) struct Words {
     pub(super) words: Vec<u64>,
-    /// The tensor maps among them, in order, and the address for which each stands there.
+    /// The tensor maps among them, in order, and the address for which each is there.
     pub(super) maps: Vec<(TensorMap, Option<u64>)>,
 }
 
@@ -14,8 +14,8 @@ pub(super) struct Words {
 pub(super) struct Packed {
     /// Those of each launch.
     pub(super) words: Vec<Words>,
-    /// The addresses of the tensors that stand in them.
+    /// The addresses of the tensors that are in them.
     pub(super) addresses: Vec<u64>,
-    /// Which rooms stand in them, and how often these were made then. Nothing is packed where this is not set.
+    /// Which rooms are in them, and how often these were made then. Nothing is packed where this is not set.
     pub(super) rooms: Option<(usize, u64)>,
 }

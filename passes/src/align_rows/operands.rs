@@ -26,7 +26,7 @@ pub(super) struct Operand {
     pub(super) contiguous: usize,
     /// That of the copy.
     pub(super) along: usize,
-    /// Why it cannot be read as it lies, in words.
+    /// Why it cannot be read as it is stored, in words.
     pub(super) why: String,
     /// Why it cannot be copied.
     pub(super) refused: Option<String>,

@@ -72,7 +72,7 @@ pub(crate) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
         || matches!(&k.exprs[end], ExprData::Op { op: Op::Min, args } if args.iter().any(|&a| ends_within(k, a, extent)))
 }
 
-/// Whether a window of a tensor lies outside wherever a loop's variable is at its `end` or past it: in some dimension it begins there or behind, and neither
+/// Whether a window of a tensor is outside wherever a loop's variable is at its `end` or past it: in some dimension it begins there or after, and neither
 /// the tensor nor the window goes on there. Such a window reads as zero, from nowhere.
 pub(crate) fn outside_past(k: &Kernel, view: &ResolvedView, var: Value, end: Expr) -> bool {
     let extents = &k.tensor_ty(view.base).expect("a window of a tensor").shape;

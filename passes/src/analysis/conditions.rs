@@ -29,7 +29,7 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     !k.has_part(e, moves)
 }
 
-/// The block of what a kernel does: its body, or what stands under a condition around all of that but names and declarations, such as whether there is work for
+/// The block of what a kernel does: its body, or what is under a condition around all of that but names and declarations, such as whether there is work for
 /// a block. The condition has one value throughout.
 pub(crate) fn guarded(k: &Kernel) -> Block {
     let mut block = k.body;

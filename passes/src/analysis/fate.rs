@@ -15,7 +15,7 @@ pub(crate) enum Fate {
     Left,
 }
 
-/// What statements, one behind the other, make of it.
+/// What statements, one after the other, make of it.
 pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
     stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != Fate::Left).unwrap_or(Fate::Left)
 }
@@ -54,7 +54,7 @@ pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
     }
 }
 
-/// Whether something behind a loop, in an iteration around it or a later one, reads what the loop leaves in a buffer or a register tile.
+/// Whether something after a loop, in an iteration around it or a later one, reads what the loop leaves in a buffer or a register tile.
 pub(crate) fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
     let path = path_to(k, at);
     for (depth, &(block, index)) in path.iter().enumerate().rev() {

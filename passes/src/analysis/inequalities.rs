@@ -20,7 +20,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::Extent;
 
-/// Elements of a window that lie outside of what it looks at.
+/// Elements of a window that are outside of what it looks at.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Outside {
     /// Where the window begins.
@@ -31,7 +31,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Whether windows of one extent have elements behind the same end.
+    /// Whether windows of one extent have elements after the same end.
     pub(crate) fn ends_like(&self, other: &Outside) -> bool {
         self.end == other.end && self.extent == other.extent
     }
@@ -69,7 +69,7 @@ impl<'k> Inequalities<'k> {
         self.k
     }
 
-    /// The elements behind `end` of a window that begins at the sum of `starts`; `None`: they are no sums.
+    /// The elements after `end` of a window that begins at the sum of `starts`; `None`: they are no sums.
     pub(crate) fn behind(&self, starts: &[Expr], extent: u64, end: Expr) -> Option<Outside> {
         let extent = self.extent(Extent::Known(extent))?;
         Some(Outside { start: self.starts(starts)?, extent, end: Some(self.sum(end)?) })
@@ -80,7 +80,7 @@ impl<'k> Inequalities<'k> {
         Some(Outside { start: self.starts(starts)?, extent: self.extent(Extent::Known(extent))?, end: None })
     }
 
-    /// The elements behind `end` of a tile of `size` that begins at the variable of a loop; `numbers`: at so many sizes.
+    /// The elements after `end` of a tile of `size` that begins at the variable of a loop; `numbers`: at so many sizes.
     pub(crate) fn behind_tiles(&self, var: Value, size: Expr, end: Expr, numbers: bool) -> Option<Outside> {
         let k = self.k;
         let var = k.exprs.keys().find(|&e| matches!(k.exprs[e], ExprData::Ref(v) if v == var))?;

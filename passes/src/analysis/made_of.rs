@@ -48,7 +48,7 @@ pub(crate) fn can_be_written(k: &Kernel, e: Expr, names: impl Fn(Value) -> bool)
     k.unfolded(e, names) <= TERMS
 }
 
-/// A copy of an index without the names of others, for places that do not see these: preconditions, and what stands in front of them.
+/// A copy of an index without the names of others, for places that do not see these: preconditions, and what is in front of them.
 pub(crate) fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
     let e = meaning(k, e);
     let copy = k.copy_expr(e);

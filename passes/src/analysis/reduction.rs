@@ -1,6 +1,6 @@
 //! Loops whose only effect is to accumulate products in one tile.
 //!
-//! Such a loop may be cut anywhere: parts of its trips give parts of the sums.
+//! Such a loop may be cut anywhere: parts of its iterations give parts of the sums.
 //!
 //! ```text
 //! for k in 0..K step 64 {
@@ -26,15 +26,15 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 pub(crate) struct Reduction {
     /// The product, and the tile that it adds to.
     pub(crate) product: Stmt,
-    /// The sums of all trips.
+    /// The sums of all iterations.
     pub(crate) sums: Value,
-    /// The sums of one trip, where these are added to the others by a statement of their own.
+    /// The sums of one iteration, where these are added to the others by a statement of their own.
     pub(crate) part: Option<Part>,
     /// An operand in registers.
     pub(crate) load: Option<Load>,
 }
 
-/// The sums of one trip.
+/// The sums of one iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) value: Value,
@@ -217,7 +217,7 @@ fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Resul
     Ok(Some(Load { first, tile, of: before }))
 }
 
-/// The loop of the kernel, if it has one and all products stand in it: a [`Reduction`] that stands in no other loop or branch.
+/// The loop of the kernel, if it has one and all products are in it: a [`Reduction`] that is in no other loop or branch.
 pub(crate) fn of_kernel(k: &Kernel) -> Result<(Stmt, Reduction), String> {
     let mut found = None;
     let mut products = 0;

@@ -1,9 +1,9 @@
-//! Layouts of tiles with one number per row (or column), derived from the tiles that they are combined with.
+//! Layouts of tiles with one number per row (or column), derived from the tiles with which they are combined.
 //!
-//! `m = max(m, maximum(s, 1))` and `s - m`: a thread has the numbers of the rows that it has elements of, so that nothing is
-//! moved between threads. The layout of such a tile is that of the larger one without the bits of its columns
-//! ([`RegLayout::repeated`]), which is what a reduction leaves ([`RegLayout::reduction`]). Which tiles are reduced, and along which
-//! dimensions: elements along these are those of one warp, which lanes exchange by shuffles.
+//! In `m = max(m, maximum(s, 1))` and `s - m` a thread has the numbers of the rows of which it has elements, so no data
+//! moves between threads. The layout of such a tile is that of the larger one without its column bits
+//! ([`RegLayout::repeated`]), which is also the layout of a reduction's result ([`RegLayout::reduction`]). This file also finds which tiles are reduced along which
+//! dimensions: elements along these are in one warp, whose lanes exchange them by shuffles.
 
 use super::broadcast::only_loaded;
 use super::graph::Graph;

@@ -1,13 +1,13 @@
 //! Broadcast operands: each element is loaded once.
 //!
-//! A tensor with a stride of 0, such as a bias with one value per column, repeats itself: read like a matrix, a thread would
-//! load the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in the
-//! repeated dimensions, `copy bias[..] -> bias_tile`, in which a thread holds just what it needs, each element once. Tiles
-//! that were written this way (`reg f32[1, BN]`) get the same layout.
+//! If a tensor with a stride of 0, such as a bias with one value per column, is read like a matrix, a thread loads
+//! the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in the
+//! broadcast dimensions, `copy bias[..] -> bias_tile`. A thread then holds each element that it needs once. Tiles
+//! that the source declares in this way (`reg f32[1, BN]`) get the same layout.
 //!
-//! The rows past the end of the tensor, which read as zero, read as the others then. So the destination must have the same
-//! extent and start in the repeated dimensions: those rows are not stored. Dimensions that a vector lacks (`bias[_, j..]`) end nowhere,
-//! so these are loaded once for every statement that computes with them, whatever it fills.
+//! Rows past the end of the tensor would read as zero; with the tile they read as the other rows. So the destination must have the same
+//! extent and start in the broadcast dimensions: then those rows are not stored. Dimensions that a vector lacks (`bias[_, j..]`) have no end,
+//! so their tiles are loaded once for every statement that computes with them, whatever its destination.
 
 use super::threads::Threads;
 use super::{infer, log2_shape};
@@ -41,7 +41,7 @@ struct Reader {
     layout: RegLayout,
     shape: Vec<u64>,
     src: Expr,
-    /// What its source is made of, with the `let` that it stands in.
+    /// What its source is made of, with the `let` that it is in.
     leaves: Vec<(Expr, Option<Value>)>,
 }
 

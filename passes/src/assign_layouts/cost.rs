@@ -1,9 +1,8 @@
 //! What layouts cost: accesses to memory, and exchanges between layouts.
 //!
-//! Units are issue slots of a warp, summed over the warps of a block: an operation on an element is one, an access to memory is two, for its address and itself, and a pass
-//! over the banks of shared memory or a sector (32 bytes) of global memory that it touches is one; a sector that other accesses touch too
-//! costs a quarter of that beyond its first time, since it comes from a cache. Layouts are compared by these numbers, so only their
-//! proportions count: an exchange through shared memory is three passes over its words and two barriers, one by shuffles two for each of them.
+//! Units are issue slots of a warp, summed over the warps of a block. An operation on an element costs one, an access to memory two (address and access). A wavefront
+//! of shared memory costs one, and so does a sector (32 bytes) of global memory. A sector that other accesses touch too costs a quarter after the first time, since it comes
+//! from a cache. Layouts are compared by these numbers, so only their proportions matter: an exchange through shared memory is three passes over its words and two barriers, an exchange by shuffles two for each word.
 
 use super::graph::Access;
 use super::log2_shape;

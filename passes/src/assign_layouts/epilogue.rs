@@ -253,7 +253,7 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
     (out, copy)
 }
 
-/// `place`, or in front of the first of these `let`s if one stands before it: all are in blocks around the copy `at`.
+/// `place`, or in front of the first of these `let`s if one is before it: all are in blocks around the copy `at`.
 fn in_front_of(k: &Kernel, place: Place, at: Stmt, lets: &[Value]) -> Place {
     let path = path_to(k, at);
     for &(block, index) in &path {

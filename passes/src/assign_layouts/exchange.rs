@@ -1,12 +1,12 @@
 //! Exchanges between layouts, as statements.
 //!
-//! Where the layouts of a kernel's tiles are known, those of contexts are found ([`super::infer`]), and each edge of the graph whose
-//! ends do not go together becomes a copy in the text: an operand is copied to a tile in the layout of its context
-//! (`var y = reg ..; copy x -> y`), in front of the statement, and of the loops that do not change it; a reduction and a
-//! context's result are put into tiles of their own first. What crosses warps goes through a buffer (`copy x -> s; copy s -> y`), so that
-//! barriers, swizzles and the budget of shared memory see it. A context of which no operand has all elements is computed into a tile.
+//! After the layouts of the kernel's tiles are known, this file finds those of contexts ([`super::infer`]). Each edge of the graph whose
+//! ends do not match becomes a copy in the text. An operand is copied to a tile in the layout of its context
+//! (`var y = reg ..; copy x -> y`), in front of the statement and of the loops that do not change it. A reduction and a
+//! context's result are first put into tiles. Elements that cross warps go through a buffer (`copy x -> s; copy s -> y`), so that
+//! barriers, swizzles and the budget of shared memory include it. If no operand of a context has all elements, the context is computed into a tile.
 //!
-//! Needs: a layout for every register tile. Always on: a program whose exchanges are missing is not compiled.
+//! Needs: a layout for every register tile. Always on: a program without its exchanges does not compile.
 
 mod across_warps;
 mod numbers;
@@ -165,7 +165,7 @@ impl Work<'_> {
     fn settle(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let (Some(of_a), Some(of_b)) = (self.layout(edge.a).cloned(), self.layout(edge.b).cloned()) else {
-            // What no layout was found for is refused by its name, behind everything else.
+            // What no layout was found for is refused by its name, after everything else.
             return Ok(());
         };
         if edge.relation == Relation::Reduction {
@@ -345,7 +345,7 @@ impl Work<'_> {
             ExprData::Ref(v) => Some(v),
             _ => None,
         });
-        // A name that is visible where the extents are asked for.
+        // A name that is visible where the extents are requested.
         let at = path_to(k, edge.at);
         named.into_iter().find(|&v| {
             let declares =
@@ -503,7 +503,7 @@ fn goes_to_tile(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-/// Whether the copy `filled` stands in front of `place`, in its block, and nothing changes `v` in between.
+/// Whether the copy `filled` is in front of `place`, in its block, and nothing changes `v` in between.
 pub(super) fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Place) -> bool {
     let stmts = &k.blocks[block];
     let Some(from) = stmts.iter().position(|&s| s == filled) else { return false };

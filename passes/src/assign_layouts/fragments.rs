@@ -356,7 +356,7 @@ impl Product {
         1 << ([m, n][side].saturating_sub(3) + self.places[side].repeat.len() as u32)
     }
 
-    /// The variant of an operand that matches how its source lies in memory: elements contiguous along the reduction
+    /// The variant of an operand that matches how its source is in memory: elements contiguous along the reduction
     /// come as value bits along the reduction.
     fn variant(&self, k: &Kernel, variants: &'static [Fragment], (tile, k_dim): (Value, usize)) -> &'static Fragment {
         let along_k = source_contiguous(k, tile) == Some(k_dim);

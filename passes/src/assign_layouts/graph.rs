@@ -1,12 +1,12 @@
 //! The constraint graph of the layouts of a kernel's register tiles.
 //!
 //! A node is something that has a layout: a register tile, a tile named by `let`, or a *context*, the distribution in which threads
-//! compute an elementwise expression (the source of an assignment or a store, or what is reduced). An edge says which layouts two of
-//! them must have to go together without anything being moved: an operand is the context's layout without the dimensions that it
-//! repeats, a reduction's result that of what is reduced without the dimension, a context's result goes to a tile. Nodes know the
+//! compute an elementwise expression (the source of an assignment or a store, or the operand of a reduction). An edge says which layouts its two
+//! nodes must have so that no data moves. An operand has the context's layout without the dimensions along which it
+//! broadcasts. A reduction's result has its operand's layout without the reduced dimension. A context's result goes to a tile. Nodes know the
 //! memory that is accessed in their layout.
 //!
-//! Needs: products selected and their fragments laid out, literal extents. Decides nothing ([`super::infer`] does).
+//! Needs: products selected and their fragments laid out, literal extents. Makes no decisions ([`super::infer`] does).
 
 use super::places::places;
 use crate::analysis::facts::Facts;
@@ -64,7 +64,7 @@ pub(super) struct Node {
     pub(super) sorted: Option<How>,
     /// The expression that is computed, for contexts.
     pub(super) expr: Option<Expr>,
-    /// The statement that it stands in.
+    /// The statement that it is in.
     pub(super) at: Option<Stmt>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Access {
     pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
-    /// How often it is done, relative to what stands in no loop.
+    /// How often it is done, relative to what is in no loop.
     pub(super) weight: u64,
     /// A copy between a whole tile and memory: the tile is there for it.
     pub(super) plain: bool,
@@ -523,7 +523,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Edges from a context to the operands of `e`, which stand in the statement `at`.
+    /// Edges from a context to the operands of `e`, which are in the statement `at`.
     fn operands(&mut self, at: Stmt, context: NodeId, e: Expr) {
         match self.k.exprs[e] {
             ExprData::Reduce { axis, parts, arg, .. } => {
@@ -610,7 +610,7 @@ impl Builder<'_> {
         inner
     }
 
-    /// How often the current statement is executed, relative to what stands in no loop.
+    /// How often the current statement is executed, relative to what is in no loop.
     fn weight(&self) -> u64 {
         1 << (LOOP_LOG2 * self.loops().count().min(4) as u32)
     }

@@ -1,15 +1,15 @@
 //! Layouts of register tiles, inferred over the whole kernel.
 //!
-//! Every node of the graph ([`super::graph`]) that has no layout gets one of its candidates: those of products and of the text, those
-//! that make a copy to or from global memory wide, and what follows from them along edges. The cost of a choice is that of all
-//! accesses to memory in it, and of an exchange for each edge whose ends do not go together ([`super::cost`]); what is in a loop counts
+//! Every node of the graph ([`super::graph`]) without a layout gets one of its candidates: layouts of products and of the source, layouts
+//! that make a copy to or from global memory wide, and layouts that follow from these along edges. The cost of a choice is that of all
+//! accesses to memory, plus an exchange for each edge whose ends do not match ([`super::cost`]); statements in loops count
 //! more.
 //!
-//! The search is deterministic and local. It begins with the first candidate in the order of the text, wherever that leads along
-//! edges; then a candidate is spread over a part of the graph that is connected by edges of a certain weight or more, or given to one
-//! node, for as long as that is cheaper. So a tile of a loop and one behind it can differ, with one exchange between them.
+//! The search is deterministic and local. It begins with the first candidate in source order, propagated along
+//! edges. Then it assigns a candidate to a part of the graph that is connected by edges of a certain weight or more, or to one
+//! node, as long as that is cheaper. So a tile of a loop and one after it can have different layouts, with one exchange between them.
 //!
-//! Needs: the graph. Decides: a layout for each node. Switched off: the same, with candidates whose threads own single elements.
+//! Needs: the graph. Decides: a layout for each node. Switched off: the same, with candidates whose threads have single elements.
 
 use super::cost;
 use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
@@ -110,7 +110,7 @@ pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32
     if !b.ordered && !b.scanned {
         return Some((whole, warps));
     }
-    // What lies behind another warp's elements is a part of its own.
+    // What is after another warp's elements is a part of its own.
     let parts = (b.shape[axis] as u32 - 1) & !((1 << warps.trailing_zeros()) - 1);
     of_b.scan(&b.shape, axis, parts).ok()?;
     let totals = parts.count_ones() + whole.value_bits();
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
             }
         }
         // What is copied as a whole to or from global memory is there for that; then what is computed and stored. Sums of products are
-        // stored as they lie, or exchanged between lanes (`epilogue`).
+        // stored as they are stored, or exchanged between lanes (`epilogue`).
         for plain in [true, false] {
             for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
                 for access in node.accesses.iter().filter(|a| a.global && a.plain == plain) {
@@ -311,7 +311,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a reduction would have warps repeat what others have, or load what lies apart, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
+    /// Where a reduction would have warps repeat what others have, or load what is apart, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
     /// order, another one in which each warp has a stretch.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
         let node = &self.graph.nodes[n];

@@ -9,7 +9,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 /// Places that a window in unrolled loops is looked at in; one with more of them goes through memory.
 const MOST_PLACES: usize = 1 << 12;
 
-/// Where a window that stands in `s` can begin, in all iterations of the unrolled loops around it; `None`: that is not known.
+/// Where a window that is in `s` can begin, in all iterations of the unrolled loops around it; `None`: that is not known.
 pub(super) fn places(k: &Kernel, s: Stmt, view: &ResolvedView) -> Option<Vec<Vec<u64>>> {
     let starts: Vec<&[Expr]> = view
         .dims

@@ -1,7 +1,7 @@
 //! Sorts of rows that several warps, and blocks of a cluster, share.
 //!
-//! A sort is a network of comparisons between elements whose numbers differ by a mask ([`tilec_ir::combine::exchanges`]). Those by the lower bits are made within warps: bits of
-//! registers' and lanes' numbers. For those by higher bits elements change places, so that these bits are a register's or a lane's, too, and lower ones tell warps apart:
+//! A sort is a network of comparisons between elements whose indices differ by a mask ([`tilec_ir::combine::exchanges`]). Comparisons by the lower bits stay within warps: these are bits of
+//! registers and lanes. For comparisons by higher bits elements are exchanged, so that these bits become register or lane bits, and lower bits select warps:
 //!
 //! ```text
 //! var v_x = reg f32[1, 4096] layout bits 12 thread(..) value(..) = x
@@ -15,11 +15,11 @@
 //! let v = sort (v_x_6) along 1 steps (68, 78) with ..
 //! ```
 //!
-//! The first comparison of a block of `2^k` elements is of the first with the last. In the layout for it one column is the whole mask `2^k - 1`: the bit that tells the halves of the
-//! block apart mirrors the upper one.
+//! The first comparison of a block of `2^k` elements is of the first with the last. In the layout for it one column is the whole mask `2^k - 1`: the bit that selects the half of the
+//! block mirrors the upper half.
 //!
-//! Needs: a thread count. Decides: the layouts of rows that are sorted, and in how many pieces of the row elements change places, so that their buffers fit. A sort that a
-//! warp can do by itself is left as it is, and so is one of which lanes of several warps would have no element.
+//! Needs: a thread count. Decides: the layouts of sorted rows, and the number of pieces in which elements are exchanged, so that their buffers fit. A sort within
+//! one warp is left unchanged. So is a sort in which lanes of several warps would have no element.
 
 use super::own::tile;
 use super::threads::Threads;
@@ -137,7 +137,7 @@ impl Shared {
                         None => (None, false),
                     },
                     _ => match stages.last() {
-                        // The bit that mirrors elements does not stand for itself: behind pieces it is asked for.
+                        // The bit that mirrors elements does not stand for itself: after pieces it is requested.
                         Some((Some(last), mirrored, _))
                             if last.contains(&top) && !(*mirrored && top + 1 == last.end) =>
                         {

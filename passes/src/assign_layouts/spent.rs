@@ -1,6 +1,6 @@
 //! Dead buffers whose memory an exchange may reuse.
 //!
-//! What a loop in front has multiplied is not needed behind it, so that the buffer of an exchange there takes no memory of its own (`over`).
+//! The operands of products in a loop are dead after the loop, so the buffer of an exchange there reuses their memory (`over`).
 
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use tilec_ir::entities::{Block, Stmt, Value};

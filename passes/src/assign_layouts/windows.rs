@@ -1,8 +1,8 @@
 //! Windows of register tiles.
 //!
-//! A window whose place is known is some of the registers of each thread, if the layouts go together: `copy x[0.., 32..] -> y`, `copy y -> x[0.., 32..]`. Where such a window is a
-//! part of an expression it becomes a tile of its own ([`of_their_own`]), for which layouts are inferred so that nothing is moved, where that is cheapest
-//! ([`super::graph::Relation::Window`]). Registers have no numbers at run time, so what is at a place that is not known goes through a buffer:
+//! If the position of a window is known, it is a subset of each thread's registers, if the layouts match: `copy x[0.., 32..] -> y`, `copy y -> x[0.., 32..]`. If such a window is
+//! part of an expression, it becomes a tile ([`of_their_own`]), for which layouts are inferred so that no data moves, if that is cheapest
+//! ([`super::graph::Relation::Window`]). Registers cannot be indexed at run time, so a tile with a window at an unknown position goes through a buffer:
 //!
 //! ```text
 //! let x_windows = smem f32[64, 64]
@@ -10,7 +10,7 @@
 //! .. x_windows[i.., 0..] ..
 //! ```
 //!
-//! and back again where the window is written. The same way go windows that take threads' parts apart, once layouts are known ([`settle`]).
+//! and back again if the window is written. Windows that would split threads' parts take the same way, once layouts are known ([`settle`]).
 
 use super::cost;
 use super::exchange::{order, place, still_holds};

@@ -1,8 +1,8 @@
-//! Which elements of a thread share a register, of tiles whose elements have less than 16 bits.
+//! Which elements of a thread share a register, in tiles whose elements have less than 16 bits.
 //!
-//! A register holds the elements that the lowest bits of a thread's numbers tell apart. A tile that is converted has the layout of what it becomes, whose order is that of
-//! an instruction's operand: `(1, 1024, 2, ..)` holds pairs of two columns in turns. Loads bring neighbours, which threads would take apart. So a tile that is loaded, and of
-//! which nothing but single elements are read, holds them in the order in which they lie in memory. Threads keep their elements, and pairs of neighbours stay pairs.
+//! A register holds the elements selected by the lowest value bits. A tile that is converted has the layout of the result, whose order is that of
+//! an instruction's operand: `(1, 1024, 2, ..)` interleaves pairs of two columns. Loads return adjacent elements, which threads would have to rearrange. So a tile that is loaded, and of
+//! which only single elements are read, holds them in the order of memory. Threads keep their elements, and pairs of adjacent elements stay pairs.
 
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
@@ -45,7 +45,7 @@ fn runs_first(layout: &RegLayout, first: u32) -> Option<RegLayout> {
     RegLayout::new(value, layout.thread().cols().to_vec(), layout.out_bits())
 }
 
-/// The dimension along which all that a tile is filled from lies in memory, which are windows of as many elements.
+/// The dimension along which all that a tile is filled from is in memory, which are windows of as many elements.
 fn loaded_along(k: &Kernel, v: Value) -> Option<usize> {
     let mut found = None;
     for s in all_stmts(k, k.body).into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, v)) {
@@ -89,7 +89,7 @@ fn read_by_elements(k: &Kernel, v: Value) -> bool {
     read
 }
 
-/// Whether only operators and conversions lie between an expression and where it mentions a tile.
+/// Whether only operators and conversions are between an expression and where it mentions a tile.
 fn by_elements(k: &Kernel, e: Expr, v: Value) -> bool {
     match k.exprs[e] {
         ExprData::Ref(_) => true,

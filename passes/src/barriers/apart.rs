@@ -1,12 +1,11 @@
 //! Proves that TMA stores overlap neither one another nor the loads of another role.
 //!
-//! Nothing tells when a TMA store has arrived. So no other store of the block is to an element that one stores, unless both combine it with what
-//! is there. A role may load what
-//! another one stores all the same if no load comes after the store of an element that it loads:
+//! The completion of a TMA store to global memory cannot be observed. So no other store of the block may write an element that one stores, unless both use the same atomic
+//! operator. Another role may load elements that a role stores if no load comes after the store of an element that it loads:
 //!
-//! * they stand on different sides of a condition that is decided once; or
-//! * both walk over tiles ([`walks`]) in the same order, and touch no other than their own, nor do other blocks. Of its own tile the load has
-//!   arrived in a slot for which the storing role has waited in front of the store.
+//! * both are on different sides of a condition that is decided once; or
+//! * both loop over tiles ([`walks`]) in the same order, and access only their own tiles, as do other blocks. The load of a tile has
+//!   arrived in a slot for which the storing role has waited before the store.
 
 mod forms;
 mod pairs;

@@ -1,10 +1,10 @@
 //! Fences between the proxies: `fence async` between what threads write to shared memory and what reads it by another way than loads.
 //!
-//! TMA stores and wgmma read through the *asynchronous proxy*, which sees what threads wrote through the generic one only behind a
+//! TMA stores and wgmma read through the *asynchronous proxy*, which sees what threads wrote through the generic one only after a
 //! fence (PTX ISA 8.6, "Proxies"). Barriers are needed all the same: a fence orders what one thread does.
 //!
-//! [`place`] puts one behind each write to a buffer that is read so, in front of whatever hands it on; in front of the `publish` of slots that threads have
-//! stored to; and, since copies by `cp.async` arrive later, behind the `wait` for slots that these fill. [`prove`] knows nothing of that. It follows the
+//! [`place`] puts one after each write to a buffer that is read so, in front of whatever hands it on; in front of the `publish` of slots that threads have
+//! stored to; and, since copies by `cp.async` arrive later, after the `wait` for slots that these fill. [`prove`] knows nothing of that. It follows the
 //! program, over all branches and iterations, with what is written and not fenced, and refuses a read of it:
 //!
 //! * a buffer, from a write by threads to the next fence of these threads;

@@ -1,8 +1,8 @@
 //! Accesses to tensors in global memory, and which of them barriers order.
 //!
-//! What a thread stores is seen by others behind a barrier; what others have still to load is not overwritten in front of one, and what others
+//! What a thread stores is seen by others after a barrier; what others have still to load is not overwritten in front of one, and what others
 //! have still to store does not come last if it is to come first. But a thread mostly stores where it has loaded or stored itself, and most windows
-//! have nothing in common. So it is said of two statements whether a barrier stands between them, and both the placement and the proof ask it here.
+//! have nothing in common. So it is said of two statements whether a barrier is between them, and both the placement and the proof ask it here.
 //!
 //! Two stores that combine with what is there may come in any order. What the tensor memory accelerator stores no barrier orders: it has rules of its own
 //! ([`super::apart`], [`mod@super::prove`]), but for loads in front of it.
@@ -85,7 +85,7 @@ impl Meetings {
         self.of.is_empty()
     }
 
-    /// Whether something may need a barrier behind a statement.
+    /// Whether something may need a barrier after a statement.
     pub(super) fn is_earlier(&self, s: Stmt) -> bool {
         self.of.contains_key(&s)
     }
@@ -95,7 +95,7 @@ impl Meetings {
         self.later.contains(&s)
     }
 
-    /// For what a barrier stands between two statements.
+    /// For what a barrier is between two statements.
     pub(super) fn between(&self, earlier: Stmt, later: Stmt) -> &[(Value, Kind)] {
         self.of.get(&earlier).and_then(|of| of.get(&later)).map_or(&[], |found| found)
     }

@@ -44,7 +44,7 @@ pub(super) struct Hazard {
 /// A barrier to be placed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Placed {
-    /// The statement it stands in front of.
+    /// The statement it is in front of.
     pub(super) before: Stmt,
     /// Why. Empty only in cautious placements.
     pub(super) hazards: Vec<Hazard>,
@@ -65,7 +65,7 @@ const WORK: u32 = 400_000;
 pub(super) fn place(k: &Kernel) -> Placement {
     let roles = super::roles::bodies(k);
     let scope = if roles.is_empty() { Scope::Block } else { Scope::Role };
-    // What stands beside roles is for all threads.
+    // What is beside roles is for all threads.
     let bodies = [vec![k.body], roles].concat();
     let accesses = Accesses::of(k, scope);
     let tensors = Meetings::of(k);
@@ -177,7 +177,7 @@ struct Ring {
     filled: Option<Stmt>,
     /// An asynchronous copy fills slots; they count as written when they are waited for.
     flying: Option<Stmt>,
-    /// A slot was given back.
+    /// A slot was returned.
     released: Option<Stmt>,
     /// Accesses to the acquired slot.
     put: Pending,
@@ -217,7 +217,7 @@ struct State {
     tensors: BTreeSet<Stmt>,
     /// Buffers that a TMA store may be reading, which no barrier ends.
     storing: BTreeMap<Value, Stmt>,
-    /// Buffers that a pending wgmma product may be reading, the product, and how many were issued behind it.
+    /// Buffers that a pending wgmma product may be reading, the product, and how many were issued after it.
     multiplying: BTreeMap<Value, (Stmt, u32)>,
 }
 
@@ -348,7 +348,7 @@ impl State {
     }
 
     /// What products and `await`s of their sums make of the buffers that products read: until it waits, a thread has not read, and others know of it
-    /// behind the next barrier.
+    /// after the next barrier.
     fn multiply(&mut self, k: &Kernel, s: Stmt) {
         if is_product(k, s) {
             self.multiplying.values_mut().for_each(|(_, behind)| *behind = behind.saturating_add(1));
@@ -366,7 +366,7 @@ impl State {
     }
 
     fn alloc(&mut self, k: &Kernel, overlays: &Overlays, value: Value) {
-        // Others that lie here end; what was done to them was done to this memory.
+        // Others that are here end; what was done to them was done to this memory.
         let mut past = Pending::default();
         for other in overlays.sharing(value) {
             past.join(self.buffers.remove(&other).unwrap_or_default());
@@ -424,7 +424,7 @@ struct Around<'k> {
 struct Analysis<'k> {
     k: &'k Kernel,
     around: Around<'k>,
-    /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it stands in front.
+    /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it is in front.
     in_turns: BTreeSet<Stmt>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,

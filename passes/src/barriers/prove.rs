@@ -54,7 +54,7 @@ use uses::{tensors, uses};
 /// Statements executed before the check is given up, with a warning.
 const WORK: u32 = 60_000;
 
-/// Checks the buffers that a role uses, or what stands beside the roles: of these threads alone, which find those that are declared in
+/// Checks the buffers that a role uses, or what is beside the roles: of these threads alone, which find those that are declared in
 /// front of the roles.
 pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Diagnostic> {
     let mut start = State::default();

@@ -1,27 +1,26 @@
 //! Proves that roles use their channels in order, for every trip count.
 //!
-//! Roles synchronise through channels alone, so the proof is about the order of channel operations in each of them:
+//! Roles synchronise only through channels, so the proof is about the order of channel operations in each role:
 //!
-//! 1. A channel is filled by one role and emptied by another, and by nobody else.
-//! 2. Each role takes a slot (`acquire`, `wait`), uses it, and gives it back (`publish`, `release`), in turns: it holds as many at the
-//!    start of an iteration as at its end, and none at its own end. `.put` is touched between `acquire` and
-//!    `publish` alone, `.get` between `wait` and `release`. One slot of a channel is filled at a time; of those that are waited for a role may hold
-//!    several, up to all: `.get` is the one waited for last, and `release` gives back the oldest.
-//! 3. Both roles walk through the same loops, with the same bounds, past the same operations in the same order: every slot
-//!    that is published is waited for. What is read of a slot was put into it. No role waits for a slot of one channel while the other
-//!    waits to fill one of another: of a channel whose slot is taken to be filled before that one is published, not all are held.
-//! 4. No role waits for ever. Who fills channels for whom has no cycle, and roles that are joined by channels in a circle, whichever way each
-//!    leads, can take turns until all are at their end ([`circles`]).
-//! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited: no slot that one reads is released,
-//!    no register tile that one reads is used by anything but products, and no accumulator read or written by something else, before. At the
+//! 1. One role fills a channel and another one empties it.
+//! 2. Each role alternately takes a slot (`acquire`, `wait`), uses it, and returns it (`publish`, `release`). It holds as many slots at the
+//!    start of an iteration as at its end, and none at its own end. `.put` is accessed only between `acquire` and
+//!    `publish`, `.get` only between `wait` and `release`. One slot of a channel is filled at a time. A role may hold several slots that it waited for, up to
+//!    all: `.get` is the one waited for last, and `release` returns the oldest.
+//! 3. Both roles run the same loops, with the same bounds, and the same operations in the same order: every published slot
+//!    is waited for, and has been filled. No role waits for a slot of one channel while the other
+//!    waits to fill one of another channel: if a slot is acquired before another channel's slot is published, not all slots of its channel are held.
+//! 4. No role waits for ever. The relation of who fills channels for whom has no cycle, or the roles in the cycle can all run to their end ([`circles`]).
+//! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited. Before that, no slot that one reads is released,
+//!    only products use a register tile that one reads, and nothing else reads or writes an accumulator. At the
 //!    end of a role none is pending.
-//! 6. Where blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
+//! 6. If blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
 //!    in all of them.
-//! 7. A buffer is used by one role alone, whose barriers order what its threads do to it.
-//! 8. Replicas of a role touch what others touch in `ordered` statements alone, each in one ([`turns`]).
+//! 7. A buffer is used by one role, whose barriers order the accesses of its threads.
+//! 8. Replicas of a role share data only in `ordered` statements, each in one ([`turns`]).
 //!
-//! A slot is filled anew only when it was released (the barriers see to that), so 2 and 5 leave no race over slots. Of 7, that there are
-//! barriers enough is the proof for a block of threads ([`prove_role`]).
+//! A slot is filled again only after it was released (the mbarriers ensure this), so 2 and 5 exclude races on slots. For 7, the proof for a block of threads
+//! shows that there are enough barriers ([`prove_role`]).
 
 mod circles;
 mod steps;
@@ -104,7 +103,7 @@ fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// The statements of each part of a kernel: of its roles, and of what stands beside them.
+/// The statements of each part of a kernel: of its roles, and of what is beside them.
 fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     let mut parts: BTreeMap<Option<Stmt>, Vec<Stmt>> = BTreeMap::new();
     for &top in &k.blocks[k.body] {
@@ -142,7 +141,7 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Statement 7: buffers that two roles use, or a role and what stands beside the roles.
+/// Statement 7: buffers that two roles use, or a role and what is beside the roles.
 fn shared(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut users: BTreeMap<Value, (Option<Stmt>, Stmt)> = BTreeMap::new();

@@ -214,7 +214,7 @@ fn a_buffer_is_for_one_role() {
         assert_eq!(hit.code, codes::HAZARD);
         assert!(hit.message.contains("`b` is used by a role and by other threads"), "{hit:#?}");
     }
-    // What stands beside the roles has the buffer to itself.
+    // What is beside the roles has the buffer to itself.
     let beside = body(
         "let b = smem f16[32, 32]
          copy A -> b

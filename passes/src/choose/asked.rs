@@ -1,8 +1,8 @@
 //! Runs the passes on a candidate. For kernels with several products, legality and schedules come from the passes themselves.
 //!
-//! A copy of the kernel with the candidate's values goes through `specialize`, `select-mma` and, where producer warps feed wgmma, `schedule-loops`. What one of
-//! them refuses is not legal, and so is what loses wgmma that the target has, where another candidate keeps it. What they decide is what a block
-//! costs: warps and their tiles, registers by what is live at once, and of loops with wgmma the clocks of an iteration by the modulo schedule.
+//! A copy of the kernel with the candidate's values goes through `specialize`, `select-mma` and, if producer warps feed wgmma, `schedule-loops`. A candidate that one of
+//! them refuses is not legal. Nor is one that loses wgmma, if another candidate keeps it. The decisions of the passes give the cost of a block:
+//! warps and their tiles, registers from liveness, and for loops with wgmma the clocks of an iteration from the modulo schedule.
 
 use super::cards::Card;
 use super::cost::{Cost, Part, ahead};
@@ -67,7 +67,7 @@ fn quietly<R>(
 }
 
 impl Asked {
-    /// A block of which the cost is known, by warps or by warpgroups that take tiles in turns.
+    /// A block of which the cost is known, by warps or by warpgroups that take tiles alternately.
     pub(super) fn of(cost: Cost) -> Asked {
         Asked { cost, iterations: Vec::new(), ends: 0.0, slots: 0 }
     }
@@ -149,7 +149,7 @@ struct Reader<'a> {
     card: &'a Card,
     options: &'a Options,
     env: &'a Env,
-    /// The kernel behind `select-mma`.
+    /// The kernel after `select-mma`.
     k: &'a Kernel,
     threads: u64,
     supposed: Supposed<'a>,
@@ -309,7 +309,7 @@ impl Reader<'_> {
             all += bytes * ring;
             filled += bytes * (ring - 1);
         }
-        // Slots that nobody asked for give way.
+        // Slots that nobody requested give way.
         let limit = self.options.target.smem_per_block();
         if self.work.k.schedule.stages.is_none() && all > limit {
             all.saturating_sub(filled).max(all.min(limit))

@@ -158,7 +158,7 @@ impl Setting<'_> {
         buffers.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether products that stand in the loop itself, whose results are stored out of a buffer, are of the transposed operands.
+    /// Whether products that are in the loop itself, whose results are stored out of a buffer, are of the transposed operands.
     fn swapped(&self, shapes: &[Shape]) -> bool {
         let of_loop =
             self.work.regions.iter().flat_map(|region| region.products.iter().map(|_| region.loops.len() == 1));
@@ -206,7 +206,7 @@ impl Setting<'_> {
             None => self.target.smem_per_block(),
         };
         let asked = self.stages(env)?;
-        // Slots that nobody asked for give way.
+        // Slots that nobody requested give way.
         let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);
         let stages = if self.work.k.schedule.stages.is_some() { asked } else { fitting };
         // The sums are exchanged where the tiles were.
@@ -224,9 +224,9 @@ impl Setting<'_> {
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,
-                // A load is issued at the head of a trip and stored at its end, or at the head of the next.
+                // A load is issued at the head of an iteration and stored at its end, or at the head of the next.
                 _ if part.staged || part.carried => 1.0,
-                // Of the slots one is read, two where products are pending, and one is filled in the course of a trip.
+                // Of the slots one is read, two where products are pending, and one is filled in the course of an iteration.
                 stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
                 stages => ahead(stages),
             };
@@ -234,7 +234,7 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// Blocks that will be resident: as many as the compiler asks for, or as fit with the registers that the assembler takes.
+    /// Blocks that will be resident: as many as the compiler requests, or as fit with the registers that the assembler takes.
     fn resident(&self, cost: &Cost) -> u64 {
         let staged = cost.parts.iter().any(|p| p.staged || p.carried);
         let beside = match () {

@@ -33,7 +33,7 @@ pub struct Card {
     /// Dense multiply-adds of 16-bit elements per clock and multiprocessor by `wgmma`: twice as many of bytes, half as many of tf32;
     /// 0: there is none.
     pub warpgroups: f64,
-    /// Clusters of four blocks that run side by side, one block to a multiprocessor; 0: it has no clusters. They must lie within groups of
+    /// Clusters of four blocks that run side by side, one block to a multiprocessor; 0: it has no clusters. They must be within groups of
     /// multiprocessors of different sizes, and do not fill them.
     pub quads: u32,
     /// Dense multiply-adds per clock and multiprocessor, by `mma.sync`.

@@ -41,7 +41,7 @@ pub(super) struct Combinations<'a> {
     stream_k: Option<bool>,
     /// Whether the bound on the time depends on each.
     bounding: Vec<bool>,
-    /// Each with the parameter behind which nothing more decides it.
+    /// Each with the parameter after which nothing more decides it.
     rules: Vec<(usize, Rule)>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Combinations<'a> {
         for (i, &value) in domain.iter().enumerate() {
             env[auto.value] = Some(value);
             self.space.bind_same(env);
-            // Whatever the parameters behind that level are, it does not fit.
+            // Whatever the parameters after that level are, it does not fit.
             if self.rules.iter().all(|&(known, rule)| known != level || self.fits(rule, env)) {
                 let of = if self.bounding[level] { of * domain.len() + i } else { of };
                 self.visit((level + 1, index * domain.len() + i, of), env, visitor);

@@ -44,7 +44,7 @@ pub(super) struct Part {
     pub(super) ahead: f64,
     /// Tiles pass through registers on their way to shared memory.
     pub(super) staged: bool,
-    /// Tiles of unaligned rows wait in registers for a trip, and are shifted into place.
+    /// Tiles of unaligned rows wait in registers for an iteration, and are shifted into place.
     pub(super) carried: bool,
     /// Fragments are loaded when they are needed, not one slice ahead.
     pub(super) single: bool,
@@ -62,16 +62,16 @@ impl Part {
         self.sides.unwrap_or([rows as f64, cols as f64])
     }
 
-    /// Bytes that a trip takes of memory.
+    /// Bytes that an iteration takes of memory.
     pub(super) fn taken(&self) -> f64 {
         self.sides.map_or(self.loads, |sides| sides.iter().sum())
     }
 }
 
-/// Slots that are no loads ahead: one is read, and one is filled in the course of a trip.
+/// Slots that are no loads ahead: one is read, and one is filled in the course of an iteration.
 pub(super) const BUSY: f64 = 1.5;
 
-/// How many trips loads run ahead with so many slots.
+/// How many iterations loads run ahead with so many slots.
 pub(super) fn ahead(slots: u64) -> f64 {
     slots as f64 - BUSY
 }
@@ -90,7 +90,7 @@ pub(super) struct Cost {
     pub(super) offloaded: bool,
     /// As in [`Setting`].
     pub(super) stream_k: Option<bool>,
-    /// Two warpgroups take tiles in turns.
+    /// Two warpgroups take tiles alternately.
     pub(super) ping_pong: bool,
     /// Producer warps bring what warps multiply.
     pub(super) fed: bool,

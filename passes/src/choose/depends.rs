@@ -1,10 +1,10 @@
 //! Checks that no result depends on a chosen value (E0435).
 //!
-//! A parameter that is `auto` may be used where its value makes no difference by definition: as an extent of a tile; as the step of a loop, whose windows end with it
-//! (and if windows that begin at the loop's variable have it as their extent, it is the step);
-//! in `ceildiv(N, BN)` blocks or iterations, whose windows begin at `i * BN` and end at `N`, by themselves or as written; and in positions beside `iota`. The number of
-//! the group that a tile lies in, `k / G` of a loop by steps that divide `G`, is that of each of its elements, whatever the step is. Everything else
-//! is refused, for another choice could give another result. So is what a loop over tiles carries from one to the next (`carried`), unless it is a sum or an extreme.
+//! An `auto` parameter may be used where its value cannot change the result: as an extent of a tile; as the step of a loop, whose windows end with it
+//! (windows that begin at the loop's variable and have the parameter as extent must move by it);
+//! in `ceildiv(N, BN)` blocks or iterations whose windows begin at `i * BN` and end at `N`, implicitly or as written; and in positions added to `iota`. The number of
+//! the group that contains a tile, `k / G` in a loop whose step divides `G`, is that of each of its elements for any step. All other uses
+//! are refused. So are loop-carried values (`carried`), unless they are a sum or an extreme.
 
 mod carried;
 mod groups;
@@ -64,7 +64,7 @@ struct Depends<'k> {
     caller: Caller,
 }
 
-/// Whether a tile of indices is loaded by one copy, which has the index of no element behind the end of its tensor: `copy P[i * BM..] -> rows fill -1`.
+/// Whether a tile of indices is loaded by one copy, which has the index of no element after the end of its tensor: `copy P[i * BM..] -> rows fill -1`.
 fn names_nothing_behind_the_end(k: &Kernel, rows: Expr) -> bool {
     let ExprData::Ref(rows) = k.exprs[rows] else { return false };
     let writers = k.statements().into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, rows));
@@ -83,7 +83,7 @@ fn names_nothing_behind_the_end(k: &Kernel, rows: Expr) -> bool {
 struct Covered {
     /// It ends here.
     end: Expr,
-    /// A window of the tile begins so much behind it.
+    /// A window of the tile begins so much after it.
     offset: Option<Expr>,
 }
 
@@ -245,7 +245,7 @@ impl Depends<'_> {
             StmtData::Var { init, .. } => init.into_iter().for_each(|e| self.computed(e, false)),
             StmtData::Assign { src, .. } => self.computed(src, false),
             StmtData::Copy { src, dst, ref attrs } => {
-                // What the cache is asked for is nobody's result.
+                // What the cache is requested is nobody's result.
                 if attrs.is_prefetch() {
                     return;
                 }
@@ -417,7 +417,7 @@ impl Depends<'_> {
                         Extent::Sym(n) => self.unpromised(n),
                         Extent::Known(_) => None,
                     });
-                    // Indices behind the end of their own tensor are zero, which is one of `name`, unless they are filled with one that is none.
+                    // Indices after the end of their own tensor are zero, which is one of `name`, unless they are filled with one that is none.
                     if let Some(chosen) = chosen.filter(|_| !names_nothing_behind_the_end(k, index)) {
                         self.refuse(index, chosen, format!("how many rows of `{name}` these indices name"));
                     }
@@ -500,7 +500,7 @@ impl Depends<'_> {
         }
     }
 
-    /// What a window's beginning moves with, and by how much: the variable of a loop, alone or behind something else that is no tile's place, and the loop's
+    /// What a window's beginning moves with, and by how much: the variable of a loop, alone or after something else that is not a tile's place, and the loop's
     /// step; or the number of a tile, and its size.
     fn moves(&self, start: Expr) -> Option<(Value, Expr)> {
         self.by_loop(start).or_else(|| self.tile(start).map(|(v, size, _)| (v, size)))
@@ -551,7 +551,7 @@ impl Depends<'_> {
         })
     }
 
-    /// Whether a range, moved by its offset, reaches `limit`: of what a tile has behind it nothing is in front of that.
+    /// Whether a range, moved by its offset, reaches `limit`: of what a tile has after it nothing is in front of that.
     fn reaches(&self, range: &Covered, limit: Expr) -> bool {
         let k = self.k;
         let moved_by = match range.offset {
@@ -587,7 +587,7 @@ impl Depends<'_> {
         let k = self.k;
         let name = &k.values[chosen.parameter].name;
         let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
-        // The number of a group, and nothing says that a tile lies in one.
+        // The number of a group, and nothing says that a tile is in one.
         let group = self.group(e).map(|(group, size)| (print_expr(k, group), print_expr(k, size)));
         let in_group = group.map_or_else(String::new, |(group, step)| {
             format!("declare `where {group} % {step} == 0`, if each tile of `{step}` is in one group; or ")

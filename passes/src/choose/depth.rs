@@ -13,7 +13,7 @@ const TRIED: [i64; 3] = [2, 3, 4];
 /// The share of the time by which a number has to be faster than what is chosen without one.
 const FASTER: f64 = 0.98;
 
-/// What the model, which predicts `p` of a kernel, says of the one stage that its schedule asks for; `None`: it asks for none, or nothing is predicted.
+/// What the model, which predicts `p` of a kernel, says of the one stage that its schedule requests; `None`: it requests none, or nothing is predicted.
 pub fn depth(kernel: &Kernel, options: &Options, p: &Prediction) -> Option<Depth> {
     kernel.schedule.stages?;
     if Predictor::new(kernel, options)?.stages() != Some(1) {

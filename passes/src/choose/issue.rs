@@ -11,7 +11,7 @@ use tilec_ir::target::WARP;
 /// How often a statement runs.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Runs {
-    /// Warps of a block, times the trips of the loops around it.
+    /// Warps of a block, times the iterations of the loops around it.
     pub warps: f64,
     /// Where the innermost loop around it names its variable.
     pub within: Option<Span>,

@@ -1,12 +1,12 @@
 //! The predicted cost of fast paths that a kernel does not take.
 //!
-//! Passes say what is lost at which statements ([`tilec_ir::loss`]). Of each loss the time of a launch is predicted of which nothing else is lost, and held
-//! against that of a launch of which nothing is: where memory binds, say, products by slower instructions cost nothing. What costs more than a tenth becomes a
-//! warning. So one loss does not hide behind another, and each is what its removal is worth in the end.
+//! Passes record each lost fast path with its statements ([`tilec_ir::loss`]). For each loss, the model predicts a launch with this loss only, and compares it
+//! with a launch without any loss. For example, if memory is the bottleneck, slower product instructions cost nothing. A loss of more than a tenth becomes a
+//! warning. So one loss does not hide behind another, and each figure is the gain of removing it last.
 //!
-//! Both times are those of one model with other figures: products at the rate of `wgmma`, loads that are waited for at once. The sizes are those of `--for`,
-//! or what `choose` takes for large ones. Of some losses the model has no figure; these are remarks. What there is no room for with tiles that `choose` took is a remark: it knew, and found nothing faster. So is
-//! what another variant of the kernel does not lose: one is for rows of which less is known (the driver sees all variants). Of a kernel that the model does not see through, all is said in remarks.
+//! Both times come from one model with other inputs: products at the rate of `wgmma`, loads that are waited for at once. The sizes are those of `--for`,
+//! or the large sizes of `choose`. Losses that the model cannot predict are remarks. So is a loss for lack of room with chosen tiles, because `choose` found nothing faster, and
+//! a loss that another variant of the kernel does not have (the driver sees all variants). For a kernel that the model cannot predict, all losses are remarks.
 
 use super::asked::{Asked, ask};
 use super::cards::Card;
@@ -129,7 +129,7 @@ impl<'a> Estimate<'a> {
             let through =
                 |l: &&Loss| l.path == FastPath::Asynchronous && region.at.is_some_and(|at| l.at.contains(&at));
             if all.iter().copied().any(|l| through(&l)) {
-                // A load is issued at the head of a trip, and stored at its end.
+                // A load is issued at the head of an iteration, and stored at its end.
                 let lost = lost.iter().copied().any(|l| through(&l));
                 (part.ahead, part.staged) = if lost { (1.0, true) } else { (part.ahead.max(ahead), false) };
             }

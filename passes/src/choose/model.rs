@@ -1,18 +1,18 @@
 //! An analytic model of the time of one launch.
 //!
-//! Multiprocessors take blocks in waves, as many at a time as are resident. What a trip of a loop takes is the largest of what its
-//! products, its accesses to shared memory and its tiles from the second-level cache take, each by itself at the card's rate,
-//! plus a share of the others, for they are not perfectly interleaved. Products lose the more, the fewer warps
-//! there are to hide each other's latency; a barrier costs clocks ([`Constants`]); and what is fetched ahead must have landed within the trips that the stages allow. In front of the first trip the pipeline
-//! fills, behind the last one the output is stored: other resident blocks hide a part of both. All of that takes at least as long
-//! as memory needs for the tiles that a wave reads together.
+//! Multiprocessors run blocks in waves, as many at a time as are resident. The time of an iteration of a loop is the largest of the times of its
+//! products, its accesses to shared memory and its tiles from the second-level cache, each at the card's rate,
+//! plus a share of the others, because they do not overlap perfectly. Products lose throughput if there are few warps
+//! to hide each other's latency. A barrier costs clocks ([`Constants`]). Loads ahead must land within the iterations that the stages allow. In front of the first iteration the pipeline
+//! fills, after the last one the output is stored: other resident blocks hide a part of both. The bandwidth of memory for the tiles that a wave reads is a lower bound
+//! of the whole.
 //!
 //! **Where the constants come from.** Rates, bandwidths and sizes are the card's ([`super::cards`]). The constants named
-//! above, and of the H200 latency and the bandwidth of the second-level cache, are fitted by hand to the order of measured kernels on one
-//! H200 (docs/performance.md names them and what the model gets wrong); [`LAUNCH`] is a usual figure. They hold for other cards
+//! above, and for the H200 the latency and the bandwidth of the second-level cache, are fitted to measured kernels on one
+//! H200 (docs/notes/model.md has the errors of the model); [`LAUNCH`] is a usual figure. They apply to other cards
 //! as far as those are alike. Nothing here is fitted to other cards.
 //!
-//! wgmma products, in kernels with roles, have a model of their own ([`warpgroups`]).
+//! wgmma products, in kernels with roles, have a separate model ([`warpgroups`]).
 
 mod fed;
 pub(super) mod launch;
@@ -28,7 +28,7 @@ use launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time, traffic};
 /// What the model knows beside the figures of the card.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Constants {
-    /// Of what is not the bottleneck of a trip, the share that is not hidden behind it.
+    /// Of what is not the bottleneck of an iteration, the share that is not hidden behind it.
     pub(super) overlap: f64,
     /// Loss of issue with a single warp per scheduler, as a share of the time of products on tensor cores.
     pub(super) starved: f64,
@@ -37,7 +37,7 @@ pub(super) struct Constants {
     /// Shared memory of scalar products moves so much slower than its width, for their reads compete with the products for the
     /// ports of the registers.
     pub(super) ports: f64,
-    /// Clocks lost at the barrier of a trip, copies being asynchronous.
+    /// Clocks lost at the barrier of an iteration, copies being asynchronous.
     pub(super) sync: f64,
     /// The same of a block that is alone where tiles pass through registers.
     pub(super) sync_staged: f64,
@@ -65,7 +65,7 @@ pub(super) static FITTED: Constants = Constants {
 const UNSPREAD: f64 = 1.25;
 /// Clocks of a block that has nothing to do.
 const IDLE_BLOCK: f64 = 500.0;
-/// Clocks of a trip of `together` blocks on each of `active` multiprocessors.
+/// Clocks of an iteration of `together` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
 struct Trip {
     clocks: f64,
@@ -93,7 +93,7 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
     let mut clocks = (busy + barriers).max(part.chain);
     if part.loads > 0.0 {
-        // A load lands after the latency and the time that all that was asked for takes.
+        // A load lands after the latency and the time that all that was requested takes.
         let landing = card.latency + l2;
         clocks = match part.ahead {
             0.0 => clocks.max(landing) + (clocks.min(landing)) / together,

@@ -43,7 +43,7 @@ impl<'a> One<'a> {
         One { space, setting: space.setting(), combinations: Combinations::of(space) }
     }
 
-    /// What is smaller for the better of two that are predicted to be as fast. Tiles of warpgroups count with what of them lies outside the output: TMA loads
+    /// What is smaller for the better of two that are predicted to be as fast. Tiles of warpgroups count with what of them is outside the output: TMA loads
     /// of rows that are not there take longer than the model says (32x3072x3072 on an H200: 11.7 us in tiles of 64x32, 8.0 in tiles of 32x64).
     fn rank(&self, env: &Env, cost: &Cost, launch: &Launch) -> u64 {
         let (Some(_), Some((rows, cols))) = (self.space.warpgroups, cost.tile) else { return cost.rank };

@@ -13,7 +13,7 @@ use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
 /// Instructions that shift an access of two words into place, and load the second.
 const SHIFTING: f64 = 16.0;
-/// Warp instructions of an access to global memory with its address, and with the store to shared memory behind it (counted in machine code).
+/// Warp instructions of an access to global memory with its address, and with the store to shared memory after it (counted in machine code).
 pub(super) const DIRECT_ACCESS: f64 = 1.5;
 pub(super) const STAGED_ACCESS: f64 = 2.5;
 /// How many times as many instructions a narrow access takes, for its address.
@@ -21,7 +21,7 @@ pub(super) const NARROW: f64 = 2.0;
 /// Those of a narrow access whose place follows from the digits of indices, with its bounds, and the time that lanes with different lines take (an H200: 3x3 of three channels at 256²
 /// to copied rows, 7x7 of three channels at 224² without copies).
 const DIGITS: f64 = 40.0;
-/// Warp instructions of a trip that are neither products nor memory accesses.
+/// Warp instructions of an iteration that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 /// Bytes of a register.
 const WORD: u32 = 4;
@@ -65,7 +65,7 @@ impl Setting<'_> {
             let transposed = self.transposed(m, shapes);
             let shifted = self.shifted(env, m, shapes);
             part.carried |= looped && fills && shifted;
-            // What is converted is so behind its slot.
+            // What is converted is so after its slot.
             let by_tensor_copies = self.warpgroups.is_some() && fills;
             let asynchronous = by_tensor_copies
                 || self.target.has_asynchronous_copies()
@@ -80,15 +80,15 @@ impl Setting<'_> {
             // Products have been fitted with their padding.
             let inside = if self.products().next().is_none() { self.work.inside(env, region, m) } else { 1.0 };
             let mut fetched = bytes * inside * (32.0 / run as f64).max(1.0);
-            // A TMA copy asks for two lines where a row of the tile lies across them.
+            // A TMA copy requests two lines where a row of the tile lies across them.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {
-                // One row asks for one line more at most.
+                // One row requests one line more at most.
                 let several = self.work.elements(env, &m.shape)
                     != m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?));
                 let lies_across = several && !m.elem.makes_up(pitch, LINE);
                 across |= lies_across;
-                // It asks for whole lines, whatever it takes of them.
+                // It requests whole lines, whatever it takes of them.
                 fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
                 fetched_by.push((m.buffer, fetched));
                 brought.push((m.buffer, bytes));

@@ -73,7 +73,7 @@ impl Work<'_> {
         out
     }
 
-    /// The share of the elements of a window that are inside of its tensor, on average over the blocks and the trips.
+    /// The share of the elements of a window that are inside of its tensor, on average over the blocks and the iterations.
     pub(super) fn inside(&self, env: &Env, region: &Region, m: &Move) -> f64 {
         let of = |(&extent, bound)| {
             let width = self.extent(env, extent).and_then(|n| i64::try_from(n).ok())?;

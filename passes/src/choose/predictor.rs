@@ -57,7 +57,7 @@ impl<'a> Predictor<'a> {
         Prediction { places: work.places(env, p.blocks), unknown: work.unknown_loop(env), ..p }
     }
 
-    /// The stages that the schedule asks for, with the values of the parameters.
+    /// The stages that the schedule requests, with the values of the parameters.
     pub(super) fn stages(&self) -> Option<u64> {
         self.space.setting().stages(&self.space.env).ok()
     }

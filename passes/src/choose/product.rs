@@ -127,7 +127,7 @@ impl Setting<'_> {
             Some(_) => Some(depth),
             None => self.promoted(env, atom, product.acc)?,
         };
-        // Who takes tiles in turns computes each by itself.
+        // Who takes tiles alternately computes each by itself.
         let whole = self.ping_pong(env).then_some((rows, cols));
         let scheduled = self.scheduled(env)?.or(whole);
         let (block, reduced) = ((rows, cols, depth), self.reduced);

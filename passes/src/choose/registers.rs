@@ -78,7 +78,7 @@ impl Setting<'_> {
                 warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums))
             };
             let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.way.registers);
-            // What a program's own parts took is free behind the loop.
+            // What a program's own parts took is free after the loop.
             let crowded = self.products().zip(shapes).filter(|(product, _)| product.whole.is_none());
             return Code {
                 products: Products::Warpgroups,

@@ -1,9 +1,9 @@
 //! Which of several variants of a kernel to launch: a rule over its sizes.
 //!
-//! The variants are timed by the model at sizes of all magnitudes around those they were made for, and the rule is the decision
-//! tree over single sizes, and over the product of the sizes that the grid grows with, that loses least against the fastest
-//! variant of each. A tree written down from the side of the larger sizes is a list of which the first entry that holds is
-//! taken; its last entry has no condition, so every size is covered.
+//! The model predicts the variants at sizes of all magnitudes around those for which they were chosen. The rule is the decision
+//! tree over single sizes, and over the product of the sizes that determine the grid, with the least total loss against the fastest
+//! variant at each size. Written from the larger sizes down, a tree is a list of which the first matching entry is
+//! taken. Its last entry has no condition, so every size is covered.
 
 use super::predictor::Predictor;
 use crate::analysis::uses::mentions;
@@ -151,7 +151,7 @@ fn round(below: i64, above: i64) -> i64 {
     (0..63).map(cleared).take_while(|&x| x > below).last().unwrap_or(above)
 }
 
-/// Without entries behind which comes a weaker one for the same variant.
+/// Without entries after which comes a weaker one for the same variant.
 fn shortened(branches: Vec<Branch>) -> Vec<Branch> {
     let mut kept: Vec<Branch> = Vec::new();
     for branch in branches.into_iter().rev() {

@@ -84,7 +84,7 @@ impl Setting<'_> {
         if (1..=pipeline::MAX_SLOTS).contains(&stages) { Ok(stages) } else { Err(Illegal::Stages) }
     }
 
-    /// Whether the schedule asks for warpgroups that take tiles in turns.
+    /// Whether the schedule requests warpgroups that take tiles alternately.
     pub(super) fn ping_pong(&self, env: &Env) -> bool {
         self.work.k.schedule.ping_pong.and_then(|e| self.work.int(env, e)) == Some(1)
     }

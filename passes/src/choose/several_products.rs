@@ -1,8 +1,8 @@
 //! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes ([`super::asked`]), and timed.
 //!
-//! A block of wgmma takes for a tile of the output what the modulo schedule says of its loops, or what their tiles take on their way from the
-//! second-level cache, and what is behind them; blocks take tiles in turns, one block to a multiprocessor. Where loops end with the block
-//! (a causal mask) tiles are dealt out from both ends, so that no round is cut to whole ones. Blocks of `mma.sync` are timed as those of one product are
+//! For each tile of the output, a block with wgmma takes the time of its loops' modulo schedules, or of their tiles' transfer from the
+//! second-level cache, plus the epilogue. The grid is persistent, with one block per multiprocessor. If the end of loops depends on the block
+//! (a causal mask), tiles are assigned from both ends alternately, so the time is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of one product
 //! ([`super::model`]).
 
 use super::asked::{Asked, ask, compiled, read_by_warpgroups};
@@ -31,7 +31,7 @@ struct Candidate {
     odd: bool,
     asked: Asked,
     time: Time,
-    /// What the passes behind those that are asked make of it is known, too.
+    /// What the passes after those that are asked make of it is known, too.
     compiled: bool,
 }
 

@@ -90,7 +90,7 @@ fn three_warpgroups_have_their_rows() {
     assert_eq!(gemm(Target::Sm90a, Some("h200"), "Out=f16", [4104; 3])[..5], [192, 176, 64, 64, 176]);
 }
 
-/// The loop of a slice has as many trips as tiles; a slice of everything is everything.
+/// The loop of a slice has as many iterations as tiles; a slice of everything is everything.
 #[test]
 fn slices_are_as_long_as_they_are() {
     const SPLITK: &str = include_str!("../../../examples/gemm_splitk.tile");
@@ -204,7 +204,7 @@ fn parts_of_a_reduction_count() {
     assert!((0.9..1.5).contains(&(predicted(4) / whole)), "{}", predicted(4) / whole);
 }
 
-/// Warpgroups that take tiles in turns compute each by themselves; what they gain is the time that storing takes, the more, the shorter the reduction is.
+/// Warpgroups that take tiles alternately compute each by themselves; what they gain is the time that storing takes, the more, the shorter the reduction is.
 #[test]
 fn warpgroups_in_turns_have_whole_tiles() {
     let source = GEMM.replace("promote PROMOTE }", "promote PROMOTE ping_pong 1 }");
@@ -433,7 +433,7 @@ fn candidates_come_in_the_order_of_the_prediction() {
     assert_eq!(candidates(&k, &given, 2.0, &mut sink), Ok(None));
 }
 
-/// Of a tensor of which all copies are known no more is counted than they ask for, in sectors.
+/// Of a tensor of which all copies are known no more is counted than they request, in sectors.
 #[test]
 fn what_is_not_read_is_not_counted() {
     let options = options(Target::Sm80, "", &[("M", 4096), ("N", 8192), ("V", 50_000)]);

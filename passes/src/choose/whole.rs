@@ -1,8 +1,8 @@
 //! Steps that divide a range, so that windows are never cut off.
 //!
-//! The windows of a loop over a part of a tensor end with the loop. Where that is a whole number of tiles from the first they are full tiles, which TMA copies
-//! and wide accesses move; others are cut element by element. So of the values that the step of such a loop may have, those are kept with which as few windows
-//! as possible are cut.
+//! The windows of a loop over a part of a tensor end with the loop. If the part is a whole number of tiles, they are full tiles, which TMA copies
+//! and wide accesses can move. Others are cut element by element. So for the step of such a loop the search keeps only values with which the fewest windows
+//! are cut.
 
 use super::parameters::Auto;
 use crate::analysis::uses::mentions;

@@ -1,9 +1,9 @@
 //! The work of a kernel, with extents as expressions over unbound parameters.
 //!
-//! A kernel is cut into *regions*: the statements that run equally often. Of each region only what costs time is kept: products,
-//! and copies from and to memory. Structure (orders, access widths, element types) is read off a copy of the kernel in which
-//! stand-ins have taken the place of the parameters that are to be chosen, and which is folded as `specialize` would; the two
-//! share entity numbers, so that an extent is an expression of the kernel as it is written.
+//! A kernel is divided into *regions*: statements that run equally often. For each region this file keeps what costs time: products,
+//! and copies from and to memory. Structure (orders, access widths, element types) is read from a copy of the kernel in which
+//! placeholders replace the parameters to choose, and which is folded as by `specialize`. The two
+//! share entity numbers, so an extent is an expression of the original kernel.
 
 use crate::analysis::distinct::in_memory;
 use crate::analysis::facts::{Facts, repeats};
@@ -47,7 +47,7 @@ pub(super) struct Product {
     /// Rows, columns and depth.
     pub(super) shape: [Expr; 3],
     pub(super) accumulator: Value,
-    /// What these sums of one trip are added to, by a statement of the loop.
+    /// What these sums of one iteration are added to, by a statement of the loop.
     pub(super) whole: Option<Value>,
     /// Whether they are multiplied by factors of the iteration before.
     pub(super) scaled: bool,
@@ -261,14 +261,14 @@ impl<'k> Work<'k> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
     }
 
-    /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks ask for where
+    /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks request where
     /// that is less, as with gathered rows and windows of a few columns. Runs of elements are counted in whole sectors.
     pub(super) fn needed(&self, env: &Env, tensor: &Tensor) -> f64 {
         let whole = tensor.elem.traffic(self.elements(env, &tensor.shape).unwrap_or(0) as f64);
         self.asked(env, tensor).map_or(whole, |asked| whole.min(asked))
     }
 
-    /// Bytes that the copies of all blocks ask for of a tensor, if all copies and their trips are known.
+    /// Bytes that the copies of all blocks request of a tensor, if all copies and their iterations are known.
     fn asked(&self, env: &Env, tensor: &Tensor) -> Option<f64> {
         let moves = self.regions.iter().flat_map(|region| region.moves.iter().map(move |m| (region, m)));
         let moves: Vec<(&Region, &Move)> = moves.filter(|(_, m)| m.tensor == tensor.value).collect();

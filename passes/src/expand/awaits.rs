@@ -1,9 +1,9 @@
 //! Where the consumer waits for wgmma.
 //!
-//! A product is pending from its statement on. Its accumulator is touched by nothing but further products into it, a register tile that it reads is not
-//! written, and a slot that it reads is not given back, until it is complete. `await acc, n` waits until all but the last `n` products are: so what has to be
-//! known at each statement is how many products were issued behind the one that it needs. A forward dataflow counts them; where paths
-//! meet, the smaller count is right for both.
+//! A product is pending from its statement on. Until it is complete, only further products may use its accumulator, a register tile that it reads must not be
+//! written, and a slot that it reads must not be released. `await acc, n` waits until all but the last `n` products are complete. So each statement needs the number of
+//! products that were issued after the one on which it depends. A forward dataflow analysis counts them; where paths
+//! meet, the smaller count is correct for both.
 
 use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
@@ -14,7 +14,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-/// A product that may be pending: how many were issued behind it, and its accumulator, by which it is named.
+/// A product that may be pending: how many were issued after it, and its accumulator, by which it is named.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Issued {
     behind: u32,
@@ -102,7 +102,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
         out.push(s);
         step(k, s, state, write);
     }
-    // Sums that nobody has read are named here for the last time, and their registers are free behind the block.
+    // Sums that nobody has read are named here for the last time, and their registers are free after the block.
     let declared = |s: &Stmt| match k.stmts[*s] {
         StmtData::Var { value, .. } => state.sums.get(&value).copied(),
         _ => None,
@@ -119,7 +119,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
     }
 }
 
-/// Small register tiles that the statements behind the last product compute, and that none of these reads any more: with them everything
+/// Small register tiles that the statements after the last product compute, and that none of these reads any more: with them everything
 /// in between is computed. Of larger ones a thread would have to look at too many registers; sums that are pending are not computed yet.
 fn computed_beside(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
     let multiplies = |s: &Stmt| is_product(k, *s) || k.sub_blocks(*s).into_iter().any(|b| multiplies(k, b));
@@ -220,7 +220,7 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
         StmtData::Channel { op: ChannelOp::Release, channels, .. } => {
             for c in channels {
                 let slots = state.held.entry(c).or_default();
-                // What is given back without a wait is its author's, and refused by the proof of roles.
+                // What is returned without a wait is its author's, and refused by the proof of roles.
                 if !slots.is_empty() {
                     slots.remove(0);
                 }

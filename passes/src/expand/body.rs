@@ -45,7 +45,7 @@ impl Body {
 type Sorted = (Vec<Stmt>, (Vec<(Stmt, u32)>, Vec<Stmt>));
 
 /// The statements of a loop: declarations without a value; those that have stages, in the order of cycles; names. Where one stage of an open loop alone uses what is
-/// declared, the declaration is a statement of it: each stage stands in the loop once.
+/// declared, the declaration is a statement of it: each stage is in the loop once.
 fn sorted(k: &Kernel, body: Block, open: bool) -> Sorted {
     let touched: Vec<(Stmt, Accesses)> = match open {
         true => k.blocks[body].iter().map(|&s| (s, Accesses::of(k, s))).collect(),

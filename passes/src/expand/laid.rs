@@ -8,7 +8,7 @@
 //! stages 1, 2 .. of the last iterations; ..                                   // drain
 //! ```
 //!
-//! Where there may be fewer iterations than the prologue begins, these run one after the other instead.
+//! If there may be fewer iterations than the prologue has, a branch runs them one after the other instead.
 //!
 //! An open loop has no drain. There `j` is the iteration of the last stage:
 //!
@@ -16,7 +16,7 @@
 //! for j in start..end step step { stage 0 of iteration j + S * step; ..; stage S of iteration j }
 //! ```
 //!
-//! Its other stages run past the end, where their copies read nothing. Slots that were filled so are waited for and given back.
+//! Its other stages run past the end, where their copies load nothing. The slots filled there are waited for and released.
 
 use super::body::Body;
 use super::past::{begins, only_adds};
@@ -73,7 +73,7 @@ fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![begins, to] }, span);
     let name = k.values[body.var].name.clone();
     let var = k.value(&name, span, ValueDef::Loop);
-    // Cycles order what stands beside each other in the steady state; of one iteration the stages come one after the other.
+    // Cycles order what is beside each other in the steady state; of one iteration the stages come one after the other.
     let mut plain = Vec::new();
     for stage in 0..=body.last {
         plain.extend(iteration(k, body, tiles, &[(stage, At::Alone(var))], &[]));
@@ -249,7 +249,7 @@ fn once(body: &Body, at: At) -> bool {
     body.open && at == At::After(body.var, 0)
 }
 
-/// Appends copies of statements; those in turns become blocks.
+/// Appends copies of statements; those alternately become blocks.
 pub(super) fn with_turns(k: &mut Kernel, copies: &[(Stmt, Stmt)], out: &mut Vec<Stmt>) {
     let mut turn: Vec<Stmt> = Vec::new();
     for &(s, copy) in copies {

@@ -24,7 +24,7 @@ pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
         })
 }
 
-/// That in front of the last stage an open loop only moves tiles, and into registers none that are read behind it.
+/// That in front of the last stage an open loop only moves tiles, and into registers none that are read after it.
 pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
     let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
     for s in early {

@@ -1,11 +1,11 @@
 //! The producer's and the consumer's part of a scheduled kernel.
 //!
 //! The producer's part is the slice of the program that its statements need: their loops, branches, and names for indices and windows. The
-//! consumer has everything else. Both walk over the same loops with the same bounds, so they meet the same slots in the same order; the
-//! proof of roles (`barriers`) checks that again.
+//! consumer has everything else. Both run the same loops with the same bounds, so they use the same slots in the same order; the
+//! proof of roles (`barriers`) checks this.
 //!
-//! Blocks stay and walk over the tiles of the grid ([`Walk`]): the producer fills slots for the next tile while the consumer is at the end of
-//! this one.
+//! The grid is persistent ([`Walk`]): the producer fills slots for the next tile while the consumer is at the end of
+//! the current one.
 
 use super::awaits;
 use super::names::plain_names;
@@ -71,7 +71,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
     Ok(Some(walk))
 }
 
-/// Takes off what waits for the last TMA store of a buffer: it does so once, behind all tiles. In front of the next store of the buffer another does.
+/// Takes off what waits for the last TMA store of a buffer: it does so once, after all tiles. In front of the next store of the buffer another does.
 fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     let body = k.body;
     let mut last = Vec::new();
@@ -85,7 +85,7 @@ fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     last
 }
 
-/// Whether statements that stand in no block yet, or what is inside them, copy asynchronously.
+/// Whether statements that are in no block yet, or what is inside them, copy asynchronously.
 fn copies_asynchronously(k: &Kernel, stmts: &[Stmt]) -> bool {
     stmts.iter().any(|&s| {
         matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous())
@@ -93,7 +93,7 @@ fn copies_asynchronously(k: &Kernel, stmts: &[Stmt]) -> bool {
     })
 }
 
-/// Whether a tensor that the producer loads behind the loops is also stored.
+/// Whether a tensor that the producer loads after the loops is also stored.
 fn loads_what_it_stores(k: &Kernel) -> bool {
     let produced = |s: &Stmt| match k.stmts[*s] {
         StmtData::Copy { src, .. } if k.plans[*s].producer => resolve_view(k, src).map(|v| v.base),
@@ -314,7 +314,7 @@ fn drop_unused_names(k: &mut Kernel, block: Block) {
     drop_unused(k, block, &mut used);
 }
 
-/// The same from the last statement to the first: a name is used behind its declaration.
+/// The same from the last statement to the first: a name is used after its declaration.
 fn drop_unused(k: &mut Kernel, block: Block, used: &mut Vec<Value>) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone().into_iter().rev() {

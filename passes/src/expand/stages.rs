@@ -1,7 +1,7 @@
-//! A loop with stages, as it is expanded.
+//! The expansion of a loop with stages.
 //!
-//! What one stage computes and a later one reads lives in a register tile that is declared in front of the loop. Indices and names for windows are
-//! computed again for each iteration that needs them. What becomes of the loop [`laid`](super::laid) says.
+//! If one stage computes a value and a later one reads it, the value is in a register tile that is declared in front of the loop. Indices and names for windows are
+//! computed again for each iteration that needs them. [`laid`](super::laid) writes the resulting loop.
 
 use super::body::Body;
 use super::laid;
@@ -100,8 +100,8 @@ fn first_apart(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     Ok(())
 }
 
-/// The tiles that the loop declares and that the next iteration writes before this one is done with them: of each there are two, in turns (modulo variable
-/// expansion; Lam, *Software pipelining*, 1988). A register operand of a product is in use until its slots are given back.
+/// The tiles that the loop declares and that the next iteration writes before this one is done with them: of each there are two, alternately (modulo variable
+/// expansion; Lam, *Software pipelining*, 1988). A register operand of a product is in use until its slots are returned.
 fn in_two(k: &Kernel, body: &Body) -> Vec<Value> {
     let accesses: Vec<Accesses> = body.order.iter().map(|&(s, _)| Accesses::of(k, s)).collect();
     let release = |s: Stmt| matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Release, .. });
@@ -141,7 +141,7 @@ fn operand(k: &Kernel, s: Stmt, v: Value) -> bool {
     [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v))
 }
 
-/// The releases directly behind the loop of slots that no later stage reads: they need not wait for the drain, so that producer warps fill
+/// The releases directly after the loop of slots that no later stage reads: they need not wait for the drain, so that producer warps fill
 /// them meanwhile.
 fn released_early(k: &Kernel, body: &Body, (block, index): (Block, usize)) -> Vec<Stmt> {
     let late = |c: Value| {

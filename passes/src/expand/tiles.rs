@@ -1,7 +1,7 @@
-//! Which tile of a loop a statement of an expanded one is for: where its windows begin, and whether there is such a tile.
+//! Which tile of a loop a statement of the expanded loop is for: where its windows begin, and whether the tile exists.
 //!
-//! Where the threads of a loop fill its slots themselves, tiles in front of it may not be there: their copies have the condition that they are, or read zeros from
-//! outside of the tensors, and nobody else needs to know. Of a ragged loop ([`residue`](crate::residue)) tile 0 is `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
+//! If the threads of a loop fill its slots themselves, tiles ahead of it may not exist. Their copies then have a condition, or read zeros from
+//! outside of the tensors. In a ragged loop ([`residue`](crate::residue)) tile 0 is `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
 
 use super::body::Body;
 use super::past;
@@ -20,9 +20,9 @@ use tilec_ir::typing::resolve_view;
 /// An iteration of the loop as it was.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum At {
-    /// So many behind the first.
+    /// So many after the first.
     Nth(u32),
-    /// So many behind the one that a variable names; a negative number: in front of it.
+    /// So many after the one that a variable names; a negative number: in front of it.
     After(Value, i64),
     /// So many in front of the last.
     Last(u32),
@@ -45,7 +45,7 @@ pub(super) struct Tiles {
     fills: Option<Vec<Stmt>>,
     /// They read nothing there only if they are told so.
     guarded: bool,
-    /// Where slots are filled asynchronously: the stage of the one `publish`, and its place in the steady state. A wait counts what is published behind its tile.
+    /// Where slots are filled asynchronously: the stage of the one `publish`, and its place in the steady state. A wait counts what is published after its tile.
     published: Option<(u32, usize)>,
 }
 
@@ -108,12 +108,12 @@ impl Tiles {
         self.ragged.as_ref().map(|r| r.decl)
     }
 
-    /// Whether what stands in front of the loop and behind it may run though there is no tile: it fills slots, and nobody reads them.
+    /// Whether what is in front of the loop and after it may run though there is not a tile: it fills slots, and nobody reads them.
     pub(super) fn may_be_none(&self, body: &Body) -> bool {
         self.fills.is_some() && body.open
     }
 
-    /// Where the tile `n` behind the first would begin if all were whole.
+    /// Where the tile `n` after the first would begin if all were whole.
     pub(super) fn begin(&self, k: &mut Kernel, body: &Body, n: u32) -> Expr {
         let [start, _, step] = body.bounds;
         let start = k.copy_expr(start);
@@ -129,12 +129,12 @@ impl Tiles {
             (At::Nth(n), Some(r)) if n > 0 => r.plan.place(k, r.head, i64::from(n) - 1, span),
             (At::Nth(n), _) => self.begin(k, body, n),
             (At::After(var, n), ragged) => {
-                // The variable of an open loop is where the tile behind the one that it names begins.
+                // The variable of an open loop is where the tile after the one that it names begins.
                 let behind = i64::from(ragged.is_some() && body.open);
                 let var = k.value_ref(var, span);
                 plus(k, var, n - behind, step, span)
             }
-            // Tiles behind the first are whole, up to the end.
+            // Tiles after the first are whole, up to the end.
             (At::Last(n), Some(_)) => {
                 let end = k.copy_expr(end);
                 plus(k, end, -i64::from(n) - 1, step, span)

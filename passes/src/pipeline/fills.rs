@@ -11,7 +11,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::is_asynchronous_access;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
-/// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well stand in front of all others.
+/// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well are in front of all others.
 pub(super) fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     let (mut fills, mut others): (Vec<Fill>, Vec<Stmt>) = (Vec::new(), Vec::new());
     for &s in stmts {

@@ -1,19 +1,19 @@
 //! Stage and order of each statement of an iteration in the steady state.
 //!
-//! What there is to do for a tile is said here, and where it goes by [`swing`](super::swing). Of a loop of asynchronous copies and products, with four slots, that makes
-//! the shape that CUTLASS calls "multistage":
+//! This file lists the operations for a tile; [`swing`](super::swing) places them. For a loop of asynchronous copies and products with four slots, the result is
+//! the CUTLASS "multistage" main loop:
 //!
 //! ```text
-//! stage 0     acquire; fill; publish                  behind the fragments of the second slice
+//! stage 0     acquire; fill; publish                  after the fragments of the second slice
 //! stage 2     wait; load the fragments of the first slice         in front of the last product
 //! stage 3     slices: load fragments one slice ahead, multiply; release in front of the wait
 //! ```
 //!
-//! Where copies are asynchronous, or the loop does more than products, it is open: what is fetched past the end nobody multiplies. Where all tiles pass through registers there is a
-//! drain, and a tile is fetched and stored in front of the last product of the one before.
+//! If copies are asynchronous, or the loop has other statements than products, it is open: tiles loaded past the end are not multiplied. If all tiles pass through registers there is a
+//! drain, and a tile is loaded and stored in front of the last product of the previous one.
 //!
-//! Beside asynchronous copies, what passes through registers is loaded where the others are filled, and stored at the end. Tiles of unaligned rows are stored in the
-//! next iteration, in front of the loads of the tile after them, and the second-level cache is asked for them earlier still.
+//! In a loop with asynchronous copies, tiles that pass through registers are loaded where the others are copied, and stored at the end. Tiles of unaligned rows are stored in the
+//! next iteration, in front of the loads of the tile after them, and prefetched into the second-level cache even earlier.
 
 use super::pieces::{Build, Lane};
 use super::swing::{Loop, Place, Places};
@@ -51,7 +51,7 @@ enum Rank {
     /// The next products wait for it.
     Fragments,
     Fill,
-    /// Other threads wait for it behind the next barrier.
+    /// Other threads wait for it after the next barrier.
     Store,
     Release,
     Wait,
@@ -66,7 +66,7 @@ struct Placed {
     part: Part,
 }
 
-/// The statements of an iteration, in the order in which one of the steady state runs them. `pairs`: fragments that are loaded in turns.
+/// The statements of an iteration, in the order in which one of the steady state runs them. `pairs`: fragments that are loaded alternately.
 pub(super) fn timed(build: &mut Build<'_>, plan: &Plan, pairs: &[(Value, Value)], of: &Loop) -> Vec<Timed> {
     let mut iteration = Iteration { places: of.places(), of, build, out: Vec::new() };
     iteration.tiles(plan.open());
@@ -79,7 +79,7 @@ pub(super) fn timed(build: &mut Build<'_>, plan: &Plan, pairs: &[(Value, Value)]
     iteration.sorted()
 }
 
-/// The same statements in the order of the text: each runs behind those that it depends on.
+/// The same statements in the order of the text: each runs after those that it depends on.
 pub(super) fn written(timed: &[Timed]) -> Vec<Stmt> {
     let mut list: Vec<&Timed> = timed.iter().collect();
     list.sort_by_key(|t| t.part);

@@ -31,7 +31,7 @@ const MAX_SLICES: i64 = 128;
 pub(super) enum Declined {
     /// It cannot be, or is better left alone.
     For(Refused),
-    /// The schedule asks for something that there is not.
+    /// The schedule requests something that there is not.
     Wrong(Box<Diagnostic>),
 }
 
@@ -176,7 +176,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     }))
 }
 
-/// The stages that the schedule asks for.
+/// The stages that the schedule requests.
 fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
@@ -292,7 +292,7 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
             | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
         }
     }
-    // Register tiles, too, hold behind the loop what the last iteration left.
+    // Register tiles, too, hold after the loop what the last iteration left.
     if let Some(v) = crate::analysis::uses::loop_body(k, at).and_then(|body| outlives(k, body)) {
         return Err(format!("`{}` is also used outside the loop", k.values[v].name));
     }

@@ -1,6 +1,6 @@
 //! Resource use of an iteration of a pipelined loop, and the unit that limits it.
 //!
-//! A block is counted as if it were alone. Tensor cores multiply at the rate of the card; shared memory reads or writes 128 bytes per clock; each of the four partitions
+//! The count is for a block alone on a multiprocessor. Tensor cores multiply at the rate of the card; shared memory reads or writes 128 bytes per clock; each of the four partitions
 //! issues an instruction of one of its warps per clock.
 
 use super::planned::Plan;

@@ -11,8 +11,8 @@
 //!                                            }
 //! ```
 //!
-//! In a loop whose warps meet at barriers all of a block wait for its loads, and load nothing while they reduce. A tile that is read in front of the first exchange alone is loaded
-//! again right behind that, in place of a second one.
+//! In a loop whose warps meet at barriers, all warps of a block wait for its loads, and load nothing while they reduce. If a tile is read only in front of the first exchange, it is loaded
+//! again right after that, without a second tile.
 
 use super::general::{can_be_written_out, without_names, written_out};
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
@@ -38,7 +38,7 @@ struct Load {
     copy: Stmt,
     src: Expr,
     attrs: CopyAttrs,
-    /// The last statement that reads it, if an exchange stands behind that: there it is loaded again.
+    /// The last statement that reads it, if an exchange is after that: there it is loaded again.
     last: Option<Stmt>,
 }
 

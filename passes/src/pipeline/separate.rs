@@ -1,8 +1,8 @@
 //! Renaming of buffers: one buffer for each loop that uses it, and for each time that a loop fills it.
 //!
-//! Two loops that fill the same buffer have nothing to do with each other where each fills it before it reads it, and nothing behind reads what the
-//! last iteration left. Nor has a tile of an iteration with the one that is copied over it. A buffer of its own can become a channel. Buffers that do not live
-//! together share bytes (`place-shared`).
+//! Two loops that fill the same buffer are independent if each fills it before it reads it, and nothing reads it after the
+//! last iteration. The same holds for a tile and the next one that is copied over it in an iteration. A separate buffer can become a channel. Buffers that are not live at the same
+//! time share bytes (`place-shared`).
 
 use crate::analysis::fate::{Fate, fate, of_statement, read_behind};
 use crate::analysis::uses::{all_stmts, loop_body, mentions, place_of, stmt_exprs};

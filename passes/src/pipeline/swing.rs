@@ -1,20 +1,20 @@
 //! A modulo schedule of a loop whose warps issue all of its statements.
 //!
-//! What an iteration computes runs in the order of the text, one statement behind the other: the *backbone*, slices of products or whatever else the loop does.
-//! Everything else feeds it, and is placed in the gaps between its statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
+//! The computations of an iteration keep their source order, one statement after the other: the *backbone*, slices of products or other computations.
+//! All other statements serve the backbone, and are placed in the gaps between its statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
 //!
-//! 1. What the backbone waits for comes as late as its latency allows, the last first: fragments of a slice in front of the products of the slice before, of which
-//!    the fragments' registers are free by then; the wait for a slot in front of the first fragments of it, or behind the last reads of the slot before.
-//! 2. What frees a slot comes with the next wait: the barrier there tells that all threads have read it, so that nothing else has to.
-//! 3. What fills a slot comes as soon as one is free: behind the first product from the barrier on, which keeps the tensor cores busy meanwhile, if registers hold
-//!    addresses beside its operands; otherwise right behind the barrier.
+//! 1. Statements for which the backbone waits are as late as their latency allows, the last first. Fragments of a slice are loaded in front of the products of the previous slice, when
+//!    their registers are free. The wait for a slot is in front of its first fragments, or after the last reads of the previous slot.
+//! 2. A statement that frees a slot is at the next wait: the barrier there shows that all threads have read the slot, so no other is needed.
+//! 3. A statement that fills a slot is as early as one is free: after the first product from the barrier on, which keeps the tensor cores busy meanwhile, if registers suffice for
+//!    addresses and operands; otherwise right after the barrier.
 //!
-//! Gaps are counted from the iteration in which a tile is computed: gap `g` lies in front of backbone statement `g` modulo their number, and negative ones belong to iterations
-//! before it. An iteration of the steady state consists of each statement once, for tiles of different iterations: the stage says which.
+//! Gaps are counted from the iteration in which a tile is computed: gap `g` is in front of backbone statement `g` modulo their number, and negative ones belong to iterations
+//! before it. An iteration of the steady state has each statement once, for tiles of different iterations, given by their stages.
 
 /// Clocks in which fragments arrive from shared memory (A100: 33, Abdelkhalik et al., *Demystifying the Nvidia Ampere Architecture*, 2022).
 const FRAGMENTS: u64 = 33;
-/// Iterations by which the second-level cache is asked for unaligned rows in front of their loads.
+/// Iterations by which the second-level cache is requested unaligned rows in front of their loads.
 const PREFETCHED: i64 = 3;
 
 /// A statement of the backbone.
@@ -33,7 +33,7 @@ pub(super) struct Loop {
     pub(super) backbone: Vec<Step>,
     /// Slots of a buffer.
     pub(super) slots: i64,
-    /// Whether slices have two sets of registers for fragments, which they use in turns.
+    /// Whether slices have two sets of registers for fragments, which they use alternately.
     pub(super) double_buffered: bool,
     /// Registers of a thread for tiles where slots are filled.
     pub(super) room: u64,
@@ -43,7 +43,7 @@ pub(super) struct Loop {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place {
     gap: i64,
-    /// In front of the next statement of the backbone, not behind the last one.
+    /// In front of the next statement of the backbone, not after the last one.
     ahead: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Places {
     pub(super) release: Place,
     /// What goes into a slot by itself.
     pub(super) fill: Place,
-    /// What goes into it out of registers, which other warps see behind the same barrier.
+    /// What goes into it out of registers, which other warps see after the same barrier.
     pub(super) put: Place,
 }
 
@@ -62,7 +62,7 @@ impl Loop {
     pub(super) fn places(&self) -> Places {
         let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
         let wait = Place { gap: self.fragments(0).gap, ahead: false };
-        // The wait for the tile behind it is the first one behind its last read.
+        // The wait for the tile after it is the first one after its last read.
         let release = Place { gap: wait.gap + steps, ..wait };
         let free = release.gap - self.slots * steps;
         let fill = Place { gap: self.filled(free), ahead: true };
@@ -70,7 +70,7 @@ impl Loop {
         Places { steps, wait, release, fill, put }
     }
 
-    /// The gap in which fragments of slice `i` are loaded: as late as they arrive in time, but behind the products that read the same registers.
+    /// The gap in which fragments of slice `i` are loaded: as late as they arrive in time, but after the products that read the same registers.
     pub(super) fn fragments(&self, slice: usize) -> Place {
         let i = i64::try_from(slice).expect("an iteration is short");
         let others = if self.double_buffered { 2 } else { 1 };
@@ -92,7 +92,7 @@ impl Loop {
     /// The gap in which slots are filled that are free from a barrier on. Any later it would take from the time in which tiles land.
     fn filled(&self, barrier: i64) -> i64 {
         let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
-        // Behind the barrier registers hold what an iteration hands to the next; behind a product, which the assembler mixes with what follows, also its operands.
+        // After the barrier registers hold what an iteration hands to the next; after a product, which the assembler mixes with what follows, also its operands.
         let least = self.backbone.iter().map(|step| step.registers).min().expect("a loop does something");
         let behind = (barrier + 1..=barrier + steps).find(|&gap| self.step(gap - 1).product);
         match behind {
@@ -113,7 +113,7 @@ impl Places {
         Place { gap: place.gap - n * self.steps, ..place }
     }
 
-    /// Where tiles of unaligned rows are asked for in the second-level cache.
+    /// Where tiles of unaligned rows are requested in the second-level cache.
     pub(super) fn prefetch(&self) -> Place {
         self.earlier(self.fill, PREFETCHED + 1)
     }
@@ -168,7 +168,7 @@ mod tests {
             double_buffered: false,
             room: 200,
         };
-        // Behind the product of the iteration before it.
+        // After the product of the iteration before it.
         assert_eq!(of.places().fill, Place { gap: 2 - 4, ahead: true });
         let crowded = Loop { room: 90, backbone: of.backbone.clone(), ..of };
         assert_eq!(crowded.places().fill, Place { gap: -4, ahead: true }, "products leave no registers for addresses");

@@ -1,8 +1,8 @@
-//! Live ranges of buffers and channels: from the first to the last statement that touches them, in the innermost common block.
+//! Live ranges of buffers and channels: from the first to the last statement that accesses them, in the innermost common block.
 //!
-//! A buffer's life is in a loop only if no iteration reads what another one wrote. A channel's is in the block that declares it, since the place in
-//! its ring goes on. Roles run beside each other: one of several lives in all of them, and so does one of a role with replicas. What TMA stores
-//! read they read up to an `await` ([`stores`](super::stores)), which may stand in the next iteration: it does not go into a loop.
+//! A buffer's live range is in a loop only if no iteration reads what another one wrote. A channel's is in the block that declares it, since its
+//! ring index continues. Roles run at the same time, so a buffer of one is live in all of them, and so is one of a role with replicas. A TMA store
+//! reads its buffer up to an `await` ([`stores`](super::stores)), which may be in the next iteration; then the range is not inside the loop.
 
 use super::stores::Awaited;
 use crate::graph::DepGraph;

@@ -128,7 +128,7 @@ impl<'b> Planner<'b> {
     fn collect(&mut self) -> Result<(), Torn> {
         let buffers: Vec<Value> = self.buffers.all.iter().map(|(v, _)| *v).collect();
         let overlays = &self.buffers.overlays;
-        // What lies where the same buffers lie.
+        // What is where the same buffers lie.
         let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();
         for (v, over) in overlays.iter() {
             above.entry(over).or_default().push(v);
@@ -157,7 +157,7 @@ impl<'b> Planner<'b> {
         self.items.iter().any(|item| item.members.iter().any(|m| m.0 == v))
     }
 
-    /// Buffers one behind the other, or where it is written that they lie, and those that are over them; `None`: a part of a ring is among them.
+    /// Buffers one after the other, or where it is written that they lie, and those that are over them; `None`: a part of a ring is among them.
     fn family(&self, below: &[Value], top: &[Value], buffers: &[Value]) -> Option<Item> {
         let top = || top.iter().filter(|&v| buffers.contains(v));
         let written = below.iter().chain(top()).filter_map(|&v| Some(self.k.places[v]?.offset)).min();

@@ -5,7 +5,7 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 
-/// Buffers that TMA stores may be reading, each with how many other stores at least were asked for since its last one.
+/// Buffers that TMA stores may be reading, each with how many other stores at least were requested since its last one.
 type Storing = BTreeMap<Value, u32>;
 
 /// Which buffers' stores are awaited by which statements.

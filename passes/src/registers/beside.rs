@@ -1,7 +1,7 @@
 //! Registers of a thread beyond its tiles: a row for each reason, with the measurement.
 //!
 //! Tiles are everything that holds elements: sums, fragments, elements on their way to shared memory. The rest are addresses, counters, predicates and
-//! what is computed at the moment. Each row was fitted to the fewest registers with which ptxas spills nothing (`.maxnreg`), less those of the tiles.
+//! temporaries. Each row was fitted to the fewest registers with which ptxas does not spill (`.maxnreg`), less those of the tiles.
 
 use tilec_ir::atoms::{AtomRow, Unit};
 use tilec_ir::target::Target;
@@ -222,7 +222,7 @@ const ROWS: [Row; 12] = [
     },
 ];
 
-/// The reasons that hold, and what each takes: where functions are computed behind loops, of those of loops and of functions the ones that take more.
+/// The reasons that hold, and what each takes: where functions are computed after loops, of those of loops and of functions the ones that take more.
 pub(crate) fn reasons(code: &Code) -> impl Iterator<Item = (&'static str, u64)> {
     let of = |place: Place| ROWS.iter().filter(move |row| row.place == place);
     let sum = |place: Place| of(place).map(|row| (row.takes)(code)).sum::<u64>();

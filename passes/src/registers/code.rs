@@ -50,7 +50,7 @@ fn product(k: &Kernel, s: Stmt) -> Option<&Mma> {
     }
 }
 
-/// Whether products stand in a loop itself, or in what is unrolled or branches there.
+/// Whether products are in a loop itself, or in what is unrolled or branches there.
 fn multiplies(k: &Kernel, body: Block) -> bool {
     k.blocks[body].iter().any(|&s| match k.stmts[s] {
         StmtData::For { unroll: false, .. } => false,

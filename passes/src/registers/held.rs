@@ -1,9 +1,9 @@
 //! Peak register pressure of a thread's tiles.
 //!
-//! What lives at a statement are the tiles whose elements are read later, as much of each as its layout gives a thread. What the assembler may load
-//! piece by piece does not count: tiles that copies fill from memory right in front of the one statement that reads them. Of a product's operands
-//! that are loaded so the smaller one counts: instructions go through all of one for each piece of the other. An unaligned tile is there twice, as the
-//! words that cover it. Beside the tiles goes what [`super::beside`] says.
+//! The tiles that are live at a statement are those whose elements are read later. Each counts with the registers of its layout. Tiles that copies load right in front of the one
+//! statement that reads them do not count, because the assembler may load them piece by piece. If both operands of a product are
+//! loaded so, the smaller one counts: instructions use all of one for each piece of the other. An unaligned tile counts twice, as the
+//! words that cover it. [`super::beside`] adds the other registers.
 
 use super::beside::{Code, beside};
 use super::code;
@@ -125,7 +125,7 @@ impl Loads<'_> {
         pieces.into_iter().collect()
     }
 
-    /// Whether one statement alone reads a tile, and each copy that fills it stands in front of that, in the same block, with nothing between that waits or
+    /// Whether one statement alone reads a tile, and each copy that fills it is in front of that, in the same block, with nothing between that waits or
     /// computes for long.
     fn is_in_pieces(&self, tile: Value) -> bool {
         let readers = self.readers.get(&tile).map_or(&[][..], |readers| readers);
@@ -155,7 +155,7 @@ impl Loads<'_> {
         stores(*store) && own == block && behind > at && lives
     }
 
-    /// Whether the assembler may move a load behind a statement.
+    /// Whether the assembler may move a load after a statement.
     fn passes(&self, s: Stmt) -> bool {
         match self.k.stmts[s] {
             StmtData::Copy { .. } | StmtData::Let { .. } | StmtData::Var { .. } => true,
@@ -180,7 +180,7 @@ struct Walk<'a> {
 type Live = BTreeSet<Value>;
 
 impl Walk<'_> {
-    /// What lives in front of a block, of what lives behind it.
+    /// What lives in front of a block, of what lives after it.
     fn block(&mut self, block: Block, behind: Live) -> Live {
         self.k.blocks[block].iter().rev().fold(behind, |live, &s| self.stmt(s, live))
     }

@@ -1,7 +1,7 @@
 //! Rematerialisation: values that a loop recomputes because it has no registers to keep them.
 //!
-//! Addresses, masks and indices that do not change in a loop are computed in front of it. That is right where registers are left beside the sums: of several products a loop may hold
-//! so many that the assembler would spill.
+//! Addresses, masks and indices that do not change in a loop are normally computed in front of it. A loop with several products may have so many
+//! accumulator registers that the assembler would spill these values.
 
 use crate::Cx;
 use crate::analysis::live;
@@ -14,7 +14,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 /// to 168 of 240, and masks that computed everything anew cost 2 to 4 % (H200, heads of 64 and 128, causal).
 const CROWDED: u64 = 192;
 
-/// Registers of one accumulator from which on a loop holds nothing for a loop of products behind it: half of what a thread has. Two loops of 64x64 in one warp for sm_80
+/// Registers of one accumulator from which on a loop holds nothing for a loop of products after it: half of what a thread has. Two loops of 64x64 in one warp for sm_80
 /// spilled 268 bytes.
 const LARGE: u64 = 128;
 
@@ -47,7 +47,7 @@ pub(super) fn decide(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// The branches under a block that stand in no loop of their own.
+/// The branches under a block that are in no loop of their own.
 fn inner_branches(k: &Kernel, block: Block, found: &mut Vec<Stmt>) {
     for &s in &k.blocks[block] {
         match k.stmts[s] {

@@ -31,7 +31,7 @@ pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt
 }
 
 impl Loop<'_> {
-    /// What fills a slot stands behind the `acquire` that says it is free, and in front of the `publish` that says it is full: pairs in this order, the channel, and why.
+    /// What fills a slot is after the `acquire` that says it is free, and in front of the `publish` that says it is full: pairs in this order, the channel, and why.
     fn fills(&self) -> Vec<(usize, usize, Value, Why)> {
         let k = self.k;
         let mut found = Vec::new();

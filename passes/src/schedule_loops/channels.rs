@@ -1,8 +1,8 @@
 //! Turns buffers that producer warps fill into channels.
 //!
-//! Copies that stand next to each other, and whose tiles are read first and last by the same statements, share their barriers: `acquire a, b`.
-//! Slots are shared out over the kernel: a channel that is filled once in a tile has one, those of loops as many as there is shared memory
-//! for, or as `stages` says.
+//! Adjacent copies whose tiles are first and last read by the same statements share their barriers: `acquire a, b`.
+//! Slots are divided over the kernel: a channel that is filled once per tile has one; channels of loops have as many as shared memory
+//! allows, or as `stages` says.
 
 use crate::Cx;
 use crate::analysis::reduction;
@@ -100,7 +100,7 @@ fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize
     groups.iter().enumerate().find_map(|(r, ring)| (0..groups.len()).find(|&g| odd(ring, g)).map(|g| (r, g)))
 }
 
-/// Copies that stand next to each other, whose slots are held by the same statements, and whose channels are not to be kept apart.
+/// Copies that are next to each other, whose slots are held by the same statements, and whose channels are not to be kept apart.
 fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group> {
     let kept_apart = |a: Value, b: Value| apart.contains(&(a, b)) || apart.contains(&(b, a));
     let mut groups: Vec<Group> = Vec::new();
@@ -134,7 +134,7 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
     groups
 }
 
-/// Whether two channels can share their barriers: they are filled as often, or one alone is filled behind the loops, too. Then slots of the other pass empty.
+/// Whether two channels can share their barriers: they are filled as often, or one alone is filled after the loops, too. Then slots of the other pass empty.
 fn may_share_barriers(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
     let count =
         |c: Value, looped: bool| feeds.iter().filter(|f| f.buffer == c && in_loop(k, f.block) == looped).count();

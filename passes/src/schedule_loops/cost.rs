@@ -1,8 +1,8 @@
 //! Cost of the statements of a loop for a warpgroup, in clocks.
 //!
 //! A warpgroup has one warp in each of the four partitions of a multiprocessor. A partition issues one instruction of a warp per clock; special
-//! functions take eight (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs beside them, at
-//! the rate of the card. The figures order a schedule; they are no prediction of a kernel's time.
+//! functions take eight clocks (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs in parallel, at
+//! the rate of the card. The figures order a schedule; they do not predict a kernel's time.
 
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};

@@ -1,6 +1,6 @@
 //! The number of slots of a channel that the consumer holds at once in a schedule.
 //!
-//! A product that lags holds its slots for an iteration longer. Of a channel that is filled several times in an iteration they are held together: a wait for
+//! A product of stage 1 holds its slots for an iteration longer. If a channel is filled several times in an iteration, these slots are held together: a wait for
 //! one more than there are would never end.
 
 use crate::analysis::width::slots_of;
@@ -22,7 +22,7 @@ pub(super) fn fit(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -
             _ => 0,
         };
         let slots = i64::try_from(slots_of(k, channel)).expect("a count of slots");
-        // What earlier iterations still hold: they are as many behind as their stage says.
+        // What earlier iterations still hold: they are as many after as their stage says.
         let mut held: i64 = order.iter().map(|&i| -taken(i) * i64::from(stages[i])).sum();
         order.iter().all(|&i| {
             held += taken(i);

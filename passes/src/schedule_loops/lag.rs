@@ -1,9 +1,9 @@
-//! Whether the products of a step stay pending while those of the next are issued, in a loop that does nothing but add up products.
+//! Whether the products of a step stay pending while those of the next are issued, in a loop that only adds up products.
 //!
-//! A warpgroup that waits for the products of a step before it asks for those of the next leaves the tensor cores idle in between, unless another
-//! one has work for them. So slots are given back a step later, behind the products of the next. Sums that are promoted are added a step later, too: one part is
-//! added to the accumulator while the other is computed. What a step has to itself until its products are complete, a part of the sums or an operand in registers, takes
-//! turns in two tiles then (`expand`).
+//! If a warpgroup waits for the products of a step before it issues those of the next, the tensor cores idle in between, unless another
+//! warpgroup keeps them busy. With pending products, slots are released a step later, after the products of the next step are issued. Promoted sums are also added a step later: one partial sum is
+//! added to the accumulator while the other is computed. What a step uses until its products are complete (a partial sum or an operand in registers)
+//! then alternates between two tiles (`expand`).
 
 use crate::Cx;
 use crate::analysis::reduction::Reduction;
@@ -73,7 +73,7 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// The fewest slots of a channel that the loop gives back.
+/// The fewest slots of a channel that the loop returns.
 fn slots(k: &Kernel, body: Block) -> u64 {
     let released = k.blocks[body].iter().flat_map(|&s| match &k.stmts[s] {
         StmtData::Channel { op: ChannelOp::Release, channels, .. } => channels.as_slice(),

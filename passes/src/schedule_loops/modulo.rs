@@ -1,14 +1,14 @@
 //! A modulo schedule of a loop's body: the order of an iteration in the steady state, and which statements lag an iteration behind.
 //!
-//! The consumer's warps issue one statement after the other; wgmma runs beside them until something needs its sums. What can overlap is therefore
-//! decided by two things: which products run in the iteration after the one that their operands belong to (stage 1), and the order
-//! within an iteration. For each set of lagging products the others follow from the dependence graph; the order is a list schedule on two resources,
+//! The consumer's warps issue one statement after the other; wgmma runs in parallel until a statement needs its sums. So two decisions determine the
+//! overlap: which products run in the iteration after the one to which their operands belong (stage 1), and the order
+//! within an iteration. For each set of lagging products, the other lagging statements follow from the dependence graph. The order is a list schedule on two resources,
 //! the warps' issue slots and the tensor cores, in which a statement that need not wait comes before one that must. The set with the shortest
 //! iteration wins; of equals the one with fewer lagging products.
 //!
 //! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small enough to enumerate.
-//! Registers bound it: what one stage hands to the next lives in one register tile, so it is read before it is written again, and the tiles that
-//! live at one time are those that a thread has room for ([`super::pressure`]).
+//! Registers bound it. A value that one stage passes to the next is in one register tile, so it is read before it is written again. The tiles that
+//! are live at the same time must fit a thread's registers ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
 use super::held;
@@ -77,7 +77,7 @@ struct Schedule {
     ordered: Vec<usize>,
 }
 
-/// Gives each statement of `body` a stage and a cycle. Gives back the clocks of an iteration, where something but the order of the text was found.
+/// Gives each statement of `body` a stage and a cycle. Returns the clocks of an iteration, where something but the order of the text was found.
 pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<Option<u64>, Reported> {
     let sole = reduction::of(k, body);
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
@@ -211,7 +211,7 @@ impl Loop<'_> {
         }
     }
 
-    /// The schedule in which these products lag; `late_release`: slots are given back an iteration after their products are issued.
+    /// The schedule in which these products lag; `late_release`: slots are returned an iteration after their products are issued.
     fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
         let stages = self.stages(late, late_release)?;
         let order = self.order(&stages)?;
@@ -228,7 +228,7 @@ impl Loop<'_> {
         Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 
-    /// What the warpgroups do in turns: from the first product of an iteration to the last one, where nothing in between waits for sums and
+    /// What the warpgroups do alternately: from the first product of an iteration to the last one, where nothing in between waits for sums and
     /// the rest of the iteration is long enough for another warpgroup's products.
     fn in_turns(&self, order: &[usize]) -> Vec<usize> {
         if self.groups < 2 || self.sole.is_some() {
@@ -298,7 +298,7 @@ impl Loop<'_> {
         self.graph.edges().filter_map(|(a, b, d)| Some((self.graph.position(a)?, self.graph.position(b)?, d)))
     }
 
-    /// Whether an edge binds nobody: between roles, of what is computed where it is needed, and from a slot that is given back to one that is waited for,
+    /// Whether an edge binds nobody: between roles, of what is computed where it is needed, and from a slot that is returned to one that is waited for,
     /// of which there are several.
     pub(super) fn relaxed(&self, a: usize, b: usize, d: Dep) -> bool {
         let free = |i: usize| matches!(self.kinds[i], Kind::Producer | Kind::Free);

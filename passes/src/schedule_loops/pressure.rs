@@ -1,8 +1,8 @@
 //! Register pressure of a loop's tiles in the steady state.
 //!
-//! A tile that one iteration hands to the next lives all the time. Any other lives from the statement that writes it to the last one that reads it,
-//! which runs in the next iteration of the expanded loop where it is of a later stage. A tile that a product reads from registers lives until
-//! something waits for that product or a later one.
+//! A tile that one iteration passes to the next is always live. Any other is live from the statement that writes it to the last one that reads it,
+//! which runs in the next iteration of the expanded loop if its stage is later. A tile that a product reads from registers is live until
+//! a statement waits for that product or a later one.
 
 use crate::analysis::live;
 use crate::analysis::wgmma::is_product;

@@ -1,7 +1,7 @@
-//! Register tiles that several products take, as left and as right operands: `p = mma(a, a, p)`.
+//! Register tiles that products use as left and as right operands: `p = mma(a, a, p)`.
 //!
-//! A tile has one layout, and lanes hold other elements of a left operand than of a right one. The first product that takes a tile without a layout says which it has. Where
-//! another takes it on the other side of its instruction, that product has a copy. So has one that takes the sums of another product.
+//! A tile has one layout, and left and right operands have different layouts. The first product that uses a tile without a layout determines it. A product
+//! that uses it on the other side gets a copy. So does one that uses the accumulator of another product.
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{plain_var, unassigned};

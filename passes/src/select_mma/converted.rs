@@ -1,7 +1,7 @@
-//! Products of warps on an operand that is converted in registers, in fragments of the whole depth.
+//! Products of warps with an operand that is converted in registers, in fragments of the whole depth.
 //!
-//! Threads load every element of such an operand. An instruction takes elements of a slice of the reduction, of each row a byte from several places where elements have four
-//! bits. With both operands in registers as a whole the reduction may go in any order that is the same for both (`assign-layouts`): a lane loads words, of its own elements alone.
+//! Threads load every element of such an operand. In the order of the instruction they load single bytes from several places of each row, if elements have four
+//! bits. If the fragments of both operands cover the whole depth of the tile, the reduction may use any order that is the same for both (`assign-layouts`): then a lane loads words that contain only its own elements.
 //!
 //! ```text
 //! copy w -> w_read
@@ -104,7 +104,7 @@ pub(super) fn buffers_of(k: &Kernel, body: Block, tile: Value) -> Vec<Value> {
 /// The tensor-core product of a warp for fragments of the whole depth of both operands, and whether it is computed transposed.
 ///
 /// Rather with what threads convert as the instruction's first operand. A lane loads neighbours along the reduction of the other one at once: those are the registers of a second
-/// operand's fragment as they come, but go to two fragments of a first one, whose registers are those of two rows in turns. The assembler moves each of them, once or more (a
+/// operand's fragment as they come, but go to two fragments of a first one, whose registers are those of two rows alternately. The assembler moves each of them, once or more (a
 /// fifth of the instructions of 16x32x64 of a warp); what is converted is computed where it is wanted.
 pub(super) fn instruction(
     k: &Kernel,

@@ -6,10 +6,10 @@
 //! acc = acc + part * (s_read * f)
 //! ```
 //!
-//! A slot is given back when all of it has been read. So a number for each row is read in front of the product, where it takes a thread a register for each of
-//! its rows: its slot goes with those of the operands, and nothing is read between a part that is complete and its sum.
+//! A slot is released when all of it has been read. So scales of rows are read in front of the product, where a thread needs a register for each of
+//! its rows. Their slot is released with those of the operands, and nothing is read between the completion of a partial sum and its addition.
 //!
-//! A single number, `copy scale[kb, j] -> f`, would be waited for in every iteration. The accelerator brings the 16 bytes that it is one of into slots:
+//! A scalar, `copy scale[kb, j] -> f`, would be waited for in every iteration. TMA loads the 16 bytes that contain it into slots:
 //! `copy scale[kb / 4 * 4.., j] -> f_tile`, `copy f_tile[kb % 4] -> f`.
 
 use super::settle::Decided;
@@ -58,7 +58,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
     }
 }
 
-/// Has the single numbers that multiply a part of the sums brought through slots, where TMA can: gives back the copies that do.
+/// Has the single numbers that multiply a part of the sums brought through slots, where TMA can: returns the copies that do.
 pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &Decided) -> Vec<Stmt> {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));

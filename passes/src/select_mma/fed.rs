@@ -1,9 +1,9 @@
 //! Products by `mma.sync` in consumer warps, on operands that producer warps load and that are converted in registers.
 //!
-//! Of such an operand threads load every element and convert it. The fragments of wgmma take elements of many places of a row, a byte of each where elements have four
-//! bits; the other operand's order along the reduction is that of shared memory, which cannot change. Where both operands are fragments of a warp, they may go through
-//! the reduction in any order that is the same for both (`assign-layouts`), and a lane loads words. So that is for tiles of few rows, where conversion is the work: those that are
-//! smaller than a warpgroup computes (`warp_tile`).
+//! Threads load and convert every element of such an operand. In the fragment order of wgmma these are single bytes from many places of a row, if elements have four
+//! bits, and the order of the other operand along the reduction is fixed by shared memory. If both operands are fragments of a warp, the reduction may use
+//! any order that is the same for both (`assign-layouts`), and a lane loads words. This pays for tiles of few rows, where conversion dominates: those that are
+//! smaller than a warpgroup's (`warp_tile`).
 //!
 //! ```text
 //! @(producer) copy A[i * 16.., k..] -> a
@@ -14,7 +14,7 @@
 //! acc = mma<m16n8k16>(a_frag, w_bf16, acc)
 //! ```
 //!
-//! Everything else is as with wgmma: channels, roles, blocks that stay and share tiles.
+//! Everything else is as with wgmma: channels, roles, persistent grids, stream-K.
 
 use super::converted;
 use super::in_roles;

@@ -1,7 +1,7 @@
 //! Operands of products that are computed in registers.
 //!
-//! `o = mma(p, v, o)` with a register tile `p` and a buffer `v`: `p` is copied to a tile in the layout of the instruction's operand, of which
-//! slices of the reduction take windows. What the layouts differ by is exchanged between lanes; where they are the same, as for 16-bit
+//! In `o = mma(p, v, o)` with a register tile `p` and a buffer `v`, `p` is copied to a tile in the layout of the instruction's operand, of which
+//! slices of the reduction take windows. If the layouts differ, lanes exchange elements. If they are the same, as for 16-bit
 //! operands that were accumulators of `m16n8` products, registers are renamed.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! }
 //! ```
 //!
-//! Where lanes repeat each other's elements of an operand (`m8n8k4`, scalar products) a thread would have to hold many times its own: there
+//! If lanes repeat each other's elements of an operand (`m8n8k4`, scalar products), a thread would have to hold many times its own elements. Then
 //! the operand goes through a buffer.
 
 use crate::Cx;

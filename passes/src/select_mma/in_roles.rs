@@ -1,12 +1,12 @@
 //! Products in roles of the source, on slots that TMA or threads fill.
 //!
-//! Who writes roles has said who loads and who multiplies; what is left to decide is the instruction, that of warpgroups, wherever the product stands:
+//! The roles already define which warps load and which multiply. This file selects the wgmma instruction:
 //! both operands are slots that the role has waited for (`a.get`, `transpose(b.get)`), or one is a register tile, the instruction's A, whose
-//! other operand is a slot. The statement stays as it is, and so does the `await` that its author wrote: the proof of roles holds
+//! other operand is a slot. The statement stays where it is, and so does the written `await`. The proof of roles checks
 //! it against the releases of the slots and the next use of the registers.
 //!
-//! A role's warpgroups share the rows of each of its products, or the columns where it is computed transposed. `warp_tile` is the largest tile of one of them;
-//! each product has as much of it as its accumulator.
+//! A role's warpgroups share the rows of each of its products, or the columns if it is computed transposed. `warp_tile` is the largest tile of a warpgroup;
+//! each product uses as much of it as its accumulator has.
 
 use super::lost;
 use super::settle::{Decided, settle};
@@ -118,13 +118,13 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     settle(k, cx, found)
 }
 
-/// Whether a statement stands in a role.
+/// Whether a statement is in a role.
 pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
     let path = path_to(k, s);
     path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
 }
 
-/// Refuses a wgmma product on slots that stands in no role: who fills slots beside it would be the same threads.
+/// Refuses a wgmma product on slots that is in no role: who fills slots beside it would be the same threads.
 pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Result<(), Reported> {
     if in_role(k, s) {
         return Ok(());
@@ -135,7 +135,7 @@ pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Re
     )))
 }
 
-/// Checks a product on slots whose instruction and stage are written, and that stands in no role yet: the warpgroups share out its sums.
+/// Checks a product on slots whose instruction and stage are written, and that is in no role yet: the warpgroups share out its sums.
 pub(super) fn check_scheduled(
     k: &mut Kernel,
     cx: &mut Cx<'_>,

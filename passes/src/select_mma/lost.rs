@@ -17,7 +17,7 @@ use tilec_ir::typing::{fixed_shape, type_of};
 /// What is said of one product.
 pub(super) const ONE: &str = "no wgmma product";
 
-/// Says why products are none of warpgroups: a loss, where they could be and nobody asked for something else.
+/// Says why products are none of warpgroups: a loss, where they could be and nobody requested something else.
 pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
     let target = cx.options.target;
     let mut at = products.to_vec();

@@ -1,7 +1,7 @@
-//! Loads of the inputs of a computed operand: each buffer into a register tile of its own.
+//! Loads of the inputs of a computed operand: each buffer into its own register tile.
 //!
-//! An operand that is computed in registers may read several windows of shared memory, each with its own order and its own width: weights beside a row of
-//! scales. Each of them is copied to a register tile in front:
+//! A computed operand may read several windows of shared memory with different orders and widths, such as weights and a row of
+//! scales. Each of them is first copied to a register tile:
 //!
 //! ```text
 //! copy w -> w_read
@@ -9,8 +9,8 @@
 //! copy cast<f32>(w_read) * s_read -> b
 //! ```
 //!
-//! So each is read as wide as it lies, what repeats is read once, and layouts are inferred for each. Operands of which no element comes from shared memory but those that
-//! repeat stay as they are.
+//! So each is read with its full width, broadcast inputs are read once, and layouts are inferred for each. Operands whose only shared-memory inputs
+//! broadcast stay unchanged.
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;

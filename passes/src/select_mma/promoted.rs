@@ -1,4 +1,4 @@
-//! Sums of 8-bit floats, of which the instruction keeps fewer bits than an accumulator in f32 has (`promote`).
+//! Promotion of sums of 8-bit floats, of which the instruction keeps fewer bits than an f32 accumulator (`promote`).
 //!
 //! ```text
 //! var part = reg f32[64, 64] = 0
@@ -6,8 +6,8 @@
 //! acc = acc + part
 //! ```
 //!
-//! So each tile of the reduction is summed by itself, and added to the accumulator in f32. That is done, if the schedule does not say otherwise, to sums that
-//! a loop carries and that only products change. An accumulator that begins anew in each iteration is as deep as a tile, and one that the loop also rescales
+//! Each tile of the reduction is summed separately, and added to the accumulator in f32. By default this is done for sums that
+//! a loop carries and that only products change. An accumulator that begins anew in each iteration is only as deep as a tile, and one that the loop also rescales
 //! (`o = o * a` of attention) keeps its sums in the instruction.
 
 use super::warpgroup;

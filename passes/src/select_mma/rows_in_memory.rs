@@ -1,4 +1,4 @@
-//! Rows that a loop takes in turns, in shared memory where a block's registers are too few for two of them and for what is summed over all.
+//! Rows of a loop in shared memory, if a block has too few registers for two rows and for the sums over all rows.
 //!
 //! ```text
 //! var dw = reg f32[1, BN] = 0.0                let dw_sums = smem f32[1, BN]
@@ -18,10 +18,10 @@
 //!                                              copy dw -> P[..]
 //! ```
 //!
-//! Where shared memory has room for [`SLOTS`] of them, sums stay in registers, and what is loaded once for all rows stands in shared memory, too: two rows are on their way while one is computed with.
+//! If shared memory has room for [`SLOTS`] of them, sums stay in registers, and tiles that are loaded once for all rows are in shared memory, too: two rows are loaded ahead while one is used.
 //!
-//! The copies to buffers are then done an iteration ahead as those of other loops are (`pipeline`), where there is room for two rows. Two blocks of a cluster that
-//! share a row are faster (docs/notes/rows.md): this is for targets without clusters, and for rows that are too long for two.
+//! The copies to buffers then run an iteration ahead as in other loops (`pipeline`), if there is room for two rows. Two blocks of a cluster that
+//! share a row are faster (docs/notes/rows.md), so this is for targets without clusters, and for rows that are too long for two blocks.
 
 use crate::Cx;
 use crate::analysis::live;
@@ -213,7 +213,7 @@ impl InMemory {
     }
 }
 
-/// Whether loads of a loop's statements can stand where the last one of them does: up to it nothing reads them, and nothing writes memory.
+/// Whether loads of a loop's statements can be where the last one of them does: up to it nothing reads them, and nothing writes memory.
 fn can_meet(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
     let places: Vec<usize> = loads.iter().filter_map(|(_, s)| list.iter().position(|other| other == s)).collect();
     let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else { return false };

@@ -11,7 +11,7 @@ use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::types::Order;
 use tilec_ir::typing::resolve_view;
 
-/// Gives the buffer behind the operand `e` that order, unless the text gave it one. `k_dim`: which dimension of the operand
+/// Gives the buffer after the operand `e` that order, unless the text gave it one. `k_dim`: which dimension of the operand
 /// is the reduction.
 pub(super) fn order_operand(k: &mut Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) {
     let Some(view) = resolve_view(k, e) else { return };

@@ -1,7 +1,7 @@
 //! Writes the decisions about wgmma into the kernel: the instruction, and the tile of each warpgroup.
 //!
-//! `warp_tile` in the schedule is the largest tile of one of them; each product has as much of it as its accumulator. Where that is not so, the layouts of its
-//! tiles say it.
+//! `warp_tile` in the schedule is the largest tile of a warpgroup; each product uses as much of it as its accumulator has. For other products the layouts of the
+//! tiles determine it.
 
 use super::sources::Product;
 use super::warpgroup::Way;

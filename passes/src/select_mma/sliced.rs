@@ -1,9 +1,9 @@
 //! `k_warps`: the warps of a block share the reduction of a product.
 //!
-//! An output tile that is small next to the machine gives a block few warps, each with a long chain of products. With
-//! `k_warps 4` there are four times as many: every group of warps computes all of the output tile from a slice of each tile
+//! A small output tile gives a block few warps, each with a long chain of products. With
+//! `k_warps 4` there are four times as many: every group of warps computes the whole output tile from a slice of each tile
 //! of the reduction (CUTLASS calls it sliced-K). The sums become a tile of three dimensions, the first of which is the
-//! slice, and are added up behind the loop, in their order, by all threads:
+//! slice. All threads add them up after the loop, in order:
 //!
 //! ```text
 //! var acc_slices = reg f32[4, 32, 64] = 0
@@ -18,9 +18,9 @@
 //! }
 //! ```
 //!
-//! The sums are exchanged in the memory of the tiles that were multiplied, where those are of no use any more.
+//! The exchange reuses the memory of the multiplied tiles, which are dead then.
 //!
-//! What follows uses `acc` as before, in whatever layout suits it: it is no fragment any more.
+//! The statements that follow use `acc` as before, in any layout: it need not be a fragment.
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, stmt_exprs};
@@ -221,7 +221,7 @@ impl Slices {
         k.value(&format!("{name}_slices"), self.span, ValueDef::Var(ty))
     }
 
-    /// Puts the sums, zero, in front of the statement at `place`, and behind it what adds them to `acc`. Returns the buffers
+    /// Puts the sums, zero, in front of the statement at `place`, and after it what adds them to `acc`. Returns the buffers
     /// in whose memory that is done; none: in memory of its own.
     fn add_up(&self, k: &mut Kernel, (block, mut index): Place, acc: Value, sums: Value) -> Vec<Value> {
         let span = self.span;
@@ -267,7 +267,7 @@ impl Slices {
 }
 
 /// The buffers that only the statement at `place` uses, if it uses no others and they are declared in front of it, in its
-/// block: their memory is free behind it.
+/// block: their memory is free after it.
 fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
     let whole = within(k, k.blocks[block][index]);
     let mut used = Vec::new();
@@ -293,7 +293,7 @@ fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
     if channels || used.iter().any(|&v| outside(v) || !declared(v)) { Vec::new() } else { used }
 }
 
-/// Where `acc` is declared, if it can as well be declared behind the statement at `place`: in its block, with a literal,
+/// Where `acc` is declared, if it can as well be declared after the statement at `place`: in its block, with a literal,
 /// and not used in between.
 fn late_declaration(k: &Kernel, (block, index): Place, acc: Value) -> Option<usize> {
     let stmts = &k.blocks[block][..index];

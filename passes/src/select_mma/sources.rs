@@ -1,20 +1,20 @@
 //! Sources of the operands of wgmma: shared memory, or registers that threads load.
 //!
-//! The instruction reads both operands from shared memory, or A from registers. Of types other than those of 16 bits it reads shared memory along the
-//! reduction alone. So an operand is loaded out of its buffer in front of the product in two cases:
+//! The instruction reads both operands from shared memory, or A from registers. Types other than 16 bits must be contiguous along the
+//! reduction in shared memory. So an operand is loaded from its buffer into registers in front of the product in two cases:
 //!
-//! * It has 32 bits and lies otherwise: threads read what they need of it from any buffer (of less than 32 bits several elements of a register would come
+//! * It has 32 bits and another order: threads can read single elements from any buffer (with less than 32 bits the elements of a register would come
 //!   from different rows).
-//! * It is converted, or looked up in a table, on its way into the buffer: TMA does not convert, so it brings what is in the tensor, and threads
+//! * It is converted, or looked up in a table, on its way into the buffer. TMA does not convert, so it loads the stored elements, and threads
 //!   convert on the way from the buffer. Otherwise the threads that multiply would fill the buffer themselves, and wait for global memory.
 //!
-//! Where that is the second operand, the product is computed transposed:
+//! If that is the second operand, the product is computed transposed:
 //!
 //! ```text
 //! copy b -> b_frag; acc = mma<m64k8_tf32 swap>(a, b_frag, acc)
 //! ```
 //!
-//! Products of one block that read the same tile share what is loaded.
+//! Products of one block that read the same tile share the loaded registers.
 
 use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -55,7 +55,7 @@ pub(super) fn product_of(k: &Kernel, s: Stmt) -> Option<Product> {
 /// Where an operand is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Place {
-    /// A whole buffer, as it lies or transposed; whether it is contiguous along the reduction.
+    /// A whole buffer, as it is stored or transposed; whether it is contiguous along the reduction.
     Buffer(Value, bool),
     /// A register tile.
     Registers,
@@ -83,7 +83,7 @@ pub(super) struct Loads {
     pub(super) refused: Option<Refused>,
 }
 
-/// The whole buffer that an operand is, as it lies or transposed; `None`: it is something else.
+/// The whole buffer that an operand is, as it is stored or transposed; `None`: it is something else.
 pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
         ExprData::Transpose(whole) => whole_buffer(k, whole),
@@ -308,7 +308,7 @@ pub(super) fn load(k: &mut Kernel, products: &mut [Product], loads: &Loads) {
     }
 }
 
-/// Has all copies fill a buffer with elements as they are in the tensor, which those of the buffer then are. Gives back how they converted.
+/// Has all copies fill a buffer with elements as they are in the tensor, which those of the buffer then are. Returns how they converted.
 fn unconvert(k: &mut Kernel, buffer: Value) -> Expr {
     let mut conversion = None;
     for fill in fills(k, buffer) {

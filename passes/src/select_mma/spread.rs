@@ -14,7 +14,7 @@ use tilec_ir::typing::resolve_view;
 /// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax of 16384 bf16 has 0.99 of a copy's rate in two
 /// blocks of 128 threads, 0.95 in one of 512; cross entropy 0.96 and 0.62. A block of several tiles has no more than [`Spread::BYTES`] of them for a thread, as long as there are blocks.
 ///
-/// What is read behind the reduction (a vector beside the rows) is waited for by its warp alone: there 256 threads have 64 bytes of a row each. RMS norm of 65536 bf16: 0.97 in eight
+/// What is read after the reduction (a vector beside the rows) is waited for by its warp alone: there 256 threads have 64 bytes of a row each. RMS norm of 65536 bf16: 0.97 in eight
 /// blocks of 256 threads, 0.79 in eight of 64, 0.93 in eight of 128.
 pub(super) struct Spread {
     /// Threads of a block, while blocks suffice.
@@ -36,7 +36,7 @@ pub(super) struct Spread {
 impl Spread {
     /// Bytes of the tiles that a thread loads.
     const BYTES: u64 = 512;
-    /// Bytes of a row for a thread that reads more behind the reduction.
+    /// Bytes of a row for a thread that reads more after the reduction.
     const BEHIND: u64 = 64;
     /// Registers of a thread beside those of its elements.
     const BESIDE_ROW: u64 = 64;

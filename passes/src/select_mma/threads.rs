@@ -228,9 +228,9 @@ fn of_sorts(k: &Kernel, cx: &Cx<'_>, rows: u64, elements: u64) -> (u64, u64) {
     (ctas, threads / ctas)
 }
 
-/// Threads of a block that takes rows in turns, of which two or more would share a row only where it holds more than they can.
+/// Threads of a block that takes rows alternately, of which two or more would share a row only where it holds more than they can.
 const LARGE: u64 = 512;
-/// Registers of a thread for its elements in a block that takes rows in turns: those of this iteration, of the next one, and sums of all. On an H200 the gradients of RMS norm of 4096 bf16 take
+/// Registers of a thread for its elements in a block that takes rows alternately: those of this iteration, of the next one, and sums of all. On an H200 the gradients of RMS norm of 4096 bf16 take
 /// 63 us with 8 and with 16 elements for a thread (28 and 56 registers), 90 with 32, which spill.
 const IN_TURNS: u64 = 64;
 /// The same where a row would otherwise take more threads than a block of [`LARGE`].

@@ -1,7 +1,7 @@
 //! Tiles of a product that a warp or a warpgroup can compute, and the thread count that results.
 //!
-//! Nothing here looks at the statements of a kernel: `select-mma` asks for its products, and `choose` for candidates, whose extents are numbers before they
-//! stand in any text.
+//! Nothing here looks at the statements of a kernel: `select-mma` requests its products, and `choose` for candidates, whose extents are numbers before they
+//! are in any text.
 
 use crate::analysis::wgmma::{ROWS, is_rows};
 use crate::refused::Refused;

@@ -1,13 +1,13 @@
 //! The threads of a block, and the tile that each warp computes of every product.
 //!
-//! A kernel has one number of threads, and each of its products a warp tile of its own. The `warp_tile` of the schedule is that of the
-//! products that it divides among so many warps; of the others the warps share out the accumulator as well as they can. A warp has
-//! whole rows of an accumulator that is reduced along them, and of one that becomes the left operand of another product: nothing
-//! goes from warp to warp then. Sums of an operand of so few rows that no two warps can have some each are shared out along these: all warps compute the operand.
-//! Where an accumulator is too small for all warps, those that are left over compute what others do.
+//! A kernel has one number of threads, and each of its products has its own warp tile. The `warp_tile` of the schedule applies to the
+//! products that it divides among so many warps; for the others the warps divide the accumulator as evenly as they can. A warp has
+//! whole rows of an accumulator that is reduced along them, and of one that becomes the left operand of another product, so that no
+//! data goes from warp to warp. If an operand has too few rows to give each warp some, the warps divide the columns, and all compute the operand.
+//! If an accumulator is too small for all warps, the remaining warps compute the same elements as others.
 //!
-//! Without `threads` and `warp_tile` there are as many warps as it takes for a thread's registers to hold what the kernel
-//! declares. A tile that is not the schedule's stands in the text as the layout of its accumulator.
+//! Without `threads` and `warp_tile` there are as many warps as the registers for the kernel's tiles
+//! require. A tile that is not the schedule's is in the text as the layout of its accumulator.
 
 mod room;
 mod share;

@@ -1,17 +1,17 @@
-//! The selector of wgmma: for products wherever they stand, one in a loop of copies or several of them, chained, beside any other statements.
+//! Selects wgmma for products anywhere: one in a loop of copies, or several, chained, with other statements between them.
 //!
-//! The instruction reads shared memory through the asynchronous proxy, through which TMA copies write. Its operands are buffers that producer warps fill
-//! ([`crate::feeds`]), as they lie or transposed; the first one may be a register tile instead (the second, of a product that is computed transposed), which is
-//! computed, or loaded out of a buffer ([`sources`]). What decides whether a kernel is made of wgmma is therefore not the form of its loops, but whether each of
-//! these buffers can be fed.
+//! The instruction reads shared memory through the async proxy, through which TMA loads write. Its operands are buffers that producer warps fill
+//! ([`crate::feeds`]), transposed or not. The first one may be a register tile instead (the second, if the product is computed transposed), which is
+//! computed, or loaded from a buffer ([`sources`]). So a kernel uses wgmma if each of these buffers can be
+//! fed; the form of its loops does not matter.
 //!
-//! All warpgroups share the rows of each product, or its columns where it is computed transposed ([`tiles`]). Their number is chosen here, unless the schedule
-//! says it: so that a thread has registers for the tiles that it holds.
+//! All warpgroups share the rows of each product, or its columns if it is computed transposed ([`tiles`]). If the schedule does not give their number, it is chosen
+//! so that a thread has registers for its tiles.
 //!
-//! Sums of 8-bit floats that a loop carries are added up in parts ([`promoted`]).
+//! Sums of 8-bit floats that a loop carries are promoted ([`promoted`]).
 //!
-//! The copies that producer warps will run are marked (`@(producer)`), so that what was decided stands in the text; where they gather rows, the producer has the
-//! numbers of these in a tile of its own ([`gathered`]).
+//! Copies that producer warps will run are marked (`@(producer)`), so that the decision is in the text. If they gather rows, the producer has its own
+//! tile of indices ([`gathered`]).
 //!
 //! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is no wgmma.
 
@@ -69,7 +69,7 @@ struct Planned {
     groups: u64,
 }
 
-/// Chooses wgmma for all products of a kernel outside of roles, if it can be had for all of them. Gives back why there is none, which has been said.
+/// Chooses wgmma for all products of a kernel outside of roles, if it can be had for all of them. Returns why there is none, which has been said.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>, Reported> {
     let stmts = all_stmts(k, k.body);
     // Of products in roles `in_roles` has seen already.
@@ -119,7 +119,7 @@ fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> 
         let d = Diagnostic::error(codes::NO_ATOM, k.stmt_spans[p.s], message);
         return Err(cx.report(d.with_note("name no instruction to have one chosen; `--remarks` says which")));
     }
-    // Of fragments in registers, whose instruction is written, nobody asks for another.
+    // Of fragments in registers, whose instruction is written, nobody requests another.
     let laid_out = |m: &Mma| m.atom.is_some() && plain_var(k, m.a).is_some() && plain_var(k, m.b).is_some();
     if !products.iter().all(|p| laid_out(&p.mma)) {
         let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { lost::ONE };
@@ -156,7 +156,7 @@ fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether each product of a kernel stands in a loop of the kernel's body, or of what one condition is around, that does nothing but add it up.
+/// Whether each product of a kernel is in a loop of the kernel's body, or of what one condition is around, that does nothing but add it up.
 pub(crate) fn stand_alone(k: &Kernel) -> bool {
     let outer = guarded(k);
     all_stmts(k, k.body).into_iter().filter(|&s| product_of(k, s).is_some()).all(|s| {

@@ -1,8 +1,8 @@
-//! Modes of a dimension that are one are put together: those of extent 1 have no use for a stride, and a mode whose stride is
-//! what the next one spans continues it.
+//! Merges modes of a dimension that continue each other: a mode whose stride is the span of the next one. Modes of extent 1 are
+//! dropped.
 //!
-//! Fewer modes are fewer divisions at run time; a dimension that is left with one mode is a plain one. The order of the elements
-//! stays, so that nothing but the type of the tensor changes.
+//! Fewer modes need fewer divisions at run time, and a dimension with one mode is a plain one. The order of the elements
+//! does not change, so only the type of the tensor does.
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Expr;

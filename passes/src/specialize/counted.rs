@@ -1,11 +1,11 @@
-//! Loops whose step is no literal: they count their iterations.
+//! Loops whose step is not a literal: they count their iterations.
 //!
 //! ```text
 //! for k in a..b step s { .. }             ->  for turn in 0..ceildiv(b - a, s) { let k = a + turn * s  .. }
 //! for k in a..inf step s while c { .. }   ->  for turn in 0..inf while c { let k = a + turn * s  .. }
 //! ```
 //!
-//! What a step is at least, lowering asks of the division as of any other.
+//! Lowering requires a positive step, because it is a divisor.
 
 use crate::analysis::uses::all_stmts;
 use tilec_ir::kernel::{ENDLESS, Kernel, StmtData, ValueDef};

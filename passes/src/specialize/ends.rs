@@ -1,7 +1,7 @@
 //! Removes ends of windows that cut nothing off.
 //!
-//! A window that begins at a loop variable ends with its loop (`tilec_ir::loop_ends`). Where whole tiles are known to reach the end of the loop, or nothing of the
-//! tensor is past the end, it needs none: then it is a full tile, which TMA copies and wide accesses can move.
+//! A window that begins at a loop variable ends with its loop (`tilec_ir::loop_ends`). If the range is known to be whole tiles, or the tensor
+//! ends with the loop, the end is not needed. The window is then a full tile, which TMA copies and wide accesses can move.
 
 use crate::analysis::bounds::whole_tiles;
 use crate::analysis::facts::Facts;
@@ -12,7 +12,7 @@ use tilec_ir::loop_ends::{covers, loop_variable};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{copy_shape, resolve_view, same_expr};
 
-/// Leaves out the ends of windows that no launch needs. A pass that puts a value in the place of a loop variable asks for it, too: an iteration by itself may show what
+/// Leaves out the ends of windows that no launch needs. A pass that puts a value in the place of a loop variable requests it, too: an iteration by itself may show what
 /// all of them do not.
 pub(crate) fn drop_idle(k: &mut Kernel) {
     let ends = |e: &ExprData| matches!(e, ExprData::View(v) if v.ranges.iter().any(|r| matches!(r, Range::From { end: Some(_), .. })));

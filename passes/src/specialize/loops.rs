@@ -4,7 +4,7 @@
 //! for tile in cta..ceildiv(M, 128) * ceildiv(N, 128) step 132     // where ceildiv(M, 128) * ceildiv(N, 128) <= 2147418112
 //! ```
 //!
-//! A size is within that bound by the launch contract, and so is what a tensor has of elements along a dimension; a product of two is not. Nothing is said of what is bounded otherwise.
+//! The launch contract bounds each size, and the extent of each dimension of a tensor, but not a product of two sizes. Bounds that follow from other conditions need no precondition.
 
 use crate::analysis::made_of::{can_be_spelled_out, of_sizes, spelled_out};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub(super) fn bound(k: &mut Kernel) {
         }
     });
     for (end, most) in ends {
-        // What one loop asks for may be enough for the next.
+        // What one loop requests may be enough for the next.
         let mut found = Vec::new();
         beyond(&Ranges::new(k), k, end, most, &mut BTreeSet::new(), &mut found);
         // Of what is too long for a precondition lowering says that it may not fit.

@@ -1,10 +1,9 @@
 //! Register tiles that are filled from memory.
 //!
-//! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` move what `copy X[i.., j..] -> x` does, so they become that copy: as wide, and as far ahead of its use.
-//! Windows of tensors that are operands, `acc = acc + X[i.., j..]`, are copied into tiles in front of the statement: what is decided of loads is decided of them.
-//! What a copy computes from a buffer that it fills, `copy s * sum(x, 1) -> s`, goes by way of a register tile: all is read before any is written, whichever threads
-//! hold an element.
-//! `let x = s` of a buffer names the values that it has then: a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
+//! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` become `copy X[i.., j..] -> x`, so that later passes make it wide and load it ahead.
+//! Windows of tensors that are operands, `acc = acc + X[i.., j..]`, are copied into tiles in front of the statement, for the same reason.
+//! If a copy computes from a buffer that it fills, `copy s * sum(x, 1) -> s`, the result goes through a register tile, so that all elements are read before one is written.
+//! `let x = s` of a buffer names the values at that point, so it becomes a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
 
 use super::pad::in_context;
 use crate::analysis::distribution::copy_layout;

@@ -1,10 +1,10 @@
-//! Extents that are no powers of two: tiles of 80 columns, say, become tiles of 128.
+//! Pads extents that are not powers of two: tiles of 80 columns become tiles of 128.
 //!
-//! Threads share tiles out by powers of two, where warpgroups have columns of any multiple of 8. A program means the same in the next larger tile: windows of tensors end where the tile did
-//! (`X[i * 80..i * 80 + 80]`, unless it has all of a dimension of just that extent), so that what is beyond reads as zero, adds nothing to a product, and is not written; and what is reduced is,
-//! beyond, what changes no result (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`); tuples beyond are not combined. So do windows of buffers and register tiles. A tile that copies fill in parts begins as zero.
+//! Threads divide tiles by powers of two (but warpgroups have columns of any multiple of 8). The padded program has the same meaning. Windows of tensors end where the tile did
+//! (`X[i * 80..i * 80 + 80]`, unless the dimension has just that extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and register tiles end there, too. Operands of
+//! reductions are masked beyond by the neutral value (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. A tile that copies fill in parts is initialised with zero.
 //!
-//! Needs: literal extents. Decides: extents of tiles. Where a tile means something else when it is larger, it stays, and the reason is part of the error.
+//! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and the error has the reason.
 
 mod tuples;
 
@@ -38,7 +38,7 @@ pub(crate) struct Unpadded {
     pub(crate) counts: bool,
 }
 
-/// Makes extents that are no powers of two larger, but those that stay, and says so. Gives back why the others stay, too, if they do.
+/// Makes extents that are no powers of two larger, but those that stay, and says so. Returns why the others stay, too, if they do.
 pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<Unpadded> {
     match enlarge(k, windows, stay) {
         Ok(larger) => {
@@ -76,7 +76,7 @@ pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
     found
 }
 
-/// The same without a word: which tiles have become larger, from what to what.
+/// The same silently: which tiles have become larger, from what to what.
 pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
@@ -190,7 +190,7 @@ fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
         let own = own.filter(|shape| shape.len() == view.dims.len()).map(|shape| shape[d]);
         return begins && own.is_none_or(|own| own == n || own == 1);
     };
-    // Along what repeats there are all that are asked for.
+    // Along what repeats there are all that are requested.
     let extent = tensor.shape.get(d).and_then(|&e| k.as_int(e)).and_then(|x| u64::try_from(x).ok());
     tensor.repeats.contains(&d) || begins && extent == Some(n)
 }
@@ -265,7 +265,7 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
     found
 }
 
-/// Has windows of `n` elements end behind them, and what is reduced along `n` be what changes nothing beyond.
+/// Has windows of `n` elements end after them, and what is reduced along `n` be what changes nothing beyond.
 fn cut_off(k: &mut Kernel, n: u64) {
     let (mut windows, mut reduced) = (Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
@@ -291,7 +291,7 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     }
 }
 
-/// Has the window `e` end behind `n` elements along the dimensions in which it has so many.
+/// Has the window `e` end after `n` elements along the dimensions in which it has so many.
 fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     let Some(view) = resolve_view(k, e) else { return };
     let kept = view.kept();
@@ -431,7 +431,7 @@ fn greatest_of(elem: Option<ElemRef>) -> f64 {
     }
 }
 
-/// What was asked for.
+/// What was requested.
 #[derive(Default)]
 struct Asked {
     /// Tiles, and along which of their dimensions.

@@ -1,11 +1,11 @@
 //! Elements past the end of a tensor that enter a reduction and change its result (W0412).
 //!
-//! Windows read as zero past the end, or as `fill` says. A reduction of a tile takes such elements in with the others, which is harmless where they are neutral: a sum of
-//! zeros, an extreme of what is masked. Each tile is followed through the kernel: what its elements past the end are along a dimension ([`Pad`]), and which window brought
-//! them in. What operators make of them, and what is neutral, is the rule by which choices are judged as well (E0435).
+//! Windows read as zero past the end, or as the value of `fill`. A reduction of a tile includes such elements, which is harmless if they are neutral: zeros in a sum,
+//! masked elements in an extreme. The analysis follows each tile through the kernel: the values of its elements past the end along a dimension ([`Pad`]), and the window from which they
+//! come. The rules for operators and neutral values are those for `auto` parameters (E0435).
 //!
-//! A window has none where its start, and the ends that limit it, are known to be multiples of its extent, or far enough apart. Where the analysis loses a tile (reshapes,
-//! joins, tuples that a program combines by itself), nothing is said.
+//! A window has no such elements if its start, and the ends that limit it, are known to be multiples of its extent, or far enough apart. If the analysis loses a tile (reshapes,
+//! joins, tuples with a combination of the program), there is no warning.
 
 mod flow;
 mod found;

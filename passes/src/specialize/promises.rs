@@ -1,7 +1,7 @@
 //! `multiple n` of tensors as preconditions.
 //!
-//! Which dimension is contiguous may be a compile-time parameter (`A: gmem T[M, K] LA multiple 8`), so what the promise says is
-//! known once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`. Of a dimension
+//! The contiguous dimension may be a compile-time parameter (`A: gmem T[M, K] LA multiple 8`), so the promise is resolved
+//! once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`. In a dimension
 //! of several modes the innermost is contiguous, and the others have strides.
 
 use crate::Cx;
@@ -23,7 +23,7 @@ pub(super) fn expand(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// The same; gives back what is wrong with the promises.
+/// The same; returns what is wrong with the promises.
 pub(crate) fn assume(k: &mut Kernel) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for v in k.params.clone() {

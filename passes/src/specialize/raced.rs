@@ -1,7 +1,7 @@
-//! Stores of several blocks to the same elements: the window does not depend on an index of the grid.
+//! Stores of several blocks to the same elements (W0411): the window does not depend on an index of the grid.
 //!
-//! Blocks run in no order, so the last to store wins. Stores that combine (`add`) are in order, and so are those of which a condition or a loop that depends on
-//! the index, or on memory, chooses the blocks.
+//! Blocks run in no order, so any of them may store last. Atomic stores (`add`) are no problem. Nor are stores for which a condition or a loop that depends on
+//! the index, or on memory, may select the blocks.
 
 use crate::Cx;
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
-//! Tiles in other shapes (`copy reshape(x, [16, 4, 8]) -> y`), and windows of tiles (`concat`): registers have other names, whatever threads hold.
+//! Tiles in other shapes (`copy reshape(x, [16, 4, 8]) -> y`), and windows of tiles (`concat`): registers get other positions in any layout.
 //!
-//! A layout is a map over the bits of an element's number. In row-major order these are the same bits in every shape, if extents are powers of two; another extent counts as the
-//! next power of two, so it may only be the outermost part of a dimension: 24 rows of 64 are 24 x 4 of 16, or 3 x 8 x 64, but 8 x 3 are no 24 elements of that kind.
+//! A layout is a map over the bits of an element's index. In row-major order these are the same bits in every shape, if extents are powers of two. Another extent counts as the
+//! next power of two, so it may only be the outermost part of a dimension: 24 rows of 64 are 24 x 4 of 16, or 3 x 8 x 64, but not 8 x 3 rows.
 //!
-//! Other tiles go through a buffer, out of which each thread reads its elements by their numbers ([`Numbered`]):
+//! Other tiles go through a buffer, from which each thread reads its elements by their row-major index ([`Numbered`]):
 //!
 //! ```text
 //! copy reshape(x, [48, 12]) -> y       ->   copy x -> x_rows,   copy reshape(x_rows, [48, 12], [12, 48] in [48, 12]) -> y

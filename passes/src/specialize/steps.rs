@@ -1,7 +1,7 @@
-//! Steps that are not the extent of the windows: a loop that skips a part of its range, or looks at a part of it twice and cuts that.
+//! Steps that are not the extent of the windows (W0405): a loop that skips a part of its range, or whose windows overlap.
 //!
-//! Both are what the text says, and may be meant: of a range that blocks or roles share each skips the others' parts. So they are warnings, and a window
-//! whose end is written says that they are.
+//! Both may be meant: for example, blocks or roles share a range and each skips the parts of others. So they are warnings, and a written
+//! end of the window suppresses them.
 
 use super::pad::windows_of;
 use crate::Cx;
@@ -21,7 +21,7 @@ struct Moving {
     at: Expr,
     tensor: Value,
     dim: usize,
-    /// It begins so many elements behind the loop variable.
+    /// It begins so many elements after the loop variable.
     offset: i64,
     extent: i64,
     /// Its end is not that of the loop, and written.
@@ -191,7 +191,7 @@ fn is_shared(k: &Kernel, start: Expr) -> bool {
     false
 }
 
-/// The windows of tensors in a loop that begin at its variable, or so many elements behind it; `None` if it is used otherwise, too.
+/// The windows of tensors in a loop that begin at its variable, or so many elements after it; `None` if it is used otherwise, too.
 fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<Moving>> {
     let mut found = Vec::new();
     for s in all_stmts(k, body) {
@@ -241,7 +241,7 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
     Some(found)
 }
 
-/// `c` where `e` is the variable or `c` behind it.
+/// `c` where `e` is the variable or `c` after it.
 fn offset(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
     if loop_variable(k, e) == Some(var) {
         return Some(0);

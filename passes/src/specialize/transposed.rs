@@ -1,9 +1,9 @@
 //! Register tiles that are transposed inside expressions.
 //!
-//! `transpose` moves to the tiles of an expression: what is computed element by element, reduced or counted along can as well be made of transposed tiles, and a window of
-//! memory transposed is another window. What is stored in global memory goes to the window transposed where that leaves fewer tiles (`copy transpose(x) -> C[..]` is
-//! `copy x -> C_transposed`). A tile that is left is copied in front, `copy transpose(x) -> x_transposed`: the same registers in a layout with its dimensions exchanged, or an
-//! exchange between threads (`assign-layouts`). Operands of products stay as they are; their instructions read either order.
+//! `transpose` moves to the leaves of an expression: elementwise operators, reductions and `iota` work on transposed tiles as well, and the transpose of a window of
+//! memory is another window. A transposed tile that is stored in global memory is stored through the transposed window if that needs fewer tiles (`copy transpose(x) -> C[..]` becomes
+//! `copy x -> C_transposed`). Remaining tiles are copied in front, `copy transpose(x) -> x_transposed`: the same registers in a layout with exchanged dimensions, or an
+//! exchange between threads (`assign-layouts`). Operands of products do not change, because instructions read both orders.
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
@@ -19,7 +19,7 @@ pub(super) fn settle(k: &mut Kernel) {
     }
 }
 
-/// Puts a statement, and what it needs in front and behind, to `out`.
+/// Puts a statement, and what it needs in front and after, to `out`.
 fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     let span = k.stmt_spans[s];
     let e = match k.stmts[s] {
@@ -141,7 +141,7 @@ fn set(k: &mut Kernel, s: Stmt, e: Expr) {
     }
 }
 
-/// A statement that does nothing but transpose a tile, as a copy of it, behind the declaration of where it goes. `None`: it does more, or it also converts.
+/// A statement that does nothing but transpose a tile, as a copy of it, after the declaration of where it goes. `None`: it does more, or it also converts.
 fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>, Stmt)> {
     let ExprData::Transpose(arg) = k.exprs[e] else { return None };
     let elem = type_of(k, arg).ok()?.elem()?;

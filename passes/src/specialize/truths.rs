@@ -1,7 +1,7 @@
-//! Conditions as numbers: what they are converted to and from, and register tiles of them, which hold numbers that are 0 or 1.
+//! Conditions as numbers: conversions of conditions, and register tiles of type bool, which hold 0 or 1.
 //!
-//! `var p = reg bool[64, 64] = x > 0.5` is `var p = reg i8[64, 64] = cast<i8>(select(x > 0.5, 1, 0))`, and what reads `p` reads `p != 0`: threads exchange such
-//! tiles, and copy them, as any other. A `let` stays the condition that it is, in predicates.
+//! `var p = reg bool[64, 64] = x > 0.5` becomes `var p = reg i8[64, 64] = cast<i8>(select(x > 0.5, 1, 0))`, and readers of `p` read `p != 0`. So threads exchange and copy such
+//! tiles like all others. A `let` stays a condition, in predicate registers.
 
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::truths::{NUMBERS, as_condition, as_held, as_number};

@@ -1,7 +1,7 @@
-//! Windows that have the first elements of a dimension, where nothing has the rest (W0413): `X[i, 0..+1024]` of N elements.
+//! Windows that have the first elements of a dimension, if no window has the rest (W0413): `X[i, 0..+1024]` of N elements.
 //!
-//! What a kernel knows of such a size is nothing but that windows begin at fixed places. So it is told where the size is at most what they reach (`where N <= 1024`),
-//! or, by a precondition, at least that, where a loop, the grid or a condition depends on it, where some window of a dimension of that size moves, or where the window's end is written.
+//! The warning is for sizes of which all windows begin at fixed positions. There is none if the size is known to be at most what they cover (`where N <= 1024`),
+//! or by a precondition at least that. Nor is there one if a loop, the grid or a condition depends on the size, if some window of a dimension of that size moves, or if the window's end is written.
 
 use super::pad::{direct, windows_of};
 use crate::Cx;
@@ -26,7 +26,7 @@ struct First {
     size: Expr,
     /// It has elements in front of this one.
     reach: i64,
-    /// It is no place to store to.
+    /// It is not a place to store to.
     read: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Sizes that are 0 by a precondition (`where K == 0`): a product with nothing to sum, a reduction over no elements.
+//! Sizes that are 0 by a precondition (`where K == 0`): products and reductions over empty ranges.
 //!
-//! Everything else takes sizes to be at least 1, so that loops over them begin. Such a size is a literal in the body; extents of tensors and of the grid keep it. Loops
-//! that cannot run are gone, with the products in them, and so is what the schedule says of products if none is left, and what is demanded of the code: it does little.
+//! All other code assumes that sizes are at least 1, so that loops begin without a test. Such a size becomes a literal in the body; extents of tensors and of the grid keep it. Loops
+//! that cannot run are removed, with the products in them. If no product is left, schedule items about products and demands on the code are removed, too.
 
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -39,7 +39,7 @@ pub(super) fn single_blocks(k: &mut Kernel) -> bool {
     !single.is_empty()
 }
 
-/// Drops loops that cannot run, and what was said for their products; gives back what is no block of the kernel any more.
+/// Drops loops that cannot run, and what was said for their products; returns what is no block of the kernel any more.
 pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
     k.demands.clear();
     let multiplied = multiplies(k);

@@ -1,8 +1,8 @@
 //! Whether the tiles of a persistent grid are stored to distinct elements, and by which proof.
 //!
-//! A block that stays stores one tile after another, and of two TMA stores nothing tells which arrives last. Mostly windows show that they have nothing in
-//! common. Where a tile begins at a number from memory, the rows of an expert, they cannot. But the tiles of a grid are blocks', whose stores have no order
-//! either: which of two comes last was open, and stays so. That they are apart then stands in the text (`apart`), where blocks walk.
+//! A block of a persistent grid stores several tiles, and TMA stores have no defined order. Usually windows show that they are disjoint.
+//! If a tile begins at a number from memory, such as the rows of an expert, they cannot. But in the source each tile belongs to a block, and stores of different blocks have no order
+//! either. So the result does not change if the stores count as disjoint: they are marked `apart` when the grid becomes persistent.
 
 use crate::analysis::uses::{all_stmts, depends, path_to};
 use crate::barriers::{StoredTwice, stored_twice_by_tiles};
@@ -31,7 +31,7 @@ pub(super) fn of(k: &Kernel, staged: &[Stmt], by_threads: &[Stmt]) -> Result<boo
     }
 }
 
-/// Whether a condition around a statement depends on the tile, so that a block may come by it behind a TMA store.
+/// Whether a condition around a statement depends on the tile, so that a block may come by it after a TMA store.
 fn depends_on_tile(k: &Kernel, s: Stmt) -> bool {
     path_to(k, s).into_iter().any(|(block, index)| match k.stmts[k.blocks[block][index]] {
         StmtData::If { cond, .. } => k.grid.iter().any(|axis| depends(k, cond, axis.index)),

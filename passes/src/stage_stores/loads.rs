@@ -9,8 +9,8 @@
 //! ..
 //! ```
 //!
-//! The producer asks for them: they are on their way while the last products run, and take no memory but
-//! that of the slots. A thread then has what it combines in the layout of its sums.
+//! The producer issues the loads, which run during the last products and need no memory except
+//! the slots. A thread then has the elements in the layout of its accumulator.
 
 use crate::Cx;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -94,7 +94,7 @@ pub(super) fn of(
     if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
         return why("it is not row-major, or operand A is not");
     }
-    // The producer asks for one tile behind those of the main loop, on the same sides of branches.
+    // The producer requests one tile after those of the main loop, on the same sides of branches.
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
     if crate::analysis::uses::path_to(k, store).iter().any(looped) {
         return why("it is stored in a loop");
@@ -262,7 +262,7 @@ pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: til
     Range::From { start, end: None }
 }
 
-/// Puts the tile where the window stands in an expression.
+/// Puts the tile where the window is in an expression.
 pub(super) fn replace(k: &mut Kernel, e: Expr, from: &ResolvedView, tile: Value) {
     if resolve_view(k, e).as_ref() == Some(from) {
         k.exprs[e] = ExprData::Ref(tile);

@@ -8,9 +8,9 @@
 //! }
 //! ```
 //!
-//! Where rows begin anywhere, threads store single elements. In the layout of sums a store of a warp has a few neighbours in each of
-//! eight rows; out of the buffer all lanes have neighbours in one. A piece has few registers of a thread, whatever the tile is.
-//! A matrix that the store reads comes the same way, into the buffer that the results then take.
+//! With unaligned rows, threads store single elements. In the layout of the accumulator a store of a warp has a few adjacent elements in each of
+//! eight rows; from the buffer all lanes have adjacent elements of one row. A piece needs few registers, for any size of the tile.
+//! A matrix that the store reads is loaded in the same way, into the buffer that the results use afterwards.
 
 use super::loads::range;
 use tilec_ir::diag::Span;

@@ -1,8 +1,8 @@
-//! Clusters: blocks of neighbouring tiles load a shared operand once, by multicast.
+//! Clusters: blocks of adjacent tiles load a shared operand once, by multicast.
 //!
-//! Tiles beside each other along the rows of the output take the same columns of B, those beside each other along its columns the
-//! same rows of A. Two such blocks in a cluster ask for half of the shared operand each, and the hardware gives both halves to
-//! both: less passes through the second-level cache, and fewer rows are asked for.
+//! Adjacent tiles along the rows of the output use the same columns of B, adjacent tiles along its columns the
+//! same rows of A. Each of two such blocks in a cluster requests half of the shared operand, and the hardware delivers both halves to
+//! both blocks. So there is less traffic from the second-level cache, and fewer rows are requested.
 
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::reduction;
@@ -27,7 +27,7 @@ const LARGE: u64 = 128 * 256;
 const LARGE_SCALED: u64 = 128 * 128;
 /// The same where there are so few tiles that several blocks share each (512x1280x8192 of bf16 on an H200: 24.3 us without clusters, 22.3 with pairs).
 const IN_PARTS: u64 = 128 * 64;
-/// The same where rows lie across lines of the cache, which are then asked for twice.
+/// The same where rows lie across lines of the cache, which are then requested twice.
 const ACROSS_LINES: u64 = 64 * 128;
 /// Bytes of a line of the second-level cache.
 pub(crate) const LINE: u64 = 128;
@@ -114,7 +114,7 @@ fn gaining((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i
     best.0
 }
 
-/// Pairs that share the larger operand, where all tiles are computed at once and few blocks take each of its parts: these ask for it at the same time, and the
+/// Pairs that share the larger operand, where all tiles are computed at once and few blocks take each of its parts: these request it at the same time, and the
 /// second-level cache has it on its way for both.
 fn at_once((rows, cols): (u64, u64), (down, right): (i64, i64), card: &Card) -> Option<[i64; 2]> {
     let of_rows = rows as i64 * down > cols as i64 * right;
@@ -129,8 +129,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// As the schedule says; without a word, two blocks that share the larger operand where their tiles are large; where rows are given
-    /// that lie across lines, two that share the operand with which blocks take fewer rounds, or less time for what they ask for.
+    /// As the schedule says; silently, two blocks that share the larger operand where their tiles are large; where rows are given
+    /// that lie across lines, two that share the operand with which blocks take fewer rounds, or less time for what they request.
     ///
     /// A cluster loses what the tiles lack of an even number, and some time at either end: on an H200 it gains a fifth where rows do not
     /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
@@ -316,7 +316,7 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
     })
 }
 
-/// Whether rows of an operand, without padding, begin elsewhere than at multiples of a line, as far as their length is given. A tile of one row (a vector of scales) asks for one
+/// Whether rows of an operand, without padding, begin elsewhere than at multiples of a line, as far as their length is given. A tile of one row (a vector of scales) requests one
 /// line more at most.
 fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
     k.statement_data().any(|s| {
@@ -345,7 +345,7 @@ pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     index::int(&OfKernel::new(k, size), e)
 }
 
-/// Whether the tile of a TMA copy has as many whole parts as blocks share it: each asks for a part of the rows of its boxes.
+/// Whether the tile of a TMA copy has as many whole parts as blocks share it: each requests a part of the rows of its boxes.
 fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
     let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a TMA copy") };
     let to = resolve_view(k, dst).expect("a TMA copy fills a slot").base;

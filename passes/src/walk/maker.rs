@@ -42,7 +42,7 @@ impl Maker<'_> {
         self.k.binary(op, a, b, self.span)
     }
 
-    /// `a`, or what of it lies between these.
+    /// `a`, or what of it is between these.
     pub(super) fn within(&mut self, low: impl Term, a: impl Term, high: impl Term) -> Expr {
         let below = self.op(Op::Min, a, high);
         self.op(Op::Max, below, low)

@@ -1,7 +1,7 @@
-//! Dynamic tile scheduling: blocks draw their tiles from a counter in memory.
+//! Dynamic tile scheduling: blocks take their tiles from a counter in memory.
 //!
-//! Where tiles take times that nobody knows in front of the launch, such as those of sequences whose lengths are in memory, a block that had short ones draws more.
-//! The order of the grid is that in which tiles begin, so that a program lists those with most to do first, and all blocks end together.
+//! If the times of tiles are not known before the launch, such as those of sequences whose lengths are in memory, a block with short tiles takes more.
+//! Tiles start in the order of the grid, so a program should list the longest first. Then all blocks end at about the same time.
 //!
 //! ```text
 //! let turns = channel u32[1] slots 2
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! The counter `drawn` is 0 in front of a launch and behind it: [`Next`] says why.
+//! The counter `drawn` is 0 before a launch and after it: see [`Next`].
 
 use super::stream::tensor;
 use crate::Cx;
@@ -32,7 +32,7 @@ use tilec_ir::kernel::{ChannelOp, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::layout::SmemLayout;
 use tilec_ir::types::{Elem, ElemRef, Order, Scratch, TileTy};
 
-/// Slots of the channel: the producer draws for the tile behind the next while the consumer is at this one.
+/// Slots of the channel: the producer draws for the tile after the next while the consumer is at this one.
 const SLOTS: i64 = 2;
 
 /// `queue 1` of a schedule.

@@ -1,7 +1,7 @@
 //! Stream-K (Osama et al. 2023): blocks share tiles along the reduction, so that all have the same work.
 //!
-//! Tiles that do not divide evenly among the blocks leave some of these idle while the last ones are computed. So blocks first share
-//! what is left over, in equal stretches: of these tiles' steps along the reduction, one after the other, each takes as many. Then each computes as
+//! If tiles do not divide evenly among the blocks, some blocks idle while the last tiles are computed. So blocks first share
+//! the remaining tiles: the steps of these tiles along the reduction, one tile after the other, are divided into equal ranges, one for each block. Then each block computes as
 //! many whole tiles as the others.
 //!
 //! ```text
@@ -32,12 +32,12 @@
 //! }
 //! ```
 //!
-//! A stretch begins in the middle of one tile at most, so each block has one place in the scratch memory `acc_sums`, and one signal. Who has the
-//! beginning of a tile waits for those that have the rest: they came to it first thing, and stand in front of it in the grid, so that they began before
-//! it did. Where there are rounds of whole tiles, stretches are equal parts of a tile, so that blocks come past the same part of the operands at
-//! about the same time: these would not stay in the second-level cache otherwise. The sums are added in one order, whatever the blocks do. In clusters the blocks of one have stretches of neighbouring tiles that are alike.
+//! A range begins in the middle of at most one tile, so each block has one part of the scratch memory `acc_sums`, and one signal. The block that has the
+//! beginning of a tile waits for those that have the rest. They compute it first, and have lower block indices, so that they started
+//! earlier. If there are also rounds of whole tiles, ranges are equal parts of a tile, so that blocks read the same part of the operands at
+//! about the same time. Otherwise these would not stay in the second-level cache. The sums are added in a fixed order. In clusters, the blocks of a cluster have equal ranges of adjacent tiles.
 //!
-//! `min` and `max` of what is so anyway are written for whoever reasons about ranges.
+//! Redundant `min` and `max` are written for the analysis of ranges.
 
 use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
@@ -62,7 +62,7 @@ use tilec_ir::typing::resolve_view;
 
 /// How blocks share tiles.
 pub(super) struct Stream {
-    /// Names that stand for the first step of a unit and the one behind its last, until they are declared.
+    /// Names that stand for the first step of a unit and the one after its last, until they are declared.
     begin: Value,
     stop: Value,
     /// The same for the first group of blocks that has another part of the tile.
@@ -139,7 +139,7 @@ impl Stream {
         };
         match (found, asked) {
             (Ok(mut found), asked) => {
-                // It stands in front of the body that names its parts.
+                // It is in front of the body that names its parts.
                 found.end = spelled_out(k, found.end);
                 let cut = cut(k, cx, tiles, &found);
                 let wanted = asked.is_some() || cut.is_some_and(|(gains, _)| gains);
@@ -177,7 +177,7 @@ impl Stream {
         Stream { begin, stop, peers, step, least, most, groups, reduction: end, acc, sums, ready, together, span }
     }
 
-    /// The first element of a unit along the reduction, and the one behind its last.
+    /// The first element of a unit along the reduction, and the one after its last.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         let all = k.copy_expr(self.reduction);
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
@@ -470,7 +470,7 @@ struct Found {
     span: Span,
 }
 
-/// The sums of the products of a loop, if blocks can share its trips; otherwise why not.
+/// The sums of the products of a loop, if blocks can share its iterations; otherwise why not.
 fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let StmtData::For { start, end, step, cond, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     if cond.is_some() {

@@ -12,8 +12,8 @@
 //! }
 //! ```
 //!
-//! Tiles that are worked on at once are neighbours, in strips of `raster` columns, so that they share operands in the second-level
-//! cache. In clusters the blocks of one walk together: `tile` counts groups of neighbours, `cta % 2` is the member. What `min` says of the indices is always so; it is written for whoever reasons about their range.
+//! Tiles that are computed at the same time are adjacent, in strips of `raster` columns, so that they share operands in the second-level
+//! cache. In a cluster, `tile` counts groups of adjacent tiles, and `cta % 2` is the member. The `min`s of the indices never change a value; they are written for the analysis of ranges.
 
 use super::cluster::Cluster;
 use crate::Cx;
@@ -28,7 +28,7 @@ use tilec_ir::ops::Op;
 /// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
 const MOST: i64 = i32::MAX as i64;
 
-/// Tiles along axes behind the second, as for grids of blocks that do not stay.
+/// Tiles along axes after the second, as for grids of blocks that do not stay.
 const LAYERS: i64 = 65_535;
 
 /// How tiles are dealt out.
@@ -43,7 +43,7 @@ pub(super) struct Tiles {
     reach: i64,
     /// Columns of a strip.
     columns: i64,
-    /// Whether tiles are dealt out from both ends in turns.
+    /// Whether tiles are dealt out from both ends alternately.
     both_ends: bool,
     /// Where blocks draw the numbers of their tiles, but of the first.
     next: Option<Next>,
@@ -84,7 +84,7 @@ impl Tiles {
         Some(Tiles { axes, block, cluster, groups, reach, columns, both_ends: false, next: None, span, at, strips })
     }
 
-    /// Deals tiles out from both ends in turns ([`Tiles::number`]): for tiles that take different times.
+    /// Deals tiles out from both ends alternately ([`Tiles::number`]): for tiles that take different times.
     pub(super) fn deal_from_both_ends(&mut self) {
         self.both_ends = self.cluster.blocks() == 1;
     }

@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! The next main loop begins while the last products of this one are pending, so that the tensor cores find work behind work. A warpgroup
+//! The next main loop begins while the last products of this one are pending, so that the tensor cores find work after work. A warpgroup
 //! has them to itself, so its products are pending while the next are issued  unless the schedule says otherwise. Both use one buffer for
-//! results, in turns: their stores are a main loop apart.
+//! results, alternately: their stores are a main loop apart.
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
@@ -36,7 +36,7 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// What is asked for and cannot be had, of a kernel whose loop `warps` compute.
+/// What is requested and cannot be had, of a kernel whose loop `warps` compute.
 pub(crate) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Reported> {
     let Some(e) = asked(k) else { return Ok(()) };
     if k.grid.is_empty() {

@@ -1,8 +1,8 @@
-//! What a producer loads first, asked for while the grids in front of this one still run.
+//! What a producer loads first, requested while the grids in front of this one still run.
 //!
-//! Nothing may be read of memory that those write. But the second-level cache may be asked for it (`cp.async.bulk.prefetch.tensor`): what is written
-//! afterwards is written there. So a role whose one lane asks for TMA loads goes through the statements of its first tile twice: in front of the wait it asks for what
-//! the first steps of each loop load, and behind it executes them.
+//! Nothing may be read of memory that those write. But the second-level cache may be requested it (`cp.async.bulk.prefetch.tensor`): what is written
+//! afterwards is written there. So a role whose one lane requests TMA loads goes through the statements of its first tile twice: in front of the wait it requests what
+//! the first steps of each loop load, and after it executes them.
 //!
 //! ```text
 //! if the first tile { for k in begin..min(end, begin + 8 * 64) step 64 { copy W[k.., n..] -> the second-level cache } }
@@ -10,7 +10,7 @@
 //! for k in begin..end step 64 { copy W[k.., n..] -> fill.w }
 //! ```
 //!
-//! Loops of many steps are left alone: the accelerator would take as long for what it asks for there as it saves. What depends on memory is not asked for, and neither are boxes that the blocks of a cluster share, nor pixels of images.
+//! Loops of many steps are left alone: the accelerator would take as long for what it requests there as it saves. What depends on memory is not requested, and neither are boxes that the blocks of a cluster share, nor pixels of images.
 
 use super::ints::Int;
 use super::rings::Ring;
@@ -24,21 +24,21 @@ use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 use tilec_ir::padded::im2col;
 
-/// A short loop has so many times the steps at most of which the operands are asked for.
+/// A short loop has so many times the steps at most of which the operands are requested.
 const SHORT: i64 = 4;
 
-/// A role asks for its first operands.
+/// A role requests its first operands.
 pub(super) struct Asking {
     /// Whether it has done so.
     again: Reg,
-    /// The label behind it.
+    /// The label after it.
     done: Label,
     /// The rings as they were.
     rings: Vec<Ring>,
 }
 
 impl Lower<'_> {
-    /// Has a role ask for its first operands before it waits, if the schedule says so, one lane runs it, and places and bounds are made of sizes: what is read of memory
+    /// Has a role request its first operands before it waits, if the schedule says so, one lane runs it, and places and bounds are made of sizes: what is read of memory
     /// for them would be read in front of the wait.
     pub(super) fn asks_first(&mut self, role: Stmt) {
         self.asked = None;
@@ -132,7 +132,7 @@ impl Lower<'_> {
         self.k.children(window).into_iter().all(|e| self.reads_no_memory(e))
     }
 
-    /// Asks for the boxes of a copy, which are each asked for by one block alone.
+    /// Asks for the boxes of a copy, which are each requested by one block alone.
     fn prefetch_boxes(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
         let (from, _, map) = self.mapped_sides(s, src)?;
         if self.multicasts(s).is_some() || im2col(self.k, from.base).is_ok() {

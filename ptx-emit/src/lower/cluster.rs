@@ -47,7 +47,7 @@ impl Lower<'_> {
         self.cluster_blocks() > 1
     }
 
-    /// Behind all statements: nobody leaves while others may write to its memory.
+    /// After all statements: nobody leaves while others may write to its memory.
     pub(super) fn leave_cluster(&mut self) {
         let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
         if self.blocks_meet() && open {

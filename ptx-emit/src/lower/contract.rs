@@ -19,7 +19,7 @@ impl Lower<'_> {
         self.described(threads, |v| self.may_alias(v))
     }
 
-    /// The contract with what may stand at the address of a tensor.
+    /// The contract with what may be at the address of a tensor.
     pub(super) fn described(&self, threads: u32, may_alias: impl Fn(Value) -> Vec<String>) -> Launch {
         let k = self.k;
         let name = |v: Value| k.values[v].name.clone();
@@ -161,7 +161,7 @@ fn largest(k: &Kernel, e: Expr) -> i128 {
     Ranges::of_sizes(k).of(e).map_or(i128::MAX, |x| x.hi)
 }
 
-/// The extents of a tensor as it lies in memory, which of a padded one is another matter than the modes that a kernel sees.
+/// The extents of a tensor as it is in memory, which of a padded one is another matter than the modes that a kernel sees.
 fn shape_texts(k: &Kernel, t: &TensorTy) -> Vec<Vec<String>> {
     if t.padded.is_empty() {
         return (0..t.unstrided()).chain(t.strided()).map(|d| extent_texts(k, t, d)).collect();

@@ -120,7 +120,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A u64 in a form of which the conversion to a type asks for no sign.
+    /// A u64 in a form of which the conversion to a type requests no sign.
     fn of_unsigned(&mut self, x: Reg, to: Elem) -> Reg {
         match to {
             Elem::F32 => self.emit.def(Class::F32, P::CvtRnF32U64, [x.into()]),

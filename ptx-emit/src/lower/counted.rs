@@ -35,7 +35,7 @@ pub(super) fn common(a: u64, b: u64) -> u64 {
     all & all.wrapping_neg()
 }
 
-/// A literal of which the comparison `literal op x` comes to the same as of `known`, for all multiples `x` of `divisor`: neighbours that no multiple lies between
+/// A literal of which the comparison `literal op x` comes to the same as of `known`, for all multiples `x` of `divisor`: neighbours that no multiple is between
 /// share theirs, and so the comparison.
 pub(super) fn shared_literal(op: Op, known: i64, divisor: u64) -> i64 {
     let Ok(divisor @ 1..) = i64::try_from(divisor) else { return known };

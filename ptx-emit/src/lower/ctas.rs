@@ -6,8 +6,8 @@
 //! those of the cluster (PTX ISA 9.7.13.3), or wait for the bytes that all blocks store in front of them ([`tilec_ir::ctas::counted`]). A block's memory may be written
 //! when the block has begun, and until it ends.
 //!
-//! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They lie behind the buffers. In a loop, iterations take buffers and mbarrier in turns with a second
-//! set of them, which lies behind all others. Thread 0 says anew how many bytes there will be when those of an iteration have come. The mbarrier counts an arrival of each block, too: it has read what
+//! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They are after the buffers. In a loop, iterations take buffers and mbarrier alternately with a second
+//! set of them, which is after all others. Thread 0 says anew how many bytes there will be when those of an iteration have come. The mbarrier counts an arrival of each block, too: it has read what
 //! the iteration before has brought. What `st.async` counts orders nothing else that its thread did before.
 //!
 //! ```text
@@ -103,7 +103,7 @@ impl Lower<'_> {
         self.emit.push(P::MbarrierArriveExpectTx, [state.into(), at, Operand::Imm(bytes as i64)]);
     }
 
-    /// Registers for where iterations stand that take buffers in turns: the first one moves them to the first set.
+    /// Registers for where iterations stand that take buffers alternately: the first one moves them to the first set.
     fn begin_iterations(&mut self) {
         for i in 0..self.counted.len() {
             let Some(stride) = self.counted[i].in_turns.as_ref().map(|turns| turns.stride) else { continue };
@@ -116,13 +116,13 @@ impl Lower<'_> {
         }
     }
 
-    /// Where the set of buffers lies behind the first one that a buffer is of, if iterations take it in turns with another.
+    /// Where the set of buffers is after the first one that a buffer is of, if iterations take it alternately with another.
     pub(super) fn in_turns(&self, buffer: Value) -> Option<Reg> {
         let own = |turns: &&InTurns| turns.buffers.contains(&buffer);
         self.counted.iter().filter_map(|counted| counted.in_turns.as_ref()).find(own)?.slot()
     }
 
-    /// Where shared memory ends, with the mbarriers that count stores behind `used` bytes, and the second set of what iterations take in turns.
+    /// Where shared memory ends, with the mbarriers that count stores after `used` bytes, and the second set of what iterations take alternately.
     pub(super) fn place_counted(&mut self, used: u64) -> u64 {
         let (mut end, mut placed) = (used, Vec::new());
         for of in ctas::counted(self.k) {
@@ -166,7 +166,7 @@ impl Lower<'_> {
             }
             None => (Operand::shared(0, offset as i64), Operand::Imm(0)),
         };
-        // By the letter a wait of other blocks' stores acquires in the scope of the cluster. What they store is in shared memory, which no cache stands in front of,
+        // By the letter a wait of other blocks' stores acquires in the scope of the cluster. What they store is in shared memory, which no cache is in front of,
         // and the wider scope has the assembler invalidate L1 and wait for every load (docs/notes/rows.md).
         let again = self.emit.label("stored");
         self.emit.item(Item::Label(again));
@@ -203,7 +203,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Behind all statements: nobody leaves while others may write to its memory.
+    /// After all statements: nobody leaves while others may write to its memory.
     pub(super) fn end_ctas(&mut self) {
         if self.writes_first.is_none() {
             return;
@@ -212,7 +212,7 @@ impl Lower<'_> {
         let last = list.iter().rposition(|&s| ctas::stores_shared(self.k, s)).map_or(0, |last| last + 1);
         if !list[last..].iter().any(|&s| matches!(self.k.stmts[s], StmtData::Barrier)) {
             self.emit.comment("no block leaves while others may write to its memory");
-            // Nothing is read behind it, so that nobody waits for what was stored.
+            // Nothing is read after it, so that nobody waits for what was stored.
             self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }

@@ -1,7 +1,7 @@
 //! Loops whose numbers are drawn from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
 //!
 //! `publish turns` draws: one thread has memory count (`atom.inc`, which goes back to 0 from the last number on), stores what it was to the slot, and arrives. Other threads of
-//! its role wait until it is there; a thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one behind that, so the
+//! its role wait until it is there; a thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one after that, so the
 //! thread that draws, which waits for the next one too, overwrites nothing that is still read. In a role of several warps the first lane's number is that of the warp: the
 //! assembler then knows that the loop does not part its lanes, which wgmma needs.
 
@@ -21,7 +21,7 @@ impl Lower<'_> {
         self.draws.push(Draws { next, end, drawn: None });
     }
 
-    /// Behind the body: what was drawn.
+    /// After the body: what was drawn.
     pub(super) fn end_draws(&mut self, next: Next) -> Reg {
         let draws = self.draws.pop().filter(|d| d.next == next).and_then(|d| d.drawn);
         draws.unwrap_or_else(|| panic!("bug: a loop draws no number, which is verified"))
@@ -90,14 +90,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What it does behind the arrival: threads beside the one that draws wait for the number.
+    /// What it does after the arrival: threads beside the one that draws wait for the number.
     pub(super) fn number_behind(&mut self, op: ChannelOp, ring: usize) {
         let Some(i) = self.draws_of(ring).filter(|_| op == ChannelOp::Publish) else { return };
         let own: Ring = self.rings[ring].clone();
         if own.fill.stored == 1 {
             return;
         }
-        // The phase that `full` completes is the one behind that which let the slot be taken.
+        // The phase that `full` completes is the one after that which let the slot be taken.
         let turn = own.known_turn(own.put_turn);
         let parity = self.emit.def(Class::B32, P::XorB32, [turn.parity.into(), Operand::Imm(1)]);
         self.wait_for(Operand::at(turn.barrier, 0), parity, "number");

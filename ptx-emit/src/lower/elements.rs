@@ -68,7 +68,7 @@ impl Lower<'_> {
                 terms.push(vec![(index, stride)]);
             }
         }
-        // What lies in the padding is read where the memory begins, and dropped.
+        // What is in the padding is read where the memory begins, and dropped.
         let on_lines = self.element_on_lines(tensor, &place)?;
         inside = self.emit.and(inside, on_lines);
         if elem.size().whole_bytes().is_none() {

@@ -1,7 +1,7 @@
 //! Ends of windows of shared memory.
 //!
 //! `s[k.., 0..n]` has the elements of the buffer in front of `n`: those past the end read as zero and are not written. A buffer has no bounds of its own to compare with. So
-//! what begins in front of the end must lie inside ([`Lower::check_inside`]), and where the window begins past it, an address is computed that nobody uses.
+//! what begins in front of the end must be inside ([`Lower::check_inside`]), and where the window begins past it, an address is computed that nobody uses.
 
 use super::dims::Dims;
 use super::ints::Int;
@@ -77,7 +77,7 @@ impl Lower<'_> {
     /// Where dimension `d` of a window starts: inside the buffer with all of its elements in front of its end, or past that end.
     ///
     /// # Errors
-    /// An element may lie outside of the buffer.
+    /// An element may be outside of the buffer.
     pub(super) fn check_inside(
         &mut self,
         view: &ResolvedView,

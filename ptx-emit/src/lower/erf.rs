@@ -45,7 +45,7 @@ impl Lower<'_> {
         self.odd(x, size, near, (far, 1.0))
     }
 
-    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far`, with the sign of `x`, which zeros have too. `near` is taken where `x` is no number.
+    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far`, with the sign of `x`, which zeros have too. `near` is taken where `x` is not a number.
     pub(super) fn odd(&mut self, x: Reg, size: Reg, near: Reg, (far, limit): (Reg, f64)) -> Reg {
         let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
         let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);

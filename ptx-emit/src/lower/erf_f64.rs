@@ -65,7 +65,7 @@ impl Lower<'_> {
         let rest = self.exp_f64(log, true);
         let far = self.d(P::SubRnF64, &[one, rest]);
         let far = self.with_sign_f64(far, x);
-        // Where `x` is no number, `near` is none.
+        // Where `x` is not a number, `near` is none.
         let is_far = self.emit.pure(Class::Pred, P::SetpGeF64, [size.into(), Operand::F64(1.0)]);
         self.choose(is_far, far, near)
     }

@@ -55,7 +55,7 @@ impl Lower<'_> {
         class: Class,
     ) -> Result<Vec<Reg>, Reported> {
         let wide = matches!(class, Class::B64 | Class::F64);
-        // What is made of literals has no type of its own, and is computed as what it stands beside.
+        // What is made of literals has no type of its own, and is computed as what it is beside.
         if wide
             && let Kind::Number(own @ (Class::B32 | Class::F32)) = self.kind_of(e)?
             && let Some(elem) = self.elem_of_expr(e)
@@ -339,7 +339,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether `e` counts along a dimension of extent 1: it is zero, however many elements there are of what it stands beside.
+    /// Whether `e` counts along a dimension of extent 1: it is zero, however many elements there are of what it is beside.
     fn counts_one(&self, e: Expr) -> bool {
         match self.k.exprs[e] {
             ExprData::Iota { axis, like } => {

@@ -154,7 +154,7 @@ impl Lower<'_> {
         self.d(P::MovF64B64, &[bits])
     }
 
-    /// `y`, but where `x` is no number.
+    /// `y`, but where `x` is not a number.
     pub(super) fn unless_none(&mut self, x: Reg, y: Reg) -> Reg {
         let number = self.emit.pure(Class::Pred, P::SetpEqF64, [x.into(), x.into()]);
         let none = self.d(P::AddRnF64, &[x, x]);

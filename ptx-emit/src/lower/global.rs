@@ -287,7 +287,7 @@ impl Lower<'_> {
     }
 
     /// The same address, which the assembler does not know to be the same for all lanes. What lanes load from one place it moves to a uniform register as soon as it is
-    /// there, and the warp waits for it: also where the next iteration is the first to ask for it (`R2UR`, ptxas 12.9 and 13).
+    /// there, and the warp waits for it: also where the next iteration is the first to request it (`R2UR`, ptxas 12.9 and 13).
     fn of_lane(&mut self, pointer: Reg) -> Reg {
         // The lanes below one never include the last: bit 31 is 0.
         let lower = self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::LanemaskLt)]);

@@ -6,7 +6,7 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, StmtData};
 
 impl Lower<'_> {
-    /// Waits for the grids in front of this one, behind what needs no global memory and in front of everything that does. Roles wait by themselves.
+    /// Waits for the grids in front of this one, after what needs no global memory and in front of everything that does. Roles wait by themselves.
     pub(super) fn follow_other_grids(&mut self) {
         if self.overlaps() && !self.waits_in_roles() {
             self.wait_for_grids();
@@ -14,7 +14,7 @@ impl Lower<'_> {
     }
 
     /// Whether a role waits in front of a statement: the first that is more than a name for an index made of sizes, for dealing out the work hides behind the grid in
-    /// front. Who asks for its first operands before it waits does both inside the loops over tiles: what stands in front of them there is computed of sizes, too.
+    /// front. Who requests its first operands before it waits does both inside the loops over tiles: what is in front of them there is computed of sizes, too.
     pub(super) fn waits_in_front_of(&self, s: Stmt) -> bool {
         if !self.follows || self.ahead.is_some() {
             return false;
@@ -23,7 +23,7 @@ impl Lower<'_> {
         !(of_sizes || self.asked.is_some() && self.walks(s))
     }
 
-    /// Whether a statement is a loop around others, whose trips are made of sizes.
+    /// Whether a statement is a loop around others, whose iterations are made of sizes.
     fn walks(&self, s: Stmt) -> bool {
         let StmtData::For { start, end, cond: None, next: None, body, .. } = self.k.stmts[s] else { return false };
         let mut inner = false;

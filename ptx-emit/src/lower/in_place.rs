@@ -1,4 +1,4 @@
-//! Which tensors an output may stand on: proved from the program as it is lowered.
+//! Which tensors an output may be on: proved from the program as it is lowered.
 //!
 //! A kernel that reads `C` and writes `D` may be launched with both at one address if every element that two accesses could
 //! meet at belongs to one thread, which reads it before it writes it, and never again:
@@ -263,7 +263,7 @@ fn statement(k: &Kernel, path: &[Step]) -> Option<Stmt> {
     path.last().map(|&(block, index)| k.blocks[block][index])
 }
 
-/// Whether two statements stand in different branches of one `if` that no loop repeats between them.
+/// Whether two statements are in different branches of one `if` that no loop repeats between them.
 fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     // The statement in which the ways part: in different blocks of it.

@@ -12,13 +12,13 @@ pub(super) struct CountedAt {
     pub(super) in_turns: Option<InTurns>,
 }
 
-/// What iterations of a loop take in turns.
+/// What iterations of a loop take alternately.
 #[derive(Clone, Debug)]
 pub(super) struct InTurns {
     pub(super) buffers: Vec<Value>,
-    /// How far the second set lies behind the first.
+    /// How far the second set is after the first.
     pub(super) stride: u64,
-    /// Where the set of the present iteration lies behind the first, and the parity of the phase that it completes.
+    /// Where the set of the present iteration is after the first, and the parity of the phase that it completes.
     pub(super) registers: Option<(Reg, Reg)>,
 }
 

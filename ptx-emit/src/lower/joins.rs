@@ -47,7 +47,7 @@ impl Join {
     }
 }
 
-/// What makes one of two elements, of which one stands in front of the other.
+/// What makes one of two elements, of which one is in front of the other.
 #[derive(Clone, Copy)]
 pub(super) enum By<'c> {
     /// An instruction, of two numbers, whichever is first.
@@ -116,7 +116,7 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)])
     }
 
-    /// The parts joined by a tree: neighbours first, an odd one with the next round. `ascending`: each stands in front of those that follow.
+    /// The parts joined by a tree: neighbours first, an odd one with the next round. `ascending`: each is in front of those that follow.
     pub(super) fn joined(&mut self, join: Join, mut parts: Vec<Part>, ascending: bool) -> Part {
         while parts.len() > 1 {
             let pair = |p: &[Part]| match p {

@@ -1,6 +1,6 @@
 //! Instructions whose results can be shared, found by opcode and operands.
 //!
-//! A table with open addressing over keys that lie one behind the other in one vector: asking for an instruction allocates nothing.
+//! A table with open addressing over keys that lie one after the other in one vector: requesting an instruction allocates nothing.
 //! Results do not leave it: whether one may still be used says who asks.
 
 use crate::inst::{Reg, Special};

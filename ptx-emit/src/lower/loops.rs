@@ -1,4 +1,4 @@
-//! What stands around the body of a loop.
+//! What is around the body of a loop.
 
 use super::ints::{Int, fits32};
 use super::state::Lower;
@@ -14,13 +14,13 @@ use tilec_ir::ops::Op;
 pub(super) enum Width {
     /// 32 bits, which hold what the last trip makes of it, too.
     Narrow,
-    /// 32 bits, which hold every index of the loop, but not what comes behind the last one.
+    /// 32 bits, which hold every index of the loop, but not what comes after the last one.
     Exact,
     /// 64 bits.
     Wide,
 }
 
-/// How a loop goes from one trip to the next.
+/// How a loop goes from one iteration to the next.
 pub(super) struct Trips {
     pub(super) counter: Reg,
     /// The loop's index in it.
@@ -30,14 +30,14 @@ pub(super) struct Trips {
     pub(super) end: Int,
     /// What the counter grows by.
     pub(super) every: i64,
-    /// Labels of the body, and behind the loop.
+    /// Labels of the body, and after the loop.
     pub(super) head: Label,
     pub(super) skip: Label,
-    /// Whether all threads make the same trips.
+    /// Whether all threads make the same iterations.
     pub(super) uniform: bool,
     /// What holds where the loop is entered at all, and where it goes on; `None`: its index alone says it.
     pub(super) while_: Option<(Reg, Reg)>,
-    /// What the next index is behind the step, where it is drawn.
+    /// What the next index is after the step, where it is drawn.
     pub(super) drawn: Option<Reg>,
 }
 
@@ -64,7 +64,7 @@ impl Lower<'_> {
         ))
     }
 
-    /// The end of a loop whose body stands in the innermost frame, and what leads into it in the one around that.
+    /// The end of a loop whose body is in the innermost frame, and what leads into it in the one around that.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
         let Trips { counter, index, width, start, end, every, head, skip, uniform, while_, drawn } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };

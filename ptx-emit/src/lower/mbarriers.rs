@@ -6,7 +6,7 @@
 //! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). Of channels
 //! that are filled for all blocks of a cluster, `empty` counts the consuming warps of all ([`super::cluster`]).
 //!
-//! Where the barriers lie, and how many arrivals complete them, stands in the text: for each ring its `full` ones, then its `empty` ones.
+//! Where the barriers lie, and how many arrivals complete them, is in the text: for each ring its `full` ones, then its `empty` ones.
 
 use super::rings::{Barriers, Ring, Turn};
 use super::state::Lower;
@@ -17,7 +17,7 @@ use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
 
 impl Lower<'_> {
-    /// What one thread readies for all: it asks for the descriptors of tensors and makes the barriers of all rings, which are then shown to the others.
+    /// What one thread readies for all: it requests the descriptors of tensors and makes the barriers of all rings, which are then shown to the others.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
         let barriers = !rings.is_empty() || !self.turns.is_empty();
@@ -86,7 +86,7 @@ impl Lower<'_> {
         Some(oldest)
     }
 
-    /// Moves that on, behind a release.
+    /// Moves that on, after a release.
     pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
         let Barriers { offset, .. } = ring.known_barriers();
         self.emit.push(P::AddS32, [oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);

@@ -10,7 +10,7 @@
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `ends` (of windows of shared memory), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` (`totals`: what stretches of rows come to) and `tuples`, `store`, `relayout` and `gather` (exchanges), `renumbered` (elements by their numbers), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `draws` (numbers that loops draw), `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
-//! | statements | `loops`, `stmt`: which of these a statement is, `ahead` (loads asked for before the grids in front have ended); `contract`: how to launch the kernel |
+//! | statements | `loops`, `stmt`: which of these a statement is, `ahead` (loads requested before the grids in front have ended); `contract`: how to launch the kernel |
 //!
 //! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers stand, is in the IR.

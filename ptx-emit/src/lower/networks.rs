@@ -92,13 +92,13 @@ fn rounds(parts: &[Part], tuples: usize) -> Option<Vec<Vec<Part>>> {
             alike && entries.iter().all(|&all| all <= ENTRIES)
         };
         let rounds: Vec<Vec<Part>> = parts.chunks(n).take_while(again).map(<[Part]>::to_vec).collect();
-        // A round begins between lanes: what is between registers behind it is not taken from the one in front.
+        // A round begins between lanes: what is between registers after it is not taken from the one in front.
         let between_lanes = first.first().is_some_and(|part| !part.entries().is_empty());
         (between_lanes && rounds.len() > 1 && (rounds.len() - 1) * n * tuples >= LEAST).then_some(rounds)
     })
 }
 
-/// The lanes of comparisons, and the bits that tell the upper ones, each in the order of the comparisons from the lowest bits on; `ends`: behind which of them the loop ends.
+/// The lanes of comparisons, and the bits that tell the upper ones, each in the order of the comparisons from the lowest bits on; `ends`: after which of them the loop ends.
 pub(super) fn packed<'a>(runs: impl Iterator<Item = &'a [Comparison]>) -> (u64, u64) {
     let (mut lanes, mut upper, mut at) = (0, 0, 0);
     for run in runs {

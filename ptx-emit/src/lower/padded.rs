@@ -99,7 +99,7 @@ impl Lower<'_> {
         self.in_memory(tensor, lines)
     }
 
-    /// The lines of the first element of all modes, as they lie in memory. What is in front is taken off first: what is left of the rows of a tile is the same for all of its columns.
+    /// The lines of the first element of all modes, as they are in memory. What is in front is taken off first: what is left of the rows of a tile is the same for all of its columns.
     fn first_lines(&mut self, tensor: Value) -> Result<Vec<Int>, Reported> {
         let padded = self.padded(tensor);
         let mut lines = Vec::with_capacity(padded.len());

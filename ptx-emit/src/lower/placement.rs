@@ -1,4 +1,4 @@
-//! The block of shared memory: buffers and slots where the text says, the barriers of channels behind them.
+//! The block of shared memory: buffers and slots where the text says, the barriers of channels after them.
 
 use super::rings::{Barriers, Placed, Position, Ring};
 use super::state::Lower;
@@ -93,7 +93,7 @@ impl Lower<'_> {
         placement::tile_bytes(self.k, v).unwrap_or_else(|| panic!("bug: `{}` has no extents", self.k.values[v].name))
     }
 
-    /// Places the channels that stand where `v` does.
+    /// Places the channels that are where `v` does.
     fn place_ring(&mut self, v: Value) {
         let stride = self.place(v).stride.unwrap_or_else(|| panic!("bug: a channel without a stride"));
         let slots = placement::slots(self.k, v).unwrap_or_else(|| panic!("bug: a channel without slots"));

@@ -144,7 +144,7 @@ impl Lower<'_> {
     }
 }
 
-/// The steps of a scan, with those of stretches behind the others.
+/// The steps of a scan, with those of stretches after the others.
 pub(super) fn steps_of(
     layout: &RegLayout,
     shape: &[u64],

@@ -20,7 +20,7 @@ pub(super) struct Repeated {
 }
 
 impl Repeated {
-    /// Where each element of `group` lies in the part `e`; `None`: nothing of it is repeated.
+    /// Where each element of `group` is in the part `e`; `None`: nothing of it is repeated.
     pub(super) fn places(&mut self, k: &Kernel, e: Expr, scope: &Scope, group: &[usize]) -> Option<Vec<u64>> {
         let own = self.bits.entry(e).or_insert_with(|| {
             let shape = fixed_shape(k, e)?;

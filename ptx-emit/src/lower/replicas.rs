@@ -1,11 +1,11 @@
-//! Replicas of a role, which take the iterations of its loop in turns ([`tilec_ir::roles`]), and warpgroups of a role, which do `ordered`
+//! Replicas of a role, which take the iterations of its loop alternately ([`tilec_ir::roles`]), and warpgroups of a role, which do `ordered`
 //! statements one after the other.
 //!
 //! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the replica in front of it have left the
 //! statement. The last replica leaves each once in front of the loop, so that the first may enter.
 //!
 //! A replica knows nothing of the slots that others take. Where a statement waits for slots of a ring, the place of the last one is handed on
-//! in a word of the next replica behind the barriers: the address of its `full` barrier, in whose lowest bit stands the parity. All warps of that
+//! in a word of the next replica after the barriers: the address of its `full` barrier, in whose lowest bit stands the parity. All warps of that
 //! have read it when they let the others in.
 
 use super::ints::Int;
@@ -112,7 +112,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::AddS32, [first.into(), own.into()])
     }
 
-    /// Arrives at the barrier of the next replica, behind the places of the rings.
+    /// Arrives at the barrier of the next replica, after the places of the rings.
     fn hand_on(&mut self, turns: &Turns, part: Part) {
         let own = self.replica(part);
         let next = self.emit.pure(Class::B32, P::AddS32, [own.into(), Operand::Imm(1)]);
@@ -136,7 +136,7 @@ impl Lower<'_> {
         self.emit.push_if(guard, P::MbarrierArrive, [state.into(), Operand::at(at, 0)]);
     }
 
-    /// Goes on behind the slot that the replica in front has waited for last. The same registers for all lanes: descriptors are made of them.
+    /// Goes on after the slot that the replica in front has waited for last. The same registers for all lanes: descriptors are made of them.
     fn take_place(&mut self, r: usize, word: u64, replica: Reg) {
         let ring: Ring = self.rings[r].clone();
         let (Some(barriers), Some(turn), Position::Reg(slot)) = (ring.barriers, ring.get_turn, ring.get) else {

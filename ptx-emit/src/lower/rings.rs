@@ -38,7 +38,7 @@ pub(super) struct Ring {
     pub(super) read: bool,
     /// Where producer and consumer stand, in their roles.
     pub(super) put_turn: Option<Turn>,
-    /// Whether its last fills have been awaited, behind all others.
+    /// Whether its last fills have been awaited, after all others.
     pub(super) drained: bool,
     pub(super) get_turn: Option<Turn>,
 }
@@ -82,7 +82,7 @@ impl Ring {
     }
 }
 
-/// What replicas need to do an `ordered` statement in turns.
+/// What replicas need to do an `ordered` statement alternately.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// The barrier of the first replica; those of the others follow.

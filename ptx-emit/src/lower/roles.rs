@@ -40,7 +40,7 @@ pub(super) struct Entered {
     role: Stmt,
     /// Predicates of threads that have no part in it: of warps below, and of warps above.
     outside: [Option<Reg>; 2],
-    /// The label behind it.
+    /// The label after it.
     done: Label,
     /// The part and the bits of thread numbers around it.
     outer: (Option<Part>, u32),
@@ -104,7 +104,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Begins a role; those that stand before it in the block's body have the lower warps. Its statements follow, and [`Lower::leave_role`].
+    /// Begins a role; those that are before it in the block's body have the lower warps. Its statements follow, and [`Lower::leave_role`].
     pub(super) fn enter_role(
         &mut self,
         s: Stmt,
@@ -142,7 +142,7 @@ impl Lower<'_> {
         Ok(entered)
     }
 
-    /// Ends a role behind its statements.
+    /// Ends a role after its statements.
     pub(super) fn leave_role(&mut self, entered: Entered) {
         let Entered { role, outside, done, outer } = entered;
         self.wait_in_role();
@@ -158,7 +158,7 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// What stands in front of the statements of a role.
+    /// What is in front of the statements of a role.
     fn begin_role(&mut self, entered: &Entered, (warp, first): (Reg, i64), registers: Option<Expr>, body: Block) {
         let &Entered { role, done, .. } = entered;
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {

@@ -1,7 +1,7 @@
 //! `round_random`: an f32 as one of the two numbers of a smaller type next to it, as a word says (`FloatFormat::round_at_random`).
 //!
 //! A type with the exponents of f32 has its upper bits: what a word adds to the lower ones carries into them. Others have fewer exponents: the digits of the number, of
-//! 24 bits, are moved down as fixed-point numbers of 64 bits, by more for numbers below the normal ones, so that 32 bits are behind the point; there the word is added.
+//! 24 bits, are moved down as fixed-point numbers of 64 bits, by more for numbers below the normal ones, so that 32 bits are after the point; there the word is added.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -17,7 +17,7 @@ const SIGN: i64 = 0x8000_0000;
 const FARTHEST: i64 = 63;
 
 impl Lower<'_> {
-    /// The number that an f32 becomes, as an f32; what is beyond the type, and what is no number, is for the conversion.
+    /// The number that an f32 becomes, as an f32; what is beyond the type, and what is not a number, is for the conversion.
     pub(super) fn round_at_random(&mut self, x: Reg, word: Reg, format: &FloatFormat) -> Reg {
         let rounded = match format.exponent_bits {
             EXPONENT_BITS => self.carried_up(x, word, FRACTION - i64::from(format.mantissa_bits)),

@@ -8,7 +8,7 @@
 //! Nothing outside the tensor is read. Words that hold its first or its last byte may reach past it: a thread that finds its
 //! words not all inside takes the other branch, which loads the elements by themselves and puts them where they would be in the
 //! words. One comparison tells: words are at increasing addresses, so that the first and the last count. What follows the
-//! bounds along the contiguous dimension (the next row, or what lies between rows) is loaded with the rest, and masked where
+//! bounds along the contiguous dimension (the next row, or what is between rows) is loaded with the rest, and masked where
 //! the tile is settled.
 
 use super::accesses::{guard, load_op, vector};

@@ -179,7 +179,7 @@ impl Lower<'_> {
         all
     }
 
-    /// An element behind what is in front of it where `upper` holds, and elsewhere as it is; of one that has nothing in front yet that, or what changes nothing.
+    /// An element after what is in front of it where `upper` holds, and elsewhere as it is; of one that has nothing in front yet that, or what changes nothing.
     fn behind(
         &mut self,
         by: By<'_>,
@@ -197,7 +197,7 @@ impl Lower<'_> {
         Ok(with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b)).collect())
     }
 
-    /// What is in front of an element behind what is in front of that; `only`: where it has something in front yet, which is everywhere if that is not said.
+    /// What is in front of an element after what is in front of that; `only`: where it has something in front yet, which is everywhere if that is not said.
     fn in_front_of(&mut self, by: By<'_>, lower: &[Reg], x: &[Reg], only: Option<Reg>) -> Result<Vec<Reg>, Reported> {
         let both = self.two(by, lower, x)?;
         Ok(match only {

@@ -1,7 +1,7 @@
 //! Shared memory: where buffers and slots are, and addresses in them.
 //!
 //! All buffers live in one block of shared memory ([`super::placement`] says where). Channels that are always operated together share a *ring*: slot `i` of
-//! each lies in one contiguous stage, so one register tells where the ring stands. An address is
+//! each is in one contiguous stage, so one register tells where the ring stands. An address is
 //! `((thread part + slot offset) ^ constant) + immediate`: the thread part is the layout applied to the lane and warp bits;
 //! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
 //! reach them, and xor'ed in where the swizzle mixes them.
@@ -98,7 +98,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The bytes that the text expects are those that TMA copies have been asked for since the slot was acquired.
+    /// The bytes that the text expects are those that TMA copies have been requested since the slot was acquired.
     fn check_filled(&mut self, s: Stmt, channels: &[Value], ring: &Ring) -> Result<(), Reported> {
         let said = channels.iter().zip(&self.k.expects[s]).filter(|(c, _)| ring.channels.contains(c));
         if ring.filling == said.map(|(_, bytes)| bytes).sum::<u64>() {
@@ -333,7 +333,7 @@ impl Lower<'_> {
         parts.panel = self.xor(parts.panel, number);
     }
 
-    /// The offset of the slot that a window of a ring's channel is in, or a buffer that iterations take in turns: a register, or a number.
+    /// The offset of the slot that a window of a ring's channel is in, or a buffer that iterations take alternately: a register, or a number.
     fn slot_of(&mut self, view: &ResolvedView, ring: Option<usize>) -> (Option<Reg>, u64) {
         let Some(r) = ring else { return (self.in_turns(view.base), 0) };
         self.rings[r].read |= view.slot != Some(Slot::Put);
@@ -534,7 +534,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Behind the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
+    /// After the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
     /// memory ends with that: its own warps have waited for what was copied there.
     pub(super) fn drain_multicasts(&mut self) {
         for r in 0..self.rings.len() {

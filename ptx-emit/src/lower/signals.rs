@@ -3,7 +3,7 @@
 //! Who raises a signal has its threads meet, and one of them stores a 1 with `.release`: what the others have written comes before that, for
 //! the barrier orders it (PTX ISA 8.7: causality order is transitive). Who awaits it has one thread look with `.acquire` until it finds the 1,
 //! put back the 0, and meet the others. A signal is awaited once, so nobody else looks when it goes down; the next launch begins
-//! behind the end of this one. A loop that is `spread` has a thread look at each of them, all at a time: a look takes as long as a read of
+//! after the end of this one. A loop that is `spread` has a thread look at each of them, all at a time: a look takes as long as a read of
 //! global memory.
 
 use super::ints::{Int, Repr};

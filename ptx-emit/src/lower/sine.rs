@@ -3,8 +3,8 @@
 //! A number is reduced by the nearest multiple of pi/2 to at most pi/4 on either side. Up to 2^16 pi/2 is taken away in three parts of 24 bits by
 //! `fma` (Cody and Waite): the first step is exact, the others round the rest once each. Beyond, where some lane of the warp has such a number, 2/pi is multiplied
 //! by the 24 bits of the number as an integer, in the 96 bits that decide (Payne and Hanek): what is left is right to 2^-60, and no f32 leaves less than 2^-30.
-//! Polynomials of our own (Chebyshev fits) give sine and cosine of the rest: within 1.5 units in the last place in all. Of an infinity and of what is no number the
-//! rest is no number.
+//! Polynomials of our own (Chebyshev fits) give sine and cosine of the rest: within 1.5 units in the last place in all. Of an infinity and of what is not a number the
+//! rest is not a number.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -22,7 +22,7 @@ const PARTS: [f32; 3] = [f32::from_bits(0xbfc9_0fdb), f32::from_bits(0x333b_bd2e
 /// What the parts are enough for.
 const NEAR: f32 = 65536.0;
 
-/// The bits of 2/pi behind the point, from two places in front of it, behind a word of zeros.
+/// The bits of 2/pi after the point, from two places in front of it, after a word of zeros.
 const TWO_OVER_PI: [u32; 8] =
     [0, 0x28be_60db, 0x9391_054a, 0x7f09_d5f4, 0x7d4d_3770, 0x36d8_a566, 0x4f10_e410, 0x7f94_58ea];
 
@@ -87,7 +87,7 @@ impl Lower<'_> {
     }
 
     /// The same of a number from 2^16 on: `x = m 2^(e - 32)` with an `m` of 32 bits, and `e` from 17 to 128. Of `x 2/pi` modulo 4 all bits of 2/pi count whose
-    /// weight is at most `2^(34 - e)`, which begin `e` bits behind the start of the table, and 96 of them are enough.
+    /// weight is at most `2^(34 - e)`, which begin `e` bits after the start of the table, and 96 of them are enough.
     fn reduced_far(&mut self, x: Reg) -> (Reg, Reg) {
         let (word, wide) = (Class::B32, Class::B64);
         let bits = self.emit.pure(word, P::MovB32F32, [x.into()]);
@@ -119,7 +119,7 @@ impl Lower<'_> {
         let high = self.emit.pure(wide, P::ShlB64, [high.into(), Operand::Imm(32)]);
         let sum = self.emit.pure(wide, P::AddS64, [sum.into(), high.into()]);
 
-        // Two bits in front of the point, rounded; the rest behind it has a sign.
+        // Two bits in front of the point, rounded; the rest after it has a sign.
         let nearest = self.emit.pure(wide, P::AddS64, [sum.into(), Operand::Imm(1 << 61)]);
         let turns = self.emit.pure(wide, P::ShrU64, [nearest.into(), Operand::Imm(62)]);
         let turns = self.emit.pure(word, P::CvtU32U64, [turns.into()]);

@@ -3,7 +3,7 @@
 //! The nearest multiple of pi/2 leaves at most pi/4 on either side, kept as the sum of two numbers, for a sine near zero is as exact as what is left. Up to 2^30 the
 //! multiple is taken away in three parts of 53 bits: the first step is exact, since both numbers are multiples of 2^-53 and the result is below 1. Beyond, where some
 //! lane of the warp has such a number, its 53 bits are multiplied by 192 bits of 2/pi as integers, those that decide (Payne and Hanek): what is left is right to
-//! 2^-126, and no f64 leaves less than 2^-62. Sine and cosine of the rest are their series. Of an infinity and of what is no number the rest is no number.
+//! 2^-126, and no f64 leaves less than 2^-62. Sine and cosine of the rest are their series. Of an infinity and of what is not a number the rest is not a number.
 
 use super::functions_f64::factorial;
 use super::state::Lower;
@@ -12,13 +12,13 @@ use crate::module::ConstDecl;
 use crate::ops::Op as P;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
-/// Terms of the series behind the first, and behind the second: the next are below 2^-63 where the number is pi/4.
+/// Terms of the series after the first, and after the second: the next are below 2^-63 where the number is pi/4.
 const TERMS: u32 = 8;
 /// pi/2, in parts of 53 bits.
 const PARTS: [f64; 3] = [FRAC_PI_2, f64::from_bits(0x3c91_a626_3314_5c07), f64::from_bits(0xb91f_1976_b7ed_8fbc)];
 /// What the parts are enough for, as a power of two.
 const NEAR: i32 = 30;
-/// The bits of 2/pi behind the point, behind two words of zeros.
+/// The bits of 2/pi after the point, after two words of zeros.
 const TWO_OVER_PI: [u32; 38] = [
     0x0000_0000,
     0x0000_0000,
@@ -185,7 +185,7 @@ impl Lower<'_> {
         let nearest = self.long(P::AddS64, high, 1 << 61);
         let turns = self.long(P::ShrU64, nearest, 62);
         let turns = self.emit.pure(word, P::CvtU32U64, [turns.into()]);
-        // What is behind the point has a sign: 32 bits, the next 32, and the rest.
+        // What is after the point has a sign: 32 bits, the next 32, and the rest.
         let high = self.long(P::ShlB64, high, 2);
         let carried = self.long(P::ShrU64, low, 62);
         let high = self.emit.pure(wide, P::OrB64, [high.into(), carried.into()]);

@@ -87,7 +87,7 @@ impl Lower<'_> {
         // 2^-127 has no exponent.
         let bits = self.emit.def(Class::B32, P::MaxS32, [bits.into(), Operand::Imm(1 << 22)]);
         let power = self.emit.def(Class::F32, P::MovF32B32, [bits.into()]);
-        // What is no number came out as an infinity, and an infinity times zero is none.
+        // What is not a number came out as an infinity, and an infinity times zero is none.
         let zero = self.literal(0.0, Class::F32);
         self.emit.def(Class::F32, P::FmaRnF32, [power.into(), zero.into(), power.into()])
     }

@@ -3,7 +3,7 @@
 //! Where a bit of a thread's number tells which of two elements has the higher number, the condition takes them in order by selections. Registers of a thread
 //! then change places or do not, whichever of them is in front.
 //!
-//! Comparisons that differ by lanes alone are loops ([`super::networks`]), whose lanes are entries of a register that each trip shifts.
+//! Comparisons that differ by lanes alone are loops ([`super::networks`]), whose lanes are entries of a register that each iteration shifts.
 
 use super::networks::{ENTRY, Part, packed, parts};
 use super::shuffles::shuffled;
@@ -41,7 +41,7 @@ struct Across {
 }
 
 impl Lower<'_> {
-    /// The tuples of a thread behind these comparisons.
+    /// The tuples of a thread after these comparisons.
     pub(super) fn sorted(
         &mut self,
         mut xs: Blocks,
@@ -61,7 +61,7 @@ impl Lower<'_> {
         Ok(xs)
     }
 
-    /// Behind the same parts of several rounds.
+    /// After the same parts of several rounds.
     fn in_rounds(&mut self, xs: Blocks, combine: &Combine, rounds: &[Vec<Part>]) -> Result<Blocks, Reported> {
         let mut all = Vec::new();
         for (at, part) in rounds[0].iter().enumerate() {
@@ -76,7 +76,7 @@ impl Lower<'_> {
         let lanes = |at: usize| all.iter().find(|(own, _)| *own == at).map(|(_, lanes)| lanes);
         let is_loop = |at: usize| lanes(at).is_some_and(|lanes| lanes.several);
         for (at, part) in rounds[0].iter().enumerate() {
-            // What a loop changes is there in front of it, and behind the round.
+            // What a loop changes is there in front of it, and after the round.
             let into = (at + 1 == rounds[0].len() || is_loop(at + 1)).then_some(&changing);
             xs = match (part, lanes(at)) {
                 (_, Some(lanes)) if lanes.several => {
@@ -97,7 +97,7 @@ impl Lower<'_> {
         Ok(changing)
     }
 
-    /// Behind comparisons that differ by lanes.
+    /// After comparisons that differ by lanes.
     fn in_lanes(&mut self, xs: Blocks, combine: &Combine, lanes: &Lanes) -> Result<Blocks, Reported> {
         let changing = self.changing(&xs);
         self.in_loop(&changing, combine, lanes)?;
@@ -114,7 +114,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The end of a loop whose body stands in the innermost frame: it goes on where `more` holds, in all threads alike.
+    /// The end of a loop whose body is in the innermost frame: it goes on where `more` holds, in all threads alike.
     fn close_sort(&mut self, head: Label, more: Reg) {
         self.emit.push_if(Some(Guard { reg: more, negated: false }), P::BraUni, [head.into()]);
         let body = self.emit.pop_frame();
@@ -177,7 +177,7 @@ impl Lower<'_> {
         xs.iter().map(|(&v, tuple)| (v, own(self, tuple))).collect()
     }
 
-    /// Behind one comparison; `into`: in these registers.
+    /// After one comparison; `into`: in these registers.
     fn compared(
         &mut self,
         xs: &Blocks,
@@ -205,7 +205,7 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// Behind one comparison between lanes, of which each computes what becomes of its own tuples; `into`: in these registers.
+    /// After one comparison between lanes, of which each computes what becomes of its own tuples; `into`: in these registers.
     fn exchanged(
         &mut self,
         xs: &Blocks,

@@ -50,7 +50,7 @@ pub(crate) struct Lower<'a> {
     pub(super) pointers: SecondaryMap<Value, Option<Reg>>,
     /// Tables in constant memory, by their index in the function.
     pub(super) tables: SecondaryMap<Value, Option<u32>>,
-    /// The layout in which threads hold what lies in scratch memory as registers do.
+    /// The layout in which threads hold what is in scratch memory as registers do.
     pub(super) fragments: SecondaryMap<Value, Option<RegLayout>>,
     pub(super) tiles: SecondaryMap<Value, Option<Tile>>,
     /// Of a `let` of tuples a tile for each component.
@@ -80,15 +80,15 @@ pub(crate) struct Lower<'a> {
     pub(super) asks: Option<crate::inst::Guard>,
     /// A role has begun and not waited for the grids in front of it yet.
     pub(super) follows: bool,
-    /// A role that asks for its first operands before it waits: what tells whether it has done so, once the role has begun.
+    /// A role that requests its first operands before it waits: what tells whether it has done so, once the role has begun.
     pub(super) asked: Option<Reg>,
-    /// The present statements are not executed: the second-level cache is asked for what so many steps of them load.
+    /// The present statements are not executed: the second-level cache is requested what so many steps of them load.
     pub(super) ahead: Option<i64>,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
     /// Loops around this that draw their numbers.
     pub(super) draws: Vec<Draws>,
-    /// What replicas of a role do in turns.
+    /// What replicas of a role do alternately.
     pub(super) turns: BTreeMap<Stmt, Turns>,
     /// Numbers of the computed form that were rounded to a type: the stored form that they come of.
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
@@ -245,8 +245,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Emits what `inside` does behind a branch to `label` that jumps over it where `any` does not hold, which is the same in all lanes of a warp. Values that are computed inside
-    /// are not there behind the label.
+    /// Emits what `inside` does after a branch to `label` that jumps over it where `any` does not hold, which is the same in all lanes of a warp. Values that are computed inside
+    /// are not there after the label.
     pub(super) fn where_any<T>(&mut self, any: Reg, label: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
         self.emit.push_side();
         let result = inside(self);
@@ -336,7 +336,7 @@ impl Lower<'_> {
         self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).is_some_and(|n| n > 0)
     }
 
-    /// Whether the producer waits for the grids in front as late as it can, and of how many steps it asks for the operands before.
+    /// Whether the producer waits for the grids in front as late as it can, and of how many steps it requests the operands before.
     pub(super) fn steps_ahead(&self) -> Option<i64> {
         self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).filter(|&n| n > 1).map(|n| n - 2)
     }

@@ -334,7 +334,7 @@ impl Lower<'_> {
         let index = Int { repr, lo: start.lo, hi: (end.hi - 1).max(start.lo) };
         self.ints[var] = Some(index);
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
-        // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and behind the
+        // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and after the
         // loop, if it has none, what they had read in front of it.
         let before: Vec<bool> = self.rings.iter().map(|r| r.read).collect();
         for i in 0..self.rings.len() {
@@ -459,7 +459,7 @@ impl Moves {
     }
 }
 
-/// Whether threads have read a slot of a ring since the last release of one behind a block, if in front of it they had or had not.
+/// Whether threads have read a slot of a ring since the last release of one after a block, if in front of it they had or had not.
 fn read_behind(k: &Kernel, block: Block, ring: &[Value], mut read: bool) -> bool {
     for &s in &k.blocks[block] {
         match &k.stmts[s] {

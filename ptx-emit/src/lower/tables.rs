@@ -1,6 +1,6 @@
 //! Tables in constant memory: `codes[x]`.
 //!
-//! A table holds its elements as threads compute with them, in 32 or 64 bits, and a zero behind them: an index is cut off there, so that what is outside
+//! A table holds its elements as threads compute with them, in 32 or 64 bits, and a zero after them: an index is cut off there, so that what is outside
 //! of the table reads as zero without a branch. Nobody writes it, so a load is as pure as arithmetic.
 
 use super::state::Lower;
@@ -36,7 +36,7 @@ impl Lower<'_> {
     pub(super) fn element(&mut self, table: Value, at: Reg, of: Option<Elem>) -> Reg {
         let index = self.tables[table].expect("bug: the header declares every table");
         let class = compute_class(self.elem(table).expect("specialised"));
-        // But for the zero behind them.
+        // But for the zero after them.
         let elements = self.emit.func.tables[index as usize].words.len() - 1;
         let end = Operand::Imm(elements as i64);
         let numbers = of.and_then(int_format).filter(|f| !f.signed).map(|f| f.max() + 1);

@@ -1,7 +1,7 @@
 //! Copies by the tensor memory accelerator (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
 //!
 //! What a copy moves, to a slot or from a buffer, is a box of the tensor that a *tensor map* describes: a kernel parameter of 128 bytes, which the host encodes
-//! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane asks for as many boxes as
+//! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane requests as many boxes as
 //! the tile has; their bytes count at the `full` barrier of the slot. Stores are a group of that lane, which waits until the buffer is read.
 
 use super::ints::Int;
@@ -47,7 +47,7 @@ pub(super) fn sides(k: &Kernel, s: Stmt) -> Option<(ResolvedView, ResolvedView)>
 }
 
 impl Lower<'_> {
-    /// Parameters for the tensor maps, behind all others.
+    /// Parameters for the tensor maps, after all others.
     pub(super) fn tensor_maps(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let mut copies = Vec::new();
@@ -252,7 +252,7 @@ impl Lower<'_> {
                 x = self.int_op(Op::Div, x, unit).expect("a quotient is no larger");
             }
             if let Some(end) = end.filter(|_| map.ended == Some(d)) {
-                // Rows of the box in front of the end: none where it begins behind that, and then all of it is outside.
+                // Rows of the box in front of the end: none where it begins after that, and then all of it is outside.
                 let rows = Int::constant(map.extents[i] as i64);
                 x = self.pinned(x);
                 let mut op = |op, a, b| self.int_op(op, a, b).expect("coordinates of 32 bits and a box fit 63");
@@ -378,7 +378,7 @@ impl Lower<'_> {
             return Err(self.unfit(src, "a TMA copy outside of a role"));
         };
         let elem = self.elem(to.base).expect("specialised");
-        // Of all parts, whichever block asks for them.
+        // Of all parts, whichever block requests them.
         self.rings[r].filling += map.boxes.bytes(elem.size());
         let mut starts = self.tensor_starts(&from)?;
         let slot = match ring.put {

@@ -1,7 +1,7 @@
 //! TMA stores: the tensor memory accelerator moves a buffer to a window of a tensor, or combines it with that.
 //!
-//! One lane asks for the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
-//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` stands behind it.
+//! One lane requests the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
+//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` is after it.
 
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -94,7 +94,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Waits until all but the last `pending` stores have read their buffers: the lane that asked for them, alone.
+    /// Waits until all but the last `pending` stores have read their buffers: the lane that requested them, alone.
     pub(super) fn await_stores(&mut self, pending: u32) {
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });

@@ -1,7 +1,7 @@
 //! What stretches of a row come to, of which warps have one each.
 //!
 //! Every thread has that of all stretches of its rows in registers. Put together as a scan does, stretches of 2, 4, 8, .. that begin at multiples of their number,
-//! they give what lies in front of the upper half of each such block. Which block a thread is in is told by bits of its registers' numbers, which are known here, and by
+//! they give what is in front of the upper half of each such block. Which block a thread is in is told by bits of its registers' numbers, which are known here, and by
 //! bits of its warp's number, by which it chooses.
 
 use super::joins::By;
@@ -59,7 +59,7 @@ pub(super) fn split_row(axis: usize, coords: Vec<u64>) -> (Vec<u64>, usize) {
     (row, at as usize)
 }
 
-/// What lies in front of elements.
+/// What is in front of elements.
 pub(super) struct Fronts<'t> {
     stretches: &'t Stretches,
     /// Where each bit of a stretch's number is.
@@ -77,7 +77,7 @@ impl<'t> Fronts<'t> {
 }
 
 impl Lower<'_> {
-    /// What lies in front of the upper half of the block of `2^(level + 1)` stretches that register `v` is in: what its lower half comes to.
+    /// What is in front of the upper half of the block of `2^(level + 1)` stretches that register `v` is in: what its lower half comes to.
     pub(super) fn front_of(
         &mut self,
         by: By<'_>,

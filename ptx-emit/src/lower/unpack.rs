@@ -169,7 +169,7 @@ impl Lower<'_> {
         Word { word, upper }
     }
 
-    /// The two numbers of a byte of a word, whose bits stand below an exponent, and `less`, which takes that away.
+    /// The two numbers of a byte of a word, whose bits are below an exponent, and `less`, which takes that away.
     pub(super) fn halves_less(&mut self, Word { word, upper }: Word, byte: usize, (to, less): (Elem, Reg)) -> Reg {
         if to == Elem::F16 {
             let both = selector([byte, 4, byte, 4]);
@@ -186,7 +186,7 @@ impl Lower<'_> {
         self.operation(Op::Add, to, bits, less)
     }
 
-    /// The two numbers of a byte, whose bits stand below an exponent, and `less`, which takes that away.
+    /// The two numbers of a byte, whose bits are below an exponent, and `less`, which takes that away.
     pub(super) fn byte_less(&mut self, from: &Tile, pair: usize, (to, less): (Elem, Reg)) -> Reg {
         // The upper half goes to the upper half of the word.
         let spread = self.emit.def(Class::B32, P::MulLoS32, [from.regs[pair].into(), Operand::Imm(0x1001)]);

@@ -286,7 +286,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::ShrU32, [own.into(), Operand::Imm(2)])
     }
 
-    /// Has these tiles computed by now: the assembler moves arithmetic behind a wait that does not depend on it. An instruction that is executed under a
+    /// Has these tiles computed by now: the assembler moves arithmetic after a wait that does not depend on it. An instruction that is executed under a
     /// predicate of their elements, and does nothing, keeps it in front.
     pub(super) fn compute_first(&mut self, tiles: &[Value]) {
         let regs: Vec<Reg> =

@@ -143,7 +143,7 @@ fn columns_stand_in_the_opcode() {
     assert!(text.contains(expected), "{text}");
 }
 
-/// Names depend on the order of use, not on the order in which lowering asked for registers.
+/// Names depend on the order of use, not on the order in which lowering requested registers.
 #[test]
 fn register_names_depend_on_use_alone() {
     let text = |reversed: bool| {

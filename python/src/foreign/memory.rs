@@ -6,7 +6,7 @@
 pub(crate) fn read(address: u64, bytes: usize) -> Vec<u8> {
     let mut out = vec![0u8; bytes];
     if bytes > 0 {
-        // SAFETY: an array of the caller lies there, which is held while this runs; the target was just made of that length.
+        // SAFETY: an array of the caller is there, which is held while this runs; the target was just made of that length.
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, out.as_mut_ptr(), bytes) };
     }
     out

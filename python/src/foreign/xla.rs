@@ -1,6 +1,6 @@
 //! Calls of XLA: the typed foreign function interface (`xla/ffi/api/c_api.h`, versions 0.1 to 0.3).
 //!
-//! A structure begins with its size, and later versions add fields at the end: a field that lies beyond the size is not there. XLA
+//! A structure begins with its size, and later versions add fields at the end: a field that is beyond the size is not there. XLA
 //! owns all that a call frame points to, for the time of the call.
 
 use crate::dtype::Dtype;

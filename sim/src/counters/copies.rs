@@ -11,8 +11,8 @@
 //! | `.cg` that may read a part of its bytes (`LDGSTS.ZFILL`) | in addition those of a store of the same bytes | |
 //!
 //! The sectors (32 bytes) of one line of the source move together. A sector whose halves go to different sectors of the destination is
-//! asked for once for each, and the second time moves with the second times of the line's other sectors. The order of sectors in
-//! a line and of halves in a sector does not matter. Lanes that write zeros move as the others do, except that they ask for nothing.
+//! requested once for each, and the second time moves with the second times of the line's other sectors. The order of sectors in
+//! a line and of halves in a sector does not matter. Lanes that write zeros move as the others do, except that they request nothing.
 //!
 //! Not modelled: several lanes that copy the same 16 bytes (64 wavefronts were counted for a warp, 36 expected); and the time at
 //! which parts of a line of the destination arrive from several lines of the source: with many warps at work, products of
@@ -41,7 +41,7 @@ pub(crate) struct CopyCost {
     pub(crate) ideal: u64,
     /// Wavefronts beyond the ideal because the bytes of a line part, which is no bank conflict.
     pub(crate) parted: u64,
-    /// Sectors of global memory asked for.
+    /// Sectors of global memory requested.
     pub(crate) sectors: u64,
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn addresses(warp: &Warp, addr: Addr, mask: u32) -> Result<[u64; 32],
     Ok(out)
 }
 
-/// Which memory a generic address lies in, and the address there.
+/// Which memory a generic address is in, and the address there.
 pub(super) fn window(address: u64) -> (Space, u64) {
     for (start, space) in [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)] {
         if let Some(offset) = address.checked_sub(start).filter(|o| *o < WINDOW_BYTES) {

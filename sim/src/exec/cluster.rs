@@ -1,6 +1,6 @@
 //! Clusters (PTX 4.2.2): blocks that run together and reach each other's shared memory.
 //!
-//! The blocks of a cluster are executed as one, with one set of clocks. Their shared memories stand one behind the other, `stride` bytes
+//! The blocks of a cluster are executed as one, with one set of clocks. Their shared memories stand one after the other, `stride` bytes
 //! apart, and what a program sees are these addresses: one of `.shared` is one of `.shared::cluster` as well.
 
 use super::access::{for_lanes, misaligned, outside, window};

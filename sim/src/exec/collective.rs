@@ -191,7 +191,7 @@ fn holders(trans: bool, i: usize, k: usize) -> [usize; 2] {
     if trans { [8 * k + i / 2, 8 * k + 4 + i / 2] } else { [4 * i + k; 2] }
 }
 
-/// The lane that `shfl` reads from in `lane`, and whether it is another one's that it was asked for: `c` holds the clamp in its low
+/// The lane that `shfl` reads from in `lane`, and whether it is another one's that it was requested: `c` holds the clamp in its low
 /// five bits and the segment mask eight bits higher.
 pub(super) fn source_lane(mode: Shfl, lane: usize, b: u32, c: u32) -> (usize, bool) {
     let own = lane as u32;

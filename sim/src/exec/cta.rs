@@ -52,12 +52,12 @@ pub(crate) struct Cta<'a> {
     pub(crate) cluster_barrier: ClusterBarrier,
     /// Somebody has arrived there.
     pub(crate) cluster_moved: bool,
-    /// Other blocks may have their turn behind a signal, and one has just been given.
+    /// Other blocks may have their turn after a signal, and one has just been given.
     pub(crate) gives_way: bool,
     pub(crate) signalled: bool,
     /// Who has waited for the grids in front of this one.
     pub(crate) waits: Waits,
-    /// Registers of each block, and whether some were given back.
+    /// Registers of each block, and whether some were returned.
     pub(crate) pools: Vec<Pool>,
     pub(crate) freed: bool,
     /// What groups of four warps have multiplied.
@@ -114,7 +114,7 @@ impl<'a> Cta<'a> {
         let warps = threads.div_ceil(32);
         let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let ranks = cluster.iter().product::<u32>() as usize;
-        // Behind each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
+        // After each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
         // A descriptor of a matrix has 18 bits of an address: all of a block's memory, which is less than that, differs in those.
         let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(BLOCKS_APART) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };

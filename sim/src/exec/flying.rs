@@ -41,7 +41,7 @@ pub(crate) struct Load {
     /// Its mbarrier.
     pub(crate) object: u32,
     pub(crate) plan: Rc<Plan>,
-    /// How far the destination lies behind that of the plan: in another block.
+    /// How far the destination is after that of the plan: in another block.
     pub(crate) shift: u32,
     pub(crate) data: Option<Rc<Vec<[u8; 16]>>>,
     /// Clock of the engine that reads the source.

@@ -96,7 +96,7 @@ fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<Wa
 }
 
 impl Cta<'_> {
-    /// Whether an object lies in these bytes.
+    /// Whether an object is in these bytes.
     pub(crate) fn touches_mbarrier(&self, at: usize, n: usize) -> bool {
         let (first, end) = (at as u32, (at + n) as u32);
         !self.mbarriers.is_empty() && self.mbarriers.range(first.saturating_sub(7)..end).next().is_some()

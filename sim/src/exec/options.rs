@@ -1,4 +1,4 @@
-//! What a launch is asked to do, and where its blocks lie in the grid.
+//! What a launch is asked to do, and where its blocks are in the grid.
 
 use crate::exec::asynchronous::Landing;
 use crate::numerics::mma::Generation;

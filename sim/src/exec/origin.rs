@@ -81,7 +81,7 @@ impl Cta<'_> {
         while out.len() < STEPS {
             let name = self.register(at);
             let mut writers = self.writers(at);
-            // What comes before it in the text, the nearest first, and then what comes behind, by a loop.
+            // What comes before it in the text, the nearest first, and then what comes after, by a loop.
             let behind = writers.partition_point(|pc| *pc < before);
             writers.rotate_left(behind);
             writers.reverse();

@@ -86,7 +86,7 @@ impl Products {
 /// What four warps have executed of these instructions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    /// Steps that all four have behind them, and those of each.
+    /// Steps that all four have after them, and those of each.
     pub(crate) done: usize,
     pub(crate) each: [usize; 4],
     pub(crate) steps: VecDeque<Common>,

@@ -1,6 +1,6 @@
 //! `setmaxnreg` (PTX 9.7.20.5): warps give registers back to their block and take more.
 //!
-//! Nothing is executed with more or fewer registers here; what counts is that there are as many as are asked for. The assembler
+//! Nothing is executed with more or fewer registers here; what counts is that there are as many as are requested. The assembler
 //! heeds the instruction only where the registers that a kernel starts with are fixed.
 
 use super::warp::{Wait, Warp};

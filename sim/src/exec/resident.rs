@@ -125,7 +125,7 @@ impl<'a> Setting<'a> {
         (blocks / ranks).max(1)
     }
 
-    /// Runs all blocks, in turns.
+    /// Runs all blocks, alternately.
     pub(super) fn take_turns(
         self,
         order: &BlockOrder,

@@ -132,7 +132,7 @@ impl Cta<'_> {
             (warp.index, frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);
             hasher.finish()
         };
-        // Fragments of a warp stand in any order.
+        // Fragments of a warp are in any order.
         let all = course.warps.iter().flat_map(|warp| warp.frags.iter().map(move |frag| of(warp, frag)));
         all.fold(self.mbarrier_events, u64::wrapping_add)
     }

@@ -50,7 +50,7 @@ impl<'a> Cta<'a> {
         });
     }
 
-    /// After a strong access to these addresses, in one space; one that acquires has its fence behind it.
+    /// After a strong access to these addresses, in one space; one that acquires has its fence after it.
     pub(crate) fn strong_done(
         &mut self,
         order: &Semantics,
@@ -71,7 +71,7 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// Behind a store or an update that others may wait for: the turn of the warp is over, so that they may go on before its other warps
+    /// After a store or an update that others may wait for: the turn of the warp is over, so that they may go on before its other warps
     /// and lanes get any further.
     pub(super) fn signal(&mut self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;

@@ -6,14 +6,14 @@ use crate::report::{Cause, Place, Report, ReportKind};
 
 /// Lanes that wait.
 struct Waiter {
-    /// What for, behind "wait".
+    /// What for, after "wait".
     text: String,
     place: Place,
     cause: Option<Cause>,
 }
 
 impl Cta<'_> {
-    /// The report of a block, or a cluster, none of whose threads can continue. Those of a cluster stand under their own block.
+    /// The report of a block, or a cluster, none of whose threads can continue. Those of a cluster are under their own block.
     pub(crate) fn stuck(&self, warps: &[Warp]) -> Box<Report> {
         let mut lines = Vec::new();
         let (mut first, mut divergent, mut flag) = (None, None, None);

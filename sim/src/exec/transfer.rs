@@ -22,7 +22,7 @@ fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
         && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(bytes * lane)))
 }
 
-/// The `N` words of each lane, from one lane behind the other to one register behind the other.
+/// The `N` words of each lane, from one lane after the other to one register after the other.
 #[inline(always)]
 fn spread<const N: usize>(words: &[u32], out: &mut [[u32; 32]; 4]) {
     let (lanes, _) = words.as_chunks::<N>();

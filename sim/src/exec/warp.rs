@@ -52,7 +52,7 @@ pub(crate) enum Wait {
     Registers {
         more: u32,
     },
-    /// Behind a failed wait for a phase of the mbarrier at this address.
+    /// After a failed wait for a phase of the mbarrier at this address.
     Poll {
         at: u32,
         want: Want,
@@ -103,7 +103,7 @@ pub(crate) struct Shape {
     pub(crate) index: [u32; 3],
     pub(crate) dynamic: u32,
     pub(crate) shared: u32,
-    /// Blocks of a cluster, whether the launch or the kernel asks for them, and where the block's shared memory begins.
+    /// Blocks of a cluster, whether the launch or the kernel requests them, and where the block's shared memory begins.
     pub(crate) cluster: [u32; 3],
     pub(crate) explicit: bool,
     pub(crate) base: u32,

@@ -95,7 +95,7 @@ impl Warp {
 }
 
 impl Cta<'_> {
-    /// Behind a load that may be a look at a flag.
+    /// After a load that may be a look at a flag.
     #[inline(never)]
     pub(super) fn looked(&self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;

@@ -10,7 +10,7 @@ pub struct Part {
 }
 
 /// `fns`: the position of the `offset`-th set bit of `mask`, counted from `base` upwards, or downwards if `offset` is negative;
-/// with an offset of zero `base` itself if that bit is set. All ones if there is none. The offset whose magnitude is no number
+/// with an offset of zero `base` itself if that bit is set. All ones if there is none. The offset whose magnitude is not a number
 /// gives zero, as on the H200.
 #[must_use]
 pub fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {

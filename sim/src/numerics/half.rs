@@ -187,7 +187,7 @@ pub fn fma(ty: Half, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     )
 }
 
-/// The NaN that TMA copies put where a tensor has no element, if asked for NaN, of f16 and bf16 alike (that these bits, with either
+/// The NaN that TMA copies put where a tensor has no element, if requested NaN, of f16 and bf16 alike (that these bits, with either
 /// sign, are what `fma.oob` takes for it was measured on an H200).
 pub const OUTSIDE: u16 = 0x7FF7;
 

@@ -49,7 +49,7 @@ const LEVELS: &[&[&str]] = &[
     &["*", "/", "%"],
 ];
 
-/// What stands before an operand.
+/// What is before an operand.
 enum Prefix {
     Plus,
     Minus,

@@ -273,7 +273,7 @@ impl<'a> Lexer<'a> {
         !behind_word && digits > 0 && (digits == word.len() || matches!(word[digits], b'e' | b'E'))
     }
 
-    /// The point of a decimal float, if it is here, the digits behind it and the exponent.
+    /// The point of a decimal float, if it is here, the digits after it and the exponent.
     fn fraction(&mut self) {
         if self.peek(0) == b'.' {
             self.at += 1;

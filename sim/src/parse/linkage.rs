@@ -7,7 +7,7 @@ use super::lex::{Pos, Tok};
 use super::raw::{RawAlias, RawVar};
 
 impl<'a> Parser<'a> {
-    /// The variables behind `.common`. Of several modules one has them, which for one module makes no difference.
+    /// The variables after `.common`. Of several modules one has them, which for one module makes no difference.
     pub(super) fn common(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
         if external || !matches!(self.peek(), Tok::Dot("global" | "attribute")) {
             return Err(self.pos().error("`.common` goes with variables of `.global` alone, and not with `.extern`"));

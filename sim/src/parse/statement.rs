@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
                 }
                 _ => None,
             };
-            // A negative offset is written `+-4`; the assembler takes no `-4` behind a name.
+            // A negative offset is written `+-4`; the assembler takes no `-4` after a name.
             let offset = if base.is_some() && !self.eat(b'+') { 0 } else { self.integer()? as i64 };
             if let Some(map) = base
                 && self.eat(b',')

@@ -21,7 +21,7 @@ struct Shape<'n> {
 }
 
 impl<'a> Parser<'a> {
-    /// `.attribute(.managed, .unified(1, 2))`, if it stands here, of a variable in `space` or of a function: host and devices see the
+    /// `.attribute(.managed, .unified(1, 2))`, if it is here, of a variable in `space` or of a function: host and devices see the
     /// same memory, or the same address. Whether it does.
     pub(super) fn attributes(&mut self, space: Option<Space>) -> Result<bool> {
         if !self.eat_dot("attribute") {
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
 
     /// `.shared .align 16 .b8 a[64], b[32];`.
     pub(super) fn variables(&mut self, external: bool) -> Result<Vec<RawVar<'a>>> {
-        // The manual has attributes behind the space; ptxas takes them in front of it as well, and behind the alignment.
+        // The manual has attributes after the space; ptxas takes them in front of it as well, and after the alignment.
         let attribute = self.pos();
         let attributed = self.attributes(Some(Space::Global))?;
         let pos = self.pos();

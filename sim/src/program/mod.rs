@@ -150,7 +150,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The PTX version the module asks for: major and minor.
+    /// The PTX version the module requests: major and minor.
     pub fn version(&self) -> (u32, u32) {
         self.version
     }
@@ -189,7 +189,7 @@ impl Program {
         Some((name, offset - var.offset))
     }
 
-    /// The variable of `.global` or `.const` memory that is nearest to an address, its bytes, and how far behind its first byte the
+    /// The variable of `.global` or `.const` memory that is nearest to an address, its bytes, and how far after its first byte the
     /// address is; none if it is far from all of them.
     pub fn global_variable(&self, address: u64) -> Option<(&str, u64, i64)> {
         let apart = |var: &ModuleVar| address.abs_diff(var.address).min(address.abs_diff(var.address + var.bytes));

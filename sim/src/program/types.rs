@@ -27,11 +27,11 @@ pub(crate) const PARAM_WINDOW: u64 = 0x7F30_0000_0000_0000;
 /// Bytes in each of the windows.
 pub(crate) const WINDOW_BYTES: u64 = 1 << 32;
 
-/// Where an instruction stands in the text.
+/// Where an instruction is in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     pub(crate) line: u32,
-    /// Its first column and the one behind its semicolon, which is far away if that is in another line.
+    /// Its first column and the one after its semicolon, which is far away if that is in another line.
     pub(crate) columns: [u32; 2],
     /// `.loc`: file number and line, zero if none.
     pub(crate) loc: (u32, u32),

@@ -1,4 +1,4 @@
-//! Fragments of `wmma`, which element lies where in them, and the instructions as they are written.
+//! Fragments of `wmma`, which element is where in them, and the instructions as they are written.
 
 use super::*;
 use crate::numerics::Round;

@@ -17,7 +17,7 @@ pub(crate) struct Conflict {
 }
 
 impl Conflict {
-    /// The same, found so many bytes behind the start of the access.
+    /// The same, found so many bytes after the start of the access.
     pub(crate) fn behind(self, bytes: usize) -> Conflict {
         Conflict { byte: self.byte + bytes, ..self }
     }

@@ -15,7 +15,7 @@
 use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
 use super::slots::Slots;
 
-/// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers behind the last warp, and behind those
+/// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers after the last warp, and after those
 /// of what works beside the warps ([`super::slots`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
@@ -370,7 +370,7 @@ impl Clocks {
             join_some(&mut into.fenced[CLUSTER], Some(&front));
             join_some(&mut into.fenced[WIDE], self.published(warp, lane, live, true).as_ref());
             for known in std::iter::once(&self.rows[warp]).chain(self.alone(warp, 1 << lane)) {
-                // Whoever asks for these asks for the order, too.
+                // Whoever requests these requests the order, too.
                 join_some(&mut into.fenced[DATA], known.fenced[DATA].as_deref());
                 join_some(&mut into.fenced[OBJECTS], known.fenced[OBJECTS].as_deref());
             }
@@ -394,7 +394,7 @@ impl Clocks {
         }
     }
 
-    /// Whether a proxy fence stands between an access of `of` at `clock` and what `lane` of `warp` does now.
+    /// Whether a proxy fence is between an access of `of` at `clock` and what `lane` of `warp` does now.
     pub(crate) fn fenced_for_proxy(
         &self,
         (warp, lane): (usize, usize),
@@ -406,7 +406,7 @@ impl Clocks {
         covers(&self.rows[warp]) || self.alone(warp, 1 << lane).any(covers)
     }
 
-    /// Up to where a proxy fence of all lanes stands between others and `warp`.
+    /// Up to where a proxy fence of all lanes is between others and `warp`.
     #[inline(always)]
     pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32]> {
         self.rows[warp].fenced[DATA].as_ref().map(|front| &*front.all)

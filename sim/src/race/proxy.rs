@@ -17,7 +17,7 @@ use super::slots::Slot;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Offence {
     Race(Conflict),
-    /// Ordered, but no proxy fence stands between.
+    /// Ordered, but no proxy fence is between.
     Unfenced(Conflict),
     /// As before, of what a product reads.
     UnfencedProduct(Conflict),
@@ -219,7 +219,7 @@ impl Races {
         let thread = (who.warp, who.lane);
         for word in [at, at + 4] {
             let Err(conflict) = self.read(who, word, 4) else { continue };
-            // Its words stand apart, byte by byte, as they were initialised.
+            // Its words are apart, byte by byte, as they were initialised.
             let cells = self.shared.bytes.get_mut(word..word + 4).unwrap_or_default();
             let clocks = &self.clocks;
             let published = |cell: &Cell| {

@@ -3,14 +3,14 @@
 //! ```text
 //! cuda_corpus [--filter TEXT] [--dry-run]      every right kernel on both, compared; a table
 //! cuda_corpus --launch                         every kernel whose counts are compared, once, for a profiler
-//! cuda_corpus --metrics                        the counters that the profiler should be asked for, a line each
+//! cuda_corpus --metrics                        the counters that the profiler should be requested, a line each
 //! cuda_corpus --expected                       the simulator's counts in the profiler's form
 //! cuda_corpus --counters FILE                  the profiler's table (`ncu --csv --page raw`) against the simulator's
 //! ```
 //!
 //! Status 0: all agreed (`--counters`: the comparison was made, whatever it says). 1: something disagreed or failed. 3: a
 //! launch did not end; CUDA has no way to stop a kernel. `--dry-run` needs no GPU: the simulator, its blocks in another order,
-//! stands in for one.
+//! is in for one.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -177,7 +177,7 @@ impl Program {
                 self.lines[at] += attribute;
             }
             9 => {
-                // A copy without what is written behind its destination.
+                // A copy without what is written after its destination.
                 let Some(at) = self.some(random, &|l| l.contains(" -> ")) else { return };
                 let words = split(&self.lines[at]);
                 let arrow = words.iter().position(|w| w == "->").unwrap_or(0);

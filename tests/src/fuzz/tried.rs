@@ -89,7 +89,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     }
 }
 
-/// How elements of a tensor lie in memory.
+/// How elements of a tensor are in memory.
 fn format_of(kernel: &Kernel, name: &str) -> Option<Format> {
     let tensor = kernel.params.iter().copied().find(|&v| kernel.values[v].name == name)?;
     match kernel.tensor_ty(tensor)?.elem {

@@ -1,4 +1,4 @@
-//! What the driver must be asked for, from the contract by the library's own evaluation.
+//! What the driver must be requested, from the contract by the library's own evaluation.
 
 use super::problems::{Problem, contracts};
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ fn set(at: &mut [(String, u64)], name: &str, address: u64) {
     at.iter_mut().filter(|(n, _)| n == name).for_each(|(_, to)| *to = address);
 }
 
-/// Whether the header asks for scratch memory for this kernel or program.
+/// Whether the header requests scratch memory for this kernel or program.
 pub(super) fn has_scratch(image: &Image<'_>, name: &str) -> bool {
     let temporaries = image.file.programs.iter().any(|p| p.name == name && !p.temporaries.is_empty());
     let own = |c: &&Contract| c.params.iter().any(|p| p.kind.tensor().is_some_and(|t| t.scratch.is_some()));

@@ -61,7 +61,7 @@ impl Folder {
         run(gcc.args(options).args(files)).map(|_| ())
     }
 
-    /// Runs a program of this folder, with the driver that lies there or without any: what it says, and its calls.
+    /// Runs a program of this folder, with the driver that is there or without any: what it says, and its calls.
     pub(super) fn run_with_driver(&self, name: &str, driver: bool) -> Result<(String, String), String> {
         let calls = self.0.join("calls");
         let _ = std::fs::remove_file(&calls);
@@ -108,7 +108,7 @@ impl Drop for Folder {
     }
 }
 
-/// The library that stands in for the driver: cargo builds it beside the tests, for this package depends on it.
+/// The library that is in for the driver: cargo builds it beside the tests, for this package depends on it.
 fn simulated_driver() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let made = own.with_file_name("libtilec_libcuda.so");

@@ -36,7 +36,7 @@ impl Entry {
     }
 }
 
-/// Whether `text` is `pattern`, or begins with what stands before the `*` at its end.
+/// Whether `text` is `pattern`, or begins with what is before the `*` at its end.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => text.starts_with(start),

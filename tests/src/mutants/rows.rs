@@ -4,7 +4,7 @@
 pub(super) struct Row {
     /// Unique.
     pub(super) name: &'static str,
-    /// The file, and behind a colon which kernel of several.
+    /// The file, and after a colon which kernel of several.
     pub(super) path: &'static str,
     /// Target and definitions.
     pub(super) args: &'static str,

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A guard `@p` or `@!p`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// Whether `!` stands in front.
+    /// Whether `!` is in front.
     pub negated: bool,
     /// The predicate register.
     pub register: String,
@@ -150,7 +150,7 @@ pub(super) fn body(text: &str) -> Body {
     let bytes = clean.as_bytes();
     let mut found = Body::default();
     let mut at = 0;
-    // Instructions stand in the body of a function: after a brace that follows its parameters.
+    // Instructions are in the body of a function: after a brace that follows its parameters.
     let mut depth = 0usize;
     while at < bytes.len() {
         match bytes[at] {

@@ -1,6 +1,6 @@
 //! The simulator's instruction table as probes.
 //!
-//! What the table holds is probed, so a row that is added is tested without a word here; opcodes whose meaning is not a
+//! What the table holds is probed, so a row that is added is tested silently here; opcodes whose meaning is not a
 //! function of their operands are listed in [`NOT_PROBED`].
 
 use super::compare::rule;
@@ -327,7 +327,7 @@ fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result
 
 /// An atomic operation on a word of the thread's own, in its plainest spelling: the old value, and what is left.
 fn atomic(form: &InstructionForm) -> Result<Option<Probe>, String> {
-    // Nor vectors, whose elements lie beside one another and not where a probe's results do: `sim/tests/hopper.rs` has them.
+    // Nor vectors, whose elements are beside one another and not where a probe's results do: `sim/tests/hopper.rs` has them.
     let orders = [
         "L2::cache_hint",
         "relaxed",

@@ -48,7 +48,7 @@ impl<'a> Text<'a> {
 /// The scheme of links to what `tilec explain` says.
 pub(crate) const EXPLAIN_SCHEME: &str = "tilec-explain";
 
-/// A diagnostic with notes behind its message; nothing of a remark.
+/// A diagnostic with notes after its message; nothing of a remark.
 pub(crate) fn diagnostic(text: Text<'_>, uri: &Uri, d: &diag::Diagnostic) -> Option<Diagnostic> {
     let severity = match d.severity {
         // What the command line says is no mistake of the text.

@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) struct Settings {
     /// How texts are compiled.
     pub(crate) options: CompileOptions,
-    /// The client asks for hints again when it is told to.
+    /// The client requests hints again when it is told to.
     pub(crate) refreshes_hints: bool,
 }
 
@@ -143,7 +143,7 @@ impl Server {
             }
             DidChangeTextDocument::METHOD => {
                 if let Some(p) = self.read::<DidChangeTextDocumentParams>(n) {
-                    // Whole texts were asked for: the last one is the text.
+                    // Whole texts were requested: the last one is the text.
                     if p.content_changes.iter().any(|change| change.range.is_some()) {
                         self.say("a change of a part of the text is not taken: whole texts were asked for");
                     } else if let Some(change) = p.content_changes.into_iter().next_back() {

@@ -37,7 +37,7 @@ fn body(input: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
         if line.trim().is_empty() {
             break;
         }
-        // Behind a body of unknown length the next header may begin within a line.
+        // After a body of unknown length the next header may begin within a line.
         if let Some((_, n)) = line.rsplit_once("content-length:") {
             length = n.trim().parse::<u64>().ok();
         }

@@ -67,7 +67,7 @@ pub(super) fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = 
     tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
 }
 
-/// What the passes said of a fast path that they have not taken, also where the program asks for something else.
+/// What the passes said of a fast path that they have not taken, also where the program requests something else.
 pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.declined == Some(path))
 }

@@ -1,4 +1,4 @@
-//! What stands between the predicted time and the work of the busiest unit, by the model's own terms.
+//! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
 use crate::compile::shares;

@@ -5,11 +5,11 @@
 pub struct Example {
     /// The code, or the kind of the remark.
     pub of: &'static str,
-    /// What follows the name of the file on the command line; a subcommand in front (`run`, `tune`) stands before it.
+    /// What follows the name of the file on the command line; a subcommand in front (`run`, `tune`) is before it.
     pub args: &'static str,
     /// The program.
     pub program: &'static str,
-    /// Of PTX how it is launched; the program is no tile program then.
+    /// Of PTX how it is launched; the program is not a tile program then.
     pub launch: Option<&'static str>,
 }
 

@@ -48,7 +48,7 @@ impl Facts {
 }
 
 impl Entry {
-    /// From behind `.entry` to the body.
+    /// From after `.entry` to the body.
     fn of(words: &mut Words<'_>) -> Entry {
         let mut entry = Entry { name: words.next().unwrap_or("").to_owned(), ..Entry::default() };
         let mut word = words.next();

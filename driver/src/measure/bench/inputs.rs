@@ -62,7 +62,7 @@ impl Table {
         Table { elem, encodings: encodings.collect() }
     }
 
-    /// `count` elements of the stream of `seed` and `name`, and `spare` zero bytes behind them.
+    /// `count` elements of the stream of `seed` and `name`, and `spare` zero bytes after them.
     pub(super) fn elements(&self, count: usize, spare: usize, seed: u64, name: &str) -> Vec<u8> {
         let all = self.elem.bytes_of(count as u64) as usize;
         let mut bytes = vec![0u8; all + spare];

@@ -56,7 +56,7 @@ enum Turn {
     Plain,
 }
 
-/// Microseconds of each of `ways` ways to do a call, each a few times in turns; infinite where it fails.
+/// Microseconds of each of `ways` ways to do a call, each a few times alternately; infinite where it fails.
 pub(super) fn first_look(
     device: &Device,
     stream: &Stream,

@@ -38,7 +38,7 @@ impl Parts {
         })
     }
 
-    /// A tensor as it lies on the host, with its guard, as it lies on the device.
+    /// A tensor as it is on the host, with its guard, as it is on the device.
     fn spread(&self, bytes: &[u8]) -> Vec<u8> {
         let end = self.count * self.bytes;
         let mut out = vec![0; self.count * self.apart + bytes.len() - end];

@@ -40,7 +40,7 @@ impl Product {
     }
 }
 
-/// A kernel that does nothing but copy a tensor to another one, element by element: as it lies, with rows of another length, or in another order.
+/// A kernel that does nothing but copy a tensor to another one, element by element: as it is stored, with rows of another length, or in another order.
 struct Copied {
     from: String,
     to: String,

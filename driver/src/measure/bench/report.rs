@@ -36,7 +36,7 @@ pub struct BenchReport {
     pub variants: Vec<VariantReport>,
     /// Whether they are the ladder of passes.
     pub ladder: bool,
-    /// Rounds asked for.
+    /// Rounds requested.
     pub rounds: u32,
     /// Why there are counts of the simulator in place of times.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub struct Row {
     pub launches: u32,
     /// Sets of tensors they rotate through.
     pub sets: u32,
-    /// Floating-point operations; 0 where the kernel is no product.
+    /// Floating-point operations; 0 where the kernel is not a product.
     pub flops: f64,
     /// Bytes, each tensor once.
     pub bytes: f64,

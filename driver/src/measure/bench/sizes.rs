@@ -16,7 +16,7 @@
 use crate::contract::number::{Args, Number};
 use std::collections::BTreeSet;
 
-/// How many problems one command may ask for.
+/// How many problems one command may request.
 const MAX_PROBLEMS: usize = 4096;
 
 /// One argument: names and the values they take together.
@@ -26,7 +26,7 @@ struct Axis {
     rows: Vec<Vec<Number>>,
 }
 
-/// Every problem that the arguments ask for, in order.
+/// Every problem that the arguments request, in order.
 ///
 /// # Errors
 /// What cannot be read, in words for the command line.
@@ -105,7 +105,7 @@ fn split(argument: &str) -> Result<(Vec<String>, &str), String> {
     }
 }
 
-/// Whether the names stand in a list: `M,N,K=..`.
+/// Whether the names are in a list: `M,N,K=..`.
 fn argument_is_tuple(argument: &str) -> bool {
     argument.rsplit_once('=').is_some_and(|(names, _)| names.contains(','))
 }

@@ -8,7 +8,7 @@ use crate::compile::options::{CompileOptions, Sizes};
 use tilec_ir::target::Target;
 use tilec_passes::{PASSES, choose};
 
-/// How many variants one command may ask for.
+/// How many variants one command may request.
 const MAX_VARIANTS: usize = 256;
 
 /// One program to measure: how it is called and how it is compiled.
@@ -20,7 +20,7 @@ pub struct Variant {
     pub options: CompileOptions,
 }
 
-/// The variants that `texts` ask for on top of `base`; `base` alone without any.
+/// The variants that `texts` request on top of `base`; `base` alone without any.
 ///
 /// # Errors
 /// What cannot be read, in words for the command line.

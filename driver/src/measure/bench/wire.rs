@@ -70,7 +70,7 @@ pub enum Answer {
     Ready {
         /// The device.
         machine: Machine,
-        /// Version of cuBLAS and the file, or why there is none; `None`: it was not asked for.
+        /// Version of cuBLAS and the file, or why there is none; `None`: it was not requested.
         cublas: Option<Result<(String, PathBuf), String>>,
         /// What became of each program.
         programs: Vec<Result<Loaded, String>>,

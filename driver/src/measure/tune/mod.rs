@@ -143,7 +143,7 @@ impl<'a> Tuner<'a> {
     }
 }
 
-/// What keeps the problem from being measured; gives back the name of the program.
+/// What keeps the problem from being measured; returns the name of the program.
 fn check(space: &mut Space<'_>, args: &Args, options: &TuneOptions) -> Result<String, Diagnostics> {
     let file = SourceFile::new(&options.compile.source_name, "");
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: file.clone(), errors: list.len(), list };

@@ -69,7 +69,7 @@ fn default(source: &str, at: usize, value: &str) -> (usize, usize, String) {
     (end, end, format!(" = {value}"))
 }
 
-/// Items put at the end of the schedule, or a schedule behind the parameters.
+/// Items put at the end of the schedule, or a schedule after the parameters.
 fn scheduled(source: &str, kernel: &Kernel, item: &str) -> (usize, usize, String) {
     let span = kernel.schedule.span;
     if !span.is_none() {

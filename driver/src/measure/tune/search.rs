@@ -240,7 +240,7 @@ impl<M: Measurer> Search<'_, M> {
         }
     }
 
-    /// Measures a batch, in turns with the reference.
+    /// Measures a batch, alternately with the reference.
     fn batch(&mut self, batch: &[usize]) -> Result<(), M::Error> {
         let began = self.m.elapsed();
         let mut all: Vec<usize> = self.reference.into_iter().collect();

@@ -188,7 +188,7 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str, align: u32) ->
     out + &sectors(&lines, &total, align, &name) + &conflicts(&lines, &total, &name)
 }
 
-/// Why more is moved than asked for, if it is. An access that begins inside of a sector touches one more than it fills, so twice as many at most: beyond
+/// Why more is moved than requested, if it is. An access that begins inside of a sector touches one more than it fills, so twice as many at most: beyond
 /// that its lanes are apart.
 fn sectors(lines: &[Line], total: &Line, align: u32, name: &dyn Fn(&Line) -> String) -> String {
     let Counts { sectors, ideal_sectors, .. } = total.counts;

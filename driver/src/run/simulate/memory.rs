@@ -24,7 +24,7 @@ mod tests {
     use crate::run::program::bind_program;
     use tilec_launch::program::Aliases;
 
-    /// No larger alignment than the one asked for holds, and the allocation ends with the last element.
+    /// No larger alignment than the one requested holds, and the allocation ends with the last element.
     #[test]
     fn tensors_lie_at_odd_multiples_of_their_alignment() {
         for align in [1u64, 2, 4, 8, 16, 128, 256, 512, 4096] {

@@ -66,7 +66,7 @@ fn block([x, y, z]: [u32; 3]) -> String {
     format!("block ({x}, {y}, {z})")
 }
 
-/// Where an instruction stands in the PTX, with its text, and for PTX which source line it belongs to.
+/// Where an instruction is in the PTX, with its text, and for PTX which source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let line = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
     let [first, end] = place.columns.map(|column| column as usize - 1);

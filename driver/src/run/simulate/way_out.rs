@@ -1,4 +1,4 @@
-//! What helps against what the simulator reports: by what is behind the report, not by its kind alone.
+//! What helps against what the simulator reports: by what is after the report, not by its kind alone.
 
 use std::borrow::Cow;
 use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};

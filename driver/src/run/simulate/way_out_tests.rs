@@ -3,7 +3,7 @@
 use super::Allowance;
 use super::tests::{LAUNCH, run, small};
 
-/// A launch of which every word of `b` may be stored to, one behind the other.
+/// A launch of which every word of `b` may be stored to, one after the other.
 fn dense() -> String {
     LAUNCH.replace(", \"strides\": [3, 2]", "")
 }
@@ -38,7 +38,7 @@ fn hopper(body: &str, needles: &[&str]) -> String {
     text
 }
 
-/// Thread 0 copies 64 bytes of `a` to the start of `tile`, counted by the mbarrier behind it.
+/// Thread 0 copies 64 bytes of `a` to the start of `tile`, counted by the mbarrier after it.
 const LOAD: &str = "setp.eq.u32 %p1, %r1, 0;\nmov.u32 %r3, tile;\n@%p1 mbarrier.init.shared.b64 [%r3+512], 1;\nINIT\nbar.sync 0;\n\
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3+512], 64;\n\
     @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 64, [%r3+512];";

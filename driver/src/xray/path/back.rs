@@ -160,7 +160,7 @@ impl Back<'_, '_> {
         self.tile(view.base, at);
     }
 
-    /// An element of a tile: where it lies after the last pass, and what is written there.
+    /// An element of a tile: where it is after the last pass, and what is written there.
     fn tile(&mut self, v: Value, spot: Spot) {
         let k = self.way.written;
         if !self.is_new(v, &spot) {
@@ -202,7 +202,7 @@ impl Back<'_, '_> {
     }
 }
 
-/// The element of an operand that stands beside the one at `spot`: operands align at their last dimensions, and repeat where they have one element.
+/// The element of an operand that is beside the one at `spot`: operands align at their last dimensions, and repeat where they have one element.
 fn beside(k: &Kernel, operand: Expr, spot: &[Option<u64>]) -> Spot {
     let shape = fixed_shape(k, operand);
     let rank = shape.as_ref().map_or_else(|| type_of(k, operand).map_or(0, |ty| ty.rank()), Vec::len);

@@ -63,7 +63,7 @@ pub(in crate::xray) fn picture(name: String, what: &str, path: &Path, span: Span
     let height = |step: usize| BOX.1 + texts[step].len().saturating_sub(2) as f64 * LINE;
     let all: f64 = (0..count).map(|step| height(step) + GAP).sum();
     let mut svg = Svg::new(LEFT + BOX.0 + 12.0, TOP + all, &title);
-    // What an element comes from stands above it.
+    // What an element comes from is above it.
     let turned = back && !forth;
     let above = |step: usize| if turned { step + 1..count } else { 0..step };
     let top = |step: usize| TOP + above(step).map(|other| height(other) + GAP).sum::<f64>();
@@ -109,7 +109,7 @@ pub(in crate::xray) fn picture(name: String, what: &str, path: &Path, span: Span
     Picture { title, span, ..Picture::new(Room::Memory, name, svg.done()) }
 }
 
-/// How far in each step stands: of those that hang on one step the last stands below it, and the others are moved in.
+/// How far in each step stands: of those that hang on one step the last is below it, and the others are moved in.
 fn depths(path: &Path) -> Vec<usize> {
     let mut out: Vec<usize> = Vec::new();
     for (i, link) in path.links.iter().enumerate() {

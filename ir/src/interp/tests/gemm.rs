@@ -119,7 +119,7 @@ fn preconditions_are_tested() {
 
 #[test]
 fn results_round_once_to_the_output_type() {
-    // 1 + 2^-11 lies in the middle between two f16 values: to even, once.
+    // 1 + 2^-11 is in the middle between two f16 values: to even, once.
     let mut a = tensor(Elem::F16, 2);
     a.data = vec![1.0, 2f64.powi(-11)].into();
     let inputs = Inputs::default()

@@ -212,7 +212,7 @@ fn literals_take_the_type_of_what_they_meet() {
 
 #[test]
 fn windows_take_the_extents_of_the_whole_expression() {
-    // The column repeats, and `X`, which stands beside it, has all columns of `z`.
+    // The column repeats, and `X`, which is beside it, has all columns of `z`.
     let k_ = kernel(
         "kernel t(X: gmem f32[4, 8], Y: gmem f32[4, 8]) grid (one: 1) {
             var c = reg f32[4, 1] = 2.0

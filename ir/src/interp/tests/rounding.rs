@@ -143,7 +143,7 @@ fn an_explicit_fused_multiply_and_add_rounds_once() {
     assert_eq!(z[0], 2f64.powi(-24));
 }
 
-/// What it adds up may lie on the other side of the border between two numbers.
+/// What it adds up may be on the other side of the border between two numbers.
 #[test]
 fn a_fused_multiply_and_add_of_what_is_off_is_within_the_bound() {
     let x = f64::from((-24.0 * std::f64::consts::LN_2) as f32);

@@ -13,7 +13,7 @@ fn tile(rows: u32, columns: u32) -> SmemLayout {
     panels(&[1 << rows, 1 << columns], 1, HALF, true).expect("a layout")
 }
 
-/// Element by element: the box's bytes lie where TMA puts them.
+/// Element by element: the box's bytes are where TMA puts them.
 #[test]
 fn boxes_cover_the_tile_where_the_unit_writes() {
     for (rows, columns, contiguous, bits) in [
@@ -100,7 +100,7 @@ fn few_rows_are_plain() {
     assert!(panels(&[1, 512], 1, WORD, false).is_none_or(|l| boxes(&l, &[1, 512], WORD).is_none()));
 }
 
-/// Element by element: the operand lies where the manual's canonical layouts say.
+/// Element by element: the operand is where the manual's canonical layouts say.
 #[test]
 fn descriptors_reach_the_elements() {
     // Along the reduction: 128 rows, 64 deep.
@@ -126,7 +126,7 @@ fn descriptors_reach_the_elements() {
     assert_eq!(descriptor(&bytes, BYTE, (1, 8), (0, 5)), None);
 }
 
-/// Element by element: an operand in panels of any number of rows lies where the descriptors of its steps say.
+/// Element by element: an operand in panels of any number of rows is where the descriptors of its steps say.
 #[test]
 fn descriptors_reach_panels_of_any_rows() {
     // Along the reduction, and across it.

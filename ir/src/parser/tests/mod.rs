@@ -1,4 +1,4 @@
-//! Tests of the text form: round trips, errors, bounds, hostile input.
+//! Tests of the text form: round iterations, errors, bounds, hostile input.
 
 mod errors;
 mod fuzz;

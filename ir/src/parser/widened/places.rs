@@ -68,8 +68,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A copy to one element of a register tile, `copy x -> p[2]`, is one to a window of one element that a scalar fills. The scalar also stands between two
-    /// elements of a buffer, `copy b[3] -> b[4]`: a barrier has its place behind it.
+    /// A copy to one element of a register tile, `copy x -> p[2]`, is one to a window of one element that a scalar fills. The scalar also is between two
+    /// elements of a buffer, `copy b[3] -> b[4]`: a barrier has its place after it.
     pub(super) fn single(&mut self, k: &mut Kernel, s: Stmt, dst: Expr) {
         let (ExprData::View(view), StmtData::Copy { src, attrs, .. }) = (k.exprs[dst].clone(), k.stmts[s].clone())
         else {

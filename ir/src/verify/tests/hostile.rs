@@ -15,7 +15,7 @@ const SAMPLES: &[&str] = &[
     include_str!("../../parser/tests/corners.tile"),
 ];
 
-/// Words, numbers and signs of a text, with what stands between them.
+/// Words, numbers and signs of a text, with what is between them.
 fn tokens(text: &str) -> Vec<&str> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = Vec::new();

@@ -215,7 +215,7 @@ fn roles() {
     block("role one warps 4 registers 48 {}\nrole two warps 8 registers 240 {}", &[("E0242", "240")]);
     block("role one warps 4 registers 24 {}\nrole two warps 8 registers 240 {}", &[]);
     block("role one warps 4 {}\nrole two warps 8 registers 176 {}", &[("E0242", "176")]);
-    // Replicas take the iterations of one loop in turns, and have warps each.
+    // Replicas take the iterations of one loop alternately, and have warps each.
     let turns = "for t in 0..M { ordered { barrier } ordered { } }";
     block(&format!("role one warps 4 replicas 2 {{ let last = M - 1\n{turns} }}"), &[]);
     block(&format!("role one warps 4 replicas 0 {{ {turns} }}"), &[("E0242", "0")]);
@@ -230,11 +230,11 @@ fn roles() {
     block(two, &[("E0242", two)]);
     let laid_out = "role one warps 4 replicas 2 { for t in 0..4 unroll {} }";
     block(laid_out, &[("E0242", laid_out)]);
-    // What is done in order stands in their loop, and is done in each iteration.
+    // What is done in order is in their loop, and is done in each iteration.
     block("role one warps 4 replicas 2 { for t in 0..M { if t < 3 { ordered {} } } }", &[("E0242", "ordered {}")]);
     block("role one warps 4 { for t in 0..M { ordered {} } }", &[("E0242", "ordered {}")]);
     block("ordered {}", &[("E0242", "ordered {}")]);
-    // What else stands beside them would be done by nobody.
+    // What else is beside them would be done by nobody.
     let copy = "copy A[0.., 0..] -> ring.put";
     for text in [format!("{copy}\n{one}"), format!("{one}{copy}"), format!("barrier\n{one}let n = M - 1\n{copy}")] {
         block(&text, &[("E0242", copy)]);

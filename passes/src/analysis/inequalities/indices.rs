@@ -116,7 +116,7 @@ impl Inequalities<'_> {
         if let Some(sum) = self.sums.borrow().get(&e) {
             return sum.clone();
         }
-        // Names in front of those that they stand in: a chain of them is no recursion.
+        // Names in front of those that they are in: a chain of them is no recursion.
         let known = |v: Value| self.k.stands_for(v).is_some_and(|init| self.sums.borrow().contains_key(&init));
         for (_, init) in self.k.names_below(e, known) {
             let sum = self.added(init);

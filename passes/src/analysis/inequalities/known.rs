@@ -137,7 +137,7 @@ impl Inequalities<'_> {
         (found, split)
     }
 
-    /// Variables of loops and places in the grid lie within their bounds.
+    /// Variables of loops and places in the grid are within their bounds.
     fn of_variable(&self, v: Value, own: &Sum) -> Option<Vec<Sum>> {
         let k = self.k;
         if matches!(k.values[v].def, ValueDef::Grid) {

@@ -53,7 +53,7 @@ pub(crate) fn is_rounded(k: &Kernel, args: &[Expr]) -> bool {
     args.iter().any(|&e| is_integer(k, e))
 }
 
-/// What an operator makes of elements behind the end.
+/// What an operator makes of elements after the end.
 fn function(op: Op, pads: &[Pad]) -> Pad {
     match (op, pads) {
         (Op::Abs, [a]) => a.absolute(),

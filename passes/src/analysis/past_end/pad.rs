@@ -8,7 +8,7 @@ pub(crate) const BEYOND: f64 = 6.0e4;
 /// A dimension has at most so many elements.
 const MOST_ELEMENTS: f64 = 2_147_483_648.0;
 
-/// What elements are whose positions are behind the end of the range; of a condition, 0 or 1.
+/// What elements are whose positions are after the end of the range; of a condition, 0 or 1.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Pad {
     Number(Number),
@@ -197,7 +197,7 @@ impl Pad {
     pub(crate) fn is_neutral(self, op: ReduceOp) -> bool {
         match op {
             ReduceOp::Sum => self.is_zero(),
-            // Of equal elements the first has the place, and none is behind the end.
+            // Of equal elements the first has the place, and none is after the end.
             ReduceOp::Maximum | ReduceOp::ArgMax => self.is_low() || matches!(self, Pad::Number(x) if x.least),
             ReduceOp::Minimum | ReduceOp::ArgMin => self.negated().is_neutral(ReduceOp::Maximum),
             ReduceOp::Product => matches!(self, Pad::Number(x) if x.is(1.0)),
@@ -358,7 +358,7 @@ impl Pad {
         }
     }
 
-    /// A sine or cosine: of an infinity it is no number.
+    /// A sine or cosine: of an infinity it is not a number.
     pub(crate) fn turning(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) if x.lo == x.hi => Pad::Number(Number::of(f(x.lo), f(x.lo)).like(x)),

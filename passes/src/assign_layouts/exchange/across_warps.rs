@@ -9,7 +9,7 @@
 //! .. sum(parts_all, 1) ..
 //! ```
 //!
-//! Of a scan each warp has a stretch, and every warp reads what all stretches come to ([`super::stretches`]).
+//! In a scan each warp has a contiguous segment, and every warp reads the totals of all segments ([`super::stretches`]).
 
 use super::{Source, Work};
 use crate::Cx;
@@ -57,13 +57,13 @@ impl Work<'_> {
         shape[along] = 1 << parts.count_ones();
         let to = whole.with_dimension(&shape, along).expect("bug: threads hold the parts of their rows");
         if op.is_place() && !matches!(k.exprs[arg], ExprData::Ref(_)) {
-            // It is asked for its extremes, too.
+            // It is requested its extremes, too.
             let elem = unrounded(k, arg);
             self.own_tile(k, at, arg, Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand" });
         }
         let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
         let span = k.expr_spans[leaf];
-        // A part has another type than the whole, so the name's is asked for before.
+        // A part has another type than the whole, so the name's is requested before.
         let named = named(k, at);
         let name = match op {
             _ if op.is_place() => self.place_across_warps(k, at, leaf, &shared),
@@ -151,7 +151,7 @@ impl Work<'_> {
         self.all_gathered(k, at, std::slice::from_ref(source), to)[0]
     }
 
-    /// The same of several tiles, whose elements are seen behind one barrier.
+    /// The same of several tiles, whose elements are seen after one barrier.
     pub(super) fn all_gathered(&mut self, k: &mut Kernel, at: Stmt, sources: &[Source], to: &RegLayout) -> Vec<Value> {
         let (block, index) = place_of(k, at);
         let span = k.stmt_spans[at];

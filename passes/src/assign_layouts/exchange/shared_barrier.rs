@@ -1,7 +1,7 @@
 //! Consecutive reductions across warps share one barrier.
 //!
-//! What warps have of two reductions goes through two buffers. Where the first result is not needed for the second one, its loads, and what is computed of
-//! them, move behind the stores of the second: then one barrier stands between all stores and all loads.
+//! The partial results of two reductions go through two buffers. If the second reduction does not need the first result, the loads of the first, and computations with
+//! them, move after the stores of the second. Then one barrier between all stores and all loads suffices.
 //!
 //! ```text
 //! copy a_parts -> a_parts_shared                copy a_parts -> a_parts_shared
@@ -22,7 +22,7 @@ pub(super) fn settle(k: &mut Kernel, loads: &[Vec<Stmt>]) {
     let mut firsts: Vec<Stmt> = loads.iter().filter_map(|of| of.first().copied()).collect();
     let order = all_stmts(k, k.body);
     firsts.sort_by_key(|&s| order.iter().position(|&other| other == s));
-    // The last ones first, so that each finds those behind it where they stay.
+    // The last ones first, so that each finds those after it where they stay.
     for &first in firsts.iter().rev() {
         let (block, start) = place_of(k, first);
         let own = loads.iter().find(|of| of.first() == Some(&first)).map_or(0, Vec::len);
@@ -48,7 +48,7 @@ fn run(k: &Kernel, list: &[Stmt], own: usize) -> (usize, Vec<Value>) {
     for &s in &list[own..] {
         let StmtData::Let { value, init } = k.stmts[s] else { break };
         let of = reads(k, s);
-        // Behind the next reduction other threads may have stored to memory.
+        // After the next reduction other threads may have stored to memory.
         if !of.iter().any(|v| made.contains(v)) || !memory_views(k, init).is_empty() {
             break;
         }

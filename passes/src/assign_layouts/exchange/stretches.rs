@@ -8,7 +8,7 @@
 //! .. scan_sum(x, 1, parts (8, 9) totals x_parts_0_all) ..
 //! ```
 //!
-//! What a stretch comes to is reduced in the order of its elements, so the result is that of a scan within one warp, bit by bit.
+//! The total of a segment is reduced in the order of its elements, so the result is bit for bit that of a scan within one warp.
 
 use super::Work;
 use super::tuples::{combined, parts_of};

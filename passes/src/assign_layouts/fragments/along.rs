@@ -1,16 +1,16 @@
 //! The order in which fragments of a product cover its reduction (K).
 //!
-//! A sum does not depend on the order of what is summed: any assignment of the instruction's reduction bits to those of the tile is right, if it is the same for both
-//! operands. As the instruction counts, a lane holds two neighbours, and then the next two some lanes further on. Of elements that are loaded as they are, `ldmatrix` deals
-//! these out. Threads that convert what they load (weights of four or eight bits) would load a byte from each of many places; where lanes hold longer runs of neighbours, they
-//! load words. The bits of the reduction that tell lanes apart stand above those of a run then:
+//! A sum does not depend on the order of its terms. Any assignment of the instruction's reduction bits to those of the tile is correct, if it is the same for both
+//! operands. In the order of the instruction a lane holds two adjacent elements, and the next two some lanes further on. For unconverted operands `ldmatrix` distributes
+//! elements in this order. But threads that convert an operand (4-bit or 8-bit weights) would load single bytes from many places. If lanes hold longer runs of adjacent elements, they
+//! load words. Then the reduction bits that select lanes are above those of a run:
 //!
 //! ```text
 //! instruction:  value 1 | lanes 2, 4 | value 8 | repeats 16, 32    // of 64 along the reduction, for m16n8k16
 //! runs of 16:   value 1, 2 | repeats 4, 8 | lanes 16, 32
 //! ```
 //!
-//! How long runs are is decided by what loading both operands takes: the instructions, and the cycles of shared memory.
+//! The cost of loading both operands decides the length of runs: instructions, and cycles of shared memory.
 
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::analysis::views::{memory_views, plain_var};

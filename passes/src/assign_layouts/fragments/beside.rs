@@ -1,7 +1,7 @@
-//! Which rows (columns) of an operand a lane holds, where its fragments go through the reduction in runs ([`along`](super::along)).
+//! Which rows (columns) of an operand a lane holds, if its fragments cover the reduction in runs ([`along`](super::along)).
 //!
-//! As the instruction counts, neighbours are those of lanes, and a lane holds every eighth row. The numbers of a row that the whole reduction shares (scales and zero points of
-//! a group of weights) would be loaded one by one then. Where a lane holds neighbours, it loads them at once, and takes each out of one register:
+//! In the order of the instruction adjacent rows belong to different lanes, and a lane holds every eighth row. Numbers that each row has for the whole reduction (scales and zero points of
+//! a group of weights) would then be loaded one by one. If a lane holds adjacent rows, it loads them at once, and extracts each from one register:
 //!
 //! ```text
 //! instruction:  lanes 1, 2, 4 | value 8 | repeats 16    // of 32 columns of weights of a warp, for m16n8k16

@@ -1,7 +1,7 @@
 //! Whether two threads may access the same element of a tensor.
 //!
-//! They do not where windows have nothing in common, nor where they are dealt out to the threads in the same way and begin at a multiple of their extents
-//! from one another: then an element that is in both has one place in both tiles, and one thread has it.
+//! They do not if the windows are disjoint. Nor do they if both windows are distributed over the threads in the same way and begin at a distance that is a multiple of their extents:
+//! then an element in both windows has the same place in both tiles, and belongs to the same thread.
 
 use super::ways::{commute, exclusive, is_apart, loops};
 use super::windows::{Window, Windows};

@@ -1,4 +1,4 @@
-//! Which walks over tiles are known to be at another one in every iteration, and which windows to lie apart.
+//! Which walks over tiles are known to be at another one in every iteration, and which windows to be apart.
 
 use super::super::prove;
 use tilec_ir::diag::Sink;

@@ -95,11 +95,11 @@ fn each_fence_is_needed() {
 fn a_fence_stands_anywhere_between() {
     let mut k = compiled(STORED);
     let (b, at) = fences(&k)[0];
-    // Behind the barrier, too: the one that asks has fenced what the barrier has shown it.
+    // After the barrier, too: the one that asks has fenced what the barrier has shown it.
     k.blocks[b].swap(at, at + 1);
     assert!(matches!(k.stmts[k.blocks[b][at]], StmtData::Barrier), "{}", tilec_ir::print::print(&k));
     assert_eq!(prove(&k), []);
-    // Not behind the read.
+    // Not after the read.
     k.blocks[b].swap(at + 1, at + 2);
     assert_eq!(prove(&k).len(), 1);
 }

@@ -172,7 +172,7 @@ impl Run<'_> {
     }
 }
 
-/// Ends what lies where `value` is to lie. Returns what was done in this epoch to that memory.
+/// Ends what is where `value` is to lie. Returns what was done in this epoch to that memory.
 fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
     let mut past = Cell::default();
     for other in overlays.sharing(value) {

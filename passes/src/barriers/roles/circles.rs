@@ -1,17 +1,17 @@
 //! Proves that roles with cyclic channels cannot deadlock.
 //!
-//! Who acquires a slot waits for who releases it, and who waits for one for who publishes it: roles may stand still in any circle of channels,
-//! whichever way each leads. Circles of two roles are the matter of [`super::steps::stuck`].
+//! A role that acquires a slot waits for the role that releases it, and a role that waits for a slot waits for the role that publishes it. So roles may deadlock in any cycle of channels,
+//! in either direction. [`super::steps::stuck`] handles cycles of two roles.
 //!
-//! A channel has one role at each end, and an operation that may run may do so until it has. So the order in which roles take their turns does not matter:
-//! if one of them runs all roles to their end, all do. [`Circle::run`] looks for one, for every trip count:
+//! A channel has one role at each end, and an operation that can run stays possible until it has run. So the order in which roles are scheduled does not matter:
+//! if one order runs all roles to their end, all orders do. [`Circle::run`] looks for one, for every trip count:
 //!
-//! * An operation runs where a slot is free, or filled.
-//! * Roles that stand at loops alike run an iteration together. If it leaves as many slots free and filled as it found, so does every other.
-//! * Roles that stand at branches alike run both sides, from the same state. Both must leave the same.
-//! * A loop of a few iterations, of a known number, may run by itself, too.
+//! * An operation runs if a slot is free, or filled.
+//! * Roles that are at equal loops run an iteration together. If it leaves as many slots free and filled as before, so does every other iteration.
+//! * Roles that are at equal branches run both sides, from the same state. Both must leave the same state.
+//! * A loop with a known small number of iterations may also run alone.
 //!
-//! Operations of one statement run in the order of their channels. Replicas of a role may take their turns as the role without them would.
+//! Operations of one statement run in the order of their channels. Replicas of a role may run as the role without replicas would.
 
 use super::words::slots;
 use crate::analysis::conditions::alike;
@@ -41,11 +41,11 @@ pub(super) fn check(k: &Kernel, bodies: &[Block], ends: &BTreeMap<Value, [usize;
     }
 }
 
-/// The channels of each set of roles in which two channels lie on one circle of three roles or more.
+/// The channels of each set of roles in which two channels are on one circle of three roles or more.
 fn circles(ends: &BTreeMap<Value, [usize; 2]>) -> Vec<Vec<Value>> {
     let pairs: BTreeSet<[usize; 2]> = ends.values().map(|&[a, b]| [a.min(b), a.max(b)]).collect();
     let pairs: Vec<[usize; 2]> = pairs.into_iter().collect();
-    // Two pairs that share a role lie on a circle if there is a way around that role.
+    // Two pairs that share a role are on a circle if there is a way around that role.
     let mut set: Vec<usize> = (0..pairs.len()).collect();
     for (i, p) in pairs.iter().enumerate() {
         for (j, q) in pairs.iter().enumerate().skip(i + 1) {
@@ -184,7 +184,7 @@ impl Circle<'_> {
         false
     }
 
-    /// The loops, or branches, of all roles that have a part in the one at which a role stands. None if they do not stand at them.
+    /// The loops, or branches, of all roles that have a part in the one at which a role stands. None if they are not at them.
     fn group<'a>(&self, state: &State<'a>, role: usize, same: &[(Value, Value)]) -> Option<Group<'a>> {
         let first: &Item = state.left[role].last()?;
         let mut group = BTreeMap::from([(role, first)]);
@@ -219,7 +219,7 @@ impl Circle<'_> {
         Some((group, same))
     }
 
-    /// What is free and filled behind loops, or branches, that run together. None if that is not known.
+    /// What is free and filled after loops, or branches, that run together. None if that is not known.
     fn once(&self, state: &State<'_>, group: &BTreeMap<usize, &Item>, same: &[(Value, Value)]) -> Option<Counts> {
         // A loop may have no iteration: that is its other side.
         let behind = |other: bool| {
@@ -299,7 +299,7 @@ impl Circle<'_> {
         state
     }
 
-    /// The operations at which roles stand, each waiting for the next one; the first acquires a slot. Empty if a role among them stands at none.
+    /// The operations at which roles stand, each waiting for the next one; the first acquires a slot. Empty if a role among them is at none.
     fn ring(&self, state: &State<'_>) -> Vec<(Stmt, ChannelOp, Value)> {
         let mut ring: Vec<(usize, Stmt, ChannelOp, Value)> = Vec::new();
         let mut next = state.left.iter().position(|left| matches!(left.last(), Some(Item::Op { .. })));

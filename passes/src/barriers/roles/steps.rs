@@ -67,7 +67,7 @@ fn filled(k: &Kernel, before: &[Stmt], v: Value) -> bool {
     own.is_none_or(|own| touches(k, &before[own..], v, Slot::Put))
 }
 
-/// Whether a slot of `v` is read by the statements behind its `wait`, up to where it is given back or another is waited for.
+/// Whether a slot of `v` is read by the statements after its `wait`, up to where it is returned or another is waited for.
 fn read(k: &Kernel, after: &[Stmt], v: Value, mut older: usize) -> bool {
     let end = after.iter().position(|&s| {
         let released = operates(k, s, ChannelOp::Release, v);

@@ -31,7 +31,7 @@ fn one(producer: &str, consumer: &str, what: &str) {
 #[test]
 fn what_is_in_order_passes() {
     assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
-    // Two tiles, each with a loop of its own; the products of a trip overlap the wait of the next.
+    // Two tiles, each with a loop of its own; the products of an iteration overlap the wait of the next.
     let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
     assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
     // A slot of which one channel is filled, and read.
@@ -125,7 +125,7 @@ fn slots_are_taken_and_given_back_in_turns() {
     one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "must `release` every slot of `a`");
 }
 
-/// A loop whose first step is taken out, on both sides; `behind`: what the consumer does behind it.
+/// A loop whose first step is taken out, on both sides; `behind`: what the consumer does after it.
 fn peeled(step: &str, behind: &str) -> [String; 2] {
     let both = |first: &str, later: &str, behind: &str| {
         format!("if K > 0 {{\n{first}\nfor k in 64..K step 64 {{\n{later}\n}}\n{behind}\n}}")
@@ -170,7 +170,7 @@ fn behind_a_loop_there_may_have_been_no_iteration() {
     one(&producer, &consumer, "released while products read it");
     let [producer, consumer] = peeled(&step, LAST);
     assert_eq!(said(&producer, &consumer), Vec::<String>::new());
-    // Behind the loop the last product adds to one accumulator or to the other: awaiting all but none awaits either.
+    // After the loop the last product adds to one accumulator or to the other: awaiting all but none awaits either.
     let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
     let of = |last: &str| {
         let [producer, consumer] = peeled(&step, last);
@@ -271,7 +271,7 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
     let sooner = step.replace("await acc, 0\nrelease a, b", "release b\nawait acc, 0\nrelease a");
     one(&looped(FILL), &of(&sooner), "released while products read it");
 
-    // One product pending while the next is issued: one tile does not do, two in turns do.
+    // One product pending while the next is issued: one tile does not do, two alternately do.
     let [producer, consumer] = peeled(STEP, LAST);
     let load = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f";
     let same = consumer.replace("wait a, b\nacc = mma<m64k16>(a.get", load);
@@ -304,7 +304,7 @@ fn channels_have_two_ends() {
     one(&looped(FILL), "acc = acc + 1.0", "no role waits for channel `a`");
 }
 
-/// What is said of a producer and two consumers that take tiles in turns, after `changes` to the text of the role: what, by what.
+/// What is said of a producer and two consumers that take tiles alternately, after `changes` to the text of the role: what, by what.
 fn in_turns(changes: &[[&str; 2]]) -> Vec<String> {
     let mut role = "role consumer warps 4 replicas 2 {\nfor t in 0..M step 3 {\nvar acc = reg f32[64, 64] = 0\n\
                     ordered {\nfor k in 0..K step 64 {\nwait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b\n}\n}\n\
@@ -331,7 +331,7 @@ fn replicas_touch_in_order_what_they_share() {
     assert_eq!(in_turns(&[]), Vec::<String>::new());
     // One replica is a role.
     assert_eq!(in_turns(&[["replicas 2", "replicas 1"], ["await s, 0\n}\n", "}\nawait s, 0\n"]]), Vec::<String>::new());
-    // The last slot may be given back behind the statement, and products awaited.
+    // The last slot may be returned after the statement, and products awaited.
     let peeled = [
         ["for k in 0..K step 64 {\nwait", "wait"],
         ["await acc, 0\nrelease a, b\n}\n}\n", "}\nawait acc, 0\nrelease a, b\n"],

@@ -1,13 +1,13 @@
-//! Roles with replicas, which take the iterations of a loop in turns ([`tilec_ir::roles`]).
+//! Roles with replicas, which execute the iterations of a loop alternately ([`tilec_ir::roles`]).
 //!
-//! What one replica does was proved for a role that runs all iterations by itself. With several, an iteration runs beside the next ones, but for
-//! its `ordered` statements: each begins when the replica in front has left the same one. So nothing waits for what comes later in the order of a single
-//! role, which waits for nothing for ever; and what two iterations both touch is used in order if
+//! The proof for one role that runs all iterations covers each replica. With several replicas, an iteration runs at the same time as the next ones, except for
+//! its `ordered` statements: each begins after the previous replica has left the same one. So nothing waits for what comes later in the order of a single
+//! role, which has no deadlock. Data that two iterations share is accessed in order if
 //!
-//! * all slots of a channel are waited for in one `ordered` statement. Its place is then handed on behind the last one: no slot is waited for
-//!   before those in front of it are full, whose phases a barrier tells apart by their parity alone;
+//! * all waits for slots of a channel are in one `ordered` statement. The ring index is passed on after the last wait: no slot is waited for
+//!   before the slots in front of it are full, because an mbarrier distinguishes phases only by their parity;
 //! * a buffer is used in one `ordered` statement, at whose end no TMA store still reads it;
-//! * no register is written that an iteration finds, and no signal is awaited, of which the order is that of iterations.
+//! * no register is written that an iteration reads from a previous one, and no signal is awaited whose order is that of iterations.
 
 use crate::analysis::uses::all_stmts;
 use crate::barriers::prove::uses::buffer_uses;

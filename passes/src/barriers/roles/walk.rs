@@ -53,7 +53,7 @@ pub(super) type Counts = BTreeMap<(Value, Slot), usize>;
 struct State {
     /// Slots that it has taken, and where, oldest first; at least one of each that is named.
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
-    /// Products, oldest first: behind each a known number was issued, which is all that `await` asks. On different ways to a statement others may
+    /// Products, oldest first: after each a known number was issued, which is all that `await` asks. On different ways to a statement others may
     /// have been, or none.
     pending: VecDeque<Vec<Pending>>,
     /// TMA copies and asynchronous ones into the slot that is being filled, of each channel that has any.
@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The body of a loop, until one more iteration begins with nothing else than those before. Behind it there may have been no iteration.
+    /// The body of a loop, until one more iteration begins with nothing else than those before. After it there may have been no iteration.
     fn repeat(&mut self, s: Stmt, body: Block) {
         let mut once = None;
         loop {

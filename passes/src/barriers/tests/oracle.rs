@@ -28,7 +28,7 @@ impl Random {
 
 /// A program over a buffer `a` and a channel `c`, which every third program fills asynchronously. Whole turns of the channel
 /// are likelier than single operations, or hardly any program would be in order. In every third program a loop declares both
-/// again and again, and something else lies in their memory at the end of each iteration.
+/// again and again, and something else is in their memory at the end of each iteration.
 fn program(r: &mut Random) -> String {
     let slots = 1 + r.below(3);
     let flying = r.below(3) == 0;
@@ -125,7 +125,7 @@ struct Execution<'k> {
     landed: usize,
     /// Cells that hold what was last declared there.
     held: BTreeSet<(Value, u64)>,
-    /// What lies where.
+    /// What is where.
     overlays: Overlays,
     /// Buffers and channels whose memory another has taken.
     gone: BTreeSet<Value>,

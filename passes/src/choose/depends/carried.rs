@@ -1,15 +1,15 @@
 //! Loop-carried values of loops over tiles of a chosen size.
 //!
-//! What is declared in front of such a loop and is still needed behind it must come out the same however the range is cut into tiles. So it is begun anew with something that does
-//! not change; or it is a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is divided by
-//! that of an extreme (`scaled`), by itself or with what does not change. What is stored in the loop is for each position, at that position, or the same for all tiles; what is combined
-//! with what is there (`add`) may be a tile's part of a sum or an extreme (`stores`).
+//! A value that is declared in front of such a loop and used after it must be the same for every division of the range into tiles. So it is reset to something that does
+//! not change. Or it is a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is rescaled
+//! by an extreme (`scaled`), possibly combined with invariant values. Stores in the loop are for each position, at that position, or the same for all tiles. Atomic
+//! stores (`add`) may store a tile's part of a sum or an extreme (`stores`).
 //!
-//! What is behind the end of the range reads as zero, and must make no difference: a sum is of what is zero there, an extreme of what is masked
-//! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. A mask counts if it is proved to leave nothing of what is behind the end ([`Inequalities`]): rows of causal
-//! attention, for instance, are bounded by their own positions, and those that are stored lie in front of the end.
+//! Elements past the end of the range read as zero, and must not change the result: a sum must be of values that are zero there, an extreme of values that are masked
+//! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. A mask counts if it provably leaves no element past the end ([`Inequalities`]). For example, rows of causal
+//! attention are bounded by their own positions, and stored rows are in front of the end.
 //!
-//! What a role puts into a channel is, to the roles that take it out, what it was where it was put, if both loops go over the same tiles (`Channels`).
+//! A tile from a channel counts as the window that the producer put into it, if both loops run over the same tiles (`Channels`).
 
 mod exponent;
 mod guard;
@@ -85,7 +85,7 @@ pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels, ca
     if wrong.is_empty() {
         return Vec::new();
     }
-    // What would be right if nothing were behind the end.
+    // What would be right if nothing were after the end.
     let whole = Tiles::of_loop(known, of, false, channels);
     let others: Vec<What> = whole.wrong(of.stmt).into_iter().map(|wrong| wrong.what).collect();
     let behind = |wrong: &Wrong| !others.contains(&wrong.what);
@@ -111,7 +111,7 @@ fn under(k: &Kernel, s: Stmt) -> Vec<Stmt> {
 }
 
 impl<'d> Tiles<'d> {
-    /// What an iteration leaves; `padded`: the last one may have positions behind the end.
+    /// What an iteration leaves; `padded`: the last one may have positions after the end.
     fn of_loop(known: &'d Inequalities<'d>, of: &Loop, padded: bool, channels: &Channels) -> Tiles<'d> {
         let k = known.kernel();
         let (var, body) = match k.stmts[of.stmt] {

@@ -1,4 +1,4 @@
-//! Groups of positions (`k / G`): each tile lies in one group.
+//! Groups of positions (`k / G`): each tile is in one group.
 
 use crate::analysis::uses::all_stmts;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -7,7 +7,7 @@ use tilec_ir::loop_ends::{loop_variable, meaning};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::same_expr;
 
-/// Whether preconditions say `extent % size == 0`, directly or of what lies between: `K % G == 0, G % BK == 0`.
+/// Whether preconditions say `extent % size == 0`, directly or of what is between: `K % G == 0, G % BK == 0`.
 pub(super) fn divides(k: &Kernel, size: Expr, extent: Expr) -> bool {
     let mut known = vec![extent];
     let mut next = 0;

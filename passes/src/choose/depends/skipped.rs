@@ -1,7 +1,7 @@
 //! Branches that skip tiles which would store nothing: `if j * BN < length { .. copy acc -> C[.., j * BN..length] }`.
 //!
-//! How many of them there are depends on the size of a tile, where `length` is a number from memory, say, and the tiles are those of all that there may be. What they do does not: a tile that begins
-//! at the length, or behind it, has no element in front of it. So all that such a branch does to what is seen outside of it is to store to windows that begin where the tile does and end at that
+//! The number of skipped tiles depends on the size of a tile, if `length` is a number from memory and the tiles cover all that there may be. The result does not: a tile that begins
+//! at or after the length has no element in front of it. So such a branch may affect the outside only by stores to windows that begin where the tile does and end at that
 //! length.
 
 use super::{Chosen, Depends};
@@ -43,7 +43,7 @@ impl Depends<'_> {
     }
 }
 
-/// Variables and buffers that stand beside the branch `then`, and that nothing outside of it mentions: it might as well declare them. Each run of the block around the
+/// Variables and buffers that are beside the branch `then`, and that nothing outside of it mentions: it might as well declare them. Each run of the block around the
 /// branch begins with new ones.
 fn of_branch(k: &Kernel, then: Block) -> Vec<Value> {
     let mut beside = Vec::new();
@@ -94,7 +94,7 @@ fn stores_within(k: &Kernel, block: Block, tile: Begins, own: &mut Vec<Value>) -
     })
 }
 
-/// Whether a window has no elements along a dimension where the tile begins behind its end.
+/// Whether a window has no elements along a dimension where the tile begins after its end.
 fn is_within(k: &Kernel, dim: &ViewDim, (start, end): Begins) -> bool {
     let ViewDim::From { starts, end: Some(own) } = dim else { return false };
     let same = |a: Expr, b: Expr| same_expr(k, a, b) || same_expr(k, meaning(k, a), meaning(k, b));

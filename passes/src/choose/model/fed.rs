@@ -15,7 +15,7 @@ use crate::choose::cost::Cost;
 const ISSUED: f64 = 0.6;
 /// Clocks from one step to the next: waiting for the slot, giving it back.
 const STEP: f64 = 150.0;
-/// Clocks from asking for a tile to its landing.
+/// Clocks from requesting a tile to its landing.
 const LANDING: f64 = 1000.0;
 /// Share of the memory's bandwidth that is reached.
 const READ: f64 = 0.9;

@@ -1,6 +1,6 @@
-//! The time of blocks whose loops of wgmma have a modulo schedule: one block to a multiprocessor, which takes tiles in turns.
+//! The time of blocks whose loops of wgmma have a modulo schedule: a persistent grid with one block per multiprocessor.
 //!
-//! An iteration takes what the schedule says, at the rate that the power of the card sustains, or what its tiles take on their way from the
+//! An iteration takes the clocks of the schedule, at the rate that the power of the card sustains, or the time of its tiles' transfer from the
 //! second-level cache.
 
 use super::launch::{L2_PORT, SHARED, Terms, Time};

@@ -1,10 +1,10 @@
 //! Time of wgmma kernels: a persistent grid, a producer warp that runs ahead, consumer warpgroups.
 //!
-//! A step of the loop takes the longest of what goes on side by side: the products of all warpgroups at the rate that the
-//! power of the card sustains; what one warpgroup does one after the other, its products, the additions of their sums if these are promoted, the loads of an operand that comes from registers, and the way from the last of them to the first of the
-//! next step ([`Constants::drain`]); what products read of shared memory; the tiles' way from the second-level cache; and their landing, shared by the slots. In front of the first step the
-//! pipeline fills, once for all tiles of a block; behind the last one of each tile the results are stored. All of that takes at least as long as
-//! memory needs.
+//! The time of a step of the loop is the longest of these, which overlap: the products of all warpgroups at the rate that the
+//! power of the card sustains; the sequence of one warpgroup (its products, the additions of promoted sums, the loads of an operand from registers, and the gap between the last of them and the first of the
+//! next step, [`Constants::drain`]); the shared-memory reads of products; the transfer of tiles from the second-level cache; and their latency, divided by the slots. In front of the first step the
+//! pipeline fills, once for all tiles of a block; after the last step of each tile the results are stored. The bandwidth of memory is a lower
+//! bound of the whole.
 //!
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose products take less power than the model says).
 
@@ -36,7 +36,7 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) fetching: f64,
     /// Share of the way from the second-level cache that products do not hide, where they take longer, or of products, where that does.
     pub(in crate::choose) overlap: f64,
-    /// Clocks from the asking for a tile to its landing, beside the time that its bytes take.
+    /// Clocks from the requesting a tile to its landing, beside the time that its bytes take.
     pub(in crate::choose) landing: f64,
     /// Clocks that storing a tile takes beside its bytes.
     pub(in crate::choose) storing: f64,
@@ -62,13 +62,13 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) launch: f64,
     /// Clocks of 128 bytes that a TMA load fills with zeros, because they are outside of the tensor.
     pub(in crate::choose) outside: f64,
-    /// Of the time from asking for a tile to the end of its products, the share that a slot is taken by it.
+    /// Of the time from requesting a tile to the end of its products, the share that a slot is taken by it.
     pub(in crate::choose) turn: f64,
     /// What a multiprocessor gets from the second-level cache and from memory.
     pub(in crate::choose) supply: Supply,
     /// What sharing tiles along the reduction costs.
     pub(in crate::choose) handing: Handing,
-    /// Of the time that multiprocessors rest behind their last tile, the share in which the others get no faster for it.
+    /// Of the time that multiprocessors rest after their last tile, the share in which the others get no faster for it.
     pub(in crate::choose) resting: f64,
 }
 
@@ -159,13 +159,13 @@ struct Tile {
     shared: f64,
     l2: f64,
     latency: f64,
-    /// Until the first slots are filled; storing, as far as that holds up the next tile, and behind the last one.
+    /// Until the first slots are filled; storing, as far as that holds up the next tile, and after the last one.
     fill: f64,
     store: f64,
     behind: f64,
     /// What the power of the card allows.
     all: f64,
-    /// Bytes from memory, and clocks for what is outside of tensors: nothing else is asked for meanwhile.
+    /// Bytes from memory, and clocks for what is outside of tensors: nothing else is requested meanwhile.
     loads: f64,
     zeros: f64,
 }
@@ -179,7 +179,7 @@ impl Tile {
         let several = if part.blocks > 1.0 { c.several } else { 1.0 };
         let product = part.product * several;
         let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-        // With products pending behind it there is no way from one step to the next.
+        // With products pending after it there is no way from one step to the next.
         let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
         let alone = if cost.ping_pong { product } else { own + drain };
         // Additions of one warpgroup take from the rate of the others' products, too.
@@ -194,7 +194,7 @@ impl Tile {
         self.loads += part.trips * loaded;
         self.zeros += part.trips * zeros;
         let read = part.shared / SHARED;
-        // A slot is asked for, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
+        // A slot is requested, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
         let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
         let arrive = feed + zeros;
         let step = (multiply.max(arrive) + c.overlap * multiply.min(arrive)).max(landing / slots).max(turn).max(read);
@@ -219,7 +219,7 @@ impl Tile {
             self.store += if cost.offloaded { 0.0 } else { spilled };
             self.store += part.trips * (first + each * part.pieces).max(memory);
         } else if cost.offloaded && of.tiles > of.places {
-            // The accelerator stores a tile while the next one is computed, and the last one behind all.
+            // The accelerator stores a tile while the next one is computed, and the last one after all.
             self.store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
             self.behind += part.trips * memory;
         } else if bytes > 0.0 {
@@ -268,7 +268,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let Tile { loops, store, behind, fill, .. } = tile;
     let mut ends = rounds.ceil() * store + behind + fill + shared.map_or(0.0, |s| s.lost);
     if cost.ping_pong {
-        // Two tiles take two main loops, or one and its store if that is longer; the last one is stored behind all.
+        // Two tiles take two main loops, or one and its store if that is longer; the last one is stored after all.
         ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + behind + fill;
     }
     let busy = tiles / places;
@@ -324,7 +324,7 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
     Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
-/// Bytes of a trip that a row of the tile loads.
+/// Bytes of an iteration that a row of the tile loads.
 fn per_row(part: &Part, cost: &Cost) -> f64 {
     cost.tile.map_or(0.0, |(rows, cols)| part.loads / (rows + cols) as f64)
 }
@@ -344,7 +344,7 @@ fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     of(0, rows) + of(1, cols)
 }
 
-/// Bytes of a trip that pass the second-level cache: blocks of a cluster share an operand. Where rows lie across lines, `loads` says so already.
+/// Bytes of an iteration that pass the second-level cache: blocks of a cluster share an operand. Where rows lie across lines, `loads` says so already.
 fn passed(part: &Part, cost: &Cost) -> f64 {
     let [down, right] = cost.cluster.map(|c| c as f64);
     match cost.tile.filter(|_| !part.across) {

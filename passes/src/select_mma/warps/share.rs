@@ -27,7 +27,7 @@ pub(crate) struct Product {
     pub(super) span: Span,
 }
 
-/// Rows and columns of a warp tile, where a thread has room for it and nothing asks for another.
+/// Rows and columns of a warp tile, where a thread has room for it and nothing requests another.
 const USUAL: u64 = 64;
 
 /// Warps that share a tile of the usual extents where the block has no other. Two are faster than one and than four, on the mean ("Warps of a small block" in

@@ -49,7 +49,7 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
     let reduced: Vec<Vec<usize>> = sites.iter().map(|s| reduced.along(&[s.shape.0, s.shape.1])).collect();
     let wanted: Vec<Wanted<'_>> =
         sites.iter().zip(&reduced).map(|(site, reduced)| wanted(k, sites, site, reduced)).collect::<Result<_, _>>()?;
-    // What several warps exchange in each iteration costs more than that; behind a loop that adds up products they do it once.
+    // What several warps exchange in each iteration costs more than that; after a loop that adds up products they do it once.
     let exchanges = !converting || sites.iter().all(|s| in_reduction(k, s.product.s));
     let mut first: Option<Refused> = None;
     let allowed = |s: &Shared| asked.is_none_or(|n| n == threads(s.groups)) && (exchanges || !s.exchanged);
@@ -85,7 +85,7 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
     Err(first.unwrap_or_else(none).asked_if(k.schedule.warp_tile.is_some()))
 }
 
-/// Whether a product stands in a loop that does nothing but add it up.
+/// Whether a product is in a loop that does nothing but add it up.
 fn in_reduction(k: &Kernel, s: Stmt) -> bool {
     let inner = path_to(k, s).into_iter().rev().find_map(|(block, index)| loop_body(k, k.blocks[block][index]));
     inner.is_some_and(|body| reduction::of(k, body).is_ok())
@@ -95,7 +95,7 @@ fn in_reduction(k: &Kernel, s: Stmt) -> bool {
 fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> Result<Wanted<'a>, Refused> {
     let depth = fixed_shape(k, site.product.mma.a).expect("an operand has extents")[1];
     let (bm, bn) = site.shape;
-    // Who takes tiles in turns computes each by itself.
+    // Who takes tiles alternately computes each by itself.
     let whole = ping_pong(k).map(|_| Some(site.shape));
     let scheduled = match scheduled_tile(k).or(whole) {
         Some(None) => return Err(Refused::asked("the warp tile is not constant")),

@@ -1,12 +1,12 @@
-//! Reductions of tuples along extents that are no powers of two: no tuple is known that changes nothing, so those beyond are not combined.
+//! Reductions of tuples along extents that are not powers of two: there is no known neutral tuple, so tuples beyond the extent are not combined.
 //!
 //! ```text
 //! reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) { give f, g }
 //! reduce (x, 1.0, iota(x, 1)) along 1 with (m1, l1, place1: i32), (m2, l2, place2) { give select(place2 < 80, f, m1), select(place2 < 80, g, l1), place1 }
 //! ```
 //!
-//! A component has the place of the first element of what a tuple stands for. Where that of the second tuple is beyond, so is all that it stands for, and the first one
-//! remains. The order in which the others are combined is that of the odd extent.
+//! A component carries the index of the first element of each tuple. If the index of the second tuple is beyond the extent, so are all its elements, and the first tuple
+//! is the result. The other tuples are combined in the order of the original extent.
 
 use tilec_ir::combine::{Combine, How};
 use tilec_ir::entities::{Expr, Value};

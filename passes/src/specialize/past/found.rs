@@ -65,10 +65,10 @@ pub(super) struct Found {
     pub(super) past: Past,
 }
 
-/// Elements of a window that lie outside.
+/// Elements of a window that are outside.
 pub(super) struct Place {
     pub(super) outside: Outside,
-    /// What they are behind; `None`: they are in front of 0.
+    /// What they are after; `None`: they are in front of 0.
     pub(super) end: Option<Expr>,
 }
 

@@ -86,7 +86,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     d
 }
 
-/// A kernel as it is written: what memory holds stands in indices by itself.
+/// A kernel as it is written: what memory holds is in indices by itself.
 fn as_written(k: &Kernel) -> Kernel {
     let mut own = k.clone();
     for e in k.exprs.keys() {

@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     stride: u64,
     /// Bytes of a row of the swizzle's pattern; 16 without one.
     span: u64,
-    /// Rows of the pattern that stand before the first one.
+    /// Rows of the pattern that are before the first one.
     phase: u64,
     across: bool,
     /// The first row that counts.

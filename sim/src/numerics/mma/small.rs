@@ -154,7 +154,7 @@ mod tests {
             registers[r][lane] = 1 << bit;
             registers
         };
-        // a13 of lane 6 is row 1 + 8, column 2 * 8 + 5 = 21; b21 lies in lane 4n + 2, register 0, element 5.
+        // a13 of lane 6 is row 1 + 8, column 2 * 8 + 5 = 21; b21 is in lane 4n + 2, register 0, element 5.
         let form = Small { m: 16, k: 64, pairs: UNSIGNED, satfinite: false };
         let mut d = vec![[0; 32]; 4];
         form.run(Generation::Hopper, &one(4, 6, 1, 20), &one(2, 14, 0, 20), &[[0; 32]; 4], &mut d)

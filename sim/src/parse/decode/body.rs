@@ -1,4 +1,4 @@
-//! The statements of a body. That of a called function stands where it is called.
+//! The statements of a body. That of a called function is where it is called.
 
 use super::cx::Cx;
 use super::scope::{Reg, Scope, Var};

@@ -1,4 +1,4 @@
-//! Calls (PTX 7.1, 9.7.12.5): the body of the function stands where it is called.
+//! Calls (PTX 7.1, 9.7.12.5): the body of the function is where it is called.
 //!
 //! Arguments and results in `.param` space share the memory of the caller's variable, which is in the stack of the thread;
 //! register parameters are moves. `ret` is a branch to the end of the body. A function that calls itself, and a call
@@ -42,7 +42,7 @@ pub(super) fn reachable<'m, 'a>(
         calls.collect()
     };
     let mut found: Vec<&'m RawFunc<'a>> = Vec::new();
-    // Depth first; a function stands on the path while its own calls are looked at.
+    // Depth first; a function is on the path while its own calls are looked at.
     let mut path: Vec<&str> = Vec::new();
     let mut todo: Vec<Option<(&str, Pos)>> = calls(body)?.into_iter().rev().map(Some).collect();
     while let Some(next) = todo.pop() {
@@ -91,7 +91,7 @@ pub(super) struct Entered<'a, 'm> {
 }
 
 impl<'a, 'm> Cx<'a, 'm> {
-    /// Emits a call up to the body of the function, if it has one: the body and [`Cx::leave`] come behind.
+    /// Emits a call up to the body of the function, if it has one: the body and [`Cx::leave`] come after.
     pub(super) fn enter(&mut self, raw: &RawInst<'a>) -> Result<Option<Entered<'a, 'm>>> {
         if !matches!(raw.words.as_slice(), [] | ["uni"]) {
             return Err(raw.pos.error("`call` takes no modifier but `.uni`"));
@@ -152,7 +152,7 @@ impl<'a, 'm> Cx<'a, 'm> {
         Ok(Some(Entered { body, back, outside, ret, end }))
     }
 
-    /// What comes behind the body of a function.
+    /// What comes after the body of a function.
     pub(super) fn leave(&mut self, raw: &RawInst<'a>, entered: Entered<'a, 'm>) -> Result<()> {
         let Entered { back, outside, ret, end, .. } = entered;
         self.land(ret);

@@ -10,7 +10,7 @@ use crate::program::types::{R, Spot};
 use crate::program::{Bank, Entry, Inst, Mention, Op};
 use std::collections::HashMap;
 
-/// Upper limits of one kernel, so that hostile text cannot ask for much memory.
+/// Upper limits of one kernel, so that hostile text cannot request much memory.
 const MAX_INSTS: usize = 1 << 18;
 const MAX_LOCAL: u64 = 1 << 20;
 
@@ -27,7 +27,7 @@ pub(crate) struct Cx<'a, 'm> {
     pub(super) next_scope: u32,
     /// Labels of a scope, as indices into `label_at`.
     pub(super) labels: HashMap<(u32, &'a str), u32>,
-    /// Instructions that labels stand at.
+    /// Instructions that labels are at.
     pub(super) label_at: Vec<u32>,
     pub(super) targets: HashMap<(u32, &'a str), Vec<u32>>,
     pub(super) slots: HashMap<(u32, u32), R>,

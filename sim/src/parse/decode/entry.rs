@@ -13,7 +13,7 @@ use crate::program::types::{R, Space, Spot, TRUE};
 use crate::program::{Bank, Entry, Mention, Op, Placed};
 use std::collections::{HashMap, HashSet};
 
-/// Shared variables of a kernel: what any device has without asking for more at the launch.
+/// Shared variables of a kernel: what any device has without requesting more at the launch.
 const MAX_STATIC_SHARED: u64 = 48 << 10;
 /// Parameters of a kernel, from PTX 8.1 on and before.
 const MAX_PARAM: u64 = 32_764;
@@ -118,7 +118,7 @@ fn shared_memory<'a>(
             format!("the shared variables of `{}` have {own} bytes, more than {MAX_STATIC_SHARED}", from.name);
         return Err(from.pos.error(message));
     }
-    // Dynamic shared memory follows the static part, at the largest alignment any of its names asks for (PTX 5.4.3).
+    // Dynamic shared memory follows the static part, at the largest alignment any of its names requests (PTX 5.4.3).
     let dynamic = || raw.vars.iter().filter(|v| v.space == Space::Shared && v.bytes.is_none());
     let mut at = shared.end;
     if let Some(align) = dynamic().map(|var| var.align).max() {

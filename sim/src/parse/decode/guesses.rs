@@ -48,7 +48,7 @@ pub(super) fn mark(entry: &mut Entry) -> Vec<usize> {
         })
     };
     let (narrow, wide) = (Copies::new(entry.n32, copies(false)), Copies::new(entry.n64, copies(true)));
-    // A variable that is named stands at an offset from where the shared memory of the block begins.
+    // A variable that is named is at an offset from where the shared memory of the block begins.
     let named = |r: R| entry.specials.contains(&(r, Special::SharedAt(0)));
     let place = |base: Base| match base {
         Base::None => (0, 0),

@@ -2,7 +2,7 @@
 //!
 //! A register gets its slot when it is first mentioned, so declarations cost nothing. Each instruction is looked up in
 //! the table; a row whose modifiers match and whose operands resolve says what the instruction does. A called function
-//! stands where it is called, with registers, stack and labels of its own (see [`call`]), so that a kernel is one piece of
+//! is where it is called, with registers, stack and labels of its own (see [`call`]), so that a kernel is one piece of
 //! code.
 
 mod arg;

@@ -13,7 +13,7 @@ const SHORT: usize = 64;
 struct Loops(Vec<u32>);
 
 impl Loops {
-    /// Of the loops, instruction by instruction from the target of a branch to the branch, those that are asked for.
+    /// Of the loops, instruction by instruction from the target of a branch to the branch, those that are requested.
     fn new(entry: &Entry, wanted: impl Fn(usize, usize) -> bool) -> Loops {
         let mut changes = vec![0i64; entry.code.len() + 1];
         for (at, inst) in entry.code.iter().enumerate() {

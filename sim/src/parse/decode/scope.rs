@@ -47,7 +47,7 @@ impl<'a> Scope<'a> {
             let digits = name.strip_prefix(prefix).filter(|d| d.len() == 1 || !d.starts_with('0'))?;
             digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<u32>().ok()).flatten()
         };
-        // A name alone lies in a range of the scope; a new range holds a name, or part of another range.
+        // A name alone is in a range of the scope; a new range holds a name, or part of another range.
         let split = new.name.len() - new.name.bytes().rev().take_while(u8::is_ascii_digit).count();
         let known = |prefix: &str| self.regs.get(prefix).and_then(|reg| reg.count);
         self.regs.contains_key(new.name)

@@ -7,7 +7,7 @@ use crate::program::types::Space;
 
 const MAX_SHARED: u64 = 1 << 20;
 
-/// Shared memory as it is laid out: variables follow each other as the assembler puts them, except that behind each there is room
+/// Shared memory as it is laid out: variables follow each other as the assembler puts them, except that after each there is room
 /// that belongs to nobody, so that whoever runs past a variable does not meet the next one. Addresses stay the same modulo
 /// 128, and with them the banks. From sm_90 on the first KiB of a block belongs to the system, so that no variable is at zero.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct SharedLayout {
 }
 
 impl SharedLayout {
-    /// Bytes of all gaps; behind the variables that come later there is none.
+    /// Bytes of all gaps; after the variables that come later there is none.
     const MAX_GAPS: u64 = 16 << 10;
     /// What the system has of a block's shared memory, from sm_90 on.
     const RESERVED: u64 = 1 << 10;

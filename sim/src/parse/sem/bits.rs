@@ -8,7 +8,7 @@ use crate::parse::mods::Mods;
 use crate::program::types::{L32, L64, R, Ty};
 use crate::program::{BoolOp, Lop3Test, Op};
 
-/// `prmt` (PTX 9.7.9.7): each nibble of the selector names a byte of `b:a`; its top bit asks for the sign instead.
+/// `prmt` (PTX 9.7.9.7): each nibble of the selector names a byte of `b:a`; its top bit requests the sign instead.
 pub(super) const fn prmt(a: u32, b: u32, c: u32) -> u32 {
     let pool = (a as u64) | ((b as u64) << 32);
     let mut out = 0;

@@ -22,7 +22,7 @@ pub(crate) fn map_fence(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
     Ok(Op::Nop)
 }
 
-/// The global side of a bulk copy, at operand `i` of the instruction, and where the operands behind it begin.
+/// The global side of a bulk copy, at operand `i` of the instruction, and where the operands after it begin.
 fn extent(m: &Mods<'_>, args: &[Arg], i: usize, bytes: usize) -> Result<Extent> {
     match args.get(i) {
         Some(Arg::Tensor(map, at)) => {

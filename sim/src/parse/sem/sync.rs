@@ -78,7 +78,7 @@ pub(crate) fn bar_warp(_: &mut Cx<'_, '_>, _: &Mods<'_>, args: &[Arg]) -> Result
     Ok(Op::BarWarp { mask: slot(args, 0) })
 }
 
-/// `griddepcontrol`: nothing is launched behind a launch that is simulated.
+/// `griddepcontrol`: nothing is launched after a launch that is simulated.
 pub(crate) fn grid_dependency(_: &mut Cx<'_, '_>, m: &Mods<'_>, _: &[Arg]) -> Result<Op> {
     Ok(if m.has("wait") { Op::GridWait } else { Op::Nop })
 }

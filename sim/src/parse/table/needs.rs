@@ -196,13 +196,13 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
 ];
 
 /// Instructions that came to later targets before they came to earlier ones: what holds from this target on, whatever else
-/// their words ask for.
+/// their words request.
 const SOONER: &[(&str, &str, (u32, u32), u32)] = &[("cvt", "e4m3x2|e5m2x2", (7, 8), 90)];
 
 /// Opcodes of one architecture alone.
 const SPECIFIC: &[&str] = &["setmaxnreg", "wgmma"];
 
-/// What an instruction needs of a module for this target: the most that any row asks for whose words it has.
+/// What an instruction needs of a module for this target: the most that any row requests whose words it has.
 pub(crate) fn of(op: &str, words: &[&str], target: u32) -> Need {
     let has = |slot: &str| match slot.strip_prefix('<') {
         Some(word) => words.last() == Some(&word),

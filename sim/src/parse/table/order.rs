@@ -5,7 +5,7 @@
 
 use crate::program::types::Ty;
 
-/// Words that belong to the opcode: they stand first and in order.
+/// Words that belong to the opcode: they are first and in order.
 const LEADING: &[(&str, &[&str])] = &[
     ("bar", &["cta", "warp", "sync", "arrive", "red"]),
     ("barrier", &["cta", "red", "cluster"]),

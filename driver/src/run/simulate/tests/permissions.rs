@@ -40,7 +40,7 @@ fn gaps_are_neither_written_nor_read() {
     found(LAUNCH, second, &["E0801", "1 element behind `b[2, 0]`, in a gap", "by thread (2, 0, 0)"]);
     found(LAUNCH, "st.global.u32 [%rd2+-4], %r3;", &["E0801", "4 bytes in front of `b`"]);
     found(&both, "ld.global.u32 %r4, [%rd2+-4];", &["E0801", "4 bytes in front of `b`"]);
-    // Of an access that begins with an element the place behind it is named.
+    // Of an access that begins with an element the place after it is named.
     let wide = both
         .replace("[3, 2]", "[4, 1]")
         .replace("\"access\": \"read_write\"", "\"align\": 16, \"access\": \"read_write\"");
@@ -115,7 +115,7 @@ fn permissions_are_those_of_a_launch() {
     assert!(text.contains("E0801") && text.contains("only reads") && text.contains("`b[0, 0]`"), "{text}");
 }
 
-/// A tensor that is only read may be written under the name of one that stands on it.
+/// A tensor that is only read may be written under the name of one that is on it.
 #[test]
 fn permissions_are_those_of_all_names() {
     let a = r#"{"name": "a", "type": "f32", "shape": ["n", 2], "strides": [3, 2], "access": "read"}"#;

@@ -1,7 +1,7 @@
 //! Guards that test whether an extreme still has its initial value, and `select`.
 //!
-//! Where all elements so far are masked, exponentials against the extreme are no numbers. `select(m > -inf, exp(m - m_new), 0.0)` and
-//! `select(m_new == -inf, 0.0, m_new)` put something else there, which changes nothing: sums are zero as long as the extreme is untouched.
+//! While all elements so far are masked, exponentials relative to the extreme are NaN. `select(m > -inf, exp(m - m_new), 0.0)` and
+//! `select(m_new == -inf, 0.0, m_new)` replace them. This changes nothing, because sums are zero as long as the extreme has its initial value.
 
 use super::kind::{Kind, elementwise};
 use super::tiles::{Tiles, literal};
@@ -46,7 +46,7 @@ impl Tiles<'_> {
         Some(Kind::Guard { extreme, last, untouched })
     }
 
-    /// `select(c, a, b)`, which is `pad` behind the end.
+    /// `select(c, a, b)`, which is `pad` after the end.
     pub(super) fn selected(&self, [c, a, b]: [Kind; 3], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         if let Kind::Guard { extreme, last, untouched } = c {
             let ((began, e), other) = if untouched { ((a, x), b) } else { ((b, y), a) };

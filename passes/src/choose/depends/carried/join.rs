@@ -31,7 +31,7 @@ fn divided(kinds: &Kinds, v: Value, extreme: Value) -> Option<Option<Scale>> {
 }
 
 impl Tiles<'_> {
-    /// What holds behind `s`, where either this or `other` was done, as something of kind `by` says.
+    /// What holds after `s`, where either this or `other` was done, as something of kind `by` says.
     pub(super) fn either(&mut self, other: &Kinds, by: Kind, s: Stmt) {
         let here = std::mem::take(&mut self.kinds);
         let values: Vec<Value> = here.keys().chain(other.keys()).copied().collect();

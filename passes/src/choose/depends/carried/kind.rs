@@ -137,7 +137,7 @@ pub(super) fn mixed(kinds: &[Kind]) -> Kind {
     Kind::Other { carried: kinds.iter().any(|kind| kind.is_carried()) }
 }
 
-/// Any function of elements, which is `pad` behind the end.
+/// Any function of elements, which is `pad` after the end.
 pub(super) fn elementwise(kinds: &[Kind], pad: Pad) -> Kind {
     let mut all = None;
     for &kind in kinds {
@@ -166,7 +166,7 @@ pub(super) fn negated(a: Kind) -> Kind {
 
 const SUM: ReduceOp = ReduceOp::Sum;
 
-/// A sum of elements that are `pad` behind the end.
+/// A sum of elements that are `pad` after the end.
 pub(super) fn sum(a: Kind, b: Kind, pad: Pad) -> Kind {
     ordered_sum(a, b).or_else(|| ordered_sum(b, a)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
@@ -195,7 +195,7 @@ fn ordered_sum(a: Kind, b: Kind) -> Option<Kind> {
     })
 }
 
-/// A product of elements that are `pad` behind the end.
+/// A product of elements that are `pad` after the end.
 pub(super) fn product(a: Kind, b: Kind, pad: Pad) -> Kind {
     ordered_product(a, b, pad).or_else(|| ordered_product(b, a, pad)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
@@ -249,7 +249,7 @@ pub(super) fn quotient(a: Kind, b: Kind, pad: Pad) -> Kind {
     }
 }
 
-/// The larger, or the smaller, of two, which `e` computes; `pad` behind the end.
+/// The larger, or the smaller, of two, which `e` computes; `pad` after the end.
 pub(super) fn extreme(op: ReduceOp, [a, b]: [Kind; 2], pad: Pad, e: Expr) -> Kind {
     let last = Some(Last::Computed(e));
     let one = |a: Kind, b: Kind| {
@@ -264,7 +264,7 @@ pub(super) fn extreme(op: ReduceOp, [a, b]: [Kind; 2], pad: Pad, e: Expr) -> Kin
     one(a, b).or_else(|| one(b, a)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
 
-/// A matrix product without what it is added to; `padded`: there may be positions behind the end.
+/// A matrix product without what it is added to; `padded`: there may be positions after the end.
 /// `along`: as many elements as a tile has are summed.
 pub(super) fn matrix_product(a: Kind, b: Kind, padded: bool, along: bool) -> Kind {
     let axes = |kind: Kind| match kind {

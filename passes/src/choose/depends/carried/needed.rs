@@ -13,7 +13,7 @@ enum First {
     Neither,
 }
 
-/// Whether what the loop `s` leaves in `v` is read, behind it or by a loop around it.
+/// Whether what the loop `s` leaves in `v` is read, after it or by a loop around it.
 pub(super) fn is_needed(k: &Kernel, s: Stmt, v: Value) -> bool {
     let path = path_to(k, s);
     for (depth, &(block, at)) in path.iter().enumerate().rev() {

@@ -18,13 +18,13 @@ pub(super) struct Wrong {
 
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum What {
-    /// A place of which something is needed behind the loop.
+    /// A place of which something is needed after the loop.
     Carried(Value),
     /// What a statement stores; true: by what earlier tiles left.
     Stored(Stmt, bool),
 }
 
-/// `behind`: only elements behind the end of the range are at fault, and this is how what they are in joins that of other tiles.
+/// `behind`: only elements after the end of the range are at fault, and this is how what they are in joins that of other tiles.
 pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<ReduceOp>, caller: Caller) -> Diagnostic {
     let (name, declared) = (&k.values[of.parameter].name, k.values[of.parameter].span);
     let subject = match wrong.what {

@@ -1,4 +1,4 @@
-//! Sums of exponentials, which a loop keeps divided by that of the largest exponent so far (online softmax).
+//! Sums of exponentials, which a loop keeps relative to the largest exponent so far (online softmax).
 //!
 //! ```text
 //! let m_new = max(m, maximum(s, 1))
@@ -7,9 +7,9 @@
 //! m = m_new
 //! ```
 //!
-//! `l * exp(m)` is a sum as others are, and `l` is the same for all tiles as long as what it is divided by is the extreme that the iteration ends with.
-//! So exponents are kept as what they are, elements and extremes with what multiplies them; an exponential is what the sum before is multiplied by (`Factor`), or
-//! elements of the new sum (`Share`), with the extreme and what multiplies it (`Scale`).
+//! `l * exp(m)` is an ordinary sum, and `l` is the same for all tiles as long as it is relative to the extreme at the end of the iteration.
+//! So exponents are represented as elements and extremes with their factors. An exponential is a factor of the previous sum (`Factor`), or
+//! elements of the new sum (`Share`), with the extreme and its factor (`Scale`).
 
 use super::exponent::{Exponent, Term, factors, same_factors};
 use super::kind::{Kind, Scale, mixed, negated, product, quotient, sum};
@@ -19,7 +19,7 @@ use tilec_ir::entities::Expr;
 use tilec_ir::ops::Op;
 
 impl Tiles<'_> {
-    /// What elements of a value are behind the end.
+    /// What elements of a value are after the end.
     pub(super) fn pad(&self, kind: Kind, e: Expr) -> Pad {
         match literal(self.k, e) {
             Some(x) if kind.is_fixed() => Pad::literal(x),
@@ -58,7 +58,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// A product of two expressions of these kinds, which is `pad` behind the end.
+    /// A product of two expressions of these kinds, which is `pad` after the end.
     pub(super) fn product(&mut self, [a, b]: [Kind; 2], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         let k = self.k;
         let signed = |kind, by| if literal(k, by).is_some_and(|x| x < 0.0) { negated(kind) } else { kind };
@@ -71,7 +71,7 @@ impl Tiles<'_> {
         scaled.unwrap_or(kind)
     }
 
-    /// A quotient of two expressions of these kinds, which is `pad` behind the end.
+    /// A quotient of two expressions of these kinds, which is `pad` after the end.
     pub(super) fn quotient(&mut self, [a, b]: [Kind; 2], [_, by]: [Expr; 2], pad: Pad) -> Kind {
         let signed = if literal(self.k, by).is_some_and(|x| x < 0.0) { negated(a) } else { a };
         let kind = quotient(signed, b, pad);

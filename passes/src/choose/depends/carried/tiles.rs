@@ -23,7 +23,7 @@ pub(in crate::choose::depends) struct Loop {
     pub(in crate::choose::depends) end: Expr,
     /// The variable is the number of a tile, not its first position.
     pub(in crate::choose::depends) numbers: bool,
-    /// The last tile may have positions behind it.
+    /// The last tile may have positions after it.
     pub(in crate::choose::depends) padded: bool,
 }
 
@@ -31,14 +31,14 @@ pub(in crate::choose::depends) struct Loop {
 pub(super) struct Tiles<'d> {
     pub(super) k: &'d Kernel,
     pub(super) known: &'d Inequalities<'d>,
-    /// Elements of a tile behind the end of the range.
+    /// Elements of a tile after the end of the range.
     pub(super) behind: Option<Outside>,
     pub(super) var: Value,
     /// The extent of a tile.
     pub(super) size: Expr,
     /// The variable is the number of a tile, not its first position.
     pub(super) numbers: bool,
-    /// The last tile may have positions behind it.
+    /// The last tile may have positions after it.
     pub(super) padded: bool,
     /// Windows of tensors that the loop stores to.
     pub(super) stored: Vec<ResolvedView>,

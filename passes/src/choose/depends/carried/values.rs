@@ -109,7 +109,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// Whether an index is the number of the group that the tile lies in.
+    /// Whether an index is the number of the group that the tile is in.
     fn is_group(&self, e: Expr) -> bool {
         let of_loop = group_of(self.k, e).filter(|&(v, _)| v == self.var && !self.numbers);
         of_loop.is_some_and(|(_, group)| divides(self.k, self.size, group))
@@ -204,7 +204,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// What a comparison is for the elements behind the end of the range.
+    /// What a comparison is for the elements after the end of the range.
     fn compared(&self, op: Op, sides: [Expr; 2], kinds: &[Kind]) -> Option<bool> {
         let along = kinds.iter().find_map(|kind| match kind {
             Kind::Each { axes, .. } if axes.count_ones() == 1 => Some(axes.trailing_zeros()),

@@ -112,6 +112,8 @@ pub struct Kernel {
     pub body: Block,
     /// The statement that declares each `let`.
     lets: SecondaryMap<Value, PackedOption<Stmt>>,
+    /// An integer in a register or in memory is an index where one is wanted, although `index(n)` is not written out: so it is while the parser writes out.
+    pub(crate) numbers_count: bool,
     /// What holds as long as the tables are not changed.
     pub(crate) known: Known,
 }

@@ -104,6 +104,32 @@ pub(crate) fn write_out(k: &mut Kernel) {
     Writer { k, before: Vec::new(), held: Vec::new() }.block_of_body();
 }
 
+/// Has the numbers that `e` is made of be indices, wherever it stands: nothing wraps around then.
+pub(crate) fn of_indices(k: &mut Kernel, e: Expr) {
+    match k.exprs[e].clone() {
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}
+        ExprData::Op { op: Op::Select, args } => args[1..].iter().for_each(|&arg| of_indices(k, arg)),
+        ExprData::Op { op, args } if matches!(op.domain(), Domain::Numeric | Domain::Integer) => {
+            args.into_iter().for_each(|arg| of_indices(k, arg));
+        }
+        own => {
+            if is_number(k, e) {
+                let arg = k.expr(own, k.expr_spans[e]);
+                k.exprs[e] = ExprData::Index(arg);
+            }
+        }
+    }
+}
+
+/// Whether `e` is one number of an integer type, in a register or in memory.
+fn is_number(k: &Kernel, e: Expr) -> bool {
+    match type_of(k, e) {
+        Ok(Type::Scalar(elem)) => may_count(k, elem),
+        Ok(Type::View(view)) => view.rank == 0 && may_count(k, view.elem),
+        _ => false,
+    }
+}
+
 struct Writer<'k> {
     k: &'k mut Kernel,
     /// What goes in front of the statement.
@@ -284,13 +310,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether `e` is one number of an integer type, in a register or in memory.
     fn is_number(&self, e: Expr) -> bool {
-        match type_of(self.k, e) {
-            Ok(Type::Scalar(elem)) => may_count(self.k, elem),
-            Ok(Type::View(view)) => view.rank == 0 && may_count(self.k, view.elem),
-            _ => false,
-        }
+        is_number(self.k, e)
     }
 
     /// Whether `e` is computed of elements in memory.

@@ -50,6 +50,7 @@ use broadcast::By;
 pub(crate) use coalesced::coalesced;
 use coalesced::{blocked, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
+pub(crate) use held::in_memory;
 use held::is_truth;
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
@@ -89,7 +90,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         broadcast::load_once(k, cx, By::Tiles);
         words::in_order(k, &open);
     }
-    windows::settle(k, cx);
+    if windows::settle(k, cx) {
+        // What buffers hold goes to windows of buffers.
+        memory_copies(k, cx, threads, &|_, _| true);
+    }
     inherit_stages(k);
     everything_has_a_layout(k, cx)?;
     say_repeated(k, cx, &open);

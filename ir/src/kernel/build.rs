@@ -40,6 +40,7 @@ impl Kernel {
             spots: Vec::new(),
             body,
             lets: SecondaryMap::new(),
+            numbers_count: false,
             known: Default::default(),
         }
     }
@@ -80,6 +81,12 @@ impl Kernel {
     pub fn literal(&self, e: Expr) -> Option<Span> {
         let span = self.expr_spans[e];
         self.spots.contains(&(Spot::Number, span)).then_some(span)
+    }
+
+    /// Says whether integers are indices where these are wanted, although that is not written out.
+    pub(crate) fn have_numbers_count(&mut self, count: bool) {
+        self.numbers_count = count;
+        self.known = Default::default();
     }
 
     /// How often something in the tables was lent to be changed.

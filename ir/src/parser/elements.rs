@@ -60,7 +60,10 @@ impl Operands<'_> {
             Some(of) => of.dims.is_empty() && k.values[of.base].def.elem().is_some_and(|elem| may_count(k, elem)),
             // A scalar has a type, and what is computed of it has that.
             None => match &k.exprs[e] {
-                ExprData::Ref(v) => !matches!(k.values[*v].def, ValueDef::Var(_) | ValueDef::Scalar { .. }),
+                ExprData::Ref(v) => {
+                    !matches!(k.values[*v].def, ValueDef::Var(_) | ValueDef::Scalar { .. })
+                        && rank(k, self.notes, e) == 0
+                }
                 _ => false,
             },
         };

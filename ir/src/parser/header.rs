@@ -86,18 +86,22 @@ impl<'s> Parser<'s, '_> {
         let walks = std::mem::take(&mut self.walks);
         if self.sink.error_count() == before && !self.text_alone {
             self.check_sizes();
+            self.kernel.have_numbers_count(true);
             walks::write_out(&mut self.kernel, walks);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
             wrong.extend(narrow::check(&self.kernel, &said));
             wrong.extend(widened::write_out(&mut self.kernel, &mut said));
             wrong.extend(unnamed::write_out(&mut self.kernel, &mut said));
+            // Names of what is reduced have extents now.
+            wrong.extend(widened::write_out_shapes(&mut self.kernel, &mut said));
             wrong.extend(strided::write_out(&mut self.kernel, &said));
             wrong.into_iter().for_each(|d| {
                 self.error(d);
             });
             filled::write_out(&mut self.kernel);
             old_values::write_out(&mut self.kernel);
+            self.kernel.have_numbers_count(false);
             values::write_out(&mut self.kernel);
             loop_ends::write_out(&mut self.kernel);
             accumulators::write_out(&mut self.kernel);

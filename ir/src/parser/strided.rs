@@ -13,6 +13,7 @@ use crate::loop_ends::{LoopEnds, implied, is_infinite};
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, TileTy};
 use crate::typing::{Extent, Type, type_of};
+use crate::values::{is_of_value, of_indices};
 use std::collections::BTreeSet;
 
 /// Writes out the numbers of the rows; returns what is wrong with windows that have steps.
@@ -155,6 +156,9 @@ impl Numbers<'_> {
         let like = k.value_ref(value, span);
         let count = k.expr(ExprData::Iota { axis: 0, like }, span);
         let count = k.expr(ExprData::Cast { elem: wide, arg: count }, span);
+        let start = named(k, start, "start", front);
+        let step = named(k, step, "step", front);
+        let end = end.map(|end| named(k, end, "end", front));
         let distance = k.binary(Op::Mul, step, count, span);
         let numbers = k.binary(Op::Add, start, distance, span);
         front.push(k.stmt(StmtData::Assign { dst: value, src: numbers }, span));
@@ -163,6 +167,18 @@ impl Numbers<'_> {
         }
         Some(value)
     }
+}
+
+/// An index that is made of numbers has a name: it is computed as indices are, so that nothing wraps around.
+fn named(k: &mut Kernel, e: Expr, name: &str, front: &mut Vec<Stmt>) -> Expr {
+    of_indices(k, e);
+    if !is_of_value(k, e) {
+        return e;
+    }
+    let span = k.expr_spans[e];
+    let value = k.value(name, span, ValueDef::Let);
+    front.push(k.stmt(StmtData::Let { value, init: e }, span));
+    k.value_ref(value, span)
 }
 
 /// Numbers at and past `end` name nothing.

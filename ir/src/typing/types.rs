@@ -360,13 +360,18 @@ impl<'k> Types<'k> {
     /// The type of `index(x)`: an integer, of a scalar or of one element in memory.
     fn whole_number(&self, arg: Expr) -> Result<Type, TypeError> {
         let ty = self.type_of(arg)?;
-        if ty == Type::Index || ty.rank() == 0 && ty.elem().is_some_and(|elem| may_count(self.k, elem)) {
+        if ty == Type::Index || self.is_number(&ty) {
             return Ok(Type::Index);
         }
         let message = format!("an index is a whole number, found {}", ty.describe(self.k));
         let d = self.error(codes::NOT_INDEX, arg, message);
         let d = d.with_note("convert it: `cast<i32>(x)`; of a tile, an index is one element");
         Err(if ty.rank() == 0 { self.converted(d, arg, &ty, "i32") } else { d }.into())
+    }
+
+    /// Whether a type is that of an integer, in a register or in memory.
+    fn is_number(&self, ty: &Type) -> bool {
+        ty.rank() == 0 && ty.elem().is_some_and(|elem| may_count(self.k, elem))
     }
 
     /// The type of a whole place.
@@ -442,6 +447,7 @@ impl<'k> Types<'k> {
     pub fn index(&self, e: Expr) -> Result<(), TypeError> {
         match self.type_of(e)? {
             Type::Index => Ok(()),
+            ty if self.k.numbers_count && self.is_number(&ty) => Ok(()),
             other => {
                 let message = format!("an index is expected here, found {}", other.describe(self.k));
                 let d = self.error(codes::NOT_INDEX, e, message);

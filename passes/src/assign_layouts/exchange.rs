@@ -68,6 +68,9 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
             work.tuples_of_memory(k);
             work.complete(k);
         }
+        if is_next(Relation::Reduction) {
+            work.unread_tuples(k, cx);
+        }
     }
     if cx.enabled {
         shared_barrier::settle(k, &work.loads);

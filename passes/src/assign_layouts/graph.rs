@@ -138,7 +138,7 @@ pub(super) struct Graph {
     pub(super) edges: Vec<Edge>,
     of_value: BTreeMap<Value, NodeId>,
     /// The context in which the tuples are combined that a `let` names.
-    of_tuples: BTreeMap<Value, NodeId>,
+    pub(super) of_tuples: BTreeMap<Value, NodeId>,
     /// Contexts that a deferred `let` is computed in, with its operands.
     of_deferred: BTreeMap<Value, NodeId>,
 }

@@ -11,10 +11,12 @@ use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::type_of;
 
-/// Elements of a buffer through which elements of this type go.
-pub(super) fn in_memory(elem: ElemRef) -> ElemRef {
+/// Elements of a buffer through which elements of this type go: of whole bytes, and with all of its numbers.
+pub(crate) fn in_memory(elem: ElemRef) -> ElemRef {
     match elem {
-        ElemRef::Known(known) if known.size().whole_bytes().is_none() => ElemRef::Known(Elem::I8),
+        ElemRef::Known(known) if known.size().whole_bytes().is_none() => {
+            ElemRef::Known(if known.is_float() { Elem::F16 } else { Elem::I8 })
+        }
         _ => elem,
     }
 }

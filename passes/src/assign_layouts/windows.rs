@@ -32,7 +32,7 @@ const WORD: u32 = 32;
 
 /// Gives windows in expressions, and what goes to windows, tiles of their own; what is at a place that is not known is in buffers.
 pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {
-    let mut work = Work { buffers: Vec::new() };
+    let mut work = Work { buffers: Vec::new(), any: false };
     for s in all_stmts(k, k.body) {
         match k.stmts[s].clone() {
             StmtData::Copy { src, dst, attrs } => work.copy(k, cx, s, (src, dst), attrs),
@@ -48,9 +48,9 @@ pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Has copies to and from windows that are no registers of the same threads go through memory.
-pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) {
-    let mut work = Work { buffers: Vec::new() };
+/// Has copies to and from windows that are no registers of the same threads go through memory; says whether there were any.
+pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
+    let mut work = Work { buffers: Vec::new(), any: false };
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
         let (from, to) = (window(k, src), window(k, dst));
@@ -78,6 +78,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) {
     for &(_, buffer, _) in &work.buffers {
         order(k, buffer);
     }
+    work.any
 }
 
 /// The layout of what a copy between register tiles moves, on this side of it; `None` if threads have no whole part of it.
@@ -123,6 +124,8 @@ fn begin(k: &mut Kernel, value: Value) {
 struct Work {
     /// Tiles that are in buffers, and the statements that put them there.
     buffers: Vec<(Value, Value, Stmt)>,
+    /// Something is in a buffer, or was.
+    any: bool,
 }
 
 impl Work {
@@ -260,6 +263,7 @@ impl Work {
 
     /// A buffer that holds a tile where `s` stands.
     fn buffer(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, value: Value) -> Value {
+        self.any = true;
         let at = place(k, s, value);
         let known = self.buffers.iter().find(|&&(v, _, filled)| v == value && still_holds(k, filled, value, at));
         if let Some(&(_, buffer, _)) = known {

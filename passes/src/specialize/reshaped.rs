@@ -14,6 +14,7 @@
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, register_window};
+use crate::assign_layouts::in_memory;
 use crate::truths::{NUMBERS, as_condition, as_held};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -161,7 +162,8 @@ fn reshaped(k: &mut Kernel, s: Stmt, arg: Expr, numbered: Numbered) {
     k.blocks[block].splice(index..=index, copies);
 }
 
-/// A buffer for `what`, the copy to it, and that of its elements to a tile. Of conditions, which no buffer holds, numbers go that way.
+/// A buffer for `what`, the copy to it, and that of its elements to a tile. Of conditions, which no buffer holds, and of elements that share bytes, other numbers go
+/// that way.
 fn numbered_copies(
     k: &mut Kernel,
     (name, what): (&str, Expr),
@@ -169,17 +171,19 @@ fn numbered_copies(
     numbered: Numbered,
 ) -> Vec<Stmt> {
     let span = k.expr_spans[what];
-    if elem == ElemRef::Known(Elem::Bool) {
+    let truths = elem == ElemRef::Known(Elem::Bool);
+    let numbers = if truths { NUMBERS } else { in_memory(elem) };
+    if numbers != elem {
         let whole = k.tile_ty(to).and_then(|ty| k.const_shape(&ty.shape)).expect("specialised");
         let [from, read] =
-            [&numbered.from, &whole].map(|shape| tile(k, (&format!("{name}_held"), span), (NUMBERS, shape), None));
-        let held = as_held(k, what);
+            [&numbered.from, &whole].map(|shape| tile(k, (&format!("{name}_held"), span), (numbers, shape), None));
+        let held = if truths { as_held(k, what) } else { k.expr(cast(numbers, what), span) };
         let stored = k.stmt(StmtData::Var { value: from, init: Some(held) }, span);
         let var = k.stmt(StmtData::Var { value: read, init: None }, span);
-        let numbers = k.value_ref(from, span);
-        let copies = numbered_copies(k, (name, numbers), (NUMBERS, read), numbered);
+        let own = k.value_ref(from, span);
+        let copies = numbered_copies(k, (name, own), (numbers, read), numbered);
         let number = k.value_ref(read, span);
-        let src = as_condition(k, number);
+        let src = if truths { as_condition(k, number) } else { k.expr(cast(elem, number), span) };
         let back = k.stmt(StmtData::Assign { dst: to, src }, span);
         return [stored, var].into_iter().chain(copies).chain([back]).collect();
     }
@@ -194,6 +198,10 @@ fn numbered_copies(
     let dst = k.value_ref(to, span);
     let read = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
     vec![alloc, fill, read]
+}
+
+fn cast(elem: ElemRef, arg: Expr) -> ExprData {
+    ExprData::Cast { elem, arg }
 }
 
 fn insert(k: &mut Kernel, s: Stmt, stmts: Vec<Stmt>) {

@@ -6,6 +6,7 @@
 //! tells them apart trades places with a register bit first, two permutations of bytes a pair. All others are gathered (`gather.rs`).
 //! What crosses warps the text copies by way of shared memory (`assign-layouts`).
 
+use super::packing::Nibble;
 use super::shuffles::shuffle;
 use super::state::Lower;
 use super::tile::Tile;
@@ -113,8 +114,22 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
 }
 
 impl Lower<'_> {
+    /// A tile of 4-bit elements that holds each byte in a register, with as many elements in a register as other tiles have; `None` if it is no such tile.
+    fn in_words(&mut self, tile: &Tile) -> Option<Tile> {
+        if tile.elem.bits() != 4 || tile.per_register != 2 {
+            return None;
+        }
+        let whole = self.new_tile(tile.elem, tile.layout.clone(), tile.dim_bits.clone(), true)?;
+        let nibbles: Vec<(usize, Nibble)> = tile.elements().into_iter().map(|v| (v, tile.nibble_of(v))).collect();
+        self.set_nibbles(&whole, &nibbles);
+        Some(whole)
+    }
+
     /// Copies a register tile to another, of any layout that threads of a warp can exchange.
     pub(super) fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
+        if let Some(whole) = self.in_words(from) {
+            return self.relayout(dst, &whole, to);
+        }
         if from.same_shape(to) {
             for i in to.registers() {
                 self.mov(to.regs[i], from.regs[i]);

@@ -93,7 +93,7 @@ impl Tile {
 
     /// Whether another tile holds its elements in the same places.
     pub(super) fn same_shape(&self, other: &Tile) -> bool {
-        self.elem == other.elem && self.layout == other.layout
+        self.elem == other.elem && self.layout == other.layout && self.per_register == other.per_register
     }
 }
 

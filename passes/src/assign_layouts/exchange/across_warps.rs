@@ -39,6 +39,14 @@ struct Shared {
     layouts: [RegLayout; 2],
 }
 
+/// What is reduced or scanned behind a conversion: that of a name which keeps its type, although its operand has a tile of another one by now.
+fn unrounded_reduction(k: &Kernel, leaf: Expr) -> Expr {
+    match k.exprs[leaf] {
+        ExprData::Cast { arg, .. } if matches!(k.exprs[arg], ExprData::Reduce { .. } | ExprData::Scan { .. }) => arg,
+        _ => leaf,
+    }
+}
+
 impl Work<'_> {
     /// Has warps that share rows of what is reduced put together what each has of them, by way of shared memory.
     pub(super) fn across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, of_b: &RegLayout) {
@@ -46,8 +54,9 @@ impl Work<'_> {
         if let Some((v, _)) = k.part_of(leaf) {
             return self.tuples_across_warps(k, cx, (v, b), of_b);
         }
+        let leaf = unrounded_reduction(k, leaf);
         if matches!(k.exprs[leaf], ExprData::Scan { .. }) {
-            return self.scan_across_warps(k, cx, edge, of_b);
+            return self.scan_across_warps(k, cx, (edge, leaf), of_b);
         }
         let ExprData::Reduce { op, axis, parts: 0, arg } = k.exprs[leaf] else { return };
         let (along, at) = (axis as usize, self.stands_in(k, edge.at, leaf));

@@ -25,8 +25,14 @@ use tilec_ir::typing::type_of;
 
 impl Work<'_> {
     /// Has warps that share rows of numbers that are scanned tell one another what their stretches come to, by way of shared memory.
-    pub(super) fn scan_across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, layout: &RegLayout) {
-        let (node, leaf) = (&self.graph.nodes[edge.b], edge.leaf.expect("a scan is an expression"));
+    pub(super) fn scan_across_warps(
+        &mut self,
+        k: &mut Kernel,
+        cx: &mut Cx<'_>,
+        (edge, leaf): (&Edge, Expr),
+        layout: &RegLayout,
+    ) {
+        let node = &self.graph.nodes[edge.b];
         let Some((_, parts)) = across_warps(node, layout) else { return };
         let ExprData::Scan { op, axis, exclusive, arg, .. } = k.exprs[leaf] else {
             unreachable!("a node that is scanned is a scan")

@@ -64,6 +64,16 @@ impl Work<'_> {
         cx.remark(span, message);
     }
 
+    /// The same of tuples that nobody reads: they are computed all the same.
+    pub(super) fn unread_tuples(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) {
+        let graph = self.graph;
+        for (&v, &n) in &graph.of_tuples {
+            if let Some(layout) = self.layout(n).cloned() {
+                self.tuples_across_warps(k, cx, (v, &graph.nodes[n]), &layout);
+            }
+        }
+    }
+
     /// Components of tuples that are computed with operands in memory get tiles of their own.
     pub(super) fn tuples_of_memory(&mut self, k: &mut Kernel) {
         for (n, node) in self.graph.nodes.iter().enumerate() {

@@ -43,27 +43,27 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Measures variants of a kernel on a GPU, against each other and against cuBLAS
     Bench(Box<Bench>),
-        /// Measures values of `auto` parameters on a GPU, and writes the program with the fastest values
+    /// Measures values of `auto` parameters on a GPU, and writes the program with the fastest values
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
     /// Prints the decisions after a line, an element, registers or a barrier, and what would change them
     Why(Box<Why>),
-        /// Formats source files: indentation, spaces, comments; keeps line breaks
+    /// Formats source files: indentation, spaces, comments; keeps line breaks
     Fmt(Fmt),
-        /// Runs a language server (LSP) on standard input and output (docs/editor.md)
+    /// Runs a language server (LSP) on standard input and output (docs/editor.md)
     Lsp(Lsp),
     /// Lists the driver, card, assembler and cuBLAS that are found, and what each adds
     Doctor,
     /// Lists the targets and their limits
     Targets,
-        /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without an argument, lists them
+    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without an argument, lists them
     Explain {
         /// Such as E0102, vectorize, ceildiv, sm_70
         #[arg(allow_hyphen_values = true)]
         word: Option<String>,
     },
-        /// Writes `tilec_bundle.h`, the C and C++ header that launches kernels from bundles (docs/c.md)
+    /// Writes `tilec_bundle.h`, the C and C++ header that launches kernels from bundles (docs/c.md)
     BundleHeader {
         /// Output file; standard output by default
         #[arg(short, long, value_name = "OUT")]
@@ -95,16 +95,16 @@ pub(crate) struct Build {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-        /// Targets of one C header (`--emit c`) or bundle; a device loads the newest that it supports
+    /// Targets of one C header (`--emit c`) or bundle; a device loads the newest that it supports
     #[arg(long, value_name = "CHIP,..", value_delimiter = ',', value_parser = target_parser(), conflicts_with = "target")]
     pub(crate) targets: Vec<Target>,
-        /// Kind of output [default: by the suffix of OUT (.ptx, .tile, .json: launch, .h: c, .cubin, .sass, .tilec: bundle), else ptx]
+    /// Kind of output [default: by the suffix of OUT (.ptx, .tile, .json: launch, .h: c, .cubin, .sass, .tilec: bundle), else ptx]
     #[arg(long, value_name = "WHAT")]
     pub(crate) emit: Option<Emit>,
-        /// Adds machine code to a bundle (needs ptxas for every target)
+    /// Adds machine code to a bundle (needs ptxas for every target)
     #[arg(long)]
     pub(crate) cubin: bool,
-        /// Prints the program after this pass, `parse` or `all`, to standard output (to standard error if the result goes there).
+    /// Prints the program after this pass, `parse` or `all`, to standard output (to standard error if the result goes there).
     /// Without --output and --emit nothing else is written
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) print_after: Vec<String>,
@@ -113,7 +113,7 @@ pub(crate) struct Build {
 /// Arguments of a run.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-        /// Source file, or PTX of any compiler (with --launch); `-` is a source on standard input
+    /// Source file, or PTX of any compiler (with --launch); `-` is a source on standard input
     #[arg(value_name = "IN.tile|IN.ptx")]
     pub(crate) input: PathBuf,
     /// Sizes, strides and scalars of the kernel. Strides default to packed tensors, scalars to their defaults
@@ -125,40 +125,40 @@ pub(crate) struct Run {
     /// hold is launched. May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-        /// Launch contract of the PTX, from --emit launch or written by hand (docs/launch-contract.md)
+    /// Launch contract of the PTX, from --emit launch or written by hand (docs/launch-contract.md)
     #[arg(long, value_name = "FILE.json")]
     pub(crate) launch: Option<PathBuf>,
-        /// Elements of a tensor: raw little-endian bytes in row-major order, or numbers (offsets=[0,37,150]); otherwise random
+    /// Elements of a tensor: raw little-endian bytes in row-major order, or numbers (offsets=[0,37,150]); otherwise random
     #[arg(long = "in", value_name = "NAME=FILE|[..]", value_parser = binding)]
     pub(crate) inputs: Vec<(String, String)>,
-        /// Writes the elements of a tensor to a file after the run, in the same format
+    /// Writes the elements of a tensor to a file after the run, in the same format
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = binding)]
     pub(crate) outputs: Vec<(String, String)>,
-        /// Puts an output at the address of an input (D=C), if the launch contract allows it
+    /// Puts an output at the address of an input (D=C), if the launch contract allows it
     #[arg(long = "alias", value_name = "NAME=NAME", value_parser = binding)]
     pub(crate) aliases: Vec<(String, String)>,
     /// Kernel or sequence of the file [default: the only sequence, or the only kernel]
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-        /// Where to run
+    /// Where to run
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub(crate) device: Device,
-        /// Compares the result with the interpreter: whole numbers exactly, others within a computed error bound
+    /// Compares the result with the interpreter: whole numbers exactly, others within a computed error bound
     #[arg(long)]
     pub(crate) check: bool,
     /// Seed of the inputs, and of the simulator's scheduler
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-        /// Elements of inputs [default: normal, with --check int]
+    /// Elements of inputs [default: normal, with --check int]
     #[arg(long, value_name = "KIND")]
     pub(crate) data: Option<DataKind>,
-        /// Number of timed launches; the median is printed
+    /// Number of timed launches; the median is printed
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) repeat: u32,
-        /// Time limit of the run in seconds, including the preparation of tensors, without the comparison (--check)
+    /// Time limit of the run in seconds, including the preparation of tensors, without the comparison (--check)
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-        /// Prints the simulator's counts, line by line; `json`: all counts to standard output, other output to standard error
+    /// Prints the simulator's counts, line by line; `json`: all counts to standard output, other output to standard error
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     pub(crate) counters: Option<CountersForm>,
     #[command(flatten)]
@@ -191,13 +191,13 @@ pub(crate) struct Xray {
     /// Output file; `-`, and the default, is standard output
     #[arg(short, long, value_name = "OUT.html")]
     pub(crate) output: Option<PathBuf>,
-        /// A measurement to compare with the prediction: the output of `tilec bench --format json`
+    /// A measurement to compare with the prediction: the output of `tilec bench --format json`
     #[arg(long, value_name = "FILE.json")]
     pub(crate) measured: Option<PathBuf>,
-        /// A second variant to compare with: compile-time parameters, sizes (M=4096), or another target (target=sm_80)
+    /// A second variant to compare with: compile-time parameters, sizes (M=4096), or another target (target=sm_80)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) beside: Vec<(String, String)>,
-        /// Kind of output: html, json (the data of the page), or svg:NAME (one picture; svg:list lists them)
+    /// Kind of output: html, json (the data of the page), or svg:NAME (one picture; svg:list lists them)
     #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
 }
@@ -219,17 +219,17 @@ pub(crate) struct Why {
     /// Source file; `-` is standard input
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
-        /// The target, if --target is absent; a place: source:33, PASS:20, ptx:412, sass:300, element:A[3,5], register, barrier;
+    /// The target, if --target is absent; a place: source:33, PASS:20, ptx:412, sass:300, element:A[3,5], register, barrier;
     /// and sizes (M=N=K=4096), as with one --for. Without a place: what costs time
     #[arg(value_name = "TARGET|PLACE|NAME=SIZE")]
     pub(crate) words: Vec<String>,
-        /// Explains why the code does not have a property: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another
+    /// Explains why the code does not have a property: `wgmma`, `tma`, `pipelined`, `vectorised`, `resident 2` or another
     /// property of `require` (docs/language.md)
     #[arg(long, value_name = "PROPERTY")]
     pub(crate) not: Option<String>,
     #[command(flatten)]
     pub(crate) program: Program,
-        /// Kind of output
+    /// Kind of output
     #[arg(long, value_name = "WHAT", default_value = "text")]
     pub(crate) emit: WhyEmit,
 }
@@ -237,7 +237,7 @@ pub(crate) struct Why {
 /// What an answer is written as.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum WhyEmit {
-        /// Text
+    /// Text
     Text,
     /// The answer as data
     Json,
@@ -246,13 +246,13 @@ pub(crate) enum WhyEmit {
 /// Arguments of formatting.
 #[derive(Args, Debug)]
 pub(crate) struct Fmt {
-        /// Source files to rewrite in place; `-` formats standard input to standard output
+    /// Source files to rewrite in place; `-` formats standard input to standard output
     #[arg(value_name = "FILE.tile", required = true)]
     pub(crate) files: Vec<PathBuf>,
-        /// Writes nothing; lists the files that would change, with the first line that differs, and fails if there are any
+    /// Writes nothing; lists the files that would change, with the first line that differs, and fails if there are any
     #[arg(long)]
     pub(crate) check: bool,
-        /// Format of diagnostics
+    /// Format of diagnostics
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,
 }
@@ -260,10 +260,10 @@ pub(crate) struct Fmt {
 /// Arguments of the language server.
 #[derive(Args, Debug)]
 pub(crate) struct Lsp {
-        /// The target of background compilation, if neither the program nor the editor's settings name one
+    /// The target of background compilation, if neither the program nor the editor's settings name one
     #[arg(long, value_name = "CHIP", default_value = "sm_70", value_parser = target_parser())]
     pub(crate) target: Target,
-        /// Ignored; some editors pass it. The server always uses standard input and output
+    /// Ignored; some editors pass it. The server always uses standard input and output
     #[arg(long, hide = true)]
     pub(crate) stdio: bool,
 }
@@ -275,7 +275,7 @@ pub(crate) struct Bench {
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
     /// Sizes, strides and scalars: lists (M=512,1024), ranges (K=1024:8192:*2, K=64:256:+64), other names (N=M, M=N=K=4096),
-        /// rows (M,N,K=16x4096x4096,512x512x512). Several arguments give all combinations
+    /// rows (M,N,K=16x4096x4096,512x512x512). Several arguments give all combinations
     #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
     pub(crate) values: Vec<String>,
     #[command(flatten)]
@@ -284,19 +284,19 @@ pub(crate) struct Bench {
     /// (BM=64/128,target=sm_80). May be repeated
     #[arg(long, value_name = "NAME=VALUE,..")]
     pub(crate) variant: Vec<String>,
-        /// Measures the effect of passes: first without passes, then with one more pass at a time
+    /// Measures the effect of passes: first without passes, then with one more pass at a time
     #[arg(long)]
     pub(crate) ablate: bool,
     /// Kernel or sequence of the file [default: the only sequence, or the only kernel]
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
-        /// Library to compare with, for matrix products
+    /// Library to compare with, for matrix products
     #[arg(long, value_name = "LIBRARY", default_value = "cublas")]
     pub(crate) against: Against,
-        /// Rounds per problem, over which medians are taken
+    /// Rounds per problem, over which medians are taken
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
-        /// Approximate seconds of measurement per problem
+    /// Approximate seconds of measurement per problem
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub(crate) seconds: f64,
     /// Format of the result
@@ -319,7 +319,7 @@ pub(crate) struct Tune {
     /// Sizes, strides and scalars, as for `tilec bench`; several problems are tuned one after the other
     #[arg(value_name = "NAME=VALUES", allow_negative_numbers = true)]
     pub(crate) values: Vec<String>,
-        /// Output: a file, a directory, or `-` for standard output [default: IN-M4096-N4096-K4096.tile in the current directory, by
+    /// Output: a file, a directory, or `-` for standard output [default: IN-M4096-N4096-K4096.tile in the current directory, by
     /// the sizes]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
@@ -331,10 +331,10 @@ pub(crate) struct Tune {
     /// Seconds of search for each problem
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     pub(crate) seconds: f64,
-        /// A file or directory of results that are not measured again [default: tilec/tune in the user's cache directory]
+    /// A file or directory of results that are not measured again [default: tilec/tune in the user's cache directory]
     #[arg(long, value_name = "PATH", conflicts_with = "no_cache")]
     pub(crate) cache: Option<PathBuf>,
-        /// Measures everything again, and stores no results
+    /// Measures everything again, and stores no results
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Format of the result
@@ -351,7 +351,7 @@ pub(crate) struct Tune {
 /// What to compare with.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Against {
-        /// The fastest algorithm of cuBLAS, if the library is found
+    /// The fastest algorithm of cuBLAS, if the library is found
     Cublas,
     /// Nothing
     None,
@@ -360,7 +360,7 @@ pub(crate) enum Against {
 /// How a measurement is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum BenchFormat {
-        /// A table
+    /// A table
     Table,
     /// Every round
     Json,
@@ -375,7 +375,7 @@ pub(crate) enum Device {
     Cuda,
     /// The simulator: the PTX executed on the CPU, every access checked
     Sim,
-        /// The interpreter: the reference semantics of the program, without PTX
+    /// The interpreter: the reference semantics of the program, without PTX
     Interp,
 }
 
@@ -389,21 +389,21 @@ pub(crate) struct Sim {
     /// Order of the blocks [default: forward]
     #[arg(long, value_name = "ORDER")]
     pub(crate) sim_order: Option<SimOrder>,
-        /// When asynchronous copies land: as early or as late as the rules allow; `all` runs all modes and compares the results
+    /// When asynchronous copies land: as early or as late as the rules allow; `all` runs all modes and compares the results
     /// [default: all]
     #[arg(long, value_name = "WHEN")]
     pub(crate) sim_landing: Option<SimLanding>,
     /// Host threads that share the blocks [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) sim_threads: Option<u16>,
-        /// Minimal alignment of tensors in bytes, if their declarations promise less (addresses are odd multiples); allocations on a GPU
+    /// Minimal alignment of tensors in bytes, if their declarations promise less (addresses are odd multiples); allocations on a GPU
     /// have 256 [default: 1]
     #[arg(long, value_name = "BYTES", value_parser = alignment)]
     pub(crate) sim_align: Option<u32>,
-        /// An error to report as a warning; docs/launch-contract.md explains each. May be repeated
+    /// An error to report as a warning; docs/launch-contract.md explains each. May be repeated
     #[arg(long, value_name = "NAME", value_parser = allowance)]
     pub(crate) allow: Vec<Allowance>,
-        /// GPU generation whose tensor-core arithmetic is reproduced [default: that of the target]
+    /// GPU generation whose tensor-core arithmetic is reproduced [default: that of the target]
     #[arg(long, value_name = "GENERATION")]
     pub(crate) imitate: Option<Imitate>,
 }
@@ -424,13 +424,13 @@ pub(crate) enum SimOrder {
 pub(crate) enum SimLanding {
     /// Read and write when they are issued
     Early,
-        /// Read when they are issued, write when a thread waits for them
+    /// Read when they are issued, write when a thread waits for them
     Late,
-        /// Read and write when a thread waits for them; until then the destination keeps its old value
+    /// Read and write when a thread waits for them; until then the destination keeps its old value
     LateReads,
-        /// Read and write when a thread waits for them; until then the destination is undefined
+    /// Read and write when a thread waits for them; until then the destination is undefined
     Latest,
-        /// A run in each mode, if the kernel has asynchronous copies
+    /// A run in each mode, if the kernel has asynchronous copies
     All,
 }
 
@@ -467,32 +467,32 @@ pub(crate) struct Program {
     /// Sets a compile-time parameter
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) defines: Vec<(String, String)>,
-        /// Chooses `auto` parameters for these sizes (M=N=4096,K=512); other sizes are assumed to be large. May be repeated: the
+    /// Chooses `auto` parameters for these sizes (M=N=4096,K=512); other sizes are assumed to be large. May be repeated: the
     /// output has a variant for each choice, and the launch contract a rule that selects one
     #[arg(long = "for", value_name = "NAME=SIZE,..", value_parser = sizes)]
     pub(crate) sizes: Vec<Sizes>,
-        /// Compiles for sizes that are 0, as `where K == 0` does; other sizes are at least 1
+    /// Compiles for sizes that are 0, as `where K == 0` does; other sizes are at least 1
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) zero: Vec<String>,
-        /// The card for which `auto` parameters are chosen [default: a typical card of the target]
+    /// The card for which `auto` parameters are chosen [default: a typical card of the target]
     #[arg(long, value_name = "NAME", value_parser = card_parser())]
     pub(crate) card: Option<&'static Card>,
-        /// Switches a pass off: it makes the simplest decisions; `all`: every pass that can be switched off
+    /// Switches a pass off: it makes the simplest decisions; `all`: every pass that can be switched off
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) disable_pass: Vec<String>,
-        /// Keeps a pass on under `--disable-pass all`
+    /// Keeps a pass on under `--disable-pass all`
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub(crate) enable_pass: Vec<String>,
-        /// Shows the remarks of passes: what they did, or declined to do and why
+    /// Shows the remarks of passes: what they did, or declined to do and why
     #[arg(long)]
     pub(crate) remarks: bool,
-        /// Makes remarks of this kind errors; `all`: remarks of any kind
+    /// Makes remarks of this kind errors; `all`: remarks of any kind
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     pub(crate) deny: Vec<String>,
-        /// Fails if the code does not meet a demand: `no spills`, `wgmma`, `registers <= 168` and others (docs/language.md). May be repeated
+    /// Fails if the code does not meet a demand: `no spills`, `wgmma`, `registers <= 168` and others (docs/language.md). May be repeated
     #[arg(long, value_name = "DEMAND")]
     pub(crate) require: Vec<String>,
-        /// Format of diagnostics
+    /// Format of diagnostics
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) error_format: ErrorFormat,
 }
@@ -508,7 +508,7 @@ pub(crate) enum Emit {
     Launch,
     /// A C header with PTX and a launcher of each kernel, for `--target` or for all of `--targets` (docs/c.md)
     C,
-        /// A report on every copy, access and product, JSON
+    /// A report on every copy, access and product, JSON
     Report,
     /// The machine code beside the source lines (needs ptxas and nvdisasm)
     Sass,

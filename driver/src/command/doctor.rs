@@ -21,8 +21,10 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
     for tool in [Tool::Ptxas, Tool::Nvdisasm] {
         parts.extend(assembler(tool));
     }
-    let mut out =
-        format!("tilec {} compiles, proves and simulates without other tools. It also uses:\n", env!("CARGO_PKG_VERSION"));
+    let mut out = format!(
+        "tilec {} compiles, proves and simulates without other tools. It also uses:\n",
+        env!("CARGO_PKG_VERSION")
+    );
     for part in &parts {
         let (mark, label, said) = match &part.found {
             Ok(what) => ("found  ", "is:  ", what),

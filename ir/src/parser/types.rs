@@ -241,7 +241,8 @@ impl Parser<'_, '_> {
 
     /// `h: H behind P`, in `padded (..)`.
     fn padded(&mut self) -> Parsed<Padded> {
-        const FORM: &str = "padding is along lines with a run-time stride: `strides ((b, SH * h), (h, 1)) padded (h: H behind P)`";
+        const FORM: &str =
+            "padding is along lines with a run-time stride: `strides ((b, SH * h), (h, 1)) padded (h: H behind P)`";
         let span = self.span();
         let stride = match self.peek() {
             Tok::Word(word) if self.names_value(word) => self.expr()?,

@@ -424,7 +424,10 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
         );
     }
     if attrs.keep || attrs.reduce.is_some() {
-        bad("`async` cannot be combined with `keep`, `add`, `min` or `max`".to_owned(), "the elements are moved as they are");
+        bad(
+            "`async` cannot be combined with `keep`, `add`, `min` or `max`".to_owned(),
+            "the elements are moved as they are",
+        );
     }
     let from = cx.types.resolve_view(src);
     if from.as_ref().is_none_or(|v| !v.space(k).has_bounds()) {

@@ -186,9 +186,9 @@ impl<'a> Parser<'a> {
                 self.expect(b')')?;
                 Ok(value)
             }
-            Tok::F32(_) => {
-                Err(pos.error("a bit pattern (`0f`) cannot be part of an expression: in expressions floats are decimal or `0d`"))
-            }
+            Tok::F32(_) => Err(pos.error(
+                "a bit pattern (`0f`) cannot be part of an expression: in expressions floats are decimal or `0d`",
+            )),
             other => Err(pos.error(format!("expected a constant, found {}", other.show()))),
         }
     }

@@ -64,9 +64,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let products = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().asynchronous()));
             let mut out = Vec::new();
             if conflicts {
-                out.push(
-                    "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned(),
-                );
+                out.push("`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned());
             }
             if products {
                 out.push("each warp loads its rows and columns of both tiles into registers: a larger `warp_tile` loads less for each product".to_owned());

@@ -535,6 +535,8 @@ class Program:
             self.tuples: 1,
             self.store: 3,
             self.atomic: 1.5,
+            self.exchanged: 0.7,
+            self.truth: 0.7,
             self.product: 1,
             self.table: 0.7,
         }
@@ -832,6 +834,9 @@ class Program:
         return tensor, f"{tensor.name}[{', '.join(r.text for r in ranges)}]", ranges
 
     def store(self) -> None:
+        # In a loop each turn would need a place of its own.
+        if self.loops:
+            return self.fresh()
         if self.chance(0.5):
             return self.store_tile()
         shape, elem = self.pick()
@@ -854,10 +859,6 @@ class Program:
             to = ELEMS["i8" if elem.integer else "f16"]
             node = values.cast(to, node)
         tensor, text, ranges = self.placed(to, shape, turned)
-        if self.loops:
-            self.outputs.remove(tensor.name)
-            del self.tensors[tensor.name]
-            return
 
         def step(b: Block) -> None:
             values.write(b.tensors[tensor.name], ranges, b, np.broadcast_to(self.held(to, node, node.value(b)), shape))
@@ -881,6 +882,43 @@ class Program:
             values.write(b.tensors[tensor.name], ranges, b, np.broadcast_to(self.held(elem, node, node.value(b)), shape), combine)
 
         self.emit(f"copy {node.text} -> {tensor.name}[{', '.join(r.text for r in ranges)}] {word}", step)
+
+    def exchanged(self) -> None:
+        """Elements combined with memory that no other block has, whose old values a tile gets."""
+        elem, shape = ELEMS[self.random.choice(WORDS)], self.random.choice(self.shapes)
+        if self.loops or len(shape) > 2:
+            return
+        word = self.random.choice(["add", "min", "max", "exchange"])
+        combine = {"add": lambda a, x: elements.in_register(elem, a + x)[()], "min": min, "max": max, "exchange": lambda a, x: x}[word]
+        node = self.whole(shape, elem, 1)
+        tensor, text, ranges = self.placed(elem, shape, True)
+        old = self.declared("e", shape, elem)
+
+        def step(b: Block) -> None:
+            x = np.broadcast_to(self.held(elem, node, node.value(b)), shape)
+            b.tiles[old.name] = elements.objects(values.write(b.tensors[tensor.name], ranges, b, x, combine).tolist()).reshape(shape)
+
+        self.emit(f"copy {node.text} -> {text} {word} old {old.name}", step)
+        self.names.append(old)
+
+    def truth(self) -> None:
+        """A name of conditions, which choose between two tiles."""
+        shape, elem = self.pick()
+        condition, like = self.condition(shape, 1), self.of_tile(self.tile(shape, elem))
+        name = self.name("g")
+        held = Node(name, None, lambda b: b.tiles[name], True)
+        if not condition.tile:
+            return
+
+        def step(b: Block) -> None:
+            b.tiles[name] = np.broadcast_to(condition.value(b), shape)
+
+        self.emit(f"let {name} = {condition.text}", step)
+        other = self.expression(shape, elem, 1)
+        chosen = Node(
+            f"select({name}, {like.text}, {other.text})", elem, lambda b: np.where(held.value(b), like.value(b), other.value(b)), True, full=True
+        )
+        self.named("b", chosen, shape)
 
     # Control.
 

@@ -139,6 +139,7 @@ WHOLE: "dict[str, typing.Callable[..., Array]]" = {
     "({0} >> {1})": _shifted(_right),
     "min({0}, {1})": _whole(min, 2),
     "max({0}, {1})": _whole(max, 2),
+    "mul_high({0}, {1})": lambda elem, a, b: elements.in_register(elem, np.asarray((a * b) >> elem.register, dtype=object)),
 }
 # Of floats, where results are exact.
 FLOAT: "dict[str, typing.Callable[..., Array]]" = {
@@ -225,7 +226,7 @@ def scanned(kind: str, elem: Elem, x: Array, axis: int, exclusive: bool) -> Arra
         total = of(total, row) if kind in ("maximum", "minimum") else elements.in_register(elem, of(total, row))
         if not exclusive:
             taken.append(total)
-    return np.moveaxis(np.stack(taken), 0, axis)
+    return np.moveaxis(np.stack([np.asarray(t, x.dtype) for t in taken]), 0, axis)
 
 
 def literal(elem: Elem, value: typing.Any) -> Node:

@@ -250,6 +250,13 @@ impl Writer<'_> {
             if let Ok(Type::Tile(t)) = type_of(k, dst) {
                 self.agree(k, &parts, &t.shape);
                 self.count_in(k, &parts, &t.shape, Some(dst));
+                // What repeats has none of its extents, but a window beside it has all.
+                let repeats = parts.tile.as_ref().is_some_and(|tile| is_narrower(tile, &t.shape));
+                if let Some(loaded) =
+                    whole(&parts.windows, t.shape.len()).filter(|_| repeats && *attrs == CopyAttrs::default())
+                {
+                    front.extend(self.tile_of(k, loaded, &t.shape, CopyAttrs::default(), span));
+                }
             }
             return;
         };
@@ -387,6 +394,12 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
 fn larger(window: &Window, tile: &[Extent]) -> bool {
     let mut dims = window.dims.iter().zip(tile);
     window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.said().is_some())
+}
+
+/// Whether a tile has one element along a dimension of which another has several.
+fn is_narrower(tile: &[Extent], than: &[Extent]) -> bool {
+    let mut dims = tile.iter().zip(than);
+    tile.len() == than.len() && dims.any(|(a, b)| a.known() == Some(1) && b.known() != Some(1))
 }
 
 /// The extents of a tile, but for those along which it repeats.

@@ -124,7 +124,7 @@ def converted(to: Elem, of: Elem, x: Array) -> Array:
     """`cast<to>(x)` of a value of the type `of`, as it is in its register."""
     if not to.integer:
         if of.integer:
-            x = np.array([float(v) if to.name == "f64" else _as_double(v) for v in x.ravel()], np.float64).reshape(x.shape)
+            x = np.array([float(v) if to.name == "f64" else _as_double(int(v)) for v in x.ravel()], np.float64).reshape(x.shape)
         return rounded(to, x)
     if not of.integer:
         whole = np.array([int(v) for v in np.rint(x).ravel()], dtype=object).reshape(x.shape)

@@ -707,7 +707,8 @@ class Program:
         tile = self.any_tile()
         assert tile.elem is not None
         text, at, shape = self.part(tile, True)
-        if not shape:
+        # A transposed tile that has a name has no windows.
+        if not shape or (tile.name[0] == "v" and tile.place == "let"):
             return
         node = Node(text, tile.elem, lambda b: b.tiles[tile.name][at(b)], True, True)
         form = self.random.random()
@@ -936,7 +937,7 @@ class Program:
         if kind < 0.4:
             return number(self.random.randint(low, high))
         if kind < 0.6:
-            name = self.random.choice(list(self.sizes))
+            name = self.random.choice(["G", *(size for t in self.tensors.values() for size in t.sizes)])
             return Index(name, lambda b: self.sizes[name])
         if kind < 0.8:
             index = self.from_memory()

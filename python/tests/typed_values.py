@@ -108,7 +108,7 @@ def write(tensor: Array, ranges: "typing.Sequence[Range]", b: Block, x: Array, c
 
 
 def _whole(of: "typing.Callable[..., int]", count: int) -> "typing.Callable[..., Array]":
-    made = np.frompyfunc(of, count, 1)
+    made = np.frompyfunc(lambda *x: of(*map(int, x)), count, 1)
     return lambda elem, *args: elements.in_register(elem, np.asarray(made(*args), dtype=object))
 
 
@@ -167,7 +167,7 @@ def magnitude(elem: Elem, a: Array) -> Array:
 
 def ones(elem: Elem, a: Array) -> Array:
     """How many bits are set."""
-    return np.asarray(np.frompyfunc(lambda v: (v & ((1 << elem.bits) - 1)).bit_count(), 1, 1)(a), dtype=object)
+    return np.asarray(np.frompyfunc(lambda v: (int(v) & ((1 << elem.bits) - 1)).bit_count(), 1, 1)(a), dtype=object)
 
 
 def inverted(elem: Elem, a: Array) -> Array:

@@ -93,8 +93,10 @@ impl<'s> Parser<'s, '_> {
             wrong.extend(narrow::check(&self.kernel, &said));
             wrong.extend(widened::write_out(&mut self.kernel, &mut said));
             wrong.extend(unnamed::write_out(&mut self.kernel, &mut said));
-            // Names of what is reduced have extents now.
-            wrong.extend(widened::write_out_shapes(&mut self.kernel, &mut said));
+            // Names of what is reduced have extents now: what is made of them is written out, too.
+            if wrong.is_empty() {
+                wrong.extend(widened::write_out(&mut self.kernel, &mut said));
+            }
             wrong.extend(strided::write_out(&mut self.kernel, &said));
             wrong.into_iter().for_each(|d| {
                 self.error(d);

@@ -29,31 +29,9 @@ use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what cannot be.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    write_out_of(k, notes, &|_, _| true)
-}
-
-/// The same of statements that still put tiles into other shapes, or name parts of them.
-pub(super) fn write_out_shapes(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    fn shapes(k: &Kernel, e: Expr) -> bool {
-        matches!(k.exprs[e], ExprData::Reshape { .. } | ExprData::Concat { .. })
-            || k.children(e).into_iter().any(|child| shapes(k, child))
-    }
-    let part = |k: &Kernel, s: Stmt| match k.stmts[s] {
-        StmtData::Let { init, .. } => {
-            matches!(&k.exprs[init], ExprData::View(view) if k.tensor_ty(view.base).is_none())
-        }
-        _ => false,
-    };
-    write_out_of(k, notes, &|k, s| part(k, s) || k.stmts[s].exprs().into_iter().any(|e| shapes(k, e)))
-}
-
-fn write_out_of(k: &mut Kernel, notes: &mut Notes, which: &dyn Fn(&Kernel, Stmt) -> bool) -> Vec<Diagnostic> {
     let windowed = with_windows(k);
     let mut writer = Writer { windowed, notes, front: Vec::new(), named: Vec::new(), wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
-        if !which(k, s) {
-            return out.push(s);
-        }
         let behind = writer.statement(k, s);
         writer.named.clear();
         out.append(&mut writer.front);

@@ -18,6 +18,7 @@ pub mod spilled;
 pub(crate) mod stages;
 mod texts;
 pub(crate) mod variants;
+mod wgmma_lines;
 mod written;
 
 pub use options::{CompileOptions, Keep, Sizes};

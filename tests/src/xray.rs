@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use tilec::assembler::{Options, assemble, disassemble};
 use tilec::compile::machine_code::by_ptx_line;
 use tilec::xray::{Columns, Stage, Xray, compiled, of};
 use tilec::{CompileOptions, Compiled, Target};
@@ -189,6 +190,41 @@ fn machine_code_leads_back_to_the_ptx() {
         assert!(most > 0, "{what}: registers in use are known");
         // Warps that are given registers may use more than the kernel begins with.
         assert!(target == Target::Sm90a || most <= registers, "{what}: {most} registers in use of {registers}");
+    }
+}
+
+/// Each asynchronous product has the line of its own instruction. Signs tell the assembler's order: of the PTX some multiply with `-B`, and so do the same ones of
+/// the machine code.
+#[test]
+fn asynchronous_products_have_their_own_lines() {
+    for name in ["gemm.tile", "attention_backward.tile"] {
+        let program = example(name, Target::Sm90a).expect("compiles");
+        let Some(code) = by_ptx_line(&program).expect("the tools work") else {
+            std::io::stderr().write_all(b"\nskipped: xray test: no ptxas or nvdisasm for sm_90a\n").unwrap();
+            return;
+        };
+        let mut ptx: Vec<String> = program.ptx.lines().map(str::to_owned).collect();
+        let is_negated = |line: usize| line % 7 < 3;
+        let mut lines = 0;
+        for (line, text) in (1..).zip(&mut ptx).filter(|(_, text)| text.contains("wgmma.mma_async")) {
+            lines += 1;
+            let (front, signs) = text.split_once(", 1, 1").expect("the signs of its operands");
+            *text = format!("{front}, 1, {}1{signs}", if is_negated(line) { "-" } else { "" });
+        }
+        let arch = "sm_90a".parse().expect("an architecture");
+        let signed = assemble(&ptx.join("\n"), arch, Options { line_info: false }).expect("it assembles");
+        let signed = disassemble(&signed.cubin, arch).expect("a listing");
+        let mut made = 0;
+        for function in &code.functions {
+            let same = signed.functions.iter().find(|f| f.name == function.name).expect("the same entries");
+            for (inst, signed) in function.insts.iter().zip(&same.insts).filter(|(i, _)| i.base().ends_with("GMMA")) {
+                let line = inst.line.expect("a line").1 as usize;
+                assert!(ptx[line - 1].contains("wgmma.mma_async"), "{name}: {}: {}", inst.text, ptx[line - 1]);
+                assert_eq!(signed.text.contains("negB"), is_negated(line), "{name}: {} of line {line}", signed.text);
+                made += 1;
+            }
+        }
+        assert!(made == lines && made >= 4, "{name}: {made} of {lines}");
     }
 }
 

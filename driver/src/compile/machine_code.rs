@@ -3,7 +3,7 @@
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
 use super::spilled::{self, Spilled};
-use super::{blame, demands};
+use super::{blame, demands, wgmma_lines};
 use crate::assembler::live::{Live, live_registers};
 use crate::assembler::{
     self, Arch, Assembled, AssemblerError, Disassembly, EntryStats, PtxasMessage, SassFunction, SassStats, assemble,
@@ -92,7 +92,7 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     let fault = |e: AssemblerError| diagnostics(&e, &program.ptx, &program.source);
     let text = numbered(&program.ptx, &program.ptx_lines);
     let assembled = assemble(&text, arch, assembler::Options { line_info: true }).map_err(fault)?;
-    let by_line = disassemble_encoded(&assembled.cubin, arch).map_err(fault)?;
+    let mut by_line = disassemble_encoded(&assembled.cubin, arch).map_err(fault)?;
     let plain = disassemble_encoded(&as_written.cubin, arch).map_err(fault)?;
     let code = |d: &Disassembly| -> Vec<_> {
         d.functions.iter().flat_map(|f| &f.insts).map(|i| (i.text.clone(), i.encoding)).collect()
@@ -103,7 +103,8 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     );
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
-    let said = blame::complaints(program, &as_written, Some(&plain));
+    let mut said = blame::complaints(program, &as_written, Some(&plain));
+    said.extend(wgmma_lines::settle(program, &mut by_line.functions));
     let spilled = plain.functions.iter().map(|f| (f.name.clone(), spilled::spilled(f))).collect();
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }

@@ -44,6 +44,7 @@ pub mod parser;
 pub mod partial;
 pub mod placement;
 pub mod print;
+pub mod progression;
 #[cfg(test)]
 #[path = "../../core/src/random_tests.rs"]
 mod random_tests;

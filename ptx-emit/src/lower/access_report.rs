@@ -1,14 +1,14 @@
 //! The rows of the report on copies and accesses to shared memory.
 
+use super::sectors::Touched;
 use super::state::Lower;
 use super::windows::{Access, Window};
 use crate::report::{CopyReport, SharedReport};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, StmtData};
 use tilec_ir::layout::wavefronts_by_rank;
-use tilec_ir::target::{SECTOR_BYTES, WARP};
 use tilec_ir::types::Elem;
-use tilec_ir::typing::{ResolvedView, ViewDim};
+use tilec_ir::typing::ResolvedView;
 
 impl Lower<'_> {
     #[expect(clippy::too_many_arguments, reason = "the facts of one row of the report")]
@@ -30,9 +30,8 @@ impl Lower<'_> {
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
         let (src, dst) = self.ends_of(s, e);
-        let (sector_use, sectors) = if global { self.sector_use(view, access, bytes) } else { (1.0, 0) };
-        let lanes = if global { self.lanes_of(view, access) } else { Vec::new() };
-        let gathered = global && self.contiguous(view).is_some_and(|dim| is_gathered(view, dim));
+        let nothing = Touched { used: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
+        let touched = if global { self.touched(view, access, bytes) } else { nothing };
         self.report.copies.push(CopyReport {
             span,
             src,
@@ -40,11 +39,11 @@ impl Lower<'_> {
             global_bytes: if global { bytes } else { 0 },
             shared_bytes: if global { 0 } else { bytes },
             accesses: access.groups.len() as u32,
-            sector_use,
-            sectors,
+            sector_use: touched.used,
+            sectors: touched.sectors,
             tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
-            lanes,
-            gathered,
+            lanes: touched.lanes,
+            gathered: touched.gathered,
             why: String::new(),
             in_loop,
         });
@@ -89,59 +88,4 @@ impl Lower<'_> {
             }
         }
     }
-
-    /// Where the lanes of a full warp begin with their first access: a row, and the byte in it. Nothing where elements have no bytes of their own or
-    /// no dimension is contiguous.
-    fn lanes_of(&mut self, view: &ResolvedView, access: &Access) -> Vec<(u64, u64)> {
-        let (Some(dim), Some(elem)) = (self.contiguous(view), self.elem(view.base)) else { return Vec::new() };
-        let Some(first) = access.groups.first() else { return Vec::new() };
-        let shift: u32 = access.dim_bits[..dim].iter().sum();
-        let mask = (1u64 << access.dim_bits[dim]) - 1;
-        let gathered = is_gathered(view, dim);
-        let begin = |lane: u64| {
-            let places = first.iter().map(|&v| access.layout.at(lane, v as u64));
-            let place = |index: u64| match gathered {
-                true => (index, 0),
-                false => (index & !(mask << shift), index >> shift & mask),
-            };
-            places.map(place).min().unwrap_or((0, 0))
-        };
-        let all: Vec<(u64, u64)> = (0..32).map(begin).collect();
-        let mut rows: Vec<u64> = all.iter().map(|&(row, _)| row).collect();
-        rows.sort_unstable();
-        rows.dedup();
-        let number = |row: u64| rows.partition_point(|&r| r < row) as u64;
-        all.iter().map(|&(row, along)| (number(row), elem.bytes_of(along))).collect()
-    }
-
-    /// Used bytes over bytes of touched 32-byte sectors, and how many these are, for the first access of a full warp with the rows packed as
-    /// aligned runs.
-    fn sector_use(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> (f64, u32) {
-        let Some(dim) = self.contiguous(view) else { return (f64::from(bytes) / f64::from(SECTOR_BYTES), WARP) };
-        let Some(elem) = self.elem(view.base) else { return (1.0, 1) };
-        let Some(first) = access.groups.first() else { return (1.0, 1) };
-        let shift: u32 = access.dim_bits[..dim].iter().sum();
-        let mask = (1u64 << access.dim_bits[dim]) - 1;
-        let gathered = is_gathered(view, dim);
-        let mut sectors = std::collections::BTreeSet::new();
-        let mut touched = std::collections::BTreeSet::new();
-        for lane in 0..32u64 {
-            for &v in first {
-                let index = access.layout.at(lane, v as u64);
-                let (row, along) = match gathered {
-                    true => (index, 0),
-                    false => (index & !(mask << shift), index >> shift & mask),
-                };
-                sectors.insert((row, along / u64::from(elem.per(SECTOR_BYTES))));
-                touched.insert((row, along));
-            }
-        }
-        let used = elem.size().traffic(touched.len() as f64) / (sectors.len() as f64 * f64::from(SECTOR_BYTES));
-        (used, sectors.len() as u32)
-    }
-}
-
-/// Whether memory says where elements lie along a dimension of a window. Nothing is known of their distances, so each counts as a row of its own.
-fn is_gathered(view: &ResolvedView, dim: usize) -> bool {
-    view.kept().get(dim).is_some_and(|&d| matches!(view.dims[d], ViewDim::Gather(_)))
 }

@@ -87,6 +87,7 @@ mod runs;
 mod scaling;
 mod scan;
 mod scope;
+mod sectors;
 mod shared;
 mod shuffles;
 mod signals;

@@ -1,0 +1,192 @@
+//! Sectors of global memory that the lanes of a warp touch with one access.
+//!
+//! Elements lie in *runs*: along dimensions whose strides are known they are so far apart as these say, and each place along the others begins a run of its
+//! own, at a multiple of a sector. In a run counts where the window starts: as far as that is not known, at the place where it uses least of its sectors.
+//! Lanes past the end of the tile, of the window or of the tensor access nothing.
+
+use super::state::Lower;
+use super::windows::{Access, Window};
+use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{ExprData, ValueDef};
+use tilec_ir::progression::progression;
+use tilec_ir::target::{SECTOR_BYTES, WARP};
+use tilec_ir::types::{Elem, GivenStride};
+use tilec_ir::typing::{ResolvedView, ViewDim};
+
+/// What an access touches.
+pub(super) struct Touched {
+    /// Bytes that lanes ask for, over those of the sectors.
+    pub(super) used: f64,
+    pub(super) sectors: u32,
+    /// Of each lane the run and the byte in it where its access begins; empty: it is not known.
+    pub(super) lanes: Vec<(u64, u64)>,
+    /// Elements that are neighbours in the window are wherever memory says.
+    pub(super) gathered: bool,
+}
+
+/// A dimension of a window.
+struct Along {
+    shift: u32,
+    mask: u64,
+    /// From one coordinate to the next in memory, in elements; `None`: each begins a run.
+    stride: Option<i64>,
+    /// Coordinates that some block accesses.
+    inside: std::ops::Range<i128>,
+}
+
+/// Where an element is: in which run, and at which element of it.
+type Place = (Vec<u64>, i64);
+
+impl Lower<'_> {
+    /// The first access of a full warp.
+    pub(super) fn touched(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> Touched {
+        let alone = Touched {
+            used: f64::from(bytes) / f64::from(SECTOR_BYTES),
+            sectors: WARP,
+            lanes: Vec::new(),
+            gathered: false,
+        };
+        let (Some(contiguous), Some(elem)) = (self.contiguous(view), self.elem(view.base)) else { return alone };
+        let Some(first) = access.groups.first() else { return Touched { used: 1.0, sectors: 1, ..alone } };
+        let dims = self.along(view, access);
+        let gathered = dims[contiguous].stride.is_none();
+        let place = |index: u64| -> Option<Place> {
+            let (mut run, mut at) = (Vec::new(), 0i64);
+            for d in &dims {
+                let c = index >> d.shift & d.mask;
+                if !d.inside.contains(&i128::from(c)) {
+                    return None;
+                }
+                match d.stride {
+                    Some(stride) => at += stride * c as i64,
+                    None => run.push(c),
+                }
+            }
+            Some((run, at))
+        };
+        let all: Vec<Vec<Place>> = (0..u64::from(WARP))
+            .map(|lane| first.iter().filter_map(|&v| place(access.layout.at(lane, v as u64))).collect())
+            .collect();
+        let elements: BTreeSet<&Place> = all.iter().flatten().collect();
+        let Some(per) = Some(i64::from(elem.per(SECTOR_BYTES))).filter(|_| !elements.is_empty()) else {
+            return Touched { used: 1.0, sectors: 0, ..alone };
+        };
+        let sectors = |start: i64| -> usize {
+            let of = |place: &&Place| (place.0.clone(), (place.1 + start).div_euclid(per));
+            elements.iter().map(of).collect::<BTreeSet<_>>().len()
+        };
+        let (first_start, apart) = self.start_in_sector(view, per as u64);
+        let starts = (first_start as i64..per).step_by(apart as usize);
+        let (start, sectors) = starts
+            .map(|start| (start, sectors(start)))
+            .max_by_key(|&(start, n)| (n, -start))
+            .expect("bug: a residue is less than what it is of");
+        Touched {
+            used: elem.size().traffic(elements.len() as f64) / (sectors as f64 * f64::from(SECTOR_BYTES)),
+            sectors: sectors as u32,
+            lanes: lanes(&all, start, elem),
+            gathered,
+        }
+    }
+
+    fn along(&self, view: &ResolvedView, access: &Access) -> Vec<Along> {
+        let mut shift = 0;
+        let mut all = Vec::new();
+        for (w, &d) in view.kept().iter().enumerate() {
+            let bits = access.dim_bits[w];
+            let mut inside = 0..i128::from(access.dim_bits.extents()[w]);
+            if let Window::Global(window) = &access.window
+                && let Some(own) = window.dims.get(w).filter(|own| own.rows.is_none())
+            {
+                // Of some block, the first one as a rule.
+                inside.start = inside.start.max(-own.start.hi);
+                inside.end = inside.end.min(own.limit.hi - own.start.lo);
+            }
+            let stride = self.fixed_stride(view, d).and_then(|stride| match view.dims[d] {
+                ViewDim::Gather(rows) => {
+                    let ExprData::Ref(v) = self.k.exprs[rows] else { return None };
+                    stride.checked_mul(progression(self.k, v)?.step)
+                }
+                ViewDim::From { .. } | ViewDim::Fixed(_) => Some(stride),
+            });
+            all.push(Along { shift, mask: (1u64 << bits) - 1, stride, inside });
+            shift += bits;
+        }
+        all
+    }
+
+    /// The stride of a dimension in elements, where it is the same number everywhere.
+    fn fixed_stride(&self, view: &ResolvedView, d: usize) -> Option<i64> {
+        match self.k.tensor_ty(view.base)?.given_stride(d)? {
+            GivenStride::Contiguous => Some(1),
+            GivenStride::Repeats => Some(0),
+            GivenStride::Written(stride) => match stride.strides()[..] {
+                [one] => self.k.as_int(one),
+                _ => None,
+            },
+            GivenStride::Leading(_) | GivenStride::Pointer => None,
+        }
+    }
+
+    /// Where in a sector of so many elements the window starts: at this one, or at one so many behind it.
+    fn start_in_sector(&self, view: &ResolvedView, per: u64) -> (u64, u64) {
+        let add = |(a, m): (u64, u64), (b, o): (u64, u64)| {
+            let common = m.min(o);
+            ((a + b) % common, common)
+        };
+        let times = |(a, m): (u64, u64), by: i64| {
+            let by = by.rem_euclid(per as i64) as u64;
+            // Both are powers of two, as is what is common to a number and one.
+            let apart = match by {
+                0 => per,
+                by => (m << by.trailing_zeros()).min(per),
+            };
+            (a * by % apart, apart)
+        };
+        let mut at = (0, per);
+        for (d, dim) in view.dims.iter().enumerate() {
+            let Some(stride) = self.fixed_stride(view, d) else { continue };
+            // Rows begin at multiples of a sector, and so sizes are such multiples.
+            let sizes = |v: Value| matches!(self.k.values[v].def, ValueDef::Size | ValueDef::Stride);
+            let own = |e| self.facts.residue(self.k, e, per, &sizes);
+            let start = match dim {
+                ViewDim::Fixed(e) => own(*e),
+                ViewDim::From { starts, .. } => starts.iter().fold((0, per), |sum, &e| add(sum, own(e))),
+                ViewDim::Gather(rows) => {
+                    let ExprData::Ref(v) = self.k.exprs[*rows] else { continue };
+                    let Some(p) = progression(self.k, v) else { continue };
+                    let constant = (p.constant.rem_euclid(per as i64) as u64, per);
+                    p.terms.iter().fold(constant, |sum, &(e, by)| add(sum, times(own(e), by)))
+                }
+            };
+            at = add(at, times(start, stride));
+        }
+        at
+    }
+}
+
+/// Sectors that are shown beside one another, of a run.
+const SHOWN: i64 = 32;
+
+/// Of each lane the number of its row, and the byte of that where its access begins; a lane that accesses nothing is where the one in front of it is. A row is a run,
+/// from the first sector that is touched in any; a long run is several.
+fn lanes(all: &[Vec<Place>], start: i64, elem: Elem) -> Vec<(u64, u64)> {
+    let firsts: Vec<Option<&Place>> = all.iter().map(|own| own.iter().min()).collect();
+    let begins = firsts.iter().flatten().map(|p| p.1).min().unwrap_or(0);
+    let per = i64::from(elem.per(SECTOR_BYTES));
+    let origin = (begins + start).div_euclid(per) * per - start;
+    let place = |(run, at): &Place| {
+        let behind = at - origin;
+        ((run.clone(), behind / (SHOWN * per)), (behind % (SHOWN * per)) as u64)
+    };
+    let places: Vec<_> = firsts.into_iter().map(|first| first.map(place)).collect();
+    let mut rows: BTreeMap<_, u64> = places.iter().flatten().map(|(row, _)| (row, 0)).collect();
+    rows.values_mut().zip(0..).for_each(|(number, n)| *number = n);
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for place in &places {
+        let own = place.as_ref().map(|(row, along)| (rows[row], elem.bytes_of(*along)));
+        out.extend(own.or_else(|| out.last().copied()));
+    }
+    out
+}

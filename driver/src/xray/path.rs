@@ -6,9 +6,11 @@
 mod back;
 pub(super) mod draw;
 mod onward;
+mod places;
 
-use super::registers::{held, holder, warp_and_lane};
+use super::registers::{holder, warp_and_lane};
 use crate::compile::{Compiled, CompiledKernel};
+use places::shape_of;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,16 +18,11 @@ use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::SmemLayout;
 use tilec_ir::names::Parts;
 use tilec_ir::print::{print_expr, print_head};
-use tilec_ir::target::SECTOR_BYTES;
-use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
+use tilec_ir::progression::{Progression, progression};
+use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
-/// Banks of shared memory, and bytes of each.
-const BANKS: u64 = tilec_ir::layout::access::BANKS;
-const BANK_BYTES: u64 = tilec_ir::layout::access::BANK_BYTES;
 /// Ways that are followed at most: an element may be read by many copies.
 const MOST: usize = 24;
 
@@ -60,6 +57,9 @@ pub(super) struct Link {
     pub(super) back: bool,
 }
 
+/// Coordinates; `None`: every one along that dimension.
+pub(super) type Spot = Vec<Option<u64>>;
+
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
 
@@ -93,7 +93,7 @@ fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel,
             return Err(format!("no kernel is called `{meant}`; there are {}", list(&all)));
         }
     }
-    let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == *name && has_elements(&k.values[v].def));
+    let called = |k: &Kernel| k.values.keys().find(|&v| k.values[v].name == *name && is_asked(k, v));
     let own = |k: &CompiledKernel| [called(&k.tile.specialized), called(&k.tile.kernel)];
     let mut having: Vec<_> = kernels.iter().map(|&k| (k, own(k))).filter(|(_, v)| *v != [None, None]).collect();
     // A kernel that a pass put in front of one, to bring rows into order, is not what is written.
@@ -119,44 +119,71 @@ fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel,
 /// # Errors
 /// There is no such thing, or it has other dimensions, or several kernels have it; the text says so.
 pub fn path(program: &Compiled, of: &Element) -> Result<Path, String> {
-    let (name, coords) = (of.name.as_str(), &of.coords[..]);
+    let name = of.name.as_str();
     let (kernel, [written, last]) = asked(program, of)?;
     let mut way = Way::new(program, kernel);
-    let rank = |k: &Kernel, v: Value| shape_of(k, v).len();
-    let (rank, tensor) = match (written, last) {
-        (Some(v), _) => (rank(way.written, v), way.written.tensor_ty(v).is_some()),
-        (None, Some(v)) => (rank(way.last, v), false),
-        (None, None) => (0, false),
+    let dims = match (written, last) {
+        (Some(v), _) => dims_of(way.written, v),
+        (None, Some(v)) => dims_of(way.last, v),
+        (None, None) => Vec::new(),
     };
-    if rank != coords.len() {
-        let are = counted(rank, "dimension");
-        return Err(format!("`{name}` has {are}, and {} given", counted(coords.len(), "coordinate")));
-    }
-    match written.filter(|_| tensor) {
-        Some(v) => way.of_tensor(v, coords),
-        None => way.of_tile(name, coords)?,
+    let coords = with_single_dimensions(&dims, &of.coords).ok_or_else(|| {
+        let are = counted(dims.len(), "dimension");
+        format!("`{name}` has {are}, and {} given", counted(of.coords.len(), "coordinate"))
+    })?;
+    match written {
+        Some(v) if way.written.tensor_ty(v).is_some() => way.of_tensor(v, &coords),
+        Some(v) if way.written.let_init(v).is_some() => way.of_name(v, &coords)?,
+        _ => way.of_tile(name, &coords)?,
     }
     Ok(way.path)
+}
+
+/// Coordinates along all dimensions. Those that can be only 0 may be left out, as in the declaration of a tensor `f32[M]` of which a window has a dimension `_` more.
+fn with_single_dimensions(dims: &[bool], coords: &[u64]) -> Option<Vec<u64>> {
+    if dims.len() == coords.len() {
+        return Some(coords.to_vec());
+    }
+    let others = dims.iter().filter(|single| !**single).count();
+    let mut given = coords.iter().copied();
+    (others == coords.len())
+        .then(|| dims.iter().map(|&single| if single { 0 } else { given.next().unwrap_or(0) }).collect())
 }
 
 fn has_elements(def: &ValueDef) -> bool {
     matches!(def, ValueDef::Tensor(_) | ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. })
 }
 
+/// Whether a value has elements, or is a name of something that has.
+fn is_asked(k: &Kernel, v: Value) -> bool {
+    has_elements(&k.values[v].def) || k.let_init(v).is_some_and(|init| rank_of(k, init) > 0)
+}
+
 fn names(k: &Kernel) -> Vec<&str> {
-    k.values.values().filter(|v| has_elements(&v.def)).map(|v| v.name.as_str()).collect()
+    k.values.keys().filter(|&v| is_asked(k, v)).map(|v| k.values[v].name.as_str()).collect()
+}
+
+fn rank_of(k: &Kernel, e: Expr) -> usize {
+    type_of(k, e).map_or(0, |ty| ty.rank())
+}
+
+/// The dimensions of a value, and which of them have one element whatever the program is called with.
+fn dims_of(k: &Kernel, v: Value) -> Vec<bool> {
+    match k.let_init(v) {
+        Some(init) => match fixed_shape(k, init) {
+            Some(shape) => shape.iter().map(|&n| n == 1).collect(),
+            None => vec![false; rank_of(k, init)],
+        },
+        None => {
+            let repeats = |d: usize| k.tensor_ty(v).is_some_and(|t| t.repeats.contains(&d));
+            let single = |(d, &e): (usize, &Expr)| repeats(d) || k.as_int(e) == Some(1);
+            shape_of(k, v).iter().enumerate().map(single).collect()
+        }
+    }
 }
 
 fn list(names: &[&str]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-}
-
-fn shape_of(k: &Kernel, v: Value) -> &[Expr] {
-    match &k.values[v].def {
-        ValueDef::Tensor(t) => &t.shape,
-        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => &t.shape,
-        _ => &[],
-    }
 }
 
 /// An element as it is written: `A[3, 5]`.
@@ -166,13 +193,6 @@ pub(super) fn element(name: &str, coords: &[u64]) -> String {
 
 fn at(coords: &[u64]) -> String {
     format!("[{}]", coords.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
-}
-
-fn elem_of(k: &Kernel, v: Value) -> Option<Elem> {
-    match k.values[v].def.elem()? {
-        ElemRef::Known(elem) => Some(elem),
-        ElemRef::Param(_) => None,
-    }
 }
 
 /// The value of an index, where `numbers` has those of variables; `let`s are followed.
@@ -219,13 +239,37 @@ fn by(attrs: &CopyAttrs) -> String {
     }
 }
 
-/// The dimensions of its base along which a window gathers, and what names the elements.
-fn gathered(view: &ResolvedView) -> Vec<(usize, Expr)> {
+/// The dimensions of its base along which memory names the elements of a window, and the tiles with the names.
+fn gathered(k: &Kernel, view: &ResolvedView) -> Vec<(usize, Expr)> {
     let rows = |(d, dim): (usize, &ViewDim)| match dim {
-        ViewDim::Gather(e) => Some((d, *e)),
+        ViewDim::Gather(e) if spaced(k, dim).is_none() => Some((d, *e)),
         _ => None,
     };
     view.dims.iter().enumerate().filter_map(rows).collect()
+}
+
+/// Where the elements of a window are along a dimension of its base; `None`: wherever memory says.
+fn spaced(k: &Kernel, dim: &ViewDim) -> Option<Progression> {
+    match dim {
+        ViewDim::Gather(e) => match k.exprs[*e] {
+            ExprData::Ref(v) => progression(k, v).filter(|p| p.step > 0),
+            _ => None,
+        },
+        ViewDim::Fixed(_) | ViewDim::From { .. } => {
+            Some(Progression { step: 1, terms: dim.starts().iter().map(|&e| (e, 1)).collect(), constant: 0 })
+        }
+    }
+}
+
+/// The coordinates, in its base, of what is `inside` a window; none: they are not known with these numbers.
+fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -> Option<Vec<u64>> {
+    let kept = view.kept();
+    let place = |(d, dim): (usize, &ViewDim)| {
+        let own = kept.iter().position(|&kept| kept == d).map_or(Some(0), |i| inside.get(i).copied())?;
+        let step = spaced(k, dim)?.step.checked_mul(i64::try_from(own).ok()?)?;
+        u64::try_from(sum(k, dim, numbers)?.checked_add(step)?).ok()
+    };
+    view.dims.iter().enumerate().map(place).collect::<Option<Vec<u64>>>().filter(|_| kept.len() == inside.len())
 }
 
 struct Way<'a> {
@@ -292,6 +336,11 @@ impl<'a> Way<'a> {
         self.link = before;
     }
 
+    /// Where an element of a tile lies after the last pass. `None`: there is no such tile, or it has no layout.
+    fn lies(&self, name: &str, coords: &[u64]) -> Option<(&'static str, String)> {
+        places::in_tile(self.last, self.called(name)?, coords)
+    }
+
     fn called(&self, name: &str) -> Option<Value> {
         self.last.values.keys().find(|&v| self.last.values[v].name == name && has_elements(&self.last.values[v].def))
     }
@@ -319,12 +368,7 @@ impl<'a> Way<'a> {
     fn of_tensor(&mut self, v: Value, coords: &[u64]) {
         let k = self.written;
         let name = k.values[v].name.clone();
-        let bytes = elem_of(k, v).map_or(String::new(), |e| {
-            let contiguous = coords.last().copied().unwrap_or(0);
-            let from = e.size().byte_with(contiguous);
-            let sector = from / u64::from(SECTOR_BYTES);
-            format!("; byte {from} of its row where rows are contiguous: sector {sector} of {SECTOR_BYTES} bytes")
-        });
+        let bytes = places::in_tensor(k, v, coords);
         let span = k.values[v].span;
         let root = self.push("global memory", element(&name, coords), format!("an element of the tensor{bytes}"), span);
         let mut found = false;
@@ -346,7 +390,7 @@ impl<'a> Way<'a> {
         for s in Way::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, src).filter(|view| view.base == v) else { continue };
-            if let Some((d, rows)) = gathered(&view).first() {
+            if let Some((d, rows)) = gathered(k, &view).first() {
                 let named = print_expr(k, *rows);
                 let text = format!("gathered: wherever `{named}` names {}, which memory says at run time", coords[*d]);
                 self.push("copy", print_head(k, s), text, k.stmt_spans[s]);
@@ -375,23 +419,59 @@ impl<'a> Way<'a> {
         let thread = who.and_then(|(layout, shape)| holder(layout, &shape, inside));
         let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} ({})", warp_and_lane(t)));
         let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
-        let starts: Option<Vec<u64>> =
-            to.dims.iter().map(|d| sum(k, d, numbers).and_then(|n| u64::try_from(n).ok())).collect();
-        let Some(starts) = starts.filter(|s| s.len() == inside.len()) else { return };
-        let coords: Vec<u64> = starts.iter().zip(inside).map(|(a, b)| a + b).collect();
+        let Some(coords) = in_base(k, &to, inside, numbers) else { return };
         let before = std::mem::replace(&mut self.numbers, numbers.clone());
         let came = self.came.replace(s);
         self.from(copied, false, |way| way.tile(&name, &coords));
         (self.numbers, self.came) = (before, came);
     }
 
+    /// An element of what a `let` names: of a window, that element of its tensor or tile; of what is computed, what that is made of and where it goes.
+    fn of_name(&mut self, v: Value, coords: &[u64]) -> Result<(), String> {
+        let k = self.written;
+        let Some(init) = k.let_init(v) else { return Ok(()) };
+        let (name, span) = (k.values[v].name.as_str(), k.values[v].span);
+        if let Some(shape) = fixed_shape(k, init) {
+            is_inside(name, &shape, coords)?;
+        }
+        let what = element(name, coords);
+        let text = print_expr(k, init);
+        let Some(view) = resolve_view(k, init) else {
+            let here = self.push("computed", what, format!("an element of `{text}`"), span);
+            let spot: Spot = coords.iter().copied().map(Some).collect();
+            self.from(here, true, |way| way.made_of(init, &spot, Numbers::new()));
+            self.from(here, false, |way| {
+                way.onward(k, v, coords);
+            });
+            return Ok(());
+        };
+        let mut numbers = Numbers::new();
+        let mut all = Vec::new();
+        view.dims.iter().flat_map(ViewDim::starts).for_each(|&e| variables(k, e, &mut all));
+        numbers.extend(all.iter().map(|&(v, start, _)| (v, start)));
+        let Some(own) = in_base(k, &view, coords, &numbers) else {
+            self.push(
+                "window",
+                what,
+                format!("an element of the window `{text}`, whose place the launch alone knows"),
+                span,
+            );
+            return Ok(());
+        };
+        let base = element(&k.values[view.base].name, &own);
+        let first = if numbers.is_empty() { String::new() } else { ", the first of its places".to_owned() };
+        let here =
+            self.push("window", what, format!("{}{first}: {base}, of the window `{text}`", when(k, &numbers)), span);
+        self.from(here, false, |way| match k.tensor_ty(view.base) {
+            Some(_) => way.of_tensor(view.base, &own),
+            None => way.tile(&k.values[view.base].name, &own),
+        });
+        Ok(())
+    }
+
     fn of_tile(&mut self, name: &str, coords: &[u64]) -> Result<(), String> {
         let shape = self.called(name).and_then(|v| self.last.const_shape(shape_of(self.last, v)));
-        if let Some(shape) = &shape
-            && shape.iter().zip(coords).any(|(n, c)| c >= n)
-        {
-            return Err(format!("`{name}` is a tile of {shape:?} elements, and has none at {}", at(coords)));
-        }
+        shape.map_or(Ok(()), |shape| is_inside(name, &shape, coords))?;
         self.tile(name, coords);
         if self.path.steps.is_empty() {
             return Err(format!("`{name}` is no tile of the program after the last pass"));
@@ -421,44 +501,20 @@ impl<'a> Way<'a> {
             };
         });
     }
+}
 
-    /// Where an element of a tile is after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
-    fn lies(&self, name: &str, coords: &[u64]) -> Option<(&'static str, String)> {
-        let k = self.last;
-        let v = self.called(name)?;
-        let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
-        let tile = k.tile_ty(v)?;
-        let elem = elem_of(k, v)?;
-        if let Some(layout) = &tile.reg_layout {
-            return Some(("registers", held(layout, elem, &shape, coords)));
-        }
-        if let Some(layout) = &tile.smem_layout {
-            let byte = elem.size().byte_with(layout.offset(coords));
-            let plain = layout
-                .to_cute()
-                .filter(|(swizzle, _)| swizzle.is_some())
-                .and_then(|(_, cute)| SmemLayout::from_cute(None, &cute).ok())
-                .map(|plain| elem.size().byte_with(plain.offset(coords)))
-                .filter(|&plain| plain != byte);
-            let moved = plain.map_or(String::new(), |plain| format!(" ({plain} without the swizzle)"));
-            let slots = match &k.values[v].def {
-                ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
-                _ => String::new(),
-            };
-            let bank = k.places[v].map_or(byte, |p| p.offset + byte) / BANK_BYTES % BANKS;
-            let first = if slots.is_empty() { "" } else { " in the first" };
-            let base =
-                k.places[v].map_or(String::new(), |p| format!("; byte {} of the block's{first}", p.offset + byte));
-            let own = if slots.is_empty() { " of the tile" } else { "" };
-            return Some(("shared memory", format!("byte {byte}{own}{slots}{moved}, bank {bank}{base}")));
-        }
-        None
+fn is_inside(name: &str, shape: &[u64], coords: &[u64]) -> Result<(), String> {
+    match shape.iter().zip(coords).any(|(n, c)| c >= n) {
+        true => Err(format!("`{name}` is a tile of {shape:?} elements, and has none at {}", at(coords))),
+        false => Ok(()),
     }
 }
 
 /// What the start of a dimension comes to.
 fn sum(k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
-    dim.starts().iter().try_fold(0i64, |sum, &e| sum.checked_add(value_of(k, e, numbers)?))
+    let Progression { terms, constant, .. } = spaced(k, dim)?;
+    let add = |sum: i64, &(e, times): &(Expr, i64)| sum.checked_add(value_of(k, e, numbers)?.checked_mul(times)?);
+    terms.iter().try_fold(constant, add)
 }
 
 /// Grid indices and loop variables of an expression, with what each grows by; through `let`s.
@@ -486,15 +542,22 @@ fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
 
 /// At which numbers a window has an element of its base, and where in the window; none: at none that can be told.
 fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Vec<u64>)> {
+    let (numbers, spot) = spot_in(k, view, shape, coords)?;
+    Some((numbers, spot.into_iter().collect::<Option<Vec<u64>>>()?))
+}
+
+/// The same; where memory says which elements the window has, it is any of them.
+fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Spot)> {
     let extents = view.extents_of_base(shape)?;
     let mut numbers = Numbers::new();
-    let mut inside = vec![0; coords.len()];
+    let mut inside: Spot = vec![Some(0); coords.len()];
     for (d, dim) in view.dims.iter().enumerate() {
-        if matches!(dim, ViewDim::Gather(_)) {
-            return None;
-        }
+        let Some(Progression { step: apart, terms, .. }) = spaced(k, dim) else {
+            inside[d] = None;
+            continue;
+        };
         let mut all = Vec::new();
-        dim.starts().iter().for_each(|&e| variables(k, e, &mut all));
+        terms.iter().for_each(|&(e, _)| variables(k, e, &mut all));
         let mut grow = Vec::new();
         for &(v, start, step) in &all {
             numbers.entry(v).or_insert(start);
@@ -518,11 +581,12 @@ fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> O
         }
         // The window is no such sum if this is not where it then begins.
         let begins = sum(k, dim, &numbers)?;
-        let at = u64::try_from(wanted.checked_sub(begins)?).ok()?;
+        let behind = wanted.checked_sub(begins).filter(|n| n % apart == 0)?;
+        let at = u64::try_from(behind / apart).ok()?;
         if at >= extents[d] {
             return None;
         }
-        inside[d] = at;
+        inside[d] = Some(at);
     }
     Some((numbers, view.kept().into_iter().map(|d| inside[d]).collect()))
 }
@@ -630,6 +694,51 @@ mod tests {
         let way = path(&program, &called("C", &[3, 5])).expect("a way").steps;
         assert!(way.iter().any(|s| s.what.starts_with("A[rows[3], ")), "{way:?}");
         assert!(way.iter().any(|s| s.what == "rows[3]") && way.iter().any(|s| s.what == "P[3]"), "{way:?}");
+    }
+
+    /// Transposed copies, copies of a window into a part of a tile, scattered rows, rows that are counted, names, and dimensions of one element.
+    #[test]
+    fn copies_of_every_kind_are_followed() {
+        let source = "kernel k(A: gmem f32[N] multiple 8, P: gmem i32[M] multiple 8, X: gmem f32[M, N] multiple 8, B: gmem f32[M, N] multiple 8, R: gmem f32[M], C: gmem f32[M, N]) grid (i: ceildiv(M, 64)) {\n\
+                      var v = reg f32[64]\ncopy A[0..] -> v\nvar rows = reg i32[64]\ncopy P[i * 64..] -> rows\n\
+                      var x = reg f32[64, 64]\ncopy X[i * 64.., 0..] -> x\nlet y = x * 2.0 + v\ncopy y -> B[rows, 0..]\n\
+                      let s = smem f32[64, 64]\ncopy x -> s\nvar u = reg f32[64, 64]\ncopy transpose(s) -> u\ncopy u -> B[i * 64.., 64..]\n\
+                      copy sum(x, 1) -> R[i * 64.., _]\nlet c = C[i * 64.., 0..]\ncopy y -> c\n\
+                      var z = reg f32[64, 64]\ncopy X[i * 128.. step 2, 128..] -> z\ncopy z -> C[i * 64.., 64..]\n}\n";
+        let program =
+            compile(source, &CompileOptions { target: Target::Sm80, ..CompileOptions::default() }).expect("compiles");
+        let way = |name: &str, coords: &[u64]| path(&program, &called(name, coords)).expect("a way").steps;
+        let has = |way: &[Step], at: &str, what: &str| way.iter().any(|s| s.at == at && s.what == what);
+        let transposed = way("X", &[3, 5]);
+        assert!(has(&transposed, "registers", "u[5, 3]") && has(&transposed, "result", "B[5, 67]"), "{transposed:?}");
+        assert!(has(&transposed, "result", "B[rows[3], 5]"), "{transposed:?}");
+        let scattered = way("B", &[3, 5]);
+        assert!(
+            scattered.iter().any(|s| s.at == "result" && s.text.contains("scattered: wherever `rows` names 3")),
+            "{scattered:?}"
+        );
+        assert!(
+            has(&scattered, "global memory", "X[i * 64.., 5]") && has(&scattered, "global memory", "P[i * 64..]"),
+            "{scattered:?}"
+        );
+        let widened = way("v", &[40]);
+        assert!(has(&widened, "registers", "v_widened[0, 40]"), "{widened:?}");
+        assert!(widened.iter().any(|s| s.at == "result" && s.what.starts_with("C[")), "{widened:?}");
+        // `R` is of one dimension as it is declared.
+        assert_eq!(way("R", &[3]), way("R", &[3, 0]));
+        assert!(way("R", &[3]).iter().any(|s| s.at == "result"));
+        let named = way("y", &[3, 5]);
+        assert!(has(&named, "computed", "y[3, 5]") && has(&named, "registers", "x[3, 5]"), "{named:?}");
+        assert!(has(&named, "result", "B[rows[3], 5]") && has(&named, "registers", "v_widened[0, 5]"), "{named:?}");
+        let window = way("c", &[3, 5]);
+        assert!(
+            window[0].at == "window" && window[0].text.contains("C[3, 5]") && has(&window, "registers", "x[3, 5]"),
+            "{window:?}"
+        );
+        let counted = way("X", &[134, 130]);
+        assert!(has(&counted, "registers", "z[3, 2]") && has(&counted, "result", "C[67, 66]"), "{counted:?}");
+        assert!(!way("X", &[135, 130]).iter().any(|s| s.what.starts_with("z[")));
+        assert!(path(&program, &called("y", &[64, 0])).is_err_and(|e| e.contains("has none at [64, 0]")));
     }
 
     #[test]

@@ -1,23 +1,29 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::{Link, Numbers, Way, by, element, gathered, place_in, sum, when};
+use super::{Link, Numbers, Spot, Way, by, element, gathered, place_in, spaced, spot_in, sum, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
-/// Coordinates; `None`: every one along that dimension.
-pub(super) type Spot = Vec<Option<u64>>;
-
 impl Way<'_> {
     /// The place of an element along a dimension of a tensor, as text.
     pub(super) fn along(k: &Kernel, dim: &ViewDim, inside: Option<Option<u64>>, numbers: &Numbers) -> String {
-        if let ViewDim::Gather(rows) = dim {
+        let Some(spaced) = spaced(k, dim) else {
+            let rows = dim.starts().iter().map(|&e| print_expr(k, e)).collect::<String>();
             let at = inside.flatten().map_or("..".to_owned(), |n| n.to_string());
-            return format!("{}[{at}]", print_expr(k, *rows));
-        }
+            return format!("{rows}[{at}]");
+        };
         let start = sum(k, dim, numbers);
-        let text = || dim.starts().iter().map(|&e| print_expr(k, e)).collect::<Vec<_>>().join(" + ");
+        let text = || {
+            let term = |&(e, times): &(Expr, i64)| match times {
+                1 => print_expr(k, e),
+                _ => format!("{times} * ({})", print_expr(k, e)),
+            };
+            let constant = (spaced.constant != 0).then(|| spaced.constant.to_string());
+            spaced.terms.iter().map(term).chain(constant).collect::<Vec<_>>().join(" + ")
+        };
+        let inside = inside.map(|n| n.map(|n| n.saturating_mul(spaced.step.unsigned_abs())));
         match (inside, start) {
             (None, Some(start)) => start.to_string(),
             (None, None) => text(),
@@ -37,15 +43,34 @@ impl Way<'_> {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
             let Some(shape) = copy_shape(k, src, dst) else { continue };
-            let Some((numbers, inside)) = place_in(k, &view, &shape, coords) else { continue };
+            let Some((numbers, spot)) = spot_in(k, &view, &shape, coords) else { continue };
             found = true;
             let span = k.stmt_spans[s];
             let how = self.attrs_at(span, true).map_or("stored".to_owned(), by);
-            let stored = self.push("result", print_head(k, s), format!("{}: {how}", when(k, &numbers)), span);
-            let spot: Spot = inside.into_iter().map(Some).collect();
-            self.from(stored, true, |way| Back { way, numbers, seen: Vec::new() }.of(src, &spot));
+            let named = |&(d, rows): &(usize, Expr)| {
+                let rows = print_expr(k, rows);
+                format!("wherever `{rows}` names {}, which memory says at run time", coords[d])
+            };
+            let scattered: Vec<String> = gathered(k, &view).iter().map(named).collect();
+            let at =
+                if scattered.is_empty() { String::new() } else { format!(", scattered: {}", scattered.join(", and ")) };
+            let text = format!("{}{at}: {how}", when(k, &numbers));
+            let stored = self.push("result", print_head(k, s), text, span);
+            self.from(stored, true, |way| {
+                let mut back = Back { way, numbers, seen: Vec::new() };
+                back.of(src, &spot);
+                // What names the places is on the way, too.
+                for (_, rows) in gathered(k, &view) {
+                    back.of(rows, &[None]);
+                }
+            });
         }
         found
+    }
+
+    /// What an expression of the program as it is written is made of, at a place in it.
+    pub(super) fn made_of(&mut self, e: Expr, spot: &[Option<u64>], numbers: Numbers) {
+        Back { way: self, numbers, seen: Vec::new() }.of(e, spot);
     }
 }
 
@@ -147,14 +172,15 @@ impl Back<'_, '_> {
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
             let read = self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
             // What names the rows that are gathered is on the way, too.
-            for (d, rows) in gathered(view) {
+            for (d, rows) in gathered(k, view) {
                 self.from(read, |back| back.of(rows, &[own(d).flatten()]));
             }
             return;
         }
         let place = |(d, dim): (usize, &ViewDim)| {
             let start = u64::try_from(sum(k, dim, &self.numbers)?).ok()?;
-            own(d).map_or(Some(start), |n| Some(start + n?))
+            let step = spaced(k, dim)?.step.unsigned_abs();
+            own(d).map_or(Some(start), |n| Some(start + n? * step))
         };
         let at: Spot = view.dims.iter().enumerate().map(place).collect();
         self.tile(view.base, at);

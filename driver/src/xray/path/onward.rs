@@ -1,8 +1,8 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
 use super::super::registers::held;
-use super::back::Spot;
-use super::{Numbers, Way, by, elem_of, element, place_in, shape_of};
+use super::places::{elem_of, shape_of};
+use super::{Numbers, Spot, Way, by, element, in_base, place_in};
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -36,7 +36,7 @@ impl<'a> Way<'a> {
                 StmtData::Copy { src, dst, attrs } => {
                     let Some(view) = resolve_view(k, *src).filter(|view| view.base == v) else { continue };
                     let Some(window) = copy_shape(k, *src, *dst) else { continue };
-                    let Some((_, inside)) = place_in(k, &view, &window, coords) else { continue };
+                    let Some((numbers, inside)) = place_in(k, &view, &window, coords) else { continue };
                     let Some(to) = resolve_view(k, *dst).filter(|to| k.tile_ty(to.base).is_some()) else { continue };
                     let mark = (k.stmt_spans[s], inside.clone());
                     if seen.contains(&mark) || to.base == v {
@@ -45,7 +45,13 @@ impl<'a> Way<'a> {
                     seen.push(mark);
                     let copied = self.push("copy", print_head(k, s), by(attrs), k.stmt_spans[s]);
                     let name = k.values[to.base].name.clone();
+                    let Some(inside) = in_base(k, &to, &inside, &numbers) else { continue };
+                    // The copy of the program as it is written, if it has one here.
+                    let same = |t: &Stmt| self.written.stmt_spans[*t] == k.stmt_spans[s];
+                    let came = Way::statements(self.written).into_iter().find(same);
+                    let before = std::mem::replace(&mut self.came, came);
                     self.from(copied, false, |way| way.tile(&name, &inside));
+                    self.came = before;
                 }
                 StmtData::Assign { dst, src } => {
                     let ExprData::Mma(mma) = k.exprs[*src] else { continue };
@@ -135,11 +141,11 @@ impl<'a> Way<'a> {
 
     /// Whether another copy than the one that brought the element fills the tile in front of a statement, in the same block.
     fn is_overwritten(&self, k: &Kernel, v: Value, s: Stmt) -> bool {
-        let Some(came) = self.came else { return false };
         let fills = |t: &Stmt| match k.stmts[*t] {
             StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
             _ => false,
         };
+        let Some(came) = self.came.filter(|came| std::ptr::eq(k, self.written) && fills(came)) else { return false };
         let block = k.blocks.values().find(|block| block.contains(&s));
         let before = block.map_or(&[][..], |block| &block[..block.iter().position(|t| *t == s).unwrap_or(0)]);
         before.iter().rfind(|t| fills(t)).is_some_and(|t| *t != came)
@@ -186,12 +192,9 @@ impl<'a> Way<'a> {
             return;
         }
         let here = self.push("copy", copied, format!("to {what}: {how}{part}"), span);
-        let starts: Option<Vec<u64>> = (0..to.dims.len())
-            .map(|d| {
-                Some(u64::try_from(super::sum(k, &to.dims[d], &own.numbers)?).ok()? + inside(d).unwrap_or(Some(0))?)
-            })
-            .collect();
-        if let Some(coords) = starts.filter(|_| !own.reduced) {
+        let inside: Option<Vec<u64>> = own.spot.iter().copied().collect();
+        let coords = inside.and_then(|inside| in_base(k, &to, &inside, &own.numbers));
+        if let Some(coords) = coords.filter(|_| !own.reduced) {
             let name = name.clone();
             self.from(here, false, |way| way.tile(&name, &coords));
         }
@@ -222,6 +225,10 @@ impl<'a> Way<'a> {
         }
         let through = |arg: Expr, named: &mut Named| self.uses_in(k, arg, of, None, named);
         match &k.exprs[e] {
+            // A name itself, of what is computed.
+            ExprData::Ref(r) if *r == v => {
+                vec![Use { spot: coords.clone(), reduced: false, product: false, numbers: self.numbers.clone() }]
+            }
             ExprData::Ref(r) => {
                 let key = (*r, shape.map(<[u64]>::to_vec));
                 if let Some(known) = named.get(&key) {

@@ -1,0 +1,139 @@
+//! Where elements lie: in a tensor, and in a tile after the last pass.
+
+use super::super::registers::held;
+use tilec_ir::bits::Bits;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::facts::{Stride, contiguous_dim, strides};
+use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::layout::SmemLayout;
+use tilec_ir::print::print_expr;
+use tilec_ir::target::SECTOR_BYTES;
+use tilec_ir::types::{Elem, ElemRef};
+
+/// Banks of shared memory, and bytes of each.
+const BANKS: u64 = tilec_ir::layout::access::BANKS;
+const BANK_BYTES: u64 = tilec_ir::layout::access::BANK_BYTES;
+/// Byte and sector of an element of a tensor, in words: along the dimension in which its memory is contiguous. Empty: its type is not known.
+pub(super) fn in_tensor(k: &Kernel, v: Value, coords: &[u64]) -> String {
+    let Some(elem) = elem_of(k, v) else { return String::new() };
+    let Some(along) = contiguous_dim(k, v).filter(|&d| d < coords.len()) else {
+        return "; its neighbours in memory are a stride away along every dimension".to_owned();
+    };
+    let all: Option<Vec<u64>> = (0..coords.len()).map(|d| fixed_stride(k, v, d)).collect();
+    // Where every stride is a number, so is the distance from the first element.
+    if let Some(all) = all {
+        let index = all.iter().zip(coords).map(|(stride, c)| stride * c).sum();
+        return format!("; {} of the tensor: sector {}", byte(elem, index), sector(elem, index));
+    }
+    let line = match (coords.len(), along) {
+        (1, _) => "the tensor".to_owned(),
+        (rank, d) if d + 1 == rank => "its row".to_owned(),
+        (rank, d) if d + 2 == rank => "its column".to_owned(),
+        (_, d) => format!("its line along dimension {d}"),
+    };
+    let index = coords[along];
+    let first = if coords.len() == 1 { "" } else { ", if that begins with one" };
+    format!("; {} of {line}: sector {} of {SECTOR_BYTES} bytes{first}", byte(elem, index), sector(elem, index))
+}
+
+fn fixed_stride(k: &Kernel, v: Value, d: usize) -> Option<u64> {
+    match strides(k, v, d)?[..] {
+        [Stride::Const(n)] => u64::try_from(n).ok(),
+        _ => None,
+    }
+}
+
+fn sector(elem: Elem, index: u64) -> u64 {
+    elem.size().byte_with(index) / u64::from(SECTOR_BYTES)
+}
+
+/// `byte 10`; of elements that share one `byte 2, bits 4 to 7`.
+fn byte(elem: Elem, index: u64) -> String {
+    format!("byte {}{}", elem.size().byte_with(index), bits(elem.size(), index))
+}
+
+/// The bits of its byte that an element has, if these are not all: those with lower numbers have the lower bits.
+fn bits(size: Bits, index: u64) -> String {
+    match u64::from(size.get()) {
+        own if own < 8 => {
+            let from = index * own % 8;
+            format!(", bits {from} to {}", from + own - 1)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
+pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static str, String)> {
+    let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
+    let tile = k.tile_ty(v)?;
+    let elem = elem_of(k, v)?;
+    if let Some(layout) = &tile.reg_layout {
+        return Some(("registers", held(layout, elem, &shape, coords)));
+    }
+    if let Some(layout) = &tile.smem_layout {
+        let index = layout.offset(coords);
+        let byte = elem.size().byte_with(index);
+        let plain = layout
+            .to_cute()
+            .filter(|(swizzle, _)| swizzle.is_some())
+            .and_then(|(_, cute)| SmemLayout::from_cute(None, &cute).ok())
+            .map(|plain| elem.size().byte_with(plain.offset(coords)))
+            .filter(|&plain| plain != byte);
+        let moved = plain.map_or(String::new(), |plain| format!(" ({plain} without the swizzle)"));
+        let slots = match &k.values[v].def {
+            ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
+            _ => String::new(),
+        };
+        let bank = k.places[v].map_or(byte, |p| p.offset + byte) / BANK_BYTES % BANKS;
+        let first = if slots.is_empty() { "" } else { " in the first" };
+        let base = k.places[v].map_or(String::new(), |p| format!("; byte {} of the block's{first}", p.offset + byte));
+        let own = if slots.is_empty() { " of the tile" } else { "" };
+        let bits = bits(elem.size(), index);
+        return Some(("shared memory", format!("byte {byte}{bits}{own}{slots}{moved}, bank {bank}{base}")));
+    }
+    None
+}
+
+/// The extents of a tensor or a tile.
+pub(super) fn shape_of(k: &Kernel, v: Value) -> &[Expr] {
+    match &k.values[v].def {
+        ValueDef::Tensor(t) => &t.shape,
+        ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => &t.shape,
+        _ => &[],
+    }
+}
+
+/// Its element type, if that is known.
+pub(super) fn elem_of(k: &Kernel, v: Value) -> Option<Elem> {
+    match k.values[v].def.elem()? {
+        ElemRef::Known(elem) => Some(elem),
+        ElemRef::Param(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_lie_along_the_contiguous_dimension() {
+        let source = "kernel t(A: gmem f16[M, N], B: gmem f16[M, N] col, C: gmem i4[M, N], D: gmem f32[M], E: gmem f32[16, 8] strides (8, 1),
+            F: gmem f32[M, N] strides (N * 2, 2), G: gmem f16[O, M, N] col) grid (b: 4) {}";
+        let module = tilec_ir::parser::parse(source, &mut tilec_ir::diag::Sink::new()).expect("it parses");
+        let k = &module.kernels[0];
+        let of = |name: &str, coords: &[u64]| {
+            in_tensor(k, k.values.keys().find(|&v| k.values[v].name == name).expect("a tensor"), coords)
+        };
+        assert_eq!(of("A", &[3, 37]), "; byte 74 of its row: sector 2 of 32 bytes, if that begins with one");
+        assert_eq!(of("B", &[3, 37]), "; byte 6 of its column: sector 0 of 32 bytes, if that begins with one");
+        assert_eq!(of("G", &[9, 3, 37]), "; byte 6 of its column: sector 0 of 32 bytes, if that begins with one");
+        assert_eq!(
+            of("C", &[3, 69]),
+            "; byte 34, bits 4 to 7 of its row: sector 1 of 32 bytes, if that begins with one"
+        );
+        assert_eq!(of("D", &[9]), "; byte 36 of the tensor: sector 1");
+        assert_eq!(of("E", &[3, 5]), "; byte 116 of the tensor: sector 3");
+        assert_eq!(of("F", &[3, 5]), "; its neighbours in memory are a stride away along every dimension");
+    }
+}

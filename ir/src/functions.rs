@@ -37,6 +37,18 @@ pub(crate) fn may_name_kernel(word: &str) -> bool {
     ["copy", "add", "fill"].contains(&word) || all().iter().any(|f| f.name == word)
 }
 
+/// Whether a function may stand in an index, and so in `where` and `grid`.
+pub fn is_of_index(name: &str) -> bool {
+    let Some(op) = Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name) else {
+        return false;
+    };
+    match op.arity() {
+        1 => index::unary(op, 1).is_ok(),
+        2 => index::binary(op, 1, 1).is_ok(),
+        _ => op == Op::Select,
+    }
+}
+
 /// Every function: operators written as calls, reductions, scans, and the others.
 pub fn all() -> Vec<Function> {
     let calls = Op::ALL.iter().filter(|op| op.form() == Form::Call).map(|op| {

@@ -121,6 +121,48 @@ pub fn tensor_words() -> &'static [&'static str] {
     AFTER_SHAPE
 }
 
+/// What may stand behind the operands of a statement, or of what a `let` names, by the word that these begin with.
+const BEHIND: &[(&str, &[&str])] = &[
+    (
+        "copy",
+        &[
+            "vec",
+            "unaligned",
+            "threads",
+            "check",
+            "when",
+            "keep",
+            "fill",
+            "apart",
+            "matrix",
+            "async",
+            "tma",
+            "multicast",
+            "fragment",
+            "prefetch",
+            "add",
+            "min",
+            "max",
+            "exchange",
+            "old",
+        ],
+    ),
+    ("for", &["step", "while", "next", "unroll", "recompute"]),
+    ("if", &["recompute"]),
+    ("role", &["warps", "replicas", "registers"]),
+    ("smem", &["row", "col", "layout", "over", "at"]),
+    ("reg", &["layout", "partial"]),
+    ("channel", &["slots", "row", "col", "layout"]),
+    ("publish", &["expect"]),
+    ("wait", &["pending"]),
+    ("await", &["after"]),
+];
+
+/// Words that may stand behind the operands of what begins with a word: of `copy` its attributes, of `for` what follows the range.
+pub fn words_behind(beginning: &str) -> &'static [&'static str] {
+    BEHIND.iter().find(|(word, _)| *word == beginning).map_or(&[], |(_, behind)| behind)
+}
+
 /// Every word that means something at a place, and may be a name elsewhere.
 pub fn clause_words() -> Vec<&'static str> {
     let mut all = [CLAUSES, SCHEDULE_ITEMS, AFTER_SHAPE, BEGINNINGS].concat();
@@ -128,4 +170,44 @@ pub fn clause_words() -> Vec<&'static str> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words are those of the grammar, which a test compares with the parser.
+    #[test]
+    fn words_behind_operands_are_those_of_the_grammar() {
+        let page = include_str!("../../docs/grammar.md");
+        let quoted = |rule: &str| -> Vec<&str> {
+            let (_, text) = page.split_once(&format!("\n{rule} = ")).expect("a rule");
+            let (text, _) = text.split_once(" ;").expect("its end");
+            text.split('"').skip(1).step_by(2).collect()
+        };
+        let rules: &[(&str, &[&str])] = &[
+            ("copy", &["attribute"]),
+            ("for", &["for"]),
+            ("if", &["if"]),
+            ("role", &["role"]),
+            ("smem", &["buffer", "tile"]),
+            ("reg", &["registers"]),
+            ("channel", &["channel", "tile"]),
+            ("publish", &["handover"]),
+            ("wait", &["handover"]),
+            ("await", &["await"]),
+        ];
+        for ((word, behind), (same, rules)) in BEHIND.iter().zip(rules) {
+            assert_eq!(word, same);
+            let all: Vec<&str> = rules.iter().flat_map(|rule| quoted(rule)).collect();
+            assert!(behind.iter().all(|w| all.contains(w)), "{word}: {all:?}");
+        }
+        let attributes: Vec<&str> =
+            quoted("attribute").into_iter().filter(|w| w.chars().all(char::is_alphabetic)).collect();
+        let mut own = words_behind("copy").to_vec();
+        assert!(attributes.iter().all(|word| own.contains(word)) && own.len() == attributes.len(), "{attributes:?}");
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), attributes.len());
+    }
 }

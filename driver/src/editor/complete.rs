@@ -54,7 +54,14 @@ enum Region {
 pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let inside = |w: &&Word| (w.span.start as usize) < byte && byte <= w.span.end as usize;
     let prefix = a.words().iter().find(inside).filter(|w| !matches!(w.kind, WordKind::Sign));
-    if prefix.is_some_and(|w| matches!(w.kind, WordKind::Comment | WordKind::Number)) {
+    let front = a.words().iter().rfind(|w| (w.span.start as usize) < byte);
+    let commented = front.is_some_and(|w| {
+        let end = w.span.end as usize;
+        // One of a line goes to its end, spaces included.
+        let line = a.slice(w.span).starts_with("//") && !a.text.get(end..byte).unwrap_or("").contains(['\n', '\r']);
+        w.kind == WordKind::Comment && (byte < end || line)
+    });
+    if commented || prefix.is_some_and(|w| w.kind == WordKind::Number) {
         return Vec::new();
     }
     let start = prefix.map_or(byte, |w| w.span.start as usize);
@@ -66,6 +73,7 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         .collect();
     let region = region(&before);
     let last = before.last().copied().unwrap_or("");
+    let ends = ends_operand(a, start);
     let types = || elems().chain(names(a, start).filter(|p| p.detail == CONST_PARAM)).collect();
     match (region, last) {
         (_, "gmem" | "smem" | "reg" | "channel" | "const") => types(),
@@ -73,9 +81,8 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
             types()
         }
         (Region::Top, _) => keywords(&["kernel", "sequence"]).collect(),
-        (Region::Clauses, "require") => demands().collect(),
-        (Region::Clauses, ",") if requires(&before) => demands().collect(),
-        (Region::Clauses, ")" | "}" | "]") => keywords(outline::header_words()).collect(),
+        (Region::Body, ".") => of_channel(a, start),
+        (Region::Clauses, _) => in_clause(a, start, &before, ends),
         (Region::Schedule, _) if !last.ends_with(['(', ',']) => {
             keywords(outline::schedule_words()).chain(names(a, start)).collect()
         }
@@ -90,24 +97,100 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         (Region::Body, _) if begins_line(a, start) || matches!(last, "{" | "}") => {
             keywords(outline::statement_words()).chain(names(a, start)).collect()
         }
+        (Region::Body, _) if ends && !assigns(a, start) => keywords(behind(&before)).collect(),
+        (Region::Body, _) if ends => Vec::new(),
         _ => expressions(a, start).collect(),
     }
 }
 
-/// Whether the clause that one is in is `require`.
-fn requires(before: &[&str]) -> bool {
-    let clause = before.iter().rev().find(|w| outline::header_words().contains(w));
-    clause.is_some_and(|w| *w == "require")
+/// Whether an operand ends in front of a byte: a name, a number or a closing bracket is there.
+fn ends_operand(a: &Analysis, byte: usize) -> bool {
+    let last = a.words().iter().rfind(|w| w.kind != WordKind::Comment && w.span.end as usize <= byte);
+    last.is_some_and(|w| match w.kind {
+        WordKind::Name | WordKind::Number => !outline::clause_words().contains(&a.slice(w.span)),
+        WordKind::Sign => matches!(a.slice(w.span), ")" | "]"),
+        _ => false,
+    })
 }
 
-/// What `require` demands: properties, and figures with a sign after.
-fn demands() -> impl Iterator<Item = Proposal> {
-    let properties = PROPERTIES.iter().map(|(word, _)| proposal(word, ProposalKind::Keyword, "property", ""));
-    let figure = |(word, _, unit): &(&str, _, &str)| {
-        let form = format!("{word} <= NUMBER {unit}");
-        proposal(word, ProposalKind::Keyword, form.trim_end(), "")
+/// What may stand behind the operands of the statement, or of the place, that one is in.
+fn behind(before: &[&str]) -> &'static [&'static str] {
+    let begins = |w: &&&str| {
+        outline::statement_words().contains(*w) || !outline::words_behind(w).is_empty() || ["{", "}"].contains(*w)
     };
-    properties.chain(FIGURES.iter().map(figure))
+    before.iter().rev().find(begins).map_or(&[], |word| outline::words_behind(word))
+}
+
+/// Whether the line in front of a byte begins an assignment, behind which nothing stands.
+fn assigns(a: &Analysis, byte: usize) -> bool {
+    let begin = a.text[..byte].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let of_line = |w: &&Word| w.kind != WordKind::Comment && (begin..byte).contains(&(w.span.start as usize));
+    let mut words = a.words().iter().filter(of_line).map(|w| a.slice(w.span));
+    words.next().is_some_and(|first| !outline::statement_words().contains(&first)) && words.next() == Some("=")
+}
+
+/// The ends of a channel behind its name and a dot.
+fn of_channel(a: &Analysis, byte: usize) -> Vec<Proposal> {
+    let mut words = a.words().iter().filter(|w| w.kind != WordKind::Comment && w.span.end as usize <= byte).rev();
+    let name = words.nth(1).map_or("", |w| a.slice(w.span));
+    let channel = names(a, byte).find(|p| p.word == name).is_none_or(|p| p.detail == CHANNEL);
+    if channel { keywords(&["put", "get"]).collect() } else { Vec::new() }
+}
+
+/// In a clause of a header, or where one may begin.
+fn in_clause(a: &Analysis, byte: usize, before: &[&str], ends: bool) -> Vec<Proposal> {
+    let at = before.iter().rposition(|w| outline::header_words().contains(w));
+    let clause = at.map_or("", |at| before[at]);
+    let inside = &before[at.map_or(before.len(), |at| at + 1)..];
+    let last = before.last().copied().unwrap_or("");
+    let next = || keywords(outline::header_words()).filter(|p| at.is_none() || p.word != clause).collect();
+    // In brackets something is still to come.
+    let count = |signs: [&str; 2]| inside.iter().filter(|w| signs.contains(w)).count();
+    let depth = count(["(", "["]).saturating_sub(count([")", "]"]));
+    let open = depth > 0;
+    match clause {
+        "require" => {
+            let demand = inside.rsplit(|w| *w == ",").next().unwrap_or(&[]);
+            let proposals = demanded(demand);
+            if proposals.is_empty() { next() } else { proposals }
+        }
+        // A new name.
+        "grid" if depth == 1 && matches!(last, "(" | ",") => Vec::new(),
+        "grid" if depth == 1 && ends => keywords(&["over"]).collect(),
+        "where" | "grid" if open || !ends && !inside.is_empty() || clause == "where" && inside.is_empty() => match ends
+        {
+            true => Vec::new(),
+            false => names(a, byte).chain(functions().filter(|f| functions::is_of_index(&f.word))).collect(),
+        },
+        "grid" if inside.is_empty() => Vec::new(),
+        _ => next(),
+    }
+}
+
+/// How a demand may go on: properties, and figures with a sign and a number behind.
+fn demanded(begun: &[&str]) -> Vec<Proposal> {
+    let written = begun.join(" ");
+    // Of what is named by several words the rest.
+    let rest = |word: &'static str| match written.is_empty() {
+        true => Some(word),
+        false => word.strip_prefix(&*written)?.strip_prefix(' '),
+    };
+    let properties =
+        PROPERTIES.iter().filter_map(|(word, _)| Some(proposal(rest(word)?, ProposalKind::Keyword, "property", "")));
+    let figures = FIGURES.iter().filter_map(|(word, _, unit)| {
+        let form = format!("{word} <= NUMBER {unit}");
+        Some(proposal(rest(word)?, ProposalKind::Keyword, form.trim_end(), ""))
+    });
+    let mut all: Vec<Proposal> = properties.chain(figures).collect();
+    // Behind the number its unit.
+    if let Some((_, _, unit)) =
+        FIGURES.iter().find(|(word, ..)| written.strip_prefix(word).is_some_and(|rest| rest.starts_with(' ')))
+        && begun.last().is_some_and(|w| w.parse::<f64>().is_ok() || *w == "*")
+        && !unit.is_empty()
+    {
+        all.push(proposal(unit, ProposalKind::Keyword, "", ""));
+    }
+    all
 }
 
 /// After `let x =` or `var x =`.
@@ -180,6 +263,8 @@ fn proposal(word: &str, kind: ProposalKind, detail: &str, doc: &str) -> Proposal
 
 /// What [`hover::kind`] says of compile-time parameters.
 const CONST_PARAM: &str = "compile-time parameter";
+/// The same of channels.
+const CHANNEL: &str = "channel: a ring of slots in shared memory";
 
 /// Names that are visible at a byte.
 fn names(a: &Analysis, byte: usize) -> impl Iterator<Item = Proposal> + '_ {
@@ -188,8 +273,11 @@ fn names(a: &Analysis, byte: usize) -> impl Iterator<Item = Proposal> + '_ {
     visible.map(|d| proposal(&d.name, ProposalKind::Name, hover::kind(&a.value(d.kernel, d.value).def), ""))
 }
 
+fn functions() -> impl Iterator<Item = Proposal> {
+    functions::all().into_iter().map(|f| proposal(f.name, ProposalKind::Function, &f.form, &f.doc))
+}
+
 /// What expressions are made of.
 fn expressions(a: &Analysis, byte: usize) -> impl Iterator<Item = Proposal> + '_ {
-    let functions = functions::all().into_iter().map(|f| proposal(f.name, ProposalKind::Function, &f.form, &f.doc));
-    names(a, byte).chain(functions).chain(keywords(&["inf", "nan", "true", "false"]))
+    names(a, byte).chain(functions()).chain(keywords(&["inf", "nan", "true", "false"]))
 }

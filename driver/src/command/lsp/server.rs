@@ -223,7 +223,7 @@ pub(crate) fn capabilities() -> Value {
         "referencesProvider": true,
         "documentHighlightProvider": true,
         "renameProvider": { "prepareProvider": true },
-        "completionProvider": { "triggerCharacters": [":", "<", "|"] },
+        "completionProvider": { "triggerCharacters": [":", "<", "|", "."] },
         "inlayHintProvider": true,
         "codeActionProvider": { "codeActionKinds": ["quickfix"] },
         "semanticTokensProvider": {

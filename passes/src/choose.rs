@@ -51,7 +51,7 @@ mod work;
 pub use cards::{CARDS, Card, Rates};
 pub use depth::depth;
 pub use found::Ranked;
-pub use issue::{Runs, runs};
+pub use issue::{Runs, launched, runs};
 pub use model::launch::{Term, Terms};
 pub(crate) use model::sharing;
 pub use other::{Other, with_other_values};

@@ -127,6 +127,7 @@ impl OptimizedKernel {
             target,
             prediction: self.prediction.as_ref(),
             unseen: self.unseen.as_deref(),
+            paces: &self.paces,
             lost: &self.lost,
             caller: self.options.caller,
         }
@@ -526,8 +527,14 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     if let Some(linked) = &linked {
         for ((_, report), tile) in linked.launches.iter().zip(&mut tiles) {
             if let Some(p) = &mut tile.prediction {
-                let issued = shares::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
-                p.learn(|place| shares::times(report, place), issued);
+                let issued: f64 = shares::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
+                // With products a block of the model is a tile of the result.
+                let blocks = tilec_passes::choose::launched(&tile.kernel, &p.sizes).unwrap_or(if p.flops > 0.0 {
+                    0.0
+                } else {
+                    p.blocks
+                });
+                p.learn(|place| shares::times(report, place), blocks * issued);
             }
             let broken = demands::broken(tile.demanding(), report).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));

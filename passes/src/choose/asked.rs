@@ -16,7 +16,7 @@ use crate::analysis::views::plain_var;
 use crate::analysis::width::MAX_ACCESS_BYTES;
 use crate::registers::beside::ADDRESSES;
 use crate::schedule::occupancy;
-use crate::schedule_loops::{self, issue_clocks};
+use crate::schedule_loops::{self, issue_clocks, tensor_rate};
 use crate::select_mma::{self, Sharing, best_atom};
 use crate::{Cx, Options, pipeline, place_shared, roles, runs, specialize};
 use tilec_ir::atoms::Atom;
@@ -360,7 +360,11 @@ impl Reader<'_> {
             });
             match iterations.iter().find(|(b, _)| Some(*b) == body) {
                 Some(&(_, length)) => {
-                    part.product = 1.0;
+                    let worked = |p: &Product| {
+                        let rate = tensor_rate(self.card, p.inputs.b.size()) as f64;
+                        self.work.elements(self.env, &p.shape).unwrap_or(0) as f64 / rate
+                    };
+                    part.product = region.products.iter().map(worked).sum();
                     part.shared = region.products.iter().map(|p| read_by_warpgroups(self.work, self.env, p)).sum();
                     clocks.push((number, length as f64));
                 }

@@ -30,21 +30,21 @@ impl Illegal {
     pub(super) fn why(self) -> &'static str {
         match self {
             Illegal::Extent => {
-                "an extent of a tile is not a power of two (columns of wgmma products: no multiple of 16, or their operand is more than 128 \
-                 bytes deep along the reduction, in which it is contiguous), or a tile has more than 2^20 elements"
+                "the model knows tiles of powers of two with at most 2^20 elements, and an extent here is another number, or not known at compile time \
+                 (with `wgmma`, columns may be any multiple of 16, and an operand that is contiguous along the reduction has at most 128 bytes of it)"
             }
-            Illegal::Precondition => "a precondition of the kernel does not hold",
+            Illegal::Precondition => "a condition of `where` does not hold with these sizes and parameters",
             Illegal::WarpTile => {
-                "the warp tile does not divide the tile of the block, or is not all of it (`ping_pong`)"
+                "`warp_tile` does not divide the tile of the result; with `ping_pong` it has to be all of that tile"
             }
             Illegal::Threads => {
-                "a block has 32 to 1024 threads, a power of two or three warpgroups that multiply, and as many as the schedule says"
+                "this number of threads is not possible: a block has a power of two of them, 32 to 1024, or three warpgroups with `wgmma`, and as many as the schedule says"
             }
-            Illegal::Atom => "no instruction of the target takes these types and this warp tile",
-            Illegal::Promotion => "a tile of the reduction is deeper than its sums may get (`promote`)",
-            Illegal::Registers => "the tiles of a thread exceed its registers",
-            Illegal::Stages => "a pipeline has 1 to 16 stages",
-            Illegal::SharedMemory => "the tiles exceed the shared memory of a block",
+            Illegal::Atom => "the target has no instruction for the element types of the product and this warp tile",
+            Illegal::Promotion => "a tile is deeper along the reduction than `promote` lets sums become",
+            Illegal::Registers => "the tiles of a thread need more registers than it has",
+            Illegal::Stages => "`stages` is less than 1 or more than 16",
+            Illegal::SharedMemory => "the tiles need more shared memory than a block has",
         }
     }
 }

@@ -27,6 +27,12 @@ pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
     all
 }
 
+/// The blocks of a launch, for these sizes; `None`: they depend on what is known at run time only. A block of a persistent grid takes several tiles.
+pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
+    let reader = Reader { k, sizes, all: &mut BTreeMap::new() };
+    k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product()
+}
+
 struct Reader<'a> {
     k: &'a Kernel,
     sizes: &'a [(String, i64)],

@@ -47,11 +47,21 @@ pub struct Prediction {
 
 impl Prediction {
     /// The same of code that is known: `times` says how many times as much as it uses a copy moves, in sectors of a tensor, or wavefronts of shared memory;
-    /// a block issues so many instructions, over all of its warps. Only without products: what these read and issue is in the model.
+    /// a launch issues so many instructions, over all of its warps. What products read is in the model.
     pub fn learn(&mut self, times: impl Fn(&Place) -> f64, issued: f64) {
-        let Some(card) = Card::from_name(self.card).filter(|_| self.flops == 0.0 && self.unknown.is_none()) else {
-            return;
-        };
+        let Some(card) = Card::from_name(self.card).filter(|_| self.unknown.is_none()) else { return };
+        match self.has_products() {
+            true => self.learn_beside_products(card, times),
+            false => self.learn_copies(card, times),
+        }
+        // A scheduler issues one instruction a clock. What that takes longer than all else is a term.
+        let issuing = started(issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
+        self.terms.issue = (issuing - self.seconds).max(0.0);
+        self.seconds = self.seconds.max(issuing);
+    }
+
+    /// What copies of a kernel without products move.
+    fn learn_copies(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
         let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
         let used: f64 = all(true).map(|place| place.bytes).sum();
@@ -65,10 +75,28 @@ impl Prediction {
         let conflicts = extra / SHARED / sms / clock;
         self.terms = Terms { memory, l2: used / cache, sectors, conflicts, ..self.terms };
         self.seconds = self.seconds.max(started(needed + sectors)).max(started(self.terms.shared + conflicts));
-        // A scheduler issues one instruction a clock. What that takes longer than all else is a term.
-        let issuing = started(self.blocks * issued / SCHEDULERS / sms / clock);
-        self.terms.issue = (issuing - self.seconds).max(0.0);
-        self.seconds = self.seconds.max(issuing);
+    }
+
+    /// What copies of a kernel with products waste. They run beside the products: what the time is hidden behind stays the longest.
+    fn learn_beside_products(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
+        let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
+        let wasted = |global: bool| -> f64 {
+            let own = self.places.iter().filter(|place| place.global == global);
+            own.map(|place| place.bytes * (times(place) - 1.0)).sum()
+        };
+        let sectors = wasted(true) / (L2_PORT.min(card.l2 / sms) * sms * clock);
+        let conflicts = wasted(false) / SHARED / sms / clock;
+        self.terms = Terms { sectors, conflicts, ..self.terms };
+        self.seconds = self.seconds.max(started(self.terms.l2 + sectors)).max(started(self.terms.shared + conflicts));
+    }
+
+    fn has_products(&self) -> bool {
+        self.flops > 0.0
+    }
+
+    /// Whether a term is work that other work may hide, not a wait.
+    fn overlaps(&self, term: Term) -> bool {
+        Term::UNITS.contains(&term) || self.has_products() && matches!(term, Term::Sectors | Term::Conflicts)
     }
 
     /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.
@@ -82,8 +110,8 @@ impl Prediction {
     /// the rest, which the busiest does not hide.
     pub fn beside_busiest(&self) -> Vec<(Term, f64)> {
         let (busiest, _) = self.busiest();
-        let units = || Term::UNITS.into_iter().filter(|t| *t != busiest);
-        let waits = || Term::ALL.into_iter().filter(|t| !Term::UNITS.contains(t));
+        let units = || Term::ALL.into_iter().filter(|&t| self.overlaps(t) && t != busiest);
+        let waits = || Term::ALL.into_iter().filter(|&t| !self.overlaps(t));
         let waited: f64 = waits().map(|t| self.terms.of(t)).sum();
         let rest = (self.seconds - self.terms.of(busiest) - waited).max(0.0);
         let worked: f64 = units().map(|t| self.terms.of(t)).sum::<f64>().max(f64::MIN_POSITIVE);
@@ -206,5 +234,56 @@ impl Choice {
                 format!("next of {count} candidates: {}: {why}", list(&next.values))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Span;
+
+    fn prediction(flops: f64) -> Prediction {
+        let place =
+            |global: bool| Place { span: Span::default(), of: "A".to_owned(), bytes: 1e9, store: false, global };
+        Prediction {
+            card: "A100",
+            sizes: Vec::new(),
+            sizes_given: false,
+            seconds: 1e-2,
+            bytes: 1e9,
+            least_bytes: 1e9,
+            flops,
+            terms: Terms { products: 9e-3, memory: 1e-3, l2: 1e-3, shared: 1e-3, ..Terms::default() },
+            blocks: 1000.0,
+            waves: 10.0,
+            resident: 1,
+            threads: 128,
+            registers: 64,
+            shared: 0,
+            atom: None,
+            places: vec![place(true), place(false)],
+            unknown: None,
+        }
+    }
+
+    /// Beside products too, what copies waste and what is issued have terms; as long as products hide it, the launch takes no longer.
+    #[test]
+    fn waste_beside_products_has_terms() {
+        let mut p = prediction(1e12);
+        p.learn(|_| 3.0, 0.0);
+        assert!(p.terms.sectors > 0.0 && p.terms.conflicts > 0.0 && p.terms.issue == 0.0, "{:?}", p.terms);
+        assert_eq!((p.seconds, p.terms.memory), (1e-2, 1e-3));
+        let (busiest, _) = p.busiest();
+        let beside: f64 = p.beside_busiest().iter().map(|(_, seconds)| seconds).sum();
+        assert!(busiest == Term::Products && (beside + p.terms.products - p.seconds).abs() < 1e-9, "{beside}");
+        p.learn(|_| 1000.0, 0.0);
+        assert!(p.seconds > 1e-2, "nothing hides that much");
+        let mut p = prediction(1e12);
+        p.learn(|_| 1.0, 1e12);
+        assert!(p.terms.issue > 0.0 && p.terms.sectors == 0.0 && p.seconds > 1e-2, "{:?}", p.terms);
+        // A loop that runs as often as data say: nothing is known.
+        let mut p = prediction(0.0);
+        p.learn(|_| 3.0, 0.0);
+        assert!(p.terms.sectors > 0.0 && p.terms.l2 != 1e-3);
     }
 }

@@ -6,6 +6,7 @@
 //! ([`super::model`]).
 
 use super::asked::{Asked, ask, compiled, read_by_warpgroups};
+use super::cost::Part;
 use super::found::{Failed, Found, Ranked};
 use super::illegal::Illegal;
 use super::model;
@@ -296,7 +297,8 @@ impl<'a> SeveralProducts<'a> {
             // Nothing waits between products of operands that are only loaded.
             let computed = |p: &Product| p.operands.iter().any(|o| o.buffer.is_none());
             let groups = if self.space.work.regions[number].products.iter().any(computed) { groups } else { 0.0 };
-            Loop { trips: part.trips, length, groups, loads: part.loads, shared: part.shared }
+            let Part { trips, product, loads, shared, .. } = *part;
+            Loop { trips, length, product, groups, loads, shared }
         });
         scheduled::time(self.space.card, &self.tiles(launch, asked.ends), loops)
     }
@@ -343,9 +345,11 @@ impl<'a> SeveralProducts<'a> {
             let clocks = elements(&p.shape) / tensor_rate(card, p.inputs.b.size()) as f64;
             (clocks - ROUNDED).max(1.0)
         };
+        let clocks = |r: &Region| r.products.iter().map(product).sum();
         let loops = work.regions.iter().filter(|r| !r.products.is_empty()).map(|r| Loop {
             trips: work.trips(env, r),
-            length: r.products.iter().map(product).sum(),
+            length: clocks(r),
+            product: clocks(r),
             groups: 0.0,
             loads: r.moves.iter().filter(|m| m.load).map(|m| m.elem.traffic(elements(&m.shape))).sum(),
             shared: r.products.iter().map(|p| read_by_warpgroups(work, env, p)).sum(),

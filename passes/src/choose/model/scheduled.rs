@@ -13,6 +13,8 @@ pub(in crate::choose) struct Loop {
     pub(in crate::choose) trips: f64,
     /// Clocks of an iteration, by the schedule; 0: it has none.
     pub(in crate::choose) length: f64,
+    /// Clocks in which the tensor cores work in an iteration, were they never idle.
+    pub(in crate::choose) product: f64,
     /// Warpgroups that multiply what they compute in the iteration.
     pub(in crate::choose) groups: f64,
     /// Bytes that an iteration loads.
@@ -41,14 +43,17 @@ const AROUND: f64 = 100.0;
 /// The time of a launch.
 pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item = Loop>) -> Time {
     let (clock, sms, tiles) = (card.clock * 1e9, f64::from(card.sms), of.tiles);
-    let (mut products, mut l2, mut loops) = (0.0, 0.0, 0.0);
-    for Loop { trips, length, groups, loads, shared } in all {
+    let (mut products, mut waits, mut l2, mut loops) = (0.0, 0.0, 0.0, 0.0);
+    for Loop { trips, length, product, groups, loads, shared } in all {
         let feed = loads / L2_PORT.min(card.l2 / sms);
         // Products at their full rate take more power than the card has, and so does what moves beside them.
         let length = if length > 0.0 { length + AROUND * groups } else { 0.0 };
         let issued = length / FITTED.sustained + FITTED.power * shared / SHARED + FITTED.moving * feed;
         if length > 0.0 {
-            products += trips * issued;
+            // The schedule has the products wait for what is computed between them.
+            let working = (product / length).min(1.0);
+            products += trips * issued * working;
+            waits += trips * issued * (1.0 - working);
             loops += trips * issued.max(feed);
         }
         l2 += trips * feed;
@@ -59,6 +64,7 @@ pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item =
     let working = rounds * (loops + ends) / clock;
     let terms = Terms {
         products: tiles / sms * products / clock,
+        latency: tiles / sms * waits / clock,
         l2: tiles / sms * l2 / clock,
         memory,
         ends: rounds * ends / clock,

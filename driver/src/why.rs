@@ -8,7 +8,9 @@ mod chain;
 mod figures;
 mod not;
 mod overview;
+mod plain;
 mod question;
+mod tried;
 
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
 pub use question::Question;
@@ -30,7 +32,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     machine_code::show_demands(&mut program)?;
     let machine = if question.needs_machine() { machine_code::by_ptx_line(&program)? } else { None };
     let shown = xray::of(&program, machine.as_ref());
-    let known = Known { program: &program, shown: &shown };
+    let known = Known { program: &program, shown: &shown, options };
     let answered = match question {
         Question::Overview => Ok(overview::overview(&known)),
         Question::Line { column, line } => chain::of_line(&known, column, *line),

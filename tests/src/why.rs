@@ -198,6 +198,87 @@ fn what_lanes_leave_of_sectors_is_asked_for() {
     assert!(holds(&ask(&staged, Target::Sm80, "coalesced")));
 }
 
+/// Where a window starts and ends, and its step, say which parts of sectors are used; a start that the launch alone knows is taken for the worst.
+#[test]
+fn windows_that_begin_and_end_in_sectors_use_parts_of_them() {
+    for (extent, window, columns, expected) in [
+        ("N", "0..", 64, None),
+        ("N", "1..", 64, Some("uses 80 %")),
+        ("N", "4..", 64, Some("uses 89 %")),
+        ("N", "8..", 64, None),
+        ("N", "i * 8 + 16..", 64, None),
+        ("N", "o..", 64, Some("uses 80 %")),
+        ("N", "0..20", 64, Some("uses 83 %")),
+        ("20", "0..", 32, Some("uses 83 %")),
+        ("N", "0..", 48, None),
+        ("N", "0.. step 2", 64, Some("uses 50 %")),
+        ("N", "2 * iota(c, 0)", 64, Some("uses 50 %")),
+    ] {
+        let counted = match window.contains("iota") {
+            true => format!("var c = reg i32[{columns}] = 0\nc = {window}\n"),
+            false => String::new(),
+        };
+        let window = if counted.is_empty() { window } else { "c" };
+        let source = format!(
+            "kernel k(A: gmem f32[M, {extent}] multiple 4, B: gmem f32[M, N] multiple 8, o: i32) grid (i: ceildiv(M, 64)) {{\n\
+             {counted}var x = reg f32[64, {columns}]\ncopy A[i * 64.., {window}] -> x\ncopy x -> B[i * 64.., 0..]\n}}\n"
+        );
+        let answer = ask(&source, Target::Sm80, "coalesced");
+        match expected {
+            None => assert!(holds(&answer), "{source}{answer}"),
+            Some(text) => assert!(!holds(&answer) && answer.to_string().contains(text), "{source}{answer}"),
+        }
+    }
+}
+
+/// What a schedule leaves between products is a loss, with the units of an iteration; and what is predicted of the whole is no less for it.
+#[test]
+fn what_a_schedule_does_not_hide_is_a_loss() {
+    let source = include_str!("../../examples/attention.tile");
+    let options =
+        CompileOptions { source_name: "k.tile".to_owned(), target: Target::Sm90a, ..CompileOptions::default() };
+    let text = why(source, &options, &Question::Overview).expect("an answer").to_string();
+    assert!(text.contains("`predicted >= 0.9 roofline` does not hold of `attention`"), "{text}");
+    assert!(text.contains("by its schedule an iteration takes") && text.contains("special functions"), "{text}");
+    assert!(text.contains("latency") && !text.contains("no loss found"), "{text}");
+}
+
+/// Where roles are written with their registers, these are what a bound is about, and not tiles.
+#[test]
+fn registers_of_written_roles_are_named() {
+    let source = include_str!("../../examples/flash_attention.tile");
+    let text = ask(source, Target::Sm90a, "resident >= 2").to_string();
+    assert!(text.contains("4 warps of role `producer` have 24 registers a thread"), "{text}");
+    assert!(text.contains("`min_ctas 2`, and roles that share out at most 80 registers a thread"), "{text}");
+    assert!(text.contains("come to 2016, and may come to 960"), "{text}");
+}
+
+/// `vectorised` is about global memory: narrow accesses between shared memory and registers are not named.
+#[test]
+fn accesses_of_shared_memory_are_no_widths_of_tensors() {
+    let source = "kernel k(A: gmem f32[M, N], B: gmem f32[M, N]) grid (i: ceildiv(M, 64)) {\n\
+                  let s = smem f32[64, 64]\nvar x = reg f32[64, 64]\nvar y = reg f32[64, 64]\n\
+                  copy A[i * 64.., 0..64] -> x\ncopy x -> s\ncopy transpose(s) -> y\ncopy y -> B[i * 64.., 0..64]\n}\n";
+    let answer = ask(source, Target::Sm80, "vectorised");
+    let text = answer.to_string();
+    assert!(!holds(&answer) && text.contains("`A[i * 64.., 0..]` -> `x`"), "{text}");
+    assert!(!text.contains("`x` -> `s`") && !text.contains("transpose(s)` ->"), "{text}");
+}
+
+/// A precondition that would leave an access as narrow as it is, is no advice: what is in the way then is said.
+#[test]
+fn preconditions_that_do_not_widen_are_no_advice() {
+    let source = "kernel total(Parts: gmem u32[32, K], Counts: gmem u32[K]) grid (v: ceildiv(K, 128)) {\n\
+                  var counts = reg u32[128] = 0\nvar part = reg u32[128]\n\
+                  for p in 0..32 {\ncopy Parts[p, v * 128..] -> part\ncounts = counts + part\n}\n\
+                  copy counts -> Counts[v * 128..]\n}\n";
+    let answer = ask(source, Target::Sm80, "vectorised");
+    assert!(!holds(&answer) && preconditions(&answer).is_empty(), "{answer}");
+    let text = answer.to_string();
+    assert!(text.contains("with `where K % 4 == 0") && text.contains("in this layout"), "{text}");
+    assert!(!text.contains("to change it: declare"), "{text}");
+}
+
 #[test]
 fn the_change_that_declares_preconditions_mends_the_warning() {
     for header in [

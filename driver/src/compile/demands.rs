@@ -214,7 +214,8 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let at: Vec<_> = apart.map(|c| (c.span, text(c.sector_use, &c.tensor))).collect();
             let notes = vec![
                 "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
-                 another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours"
+                 another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours, and windows \
+                 that start or end inside of a sector of 32 bytes use a part of it"
                     .to_owned(),
             ];
             let message = "an access of a warp leaves bytes of its sectors unused";
@@ -225,8 +226,11 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let mut at: Vec<_> =
                 narrow.map(|c| (c.span, format!("{} at a time", counted(c.global_bytes as usize, "byte")))).collect();
             // Words that are shifted into place are 16 bytes wide, and still take longer.
+            // Between shared memory and registers nothing is demanded.
             let seen: Vec<Span> = at.iter().map(|(span, _)| *span).collect();
-            at.extend(code.lost(FastPath::Wide).into_iter().filter(|(span, _)| !seen.contains(span)));
+            let global = |span: &Span| report.copies.iter().any(|c| c.global_bytes > 0 && c.span == *span);
+            let lost = code.lost(FastPath::Wide).into_iter();
+            at.extend(lost.filter(|(span, _)| !seen.contains(span) && global(span)));
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
@@ -251,8 +255,10 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
     if broken.path == Some(FastPath::Wide) {
         d = d.with_left_out(places.iter().find_map(|(span, _)| kernel.clause(*span, "vec")));
     }
-    // What the passes said of the fast path that is missing.
-    for remark in broken.path.into_iter().flat_map(|path| declined(tile, path)).take(SHOWN) {
+    // What the passes said of the fast path that is missing: of widths, at these statements alone.
+    let of_these =
+        |d: &&Diagnostic| broken.path != Some(FastPath::Wide) || places.iter().any(|(span, _)| *span == d.span);
+    for remark in broken.path.into_iter().flat_map(|path| declined(tile, path)).filter(of_these).take(SHOWN) {
         let by = remark.kind.unwrap_or(remark.code.0);
         d = d.with_note(format!("{by}: {}", remark.message));
         d.notes.extend(remark.notes.iter().cloned());
@@ -313,6 +319,7 @@ mod tests {
                 target: Target::Sm70,
                 prediction: None,
                 unseen: None,
+                paces: &[],
                 lost: &[],
                 caller: Default::default(),
             };
@@ -350,6 +357,7 @@ mod tests {
                 target: Target::Sm70,
                 prediction: None,
                 unseen: None,
+                paces: &[],
                 lost: &[],
                 caller: Default::default(),
             };

@@ -6,6 +6,7 @@
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::roles::all_warps;
 use tilec_ir::target::WARP;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
@@ -143,6 +144,24 @@ pub(super) fn registers(k: &Kernel) -> Places {
     let tiles = register_tiles(k).into_iter().filter(|(.., span)| !span.is_none());
     let text = |(words, text, span)| (span, format!("{text} takes {words} registers of a thread"));
     tiles.map(text).take(3).collect()
+}
+
+/// Roles whose registers are written, and what all of them take: warps, each times the registers of its threads.
+pub(super) fn roles(k: &Kernel) -> (Places, u64) {
+    let (mut places, mut all) = (Vec::new(), 0);
+    for s in k.statements() {
+        let StmtData::Role { name, registers: Some(registers), .. } = &k.stmts[s] else { continue };
+        let count = k.as_int(*registers).and_then(|n| u64::try_from(n).ok());
+        let (Some(count), Some(warps)) = (count, all_warps(k, s)) else { continue };
+        all += count * u64::from(warps);
+        let own = k.expr_spans[*registers];
+        let span = if own.is_none() { k.stmt_spans[s] } else { own };
+        places.push((
+            span,
+            format!("{} of role `{name}` have {count} registers a thread", counted(warps as usize, "warp")),
+        ));
+    }
+    (places, all)
 }
 
 /// Register tiles by the registers that a thread has for each, most first: registers, the tile in words, where it is declared.

@@ -1,8 +1,9 @@
 //! Answers, and what they are made of.
 
-use crate::compile::{Compiled, Diagnostics};
+use crate::compile::{CompileOptions, Compiled, Diagnostics};
 use crate::xray::Xray;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The value of `schema`.
@@ -79,6 +80,14 @@ impl From<Diagnostics> for Unanswered {
 pub(super) struct Known<'a> {
     pub(super) program: &'a Compiled,
     pub(super) shown: &'a Xray,
+    /// What it was compiled with.
+    pub(super) options: &'a CompileOptions,
+}
+
+/// Leaves out what is there already.
+pub(super) fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
+    let mut seen = BTreeSet::new();
+    list.retain(|x| seen.insert(x.clone()));
 }
 
 impl Answer {

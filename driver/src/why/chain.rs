@@ -1,6 +1,7 @@
 //! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
 use super::answer::{Decision, Known, Part, Says};
+use super::plain;
 use super::question::PLACES;
 use crate::assembler::control::BARRIERS;
 use crate::compile::places::Places;
@@ -56,6 +57,18 @@ fn stages(columns: &Columns) -> Vec<After<'_>> {
 pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(Vec<String>, Vec<Part>), String> {
     let columns = &known.shown.columns;
     let stages = stages(columns);
+    if column == "ptx"
+        && columns.ptx_places.get(line - 1).is_some_and(Option::is_none)
+        && let Some((what, instruction)) = plain::of_ptx(known, line)
+    {
+        let mut about = vec![format!("{column}:{line}: {}", columns.ptx[line - 1].trim())];
+        about.extend(what);
+        let Some(next) = instruction else { return Ok((about, Vec::new())) };
+        about.push("the instruction behind it:".to_owned());
+        let (own, parts) = of_line(known, column, next)?;
+        about.extend(own);
+        return Ok((about, parts));
+    }
     let (text, meaning) = meaning(columns, &stages, column, line)?;
     let mut about = vec![format!("{column}:{line}: {}", text.trim())];
     if column == "sass" && meaning.ptx > 0 {

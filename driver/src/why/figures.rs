@@ -103,11 +103,8 @@ fn spilled(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
     let machine = columns.machine.as_ref()?;
     let (_, lines) = machine.spilled.iter().find(|(entry, _)| *entry == kernel.contract.entry)?;
     let text = |line: u32| columns.source.get((line as usize).wrapping_sub(1)).map_or("", |l| l.trim());
-    let mut facts: Vec<String> = lines
-        .iter()
-        .take(SHOWN)
-        .map(|s| format!("source:{}: {} bytes stored, {} loaded: {}", s.line, s.stored, s.loaded, text(s.line)))
-        .collect();
+    let mut facts: Vec<String> =
+        lines.iter().take(SHOWN).map(|s| format!("source:{}: {}: {}", s.line, s.in_words(), text(s.line))).collect();
     if lines.len() > SHOWN {
         facts.push(format!("and {} with fewer bytes", counted(lines.len() - SHOWN, "line")));
     }

@@ -1,7 +1,7 @@
 //! `tilec why --not`: the premises of a property, and which of them fail where.
 
-use super::answer::{Decision, Known, Part};
-use super::chain;
+use super::answer::{Decision, Known, Part, unrepeated};
+use super::{chain, tried};
 use crate::compile::demands::{self, Broken, Judged};
 use crate::compile::report_json::Shared;
 use crate::compile::{CompiledKernel, explain};
@@ -96,7 +96,14 @@ pub(super) fn premise(
 ) -> Part {
     let title = "Which precondition fails (a pass names the first one: when it holds, another may fail)".to_owned();
     let Some(path) = path else { return Part { title, ..Part::default() } };
-    let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).collect();
+    // Accesses between shared memory and registers may be narrow, too, and nobody asks for that.
+    let of_these = |d: &&Diagnostic| path != FastPath::Wide || places.contains(&d.span);
+    let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).filter(of_these).collect();
+    let own = match path {
+        FastPath::Wide => tried::of_widths(known, kernel, own),
+        _ => own.into_iter().cloned().collect(),
+    };
+    let own: Vec<&Diagnostic> = own.iter().collect();
     let mut decisions: Vec<Decision> = Vec::new();
     for pass in explain::pass_names() {
         let said: Vec<&Diagnostic> = own.iter().copied().filter(|d| d.kind == Some(pass)).collect();
@@ -134,12 +141,6 @@ fn in_one(kernel: &CompiledKernel, said: &[&Diagnostic], decisions: &mut [Decisi
     if kernel.tile.specialized.clauses.iter().any(|(word, _)| word == "where") {
         change[0].push_str(", after a comma in the existing `where`");
     }
-}
-
-/// Leaves out what is there already.
-pub(super) fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
-    let mut seen = BTreeSet::new();
-    list.retain(|x| seen.insert(x.clone()));
 }
 
 /// What is written in the source, so that no pass decides it: widths of accesses, layouts of buffers.

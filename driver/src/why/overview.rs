@@ -1,6 +1,6 @@
 //! `tilec why IN.tile` without a place: what costs time, each with its line and what would change it.
 
-use super::answer::{Known, Part};
+use super::answer::{Known, Part, unrepeated};
 use super::not::{self, places_of, premise};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, Judged};
@@ -32,7 +32,11 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         }
         let judged = losses + holds.len();
         about.push(match losses {
-            0 => format!("`{name}`: no loss found; {} of {judged} properties hold", holds.len()),
+            0 if !unknown.is_empty() => {
+                let all = judged + unknown.len();
+                format!("`{name}`: {judged} of {all} properties hold, and {} cannot be judged", unknown.len())
+            }
+            0 => format!("`{name}`: no loss found; {judged} of {judged} properties hold"),
             1 => format!("`{name}`: 1 of {judged} properties does not hold"),
             _ => format!("`{name}`: {losses} of {judged} properties do not hold"),
         });
@@ -89,7 +93,7 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
     for decision in premise.decisions {
         ways.extend(decision.change);
     }
-    not::unrepeated(&mut ways);
+    unrepeated(&mut ways);
     ways.truncate(SHOWN);
     facts.extend(premise.facts);
     facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));

@@ -4,6 +4,7 @@ use crate::compile::report_json::Assembler;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
+use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
@@ -20,6 +21,8 @@ pub(crate) struct Demanding<'a> {
     pub(crate) prediction: Option<&'a Prediction>,
     /// Why there is none.
     pub(crate) unseen: Option<&'a str>,
+    /// What an iteration of each scheduled loop takes.
+    pub(crate) paces: &'a [Pace],
     /// What the passes said of fast paths that they have not taken.
     pub(crate) lost: &'a [Diagnostic],
     /// Who is told.

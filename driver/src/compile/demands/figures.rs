@@ -9,7 +9,7 @@ use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::kernel::ValueDef;
 use tilec_ir::loss::FastPath;
-use tilec_ir::target::{REGISTERS_PER_THREAD, register_share};
+use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_passes::MAX_SLOTS;
 use tilec_passes::choose::Prediction;
 use tilec_passes::occupancy::Occupancy;
@@ -84,9 +84,22 @@ fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -
     let broken = compared(what, f64::from(by.registers), |x| format!("a thread has {x} registers"))?;
     let mut places: Vec<(Span, String)> = by.most_live.iter().filter_map(|m| m.place(source)).collect();
     let mut change = Vec::new();
-    if let What::AtMost(..) = what {
-        places.extend(shares::registers(code.tile.kernel));
-        change.push(fewer_registers(code));
+    if let What::AtMost(_, wanted) = what {
+        let (roles, taken) = shares::roles(code.tile.specialized);
+        match roles.is_empty() {
+            true => {
+                places.extend(shares::registers(code.tile.kernel));
+                change.push(fewer_registers(code));
+            }
+            false => {
+                places.splice(0..0, roles);
+                let warps = code.report.threads / WARP;
+                change.push(format!(
+                    "roles share out the registers of the launch: warps times their `registers` come to {taken}, and {warps} warps of {wanted} to {}; have the roles take no more",
+                    wanted * f64::from(warps)
+                ));
+            }
+        }
     }
     Some(Broken { places, change, ..broken })
 }
@@ -171,8 +184,16 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
     let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
     if (is.registers as f64) < wanted {
         let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
-        broken.places.extend(shares::registers(code.tile.kernel));
+        let (roles, taken) = shares::roles(code.tile.specialized);
+        let written = !roles.is_empty();
+        broken.places.extend(if written { roles } else { shares::registers(code.tile.kernel) });
         broken.change.push(match most {
+            Some(n) if written => {
+                let share = n * threads / u64::from(WARP);
+                format!(
+                    "`min_ctas {wanted}`, and roles that share out at most {n} registers a thread: warps times their `registers` come to {taken}, and may come to {share}"
+                )
+            }
             Some(n) => format!("at most {n} registers a thread; {}", fewer_registers(code)),
             None => format!("fewer threads: {threads} of so many blocks have no registers at all"),
         });

@@ -5,6 +5,7 @@ use crate::compile::shares;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::counted;
 use tilec_ir::loss::FastPath;
+use tilec_ir::pace::Pace;
 use tilec_passes::choose::{Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
 
@@ -24,6 +25,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
     if !named.is_empty() {
         notes.push(format!("in addition to {}: {}", busiest.name(), named.join(", ")));
     }
+    notes.extend(iterations(code));
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     for (term, _) in from(ADVISED) {
         places.extend(shares::of_term(code.tile.kernel, code.report, p, term));
@@ -31,6 +33,15 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
         change.extend(ways_out(code, p, term));
     }
     Broken { notes, places, change, path, ..broken }
+}
+
+/// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
+fn iterations(code: &Code<'_>) -> Vec<String> {
+    let of = |pace: &Pace| {
+        let units: Vec<String> = pace.units.iter().map(|(unit, clocks)| format!("{unit} {clocks}")).collect();
+        format!("by its schedule an iteration takes {} clocks, and works of these: {}", pace.clocks, units.join(", "))
+    };
+    code.tile.paces.iter().filter(|pace| pace.in_clocks).map(of).collect()
 }
 
 /// A term as a part of the time beside the busiest unit.
@@ -150,6 +161,14 @@ fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
 fn latency(code: &Code<'_>) -> Vec<String> {
     let report = code.report;
     let mut out = Vec::new();
+    // Its loads run ahead by themselves, and what is waited for is arithmetic.
+    if code.tile.paces.iter().any(|pace| pace.in_clocks) {
+        out.push(
+            "products wait for what is computed of the sums in front of them: less arithmetic for each element, or tiles of another size, have them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)"
+                .to_owned(),
+        );
+        return out;
+    }
     if report.stages >= 2 {
         out.push(format!(
             "the deepest channel has {}: more run further ahead (`tilec why --not 'stages >= {}'`)",

@@ -162,7 +162,26 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
     if (Wanted { reduced: &[], ..*wanted }).is_possible() {
         return "the tile is reduced along a dimension that would be split across warps".into();
     }
-    format!("`wgmma` needs a multiple of 64 rows and {COLUMN_COUNTS}, or the same transposed; 192 rows are three warpgroups with 64 rows and all columns each").into()
+    let why: Refused = format!("`wgmma` needs a multiple of 64 rows and {COLUMN_COUNTS}, or the same transposed; 192 rows are three warpgroups with 64 rows and all columns each").into();
+    match larger(wanted) {
+        Some((rows, cols)) => {
+            let (own_rows, own_cols, _) = wanted.block;
+            why.help(&format!(
+                "the result has {own_rows} x {own_cols} elements: make it, and its operands, {rows} x {cols} (extents of the tiles, steps of windows and the grid)"
+            ))
+        }
+        None => why,
+    }
+}
+
+/// The least extents, none smaller than those of a result, of which warpgroups compute it.
+fn larger(wanted: &Wanted<'_>) -> Option<(u64, u64)> {
+    let (rows, cols, depth) = wanted.block;
+    let up = |n: u64, of: u64| n.next_multiple_of(of);
+    let mut all: Vec<(u64, u64)> =
+        [8, 16, 64].into_iter().flat_map(|of| [(up(rows, 64), up(cols, of)), (up(rows, of), up(cols, 64))]).collect();
+    all.sort_by_key(|&(rows, cols)| rows * cols);
+    all.into_iter().find(|&(rows, cols)| (Wanted { block: (rows, cols, depth), ..*wanted }).is_possible())
 }
 
 /// Whether a thread of so many warpgroups has registers for the tiles that live at the same time, where products are computed. What holds nothing but sums would hold

@@ -1,0 +1,80 @@
+//! Advice that is tried out: the program with the preconditions that messages ask for. What a layout keeps narrow stays so whatever is declared.
+
+use super::answer::{Known, unrepeated};
+use crate::compile::{Compiled, CompiledKernel};
+use crate::xray;
+use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
+use tilec_ir::loss::FastPath;
+use tilec_ptx::report::CopyReport;
+
+/// A program with more preconditions.
+struct Tried {
+    program: Compiled,
+    /// The kernel in it.
+    kernel: usize,
+    /// Where the preconditions stand, and how long they are.
+    at: u32,
+    long: u32,
+}
+
+/// What passes said of widths, without the preconditions with which an access is as narrow as before; what is in the way then is said in their place.
+pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&Diagnostic>) -> Vec<Diagnostic> {
+    let mut said: Vec<Diagnostic> = said.into_iter().cloned().collect();
+    let Some(tried) = tried(known, kernel, &said) else { return said };
+    for d in said.iter_mut().filter(|d| !d.needs.is_empty()) {
+        let own = tried.moved(d.span);
+        let (before, after) =
+            (narrowest(&kernel.lowered.copies, d.span), narrowest(&tried.kernel().lowered.copies, own));
+        if before.is_none() || after.is_none() || after > before {
+            continue;
+        }
+        let needs = std::mem::take(&mut d.needs);
+        let declared = declare_where(&needs);
+        d.notes.retain(|note| *note != declared);
+        d.fix = None;
+        let why = tried.why(own).map_or_else(|| "the access is as narrow".to_owned(), str::to_owned);
+        d.message = format!("{}; with `where {needs}`, {why}", d.message);
+    }
+    said
+}
+
+/// The bytes of the narrowest accesses of a statement to global memory.
+fn narrowest(copies: &[CopyReport], span: Span) -> Option<u32> {
+    copies.iter().filter(|c| c.span == span && c.global_bytes > 0).map(|c| c.global_bytes).min()
+}
+
+/// The program with all preconditions that messages ask for; `None`: none do, or it is none then.
+fn tried(known: &Known<'_>, kernel: &CompiledKernel, said: &[Diagnostic]) -> Option<Tried> {
+    let (first, Edit { span, text, .. }) =
+        said.iter().find_map(|d| Some((d, d.fix.as_ref().filter(|_| !d.needs.is_empty())?)))?;
+    let clause = text.strip_suffix(&*first.needs)?;
+    let mut all: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
+    unrepeated(&mut all);
+    // In front of another clause with a space between.
+    let text = format!("{clause}{} ", all.join(", "));
+    let mut source = known.program.source.text().to_owned();
+    source.insert_str(span.start as usize, &text);
+    let program = xray::compiled(&source, known.options).ok()?;
+    let entry = &kernel.contract.entry;
+    let number = program.kernels.iter().position(|k| k.contract.entry == *entry)?;
+    Some(Tried { program, kernel: number, at: span.start, long: u32::try_from(text.len()).ok()? })
+}
+
+impl Tried {
+    fn kernel(&self) -> &CompiledKernel {
+        &self.program.kernels[self.kernel]
+    }
+
+    /// Where something is that was elsewhere.
+    fn moved(&self, span: Span) -> Span {
+        let place = |at: u32| if at >= self.at { at + self.long } else { at };
+        Span { start: place(span.start), end: place(span.end) }
+    }
+
+    /// Why accesses of a statement are narrow.
+    fn why(&self, span: Span) -> Option<&str> {
+        let demanding = self.kernel().tile.demanding();
+        let said = crate::compile::demands::declined(demanding, FastPath::Wide).find(|d| d.span == span)?;
+        said.why.as_deref()
+    }
+}

@@ -14,7 +14,9 @@ use crate::analysis::facts::Facts;
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views};
-use crate::analysis::width::{MAX_ACCESS_BYTES, Width, elem_of, global_width, known_elem, window_contiguous_dim};
+use crate::analysis::width::{
+    MAX_ACCESS_BYTES, Width, elem_of, global_width, global_width_up_to, known_elem, window_contiguous_dim,
+};
 use crate::assign_layouts::log2_shape;
 use crate::refused::Refused;
 use crate::unaligned::Unaligned;
@@ -92,7 +94,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let by_threads = !k.plans[s].producer;
         if by_threads && vec == 1 && attrs.reduce.is_none() && shares_bytes(k, dst) {
-            result = result.and(half_stored(k, cx, (span, &what), dst, &provable));
+            result = result.and(half_stored(k, cx, &facts, (span, &what), (dst, &shape), &provable));
             continue;
         }
         // An asynchronous copy has no narrow form.
@@ -169,15 +171,23 @@ fn shares_bytes(k: &Kernel, dst: Expr) -> bool {
 fn half_stored(
     k: &Kernel,
     cx: &mut Cx<'_>,
+    facts: &Facts,
     (span, what): (Span, &str),
-    dst: Expr,
+    (dst, shape): (Expr, &[u64]),
     provable: &Width,
 ) -> Result<(), Reported> {
     let name = resolve_view(k, dst).map_or_else(String::new, |to| k.values[to.base].name.clone());
     let message = format!("{what} stores single elements of `{name}`, which share bytes");
     let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message);
-    if !provable.why.is_empty() {
-        d = d.with_note(provable.why.clone());
+    // What a whole byte lacks, and not what the widest access does.
+    let to = resolve_view(k, dst).filter(|to| k.tensor_ty(to.base).is_some());
+    let whole = to.map(|to| {
+        let elem = known_elem(k, to.base);
+        global_width_up_to(k, facts, &to, shape, (elem, u64::from(elem.per(1))))
+    });
+    let why = whole.map(|whole| whole.why).filter(|why| !why.is_empty()).unwrap_or_else(|| provable.why.clone());
+    if !why.is_empty() {
+        d = d.with_note(why);
     }
     let way = match provable.missing.as_str() {
         "" => {

@@ -4,7 +4,6 @@ pub mod examples;
 mod glossary;
 mod words;
 
-use super::options::CompileOptions;
 use super::pipeline::compile;
 use crate::console::render::{Style, human};
 use examples::Example;
@@ -183,9 +182,7 @@ fn shown(example: &Example) -> String {
     if let Some(launch) = example.launch {
         let _ = write!(out, "\nlaunched by `{}`:\n\n{}", example.files("k").1, indented(launch));
     }
-    if example.is_compiled() {
-        let target = example.args.split_whitespace().last().and_then(Target::from_name).unwrap_or(Target::Sm80);
-        let options = CompileOptions { source_name: "k.tile".to_owned(), target, ..CompileOptions::default() };
+    if let Some(options) = example.options() {
         let (source, list) = match compile(example.program, &options) {
             Ok(program) => (program.source, program.diagnostics),
             Err(d) => (d.source, d.list),

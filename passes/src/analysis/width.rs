@@ -74,7 +74,17 @@ pub fn kept_dims(view: &ResolvedView) -> Vec<usize> {
 /// The widest access to a window of a tensor whose tile has `shape` (in window order).
 pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64]) -> Width {
     let Some(elem) = elem_of(k, view.base) else { return narrow("the element type is not known", "") };
-    let full = u64::from(elem.per(MAX_ACCESS_BYTES));
+    global_width_up_to(k, facts, view, shape, (elem, u64::from(elem.per(MAX_ACCESS_BYTES))))
+}
+
+/// The same, if accesses of `full` elements are all that is wanted.
+pub(crate) fn global_width_up_to(
+    k: &Kernel,
+    facts: &Facts,
+    view: &ResolvedView,
+    shape: &[u64],
+    (elem, full): (Elem, u64),
+) -> Width {
     let name = &k.values[view.base].name;
     let Some(dim) = contiguous_dim(k, view.base) else {
         return narrow(&format!("no dimension of `{name}` has stride 1"), "");

@@ -1,5 +1,9 @@
 //! An example of every message: a program, and the command that has it say so. `tilec explain` shows them; a test runs all of them.
 
+use super::super::options::CompileOptions;
+use tilec_ir::target::Target;
+use tilec_passes::choose::Card;
+
 /// An example of a message.
 #[derive(Copy, Clone, Debug)]
 pub struct Example {
@@ -31,9 +35,28 @@ impl Example {
         words
     }
 
-    /// Whether compiling alone says it.
-    pub fn is_compiled(&self) -> bool {
-        self.args.starts_with("--target") && self.args.split_whitespace().count() == 2
+    /// The options, where compiling alone says it.
+    pub fn options(&self) -> Option<CompileOptions> {
+        let mut options = CompileOptions { source_name: "k.tile".to_owned(), ..CompileOptions::default() };
+        let mut words = self.args.split_whitespace();
+        while let Some(word) = words.next() {
+            let value = words.next()?;
+            match word {
+                "--target" => options.target = Target::from_name(value)?,
+                "--card" => options.card = Some(Card::from_name(value)?),
+                // `ALIGN=8/1`: one variant for each value.
+                "--variant" => {
+                    let (name, values) = value.split_once('=')?;
+                    options.variants = values.split('/').map(|v| vec![(name.to_owned(), v.to_owned())]).collect();
+                }
+                "--for" => {
+                    let (name, size) = value.split_once('=')?;
+                    options.sizes = vec![vec![(name.to_owned(), size.parse().ok()?)]];
+                }
+                _ => return None,
+            }
+        }
+        Some(options)
     }
 }
 

@@ -4,13 +4,13 @@ use super::super::pad::{direct, neutral_of};
 use super::found::{Found, Past, Taker};
 use crate::analysis::facts::Facts;
 use crate::analysis::past_end::bounds;
-use crate::analysis::uses::for_each_ref;
+use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::refused::required;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
-use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::Expr;
-use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::print::print_expr;
@@ -83,7 +83,31 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
         d = d.with_note(format!("or declare that there are none: `where {none}`"));
     }
+    // Where no precondition can be declared by itself, an extreme is of what its copy reads past the end.
+    if d.fix.is_none()
+        && let Taker::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
+        && let Some((span, fill)) = filled_by(k, window, op, arg)
+    {
+        let at = Span { start: span.end, ..span };
+        d = d.with_fix(at, format!(" fill {fill}")).with_meaning("what is past the end reads as that");
+    }
     d
+}
+
+/// The copy that brings a window in as it is, without `fill`, and what it would have to fill in for an extreme of all of it.
+fn filled_by(k: &Kernel, window: Expr, op: ReduceOp, arg: Expr) -> Option<(Span, &'static str)> {
+    let copied = |s: &Stmt| match &k.stmts[*s] {
+        StmtData::Copy { src, dst, attrs } => {
+            let tile = resolve_view(k, *dst).map(|to| to.base).filter(|&v| k.tile_ty(v).is_some());
+            let whole = tile.is_some() && resolve_view(k, arg).map(|of| of.base) == tile;
+            whole && attrs.fill.is_none() && [Some(window), direct(k, window)].contains(&Some(*src))
+        }
+        _ => false,
+    };
+    let s = all_stmts(k, k.body).into_iter().find(copied)?;
+    let floating = matches!(type_of(k, arg).ok()?.elem()?, ElemRef::Known(elem) if bounds(elem).is_none());
+    let fill = if op == ReduceOp::Maximum { "-inf" } else { "inf" };
+    floating.then_some((k.stmt_spans[s], fill))
 }
 
 /// A kernel as it is written: what memory holds is in indices by itself.

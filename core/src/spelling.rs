@@ -25,8 +25,10 @@ pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: imp
         if word.len().eq(&other.len()) && word.iter().zip(&other).all(|(a, b)| a.eq_ignore_ascii_case(b)) {
             return Some((1, Some(candidate)));
         }
-        if longer <= 3 && (doubled(&word, &other) || doubled(&other, &word)) {
-            return Some((2 + EDIT, Some(candidate)));
+        if longer <= 3
+            && let Some(cased) = doubled(&word, &other).or_else(|| doubled(&other, &word))
+        {
+            return Some((2 + EDIT + cased * SWAP, Some(candidate)));
         }
         // A letter more or less makes another word of a short one.
         let short = word.len().min(other.len()) <= 2 && word.len() != other.len();
@@ -40,11 +42,18 @@ pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: imp
     candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).and_then(|(_, candidate)| candidate)
 }
 
-/// Whether a word is another one with one of its letters twice, whatever their case: `Mm` of `M`, `acc` of `ac`.
-fn doubled(word: &[char], of: &[char]) -> bool {
-    let same = |a: &[char], b: &[char]| a.iter().zip(b).all(|(a, b)| a.eq_ignore_ascii_case(b));
-    let twice = |i: usize| word[i].eq_ignore_ascii_case(&word[i - 1]) && same(&word[i..], &of[i - 1..]);
-    word.len() == of.len() + 1 && (1..word.len()).any(|i| twice(i) && same(&word[..i], of))
+/// If a word is another one with one of its letters twice, whatever their case (`Mm` of `M`, `acc` of `ac`): how many letters of the word are of another case.
+fn doubled(word: &[char], of: &[char]) -> Option<usize> {
+    if word.len() != of.len() + 1 {
+        return None;
+    }
+    let without = |i: usize| {
+        let rest = word[..i].iter().chain(&word[i + 1..]);
+        let twice = word[i].eq_ignore_ascii_case(&word[i - 1]);
+        let same = twice && rest.clone().zip(of).all(|(a, b)| a.eq_ignore_ascii_case(b));
+        same.then(|| rest.zip(of).filter(|(a, b)| a != b).count() + usize::from(word[i] != word[i - 1]))
+    };
+    (1..word.len()).filter_map(without).min()
 }
 
 /// Whether one letter more, less or other, or two exchanged ones, make one word of the other. For a place where little else can stand: short words are not
@@ -105,6 +114,9 @@ mod tests {
             ("Mm", &["N", "M"], "M"),
             ("ac", &["a", "b", "acc"], "acc"),
             ("kk", &["k", "kkt"], "k"),
+            ("kk", &["K", "k"], "k"),
+            ("KK", &["k", "K"], "K"),
+            ("kK", &["m", "k"], "k"),
             ("fi", &["in", "if"], "if"),
         ] {
             assert_eq!(of(word, candidates), Some(meant), "{word}");

@@ -168,12 +168,18 @@ function drawMachine(root, machine) {
 
 const spillWords = (s) => `spilled: ${s.bytes} bytes of registers are ${s.store ? "stored to" : "loaded from"} local memory`;
 
+// What is stored and loaded, as far as there is any of it.
+const spilledBytes = (s) => {
+  if (!s.loaded) return `${s.stored} bytes stored`;
+  return s.stored ? `${s.stored} bytes stored, ${s.loaded} loaded` : `${s.loaded} bytes loaded`;
+};
+
 // For which lines of the source registers are spilled, and the first instruction of all that do it.
 function spilledLines(machine) {
   const items = machine.spilled.flatMap(([entry, lines]) =>
     lines.map((s) => {
       const where = s.line ? `<a href="${address("source", s.line)}">line ${s.line}</a>` : "no line";
-      return `<li>${where} of ${escape(entry)}: ${s.stored} bytes stored, ${s.loaded} loaded</li>`;
+      return `<li>${where} of ${escape(entry)}: ${spilledBytes(s)}</li>`;
     }),
   );
   if (!items.length) return "";

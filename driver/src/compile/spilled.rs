@@ -47,9 +47,22 @@ pub(super) fn most_live(function: &SassFunction, live: &BTreeMap<u64, u32>) -> O
 }
 
 impl Spilled {
+    /// What its instructions do, in words.
+    pub(crate) fn in_words(&self) -> String {
+        match (self.stored, self.loaded) {
+            (stored, 0) => format!("{stored} bytes stored"),
+            (0, loaded) => format!("{loaded} bytes loaded"),
+            (stored, loaded) => format!("{stored} bytes stored, {loaded} loaded"),
+        }
+    }
+
     /// The line without the spaces around it, and what is spilled there.
     pub(super) fn place(&self, source: &SourceFile) -> Option<(Span, String)> {
-        let text = format!("{} bytes of registers are stored for this line, and {} loaded", self.stored, self.loaded);
+        let text = match (self.stored, self.loaded) {
+            (stored, 0) => format!("{stored} bytes of registers are stored for this line"),
+            (0, loaded) => format!("{loaded} bytes of registers are loaded for this line"),
+            (stored, loaded) => format!("{stored} bytes of registers are stored for this line, and {loaded} loaded"),
+        };
         Some((whole_line(source, self.line)?, text))
     }
 }

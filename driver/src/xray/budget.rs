@@ -76,7 +76,10 @@ fn occupancy(program: &Compiled, kernel: &CompiledKernel, machine: Option<&Machi
         let width = WIDTH * n.min(most) as f64 / most as f64;
         svg.rect((LEFT, y + 2.0), (width, ROW - 4.0), if limit.is_some() { TINTS[6] } else { TINTS[0] });
         let sign = limit.map_or(String::new(), |limit| format!(", {limit}"));
-        let text = format!("room for {}{sign}", counted(usize::try_from(n).unwrap_or(usize::MAX), "block"));
+        let text = match name {
+            "shared memory" if kernel.report.smem_bytes == 0 => "no byte is used".to_owned(),
+            _ => format!("room for {}{sign}", counted(usize::try_from(n).unwrap_or(usize::MAX), "block")),
+        };
         // Inside of its bar, or after one that is too short.
         let inside = width > Svg::wide(&text) + 12.0;
         svg.text(LEFT + if inside { 6.0 } else { width + 6.0 }, y + 15.0, Anchor::Start, &text);

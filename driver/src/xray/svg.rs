@@ -259,7 +259,9 @@ impl Svg {
         }
         self.explain(width);
         self.close();
-        let (top, w, h) = (short(0.0 - above), short(self.width.max(self.right.ceil())), short(self.height + above));
+        // Whole pixels: at an edge in the middle of one, what is behind the picture shows through.
+        let (width, height) = (self.width.max(self.right).ceil(), (self.height + above).ceil());
+        let (top, w, h) = (short(0.0 - above), short(width), short(height));
         let title = escaped(&self.title);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 {top} {w} {h}\" width=\"{w}\" height=\"{h}\" \
@@ -329,6 +331,12 @@ mod tests {
     }
 
     /// A just noticeable difference is 2.3.
+    #[test]
+    fn pictures_have_whole_pixels() {
+        let text = Svg::new(1098.8, 125.3, "title").done();
+        assert!(text.contains("width=\"1099\" height=\"126\""), "{text}");
+    }
+
     #[test]
     fn tints_are_told_apart_by_all() {
         let colors = [&TINTS[..], &["#ffffff", BAD]].concat();

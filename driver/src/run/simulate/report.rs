@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::sources::{short, tidy};
-use super::way_out::{ends_block, is_ordered, way_out};
+use super::way_out::{allowance, ends_block, is_ordered, way_out};
 use super::{Sources, locate};
 use crate::run::simulate::scene::Scene;
 use crate::run::simulate::way_out::access;
@@ -85,6 +85,13 @@ fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place)
 
 /// The diagnostic of a report; `at`: the memory, if there is any yet.
 pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
+    let mut d = described(scene, at, report);
+    d.notes.extend(allowance(report).filter(|_| scene.origin.is_ptx));
+    d
+}
+
+/// The same without how it is let pass.
+fn described(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
     let mut sources = Sources::new(scene.origin.source);
     let (title, details) = report.message.split_once('\n').unwrap_or((&report.message, ""));
     let Some(place) = &report.place else {
@@ -186,7 +193,7 @@ pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, rep
 
 /// The warning of an error that was let pass.
 pub(super) fn allowed(scene: &Scene<'_>, at: (&Memory, &Program), report: &Report) -> Diagnostic {
-    let mut d = *diagnostic(scene, Some(at), report);
+    let mut d = *described(scene, Some(at), report);
     (d.code, d.severity) = (codes::SIM_ALLOWED, Severity::Warning);
     d
 }

@@ -1,11 +1,21 @@
 //! What helps against what the simulator reports: by what is after the report, not by its kind alone.
 
 use std::borrow::Cow;
-use tilec_sim::{Cause, Memory as Space, Place, Report, ReportKind};
+use tilec_sim::{Allowance, Cause, Memory as Space, Place, Report, ReportKind};
 
 const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 
 const WRITE_FIRST: &str = "somebody has to write it first, with a barrier between";
+
+/// How an error is let pass on which shipped compilers rely.
+pub(super) fn allowance(report: &Report) -> Option<String> {
+    let allowance = match report.cause {
+        Some(Cause::CopyProxy) if report.kind == ReportKind::Race => Allowance::CopyProxy,
+        _ => return None,
+    };
+    let name = allowance.name();
+    Some(format!("`--allow {name}` lets it pass, which compilers rely on (docs/launch-contract.md)"))
+}
 
 /// What helps against what a report says.
 pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<Cow<'static, str>> {
@@ -139,8 +149,7 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
             "put a `fence.proxy.async` after the ordinary write, in front of the barrier or arrival that orders it before the other access"
         }
         Some(Cause::CopyProxy) => {
-            "put a `fence.proxy.async` behind the `cp.async.wait_group`, in front of the barrier by which the other side learns of it; \
-             `--allow cp-async-proxy` lets it pass, which compilers rely on (docs/launch-contract.md)"
+            "put a `fence.proxy.async` behind the `cp.async.wait_group`, in front of the barrier by which the other side learns of it"
         }
         Some(Cause::InitFence) => {
             "put a `fence.mbarrier_init.release.cluster`, or `fence.proxy.async`, behind `mbarrier.init`, in front of the barrier by which \

@@ -247,6 +247,8 @@ fn an_error_that_is_allowed_is_a_warning() {
     let warnings = allowed(body).expect("it passes");
     assert!(!warnings.is_empty() && warnings.iter().all(|w| w.code.0 == "W0801"), "{warnings:?}");
     assert!(warnings[0].message.contains("no `fence.proxy.async` follows the `cp.async`"), "{warnings:?}");
+    // It is allowed already.
+    assert!(warnings.iter().all(|w| w.notes.iter().all(|n| !n.contains("--allow"))), "{warnings:?}");
     let fenced = body.replace("bar.sync 0;", "fence.proxy.async;\nbar.sync 0;");
     assert_eq!(allowed(&fenced), Ok(Vec::new()));
 }

@@ -1,8 +1,8 @@
-//! Where products add up.
+//! Products that are not in place.
 //!
-//! A product adds to a register tile, in place. What is written otherwise means the same with that tile filled in front: `o = mma(p, v, o * a)` is `o = o * a`, then
-//! `o = mma(p, v, o)`; a `let` of a product is such a variable; and a product inside an expression has a tile of its own. The parser writes it out, so everything else sees
-//! products that add to what they are assigned to.
+//! A product adds to a register tile, in place. The parser rewrites other forms: `o = mma(p, v, o * a)` becomes `o = o * a`, then
+//! `o = mma(p, v, o)`; a `let` of a product becomes a `var`; and a product inside an expression gets a tile. So all other code sees only
+//! products that add to the tile to which they are assigned.
 
 use crate::diag::Span;
 use crate::entities::{Expr, Stmt, Value};

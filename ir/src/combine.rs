@@ -1,4 +1,4 @@
-//! Reductions, scans and sorts of tuples along a dimension, by what the program writes.
+//! Reductions, scans and sorts of tuples along a dimension, with a combination of the program.
 //!
 //! ```text
 //! let s = reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) {
@@ -7,10 +7,10 @@
 //! }
 //! ```
 //!
-//! Two tuples, of which the first is in front of the second along the dimension, become one; of a sort the program says whether the first stays in front.
-//! The order in which tuples are combined is that of the elements' numbers, in every layout ([`crate::kernel::ExprData::Combine`]): blocks of 2, 4, 8, .. elements
-//! begin at multiples of their size, and the tuple of a block is that of its lower half combined with that of its upper half. So nothing is asked of what
-//! combines them: it need not be commutative, and has no neutral element.
+//! Two tuples, of which the first has the lower index along the dimension, become one. For a sort the program says whether the first belongs in front.
+//! The order of combination follows from the indices of the elements, in every layout ([`crate::kernel::ExprData::Combine`]): blocks of 2, 4, 8, .. elements
+//! begin at multiples of their size, and the tuple of a block is that of its lower half combined with that of its upper half. So the combination need not be
+//! commutative, and needs no neutral element.
 
 use crate::entities::{Expr, Value};
 use crate::few::Few;

@@ -1,7 +1,7 @@
-//! What memory combines by itself: `copy x -> C[i.., j..] add`, whoever else adds to the same elements meanwhile.
+//! Atomic operations on memory: `copy x -> C[i.., j..] add`.
 //!
-//! Threads request it element by element (`red`, PTX ISA 9.7.13.6), the tensor memory accelerator by boxes (`cp.reduce.async.bulk.tensor`,
-//! 9.7.9.27). Where the old value is wanted threads ask by `atom` (9.7.13.5). A row says who can; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
+//! Threads execute them element by element (`red`, PTX ISA 9.7.13.6), TMA by boxes (`cp.reduce.async.bulk.tensor`,
+//! 9.7.9.27). If the old value is needed, threads use `atom` (9.7.13.5). A row has the types that each supports; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
 
 use crate::ops::Op;
 use crate::target::Target;

@@ -1,7 +1,7 @@
-//! Which sums take in a product, so that both are rounded once: `a * b + c` of numbers that are computed in f32 is `fma(a, b, c)`.
+//! Which sums are contracted with a product, so that both are rounded once: `a * b + c` of numbers that are computed in f32 is `fma(a, b, c)`.
 //!
-//! The interpreter takes either to be right. Of `a * b + c * d` it is the first product, the other one is rounded. Numbers of f64 are rounded twice, unless
-//! the program says `fma`.
+//! The interpreter accepts both roundings. In `a * b + c * d` the first product is contracted, and the other one is rounded. Numbers of f64 are rounded twice, unless
+//! the program writes `fma`.
 
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};

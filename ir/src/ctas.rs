@@ -1,11 +1,11 @@
-//! Blocks of a cluster that share out the tiles of one block (`ctas`).
+//! Blocks of a cluster that share the tiles of one block (`ctas`).
 //!
-//! An index of the grid stands for that many blocks. Threads of all of them count in layouts: thread `t` of block `b` of the cluster is number
-//! `b * threads + t`. A buffer is there in each block, with the same content: what is stored is stored in all of them, and a barrier is one of
+//! An index of the grid stands for that many blocks. Layouts count the threads of all of them: thread `t` of block `b` of the cluster is number
+//! `b * threads + t`. Each block has a copy of every buffer, with the same contents: stores go to all of them, and a barrier is one of
 //! the cluster.
 //!
-//! A barrier of the cluster that orders stores waits until all memory accesses in front of it are done, those to global memory, too. Where the stores in front of
-//! a barrier are counted instead, by an mbarrier of each block, nothing else is waited for (PTX ISA 9.7.9.12, `st.async`).
+//! A barrier of the cluster that orders stores waits until all earlier memory accesses are done, including those to global memory. If instead an mbarrier of each block counts the stores in front of
+//! a barrier, nothing else is waited for (PTX ISA 9.7.9.12, `st.async`).
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{Kernel, StmtData};

@@ -1,10 +1,10 @@
 //! Which `let`s are computed where they are stored.
 //!
-//! `let x = alpha * acc + bias[..]` names the elements of a register tile. Where every use of `x` is in a copy to global
-//! memory, or to a buffer that TMA stores move there, and nothing that it reads changes up to there, no registers need to hold it: each group of elements is computed
-//! when it is stored, with operands in memory read as wide as the store. Other tiles are computed where their `let` stands.
+//! `let x = alpha * acc + bias[..]` names the elements of a register tile. If every use of `x` is in a copy to global
+//! memory, or to a buffer that TMA stores move there, and nothing that it reads changes up to there, no registers need to hold it. Each group of elements is computed
+//! when it is stored, with operands in memory read as wide as the store. Other tiles are computed at their `let`.
 //!
-//! It does not matter to results which they are: a name is rounded to its type in either place ([`crate::rounding`]).
+//! Results do not depend on this: a name is rounded to its type in either case ([`crate::rounding`]).
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};

@@ -1,13 +1,13 @@
-//! How roles hand over the slots of a channel: `channel f16[64, 64] slots 4 full 1 empty 2`, `publish a, b expect 8192, 4096`.
+//! How roles use the slots of a channel: `channel f16[64, 64] slots 4 full 1 empty 2`, `publish a, b expect 8192, 4096`.
 //!
-//! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of TMA copies are there, `empty` when all
-//! warps that release it have arrived. Channels that are operated together share them. Who arrives follows from who copies:
+//! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of TMA loads have landed, `empty` when all
+//! warps that release it have arrived. Channels that are operated together share them. The arrivals follow from the copies:
 //!
-//! * the lane that requests TMA copies arrives once for all of them, with the bytes that they bring;
-//! * threads that fill slots by `cp.async` or by stores arrive each;
-//! * threads that run beside the lane that asks arrive, too: the parity that a thread waits for is that of the next phase, so that no other may be
-//!   two phases ahead of it;
-//! * a slot is released by one lane of each warp of the consumer, in all blocks of a cluster where it is filled for all of them.
+//! * the lane that issues TMA loads arrives once for all of them, with the bytes that they bring;
+//! * each thread that fills slots by `cp.async` or by stores arrives;
+//! * threads that run beside the lane that issues TMA loads arrive, too: a thread waits for the parity of the next phase, so it must not fall two
+//!   phases behind;
+//! * one lane of each warp of the consumer releases a slot, in all blocks of a cluster if it is filled for all of them.
 
 use crate::cluster;
 use crate::entities::{Block, Stmt, Value};

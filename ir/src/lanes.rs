@@ -1,12 +1,12 @@
-//! Which of the threads that come to a statement do it, where not all of them do it together.
+//! Statements that only some of the threads execute.
 //!
-//! * `elected`: one lane of the first warp, of the role's (of a replica's) or of the block's. A role that does nothing but issue TMA loads is run by it
-//!   as a whole: `role producer warps 4 elected { .. }`. In others it issues the TMA loads, `copy A[i.., k..] -> a.put tma elected`, and expects
-//!   their bytes, `publish a expect 8192 elected`, beside which the other threads arrive. So with TMA stores, and with the waits for them, which have to be
-//!   by the lane that asked: `await s, 0 elected`.
-//! * `spread`: of a loop that only awaits signals of other blocks, each thread awaits those of iterations of its own, all at a time; then they meet.
-//! * `changing`: of a multiplication of a tile, `o = o * a changing`, warps in which some lane has a factor other than one. The others keep their elements:
-//!   what is multiplied by one stays as it is, whatever it is.
+//! * `elected`: one lane of the first warp, of the role (of a replica) or of the block. It runs a role that only issues TMA loads
+//!   as a whole: `role producer warps 4 elected { .. }`. In other roles it issues the TMA loads, `copy A[i.., k..] -> a.put tma elected`, and expects
+//!   their bytes, `publish a expect 8192 elected`, at which the other threads arrive too. The same holds for TMA stores, and for the waits for them, which the
+//!   same lane must execute: `await s, 0 elected`.
+//! * `spread`: in a loop that only awaits signals of other blocks, each thread awaits those of some iterations, all at the same time; then they meet.
+//! * `changing`: for a multiplication of a tile, `o = o * a changing`, only warps with some factor other than 1 execute it. The others keep their elements,
+//!   because multiplication by 1 does not change them.
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, ExprData, Kernel, SignalOp, StmtData, ValueDef};

@@ -1,9 +1,9 @@
 //! How far elements move when a register tile goes from one layout to another.
 //!
-//! Both layouts are linear over the bits of a thread's number and of a register's. So is the place from which a thread takes an
-//! element of the new layout, if there is one in its warp: solving one system for each column gives the lane and the register
-//! ([`Gather`]). Where a column has no solution elements cross warps, and only shared memory moves them ([`Reach::Block`]).
-//! Threads that repeat others count as any other: an element is taken from one of those that have it.
+//! Both layouts are linear over the bits of a thread's number and of a register's. So is the source from which a thread takes an
+//! element of the new layout, if its warp has it: solving one system for each column gives the lane and the register
+//! ([`Gather`]). If a column has no solution, elements cross warps, and only shared memory moves them ([`Reach::Block`]).
+//! Replicated elements may be taken from any thread that has them.
 
 use super::f2::{F2Map, rank};
 use super::tile::RegLayout;

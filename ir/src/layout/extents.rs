@@ -1,10 +1,10 @@
 //! Extents that are not powers of two.
 //!
-//! A layout is linear over bits, so it is one of a tile whose extents are rounded up. What is beyond an extent is not there: no thread
-//! has it, and no memory is set aside for what is after the last element ([`SmemLayout::span`]), or after that of a panel, where panels
-//! follow one another as they end ([`super::Pitch`]). All threads must have the same registers
-//! ([`Held`]). Where the highest bits of a thread's number count units of such an extent, those beyond it are threads that are not there
-//! ([`RegLayout::threads`]): of 192 rows three warpgroups have 64 each, and the fourth does not exist.
+//! A layout is linear over bits, so it is one of a tile whose extents are rounded up. Elements beyond an extent do not exist: no thread
+//! has them, and no memory is reserved after the last element ([`SmemLayout::span`]), or after that of a panel, if panels
+//! follow each other without gaps ([`super::Pitch`]). All threads must have the same registers
+//! ([`Held`]). If the highest bits of a thread's number count units of such an extent, threads beyond it do not exist
+//! ([`RegLayout::threads`]): for 192 rows three warpgroups have 64 rows each, and there is no fourth.
 
 use super::f2::mask;
 use super::smem::SmemLayout;

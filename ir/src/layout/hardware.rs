@@ -1,8 +1,8 @@
-//! Shared-memory layouts that the tensor memory accelerator and `wgmma` know: rows of 32, 64 or 128 bytes, whose pieces of 16 bytes
-//! are exchanged by bits of the row. The accelerator also writes rows of up to 256 elements one after the other, as they are.
+//! Shared-memory layouts of TMA and `wgmma`: rows of 32, 64 or 128 bytes, whose 16-byte chunks
+//! are permuted by bits of the row. TMA also writes rows of up to 256 elements without a swizzle.
 //!
-//! Both units compute a *plain* address and exchange bits of it afterwards, so a layout is one of theirs if undoing the
-//! exchange leaves columns of the form that the unit adds up. Everything here is such a comparison of columns; no layout is
+//! Both units compute a *plain* address and then XOR bits of it. So a layout is one of theirs if undoing the
+//! XOR leaves columns of the form that the unit adds up. Everything here is such a comparison of columns; no layout is
 //! recognised by its text.
 //!
 //! Facts: PTX ISA 9.7.15.5.1 (matrix descriptors), 5.5.7 (swizzling modes of tensor maps). Addresses count from a multiple of

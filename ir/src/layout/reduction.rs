@@ -1,11 +1,11 @@
-//! Reductions along a dimension of a register tile, and the layout of what they leave.
+//! Reductions along a dimension of a register tile, and the layout of their results.
 //!
 //! The result has extent 1 along the dimension, and the layout of the tile without that dimension's bits: threads that held elements
-//! of one row, which differed in these bits alone, now hold the same number ([`RegLayout::repeated`]). So it goes with
-//! the tile in elementwise expressions without anything being moved.
+//! of one row, which differ in these bits only, hold the same number ([`RegLayout::repeated`]). So elementwise expressions can combine it
+//! with the tile without moving data.
 //!
-//! What is combined follows from the columns: a thread's own elements, by value bits along the dimension, then those of
-//! lanes, by lane bits. A column that had bits of other dimensions as well, or depended on others, would count
+//! The columns determine what is combined: a thread's own elements, by value bits along the dimension, then those of
+//! lanes, by lane bits. A column that also had bits of other dimensions, or depended on others, would include
 //! elements of another row, or some twice: such layouts have no reduction here.
 
 use super::extents::{Held, shape_bits};

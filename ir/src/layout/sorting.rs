@@ -1,8 +1,8 @@
-//! Sorts along a dimension of a register tile: which registers and lanes a comparison brings together.
+//! Sorts along a dimension of a register tile: which registers and lanes a comparison uses.
 //!
-//! A comparison of a sort is between elements whose numbers differ by a mask ([`crate::combine::exchanges`]). In a layout that is some of a register's number and some of
-//! a lane's, the same for all elements, since layouts are linear. So one column of a layout may be a whole mask: then a bit of a thread's number tells apart
-//! an element and the one that mirrors it within a block.
+//! A comparison of a sort is between elements whose indices differ by a mask ([`crate::combine::exchanges`]). In a layout the mask becomes register bits and
+//! lane bits, the same for all elements, because layouts are linear. One column of a layout may be a whole mask: then a bit of a thread's number selects
+//! an element or its mirror image within a block.
 
 use super::extents::shape_bits;
 use super::f2::F2Map;

@@ -1,8 +1,8 @@
-//! What a producer loads first, requested while the grids in front of this one still run.
+//! Prefetches of a producer's first loads, while the previous grids still run (programmatic dependent launch).
 //!
-//! Nothing may be read of memory that those write. But the second-level cache may be requested it (`cp.async.bulk.prefetch.tensor`): what is written
-//! afterwards is written there. So a role whose one lane requests TMA loads goes through the statements of its first tile twice: in front of the wait it requests what
-//! the first steps of each loop load, and after it executes them.
+//! Memory that those grids write must not be read yet. But it may be prefetched into the second-level cache (`cp.async.bulk.prefetch.tensor`), because later writes go through
+//! that cache. So a role whose one lane issues TMA loads runs the statements of its first tile twice: in front of the wait it prefetches the loads of
+//! the first steps of each loop, and after the wait it executes them.
 //!
 //! ```text
 //! if the first tile { for k in begin..min(end, begin + 8 * 64) step 64 { copy W[k.., n..] -> the second-level cache } }
@@ -10,7 +10,7 @@
 //! for k in begin..end step 64 { copy W[k.., n..] -> fill.w }
 //! ```
 //!
-//! Loops of many steps are left alone: the accelerator would take as long for what it requests there as it saves. What depends on memory is not requested, and neither are boxes that the blocks of a cluster share, nor pixels of images.
+//! Loops of many steps have no prefetch: TMA would spend as much time on it as it saves. Loads that depend on memory are not prefetched, nor are multicast loads and im2col loads.
 
 use super::ints::Int;
 use super::rings::Ring;

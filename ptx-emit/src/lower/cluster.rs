@@ -1,10 +1,9 @@
-//! Clusters: blocks that share what they copy.
+//! Clusters: blocks that share loads.
 //!
-//! A `multicast` copy is cut into as many parts as blocks of the cluster want the same window, along the rows of its boxes. Each of them asks
-//! for its part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. A block may fill a slot when the slot is
-//! empty in all blocks of the cluster, those included that share nothing with it: a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
-//! `.shared::cluster`). Blocks begin together, and each ends when nobody has anything left to do in its memory: a block that had ended
-//! could not be written to.
+//! A `multicast` copy is divided into as many parts as blocks of the cluster need the same window, along the rows of its boxes. Each of them requests
+//! its part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. A block may fill a slot when the slot is
+//! empty in all blocks of the cluster, including those that share nothing with it. So a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
+//! `.shared::cluster`). Blocks start together, and each ends when no other block will access its shared memory.
 
 use super::rings::Ring;
 use super::state::Lower;

@@ -1,7 +1,7 @@
-//! Comparisons of positions in a tile, as masks of its edge make them: `j + iota(s, 1) <= i * 128 + iota(s, 0)`.
+//! Comparisons of positions in a tile, as in masks of its edge: `j + iota(s, 1) <= i * 128 + iota(s, 0)`.
 //!
-//! Each side is a number of the thread and one of the element, which is known here. So a thread subtracts its numbers once, and
-//! compares the difference with a literal for each element, where it would add, and hold, a coordinate for each.
+//! Each side is the sum of a part that depends on the thread and a part that depends on the element, which is a literal here. So a thread subtracts its parts once, and
+//! compares the difference with a literal for each element, instead of computing and holding a coordinate for each.
 
 use super::ints::Int;
 use super::scope::Scope;

@@ -1,14 +1,14 @@
-//! Tiles that blocks of a cluster share out (`ctas`).
+//! Tiles that blocks of a cluster share (`ctas`).
 //!
-//! Threads of all blocks of the cluster count: lowering sees one block of so many threads, and the number of a thread has that of its block in
-//! the cluster above that in its block ([`tilec_ir::cluster::ctas`]). Buffers are small, what is left of rows: each block has all of them. What is
-//! stored goes to the shared memory of every block (PTX ISA 9.7.9.23, `mapa`), loads read that of the own one, and barriers are
+//! Lowering sees one block with the threads of all blocks of the cluster. The number of a thread has the rank of its block in
+//! the cluster above the thread's number in its block ([`tilec_ir::cluster::ctas`]). Buffers are small, because they hold partial results of rows, and each block has all of them. Stores
+//! go to the shared memory of every block (PTX ISA 9.7.9.23, `mapa`), and loads read the block's own. Barriers are
 //! those of the cluster (PTX ISA 9.7.13.3), or wait for the bytes that all blocks store in front of them ([`tilec_ir::ctas::counted`]). A block's memory may be written
-//! when the block has begun, and until it ends.
+//! from its start until its end.
 //!
-//! An mbarrier that counts bytes completes one phase: thread 0 says at the beginning how many there will be. They are after the buffers. In a loop, iterations take buffers and mbarrier alternately with a second
-//! set of them, which is after all others. Thread 0 says anew how many bytes there will be when those of an iteration have come. The mbarrier counts an arrival of each block, too: it has read what
-//! the iteration before has brought. What `st.async` counts orders nothing else that its thread did before.
+//! An mbarrier that counts bytes completes one phase: thread 0 sets the expected bytes at the start. The mbarriers are after the buffers. In a loop, iterations alternate between two sets of buffers and mbarriers; the
+//! second set is after all others. Thread 0 sets the expected bytes again when those of an iteration have arrived. The mbarrier also counts an arrival of each block, which shows that it has read the
+//! data of the previous iteration. The bytes of `st.async` order no earlier accesses of its thread.
 //!
 //! ```text
 //! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before

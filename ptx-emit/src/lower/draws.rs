@@ -1,9 +1,9 @@
-//! Loops whose numbers are drawn from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
+//! Loops that take their tiles from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
 //!
-//! `publish turns` draws: one thread has memory count (`atom.inc`, which goes back to 0 from the last number on), stores what it was to the slot, and arrives. Other threads of
-//! its role wait until it is there; a thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one after that, so the
-//! thread that draws, which waits for the next one too, overwrites nothing that is still read. In a role of several warps the first lane's number is that of the warp: the
-//! assembler then knows that the loop does not part its lanes, which wgmma needs.
+//! `publish turns` takes a tile: one thread increments the counter (`atom.inc`, which wraps to 0 after the last number), stores the old value to the slot, and arrives. Other threads of
+//! its role wait for it. A thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one after that, so the
+//! incrementing thread, which also waits for the next one, overwrites no slot that is still read. In a role of several warps each warp takes the number of its first lane. Then the
+//! assembler knows that the loop is uniform in the warp, which wgmma requires.
 
 use super::ints::Int;
 use super::rings::{Draws, Position, Ring};

@@ -1,7 +1,7 @@
-//! Single elements of tensors that indices are made of: `X[table[z] * 16.., ..]`.
+//! Single elements of tensors from which indices are computed: `X[table[z] * 16.., ..]`.
 //!
-//! They are loaded in front of the statement. Nobody writes them, and an index that is cut off at the ends of the tensor is at the address of an element
-//! wherever it stands: so a load is as pure as arithmetic, shared, and computed where its index is known.
+//! They are loaded in front of the statement. The kernel does not write them, and their index is clamped to the tensor, so the address is always
+//! valid. So a load is as pure as arithmetic: it is shared, and hoisted to where its index is known.
 
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};

@@ -1,10 +1,10 @@
 //! Building the instruction list: nested regions, value numbering, hoisting.
 //!
 //! Code is emitted into a stack of *frames*: the kernel, and one for each loop or branch being built. A pure instruction
-//! goes to the outermost frame in which all its operands are defined, after what is there already, and is found again when
-//! it is requested a second time. So addresses, predicates and constants of a loop body are computed once, in front of the
-//! loop, with no separate analysis. What a side of a branch needs stays there in loops that have
-//! no registers to hold it. Registers that are written more than once are *mutable*: instructions on them stay
+//! goes to the end of the outermost frame in which all its operands are defined, and is reused when
+//! the same instruction is requested again. So addresses, predicates and constants of a loop body are computed once, in front of the
+//! loop, without a separate analysis. In loops that have no registers for them, values that only a branch needs
+//! stay in the branch. Registers that are written more than once are *mutable*: instructions on them stay
 //! where they are and are not shared.
 
 use super::known::{Key, Known};

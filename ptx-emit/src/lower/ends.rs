@@ -1,7 +1,7 @@
 //! Ends of windows of shared memory.
 //!
-//! `s[k.., 0..n]` has the elements of the buffer in front of `n`: those past the end read as zero and are not written. A buffer has no bounds of its own to compare with. So
-//! what begins in front of the end must be inside ([`Lower::check_inside`]), and where the window begins past it, an address is computed that nobody uses.
+//! `s[k.., 0..n]` has the elements of the buffer in front of `n`: those past the end read as zero and are not written. A buffer has no bounds check. So
+//! elements in front of the end must be inside the buffer ([`Lower::check_inside`]). If the window begins past the end, its address is not used.
 
 use super::dims::Dims;
 use super::ints::Int;

@@ -1,10 +1,10 @@
 //! Moving elements between any two register layouts inside a warp.
 //!
-//! Where a thread finds the element of a register of the new layout is linear in the thread's number and the register's
-//! ([`Gather`]). Each lane reads the register of the lane that has the element (`shfl.sync.idx`, or `bfly` where lanes differ by a
-//! constant). Lanes may want different registers: all of those are read, and one is selected by bits of the thread's number.
-//! A register with several elements moves once for all of them, and as a whole where they stay together. Where lanes want bytes of different registers, but
-//! the same bytes of them, registers are selected as a whole, too, and the new ones put together from their bytes.
+//! The source thread and register of an element of the new layout are linear functions of the thread's number and the new register's number
+//! ([`Gather`]). Each lane reads the register of the source lane (`shfl.sync.idx`, or `bfly` if lanes differ by a
+//! constant). If lanes need different registers, all of these are shuffled, and each lane selects one by bits of its number.
+//! A register with several elements is shuffled once for all of them, and as a whole if they stay together. If lanes need the same bytes of different registers,
+//! registers are selected as a whole, too, and new registers are assembled from their bytes.
 
 use super::shuffles::shuffled;
 use super::state::Lower;

@@ -1,12 +1,12 @@
 //! Channels of roles: a pair of mbarriers for each slot.
 //!
-//! `full` completes a phase when the producer has arrived and the bytes that it expects are there, and, where threads fill channels of the ring, each
-//! of them: for `cp.async` when its copies are there (`cp.async.mbarrier.arrive`). `empty` completes one when every consuming
-//! warp has arrived. Whoever waits knows the parity of the phase to come: it changes each time the ring begins anew. A barrier
-//! that nobody has used yet has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). Of channels
-//! that are filled for all blocks of a cluster, `empty` counts the consuming warps of all ([`super::cluster`]).
+//! `full` completes a phase when the producer has arrived and the expected bytes have landed. If threads fill channels of the ring, each
+//! of them arrives as well: for `cp.async` when its copies have landed (`cp.async.mbarrier.arrive`). `empty` completes a phase when every consuming
+//! warp has arrived. A waiting thread knows the parity of the next phase: it flips each time the ring wraps. An unused
+//! barrier has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). If slots of a channel
+//! are filled for all blocks of a cluster, `empty` counts the consuming warps of all blocks ([`super::cluster`]).
 //!
-//! Where the barriers lie, and how many arrivals complete them, is in the text: for each ring its `full` ones, then its `empty` ones.
+//! The addresses of the barriers, and their arrival counts, are in the text: for each ring first its `full` barriers, then its `empty` ones.
 
 use super::rings::{Barriers, Ring, Turn};
 use super::state::Lower;

@@ -1,19 +1,19 @@
 //! Lowering: from the tile IR, with every decision made, to typed PTX instructions.
 //!
-//! [`lower`] walks the kernel once. No files import one another in a circle, by their names or by the methods of `Lower` that they call:
+//! [`lower`] walks the kernel once. There are no cycles between files, neither by imports nor by calls of methods of `Lower`:
 //!
 //! | level | files |
 //! |---|---|
-//! | data | `ints` (integers with ranges), `tile`, `rings`, `in_turns`, `windows`, `scope`, `operands`, and `emit` (instructions as they come: value-numbered, hoisted) |
-//! | state | `state`: what all share; `specials`, `ctas` and `threads`: who a thread is, and barriers |
+//! | data | `ints` (integers with ranges), `tile`, `rings`, `in_turns`, `windows`, `scope`, `operands`, and `emit` (the instruction list: value-numbered, hoisted) |
+//! | state | `state`: shared state; `specials`, `ctas` and `threads`: thread numbers, and barriers |
 //! | arithmetic | `widths`, `divide` and `index` (on integers), `products`, `numbers`, `arithmetic`, `functions_f64`, `power`, `round_random`, `integers`, `random` (elements), `conversions`, `packing`, `tiles` (elements of register tiles), `unpack` |
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
-//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `ends` (of windows of shared memory), `padded` (lines with padding around them), `elements` (that indices are made of), `rows` (that tiles of indices name), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
-//! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` (`totals`: what stretches of rows come to) and `tuples`, `store`, `relayout` and `gather` (exchanges), `renumbered` (elements by their numbers), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `draws` (numbers that loops draw), `cluster`, `replicas`, `grids` (launches in front of this one), `roles`, `signals` |
-//! | statements | `loops`, `stmt`: which of these a statement is, `ahead` (loads requested before the grids in front have ended); `contract`: how to launch the kernel |
+//! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `ends` (of windows of shared memory), `padded` (lines with padding around them), `elements` (from which indices are computed), `rows` (gathers and scatters), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
+//! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` (`totals`: totals of segments of rows) and `tuples`, `store`, `relayout` and `gather` (exchanges), `renumbered` (elements by their row-major index), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `draws` (loops that take tiles from a counter), `cluster`, `replicas`, `grids` (programmatic dependent launch), `roles`, `signals` |
+//! | statements | `loops`; `stmt`: dispatch of statements; `ahead` (prefetches before the previous grids have ended); `contract`: the launch contract |
 //!
-//! Invariant: nothing is decided here that the text form could not have said: which thread moves what, how wide, in which
-//! shared-memory layout, in which order, and where barriers stand, is in the IR.
+//! Invariant: lowering makes no decision that the text does not contain: which thread moves what, how wide, in which
+//! shared-memory layout, in which order, and where barriers are, is in the IR.
 
 mod access;
 mod access_report;

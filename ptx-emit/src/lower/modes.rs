@@ -1,8 +1,8 @@
 //! Dimensions of several modes: from an index to the sum of digits times strides.
 //!
-//! The digits come of divisions by the extents, innermost first (`divide.rs`): by what is known at launch only, division is a multiplication with
-//! the reciprocal, which is computed once in front of everything. Indices are below 2^31 where an element exists; elsewhere the
-//! result means nothing, and nothing is accessed.
+//! The digits are quotients by the extents, innermost first (`divide.rs`). If an extent is known only at launch, the division is a multiplication by
+//! the reciprocal, which is computed once at the start of the kernel. Indices are below 2^31 where an element exists; elsewhere the
+//! result is meaningless, and nothing is accessed.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;

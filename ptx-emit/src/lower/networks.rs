@@ -1,7 +1,7 @@
-//! Which comparisons of a sort are written once and made in a loop.
+//! Which comparisons of a sort are emitted once and executed in a loop.
 //!
-//! Registers have no numbers that a loop could count: what is compared between registers of a thread is written out. Comparisons between lanes are alike where they bring the same
-//! registers together and differ by the lanes, which a shuffle takes from a register. Of rows of 256 elements in a warp, eight in each lane, with `m` for the first comparison of a block
+//! Registers cannot be indexed at run time, so comparisons between registers of a thread are unrolled. Comparisons between lanes that use the same
+//! registers differ only in the lane mask, which a shuffle takes from a register. So they can be a loop. Example for rows of 256 elements in a warp, eight in each lane, with `m` for the first comparison of a block
 //! (with mirrored elements), `l` for those between lanes and 4, 2, 1 for those between registers:
 //!
 //! ```text

@@ -1,7 +1,7 @@
-//! Accesses to elements of four bits: two to a byte, the lower half first, eight to a register.
+//! Accesses to 4-bit elements: two to a byte, the lower half first, eight to a register.
 //!
-//! A thread that owns whole bytes of a window loads and stores these. A single element is loaded as the byte that it shares, of which one half
-//! is taken: which one says its address, counted in half bytes ([`Lower::half_of`]). It cannot be stored: another thread may store the other half.
+//! A thread that owns whole bytes of a window loads and stores bytes. A single element is loaded as the byte that contains it, of which one half
+//! is extracted, selected by the address in half bytes ([`Lower::half_of`]). It cannot be stored, because another thread may store the other half.
 
 use super::accesses::{guard, load_op, store_op, vector};
 use super::packing::Nibble;

@@ -1,9 +1,9 @@
-//! What reductions along a dimension of a register tile are made of.
+//! Reductions along a dimension of a register tile.
 //!
-//! A thread combines its own elements of a row, by a tree, and then lanes that hold others of the same row exchange what they have, bit
-//! of the lane's number by bit (`shfl.sync.bfly`): all of them end up with the same number, for a sum of two does not
-//! depend on which is first. The result has the layout of the tile without the dimension ([`Reduction`]), so no thread
-//! has to ask another for what it is combined with.
+//! A thread combines its own elements of a row as a tree. Then lanes that hold other elements of the row exchange their results bit by
+//! bit of the lane number (`shfl.sync.bfly`). All of them get the same number, because a sum of two does not
+//! depend on their order. The result has the layout of the tile without the dimension ([`Reduction`]), so expressions that combine both
+//! need no exchange.
 
 use super::joins::{Join, Part};
 use super::scope::Scope;

@@ -1,10 +1,10 @@
 //! Moving elements between register layouts inside a warp.
 //!
-//! Where layouts differ by transpositions of lane bits and register bits ([`RegLayout::swaps`]): of each pair of registers that
-//! differ in register bit `v`, a thread keeps the one that belongs to its own value of lane bit `l` and trades the other with the lane
-//! that differs in `l`: one `shfl.sync.bfly` and three selections a pair. Two elements of 16 bits share a register; the bit that
-//! tells them apart trades places with a register bit first, two permutations of bytes a pair. All others are gathered (`gather.rs`).
-//! What crosses warps the text copies by way of shared memory (`assign-layouts`).
+//! If layouts differ by transpositions of lane bits and register bits ([`RegLayout::swaps`]), each thread handles pairs of registers that
+//! differ in register bit `v`. It keeps the one that corresponds to its value of lane bit `l` and exchanges the other with the lane
+//! that differs in `l`: one `shfl.sync.bfly` and three selections per pair. Two 16-bit elements share a register; the bit that
+//! selects one is first swapped with a register bit, by two byte permutations per pair. All other layouts use `gather.rs`.
+//! Elements that cross warps are copied through shared memory in the text (`assign-layouts`).
 
 use super::packing::Nibble;
 use super::shuffles::shuffle;

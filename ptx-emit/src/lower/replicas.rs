@@ -1,12 +1,12 @@
-//! Replicas of a role, which take the iterations of its loop alternately ([`tilec_ir::roles`]), and warpgroups of a role, which do `ordered`
+//! Replicas of a role, which execute the iterations of its loop alternately ([`tilec_ir::roles`]), and warpgroups of a role, which execute `ordered`
 //! statements one after the other.
 //!
-//! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the replica in front of it have left the
-//! statement. The last replica leaves each once in front of the loop, so that the first may enter.
+//! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the previous replica have left the
+//! statement. The last replica arrives at each once in front of the loop, so that the first may enter.
 //!
-//! A replica knows nothing of the slots that others take. Where a statement waits for slots of a ring, the place of the last one is handed on
-//! in a word of the next replica after the barriers: the address of its `full` barrier, in whose lowest bit stands the parity. All warps of that
-//! have read it when they let the others in.
+//! A replica does not know which slots other replicas use. If a statement waits for slots of a ring, the ring index is passed on
+//! in a word of the next replica after the barriers: the address of the `full` barrier, with the parity in its lowest bit. All warps
+//! have read it when they let the next replica in.
 
 use super::ints::Int;
 use super::rings::{Position, Ring, Turns};

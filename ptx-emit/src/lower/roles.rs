@@ -1,11 +1,11 @@
-//! Roles: statements that run side by side, each on warps of its own.
+//! Roles: statements that run at the same time, each on its own warps.
 //!
-//! A block's warps are dealt out to the roles in their order; each role branches over the others' statements. Inside a role
-//! threads count from its first. The number of a thread's warp is made the same register in all lanes by a shuffle: the assembler
-//! then knows that the branches do not part the lanes of a warp, which wgmma needs.
+//! A block's warps are assigned to the roles in their order; each role branches over the others' statements. Inside a role
+//! threads count from its first. A shuffle makes the warp number the same register in all lanes. Then the assembler
+//! knows that the branches are uniform in a warp, which wgmma requires.
 //!
-//! A role that only issues TMA loads is run by one elected lane: each lane that executes such a copy makes one. Where threads fill
-//! slots as well, all of them run, and TMA copies are the elected lane's.
+//! One elected lane runs a role that only issues TMA loads, because each lane that executes such a copy would issue one. If threads fill
+//! slots as well, all of them run, and the elected lane issues the TMA loads.
 
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Label, Operand, Reg};

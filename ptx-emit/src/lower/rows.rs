@@ -1,8 +1,8 @@
 //! Numbers in registers that are indices, and the elements that a register tile of them gathers or scatters.
 //!
-//! Along a gathered dimension every element has an index of its own, which the thread that moves the element holds: the tile of indices has the layout of
-//! the copy without its other dimensions. An index that no loop around the copy changes is taken in front of these loops, so that addresses and comparisons
-//! made of it are computed there once.
+//! Along a gathered dimension every element has its own index, in the thread that moves the element: the tile of indices has the layout of
+//! the copy without its other dimensions. If no loop around the copy changes an index, addresses and comparisons with it are computed in front of
+//! these loops.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;

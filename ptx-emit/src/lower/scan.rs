@@ -1,9 +1,9 @@
-//! Scans: bit by bit of an element's number along the dimension, the lowest first, what the upper half of a block has is added to the sum of the lower half.
+//! Scans: bit by bit of an element's index along the dimension, the lowest first, the total of the lower half of a block is added to the elements of its upper half.
 //!
-//! A bit of a register's number takes an operation for each element of the upper half; one of a lane's number a shuffle for each block of a thread, and an operation and
-//! a choice for each element. So the order is that of the numbers of elements, whichever threads hold them. Elements are numbers, or tuples that the program combines.
+//! A bit of a register's number takes an operation for each element of the upper half. A bit of a lane's number takes a shuffle for each block of a thread, and an operation and
+//! a selection for each element. So the order is that of the indices, in any layout. Elements are numbers, or tuples that the program combines.
 //!
-//! A bit that tells warps apart takes what stretches of the row come to ([`super::totals`]), and otherwise the same as a lane's.
+//! A bit that selects warps uses the totals of segments of the row ([`super::totals`]), and otherwise works as a lane bit.
 
 use super::joins::By;
 use super::shuffles::shuffle;

@@ -1,10 +1,10 @@
-//! Shared memory: where buffers and slots are, and addresses in them.
+//! Shared memory: addresses of buffers and slots, and addresses inside them.
 //!
-//! All buffers live in one block of shared memory ([`super::placement`] says where). Channels that are always operated together share a *ring*: slot `i` of
-//! each is in one contiguous stage, so one register tells where the ring stands. An address is
+//! All buffers are in one block of shared memory ([`super::placement`] has their addresses). Channels that are always operated together share a *ring*: slot `i` of
+//! each is in one contiguous stage, so one register has the ring index. An address is
 //! `((thread part + slot offset) ^ constant) + immediate`: the thread part is the layout applied to the lane and warp bits;
-//! a register index contributes a constant, whose bits are added as the instruction's immediate where no thread bit can
-//! reach them, and xor'ed in where the swizzle mixes them.
+//! a register index contributes a constant, whose bits are added as the instruction's immediate if no thread bit can
+//! reach them, and XORed in if the swizzle mixes them.
 
 use super::ends::end_of;
 use super::ints::Int;

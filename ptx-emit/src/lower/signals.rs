@@ -1,9 +1,9 @@
-//! Signals between blocks: words of global memory through which a block hands on what it has written.
+//! Signals between blocks: words of global memory by which a block publishes what it has written.
 //!
-//! Who raises a signal has its threads meet, and one of them stores a 1 with `.release`: what the others have written comes before that, for
-//! the barrier orders it (PTX ISA 8.7: causality order is transitive). Who awaits it has one thread look with `.acquire` until it finds the 1,
-//! put back the 0, and meet the others. A signal is awaited once, so nobody else looks when it goes down; the next launch begins
-//! after the end of this one. A loop that is `spread` has a thread look at each of them, all at a time: a look takes as long as a read of
+//! To set a signal, the threads meet at a barrier, and one of them stores a 1 with `.release`. The barrier orders the writes of the other threads before it
+//! (PTX ISA 8.7: causality order is transitive). To await it, one thread polls with `.acquire` until it reads the 1,
+//! stores 0, and meets the others at a barrier. A signal is awaited once, so no other thread polls when it is cleared; the next launch begins
+//! after the end of this one. In a loop that is `spread` each thread polls one of the signals, all at the same time, because a poll takes as long as a read of
 //! global memory.
 
 use super::ints::{Int, Repr};

@@ -1,9 +1,9 @@
-//! Sorts of tuples: comparison after comparison of a network, of registers of a thread or of lanes of a warp.
+//! Sorts of tuples: the comparisons of a network, between registers of a thread or lanes of a warp.
 //!
-//! Where a bit of a thread's number tells which of two elements has the higher number, the condition takes them in order by selections. Registers of a thread
-//! then change places or do not, whichever of them is in front.
+//! If a bit of a thread's number selects which of two elements has the higher index, selections put them into order for the condition. Then registers
+//! are exchanged or not.
 //!
-//! Comparisons that differ by lanes alone are loops ([`super::networks`]), whose lanes are entries of a register that each iteration shifts.
+//! Comparisons that differ only in their lanes are loops ([`super::networks`]), whose lane masks are fields of a register that each iteration shifts.
 
 use super::networks::{ENTRY, Part, packed, parts};
 use super::shuffles::shuffled;

@@ -1,8 +1,8 @@
-//! Copies by the tensor memory accelerator (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
+//! Copies by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
 //!
-//! What a copy moves, to a slot or from a buffer, is a box of the tensor that a *tensor map* describes: a kernel parameter of 128 bytes, which the host encodes
+//! A copy moves boxes of the tensor to a slot or from a buffer. A *tensor map* describes the tensor: a kernel parameter of 128 bytes, which the host encodes
 //! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane requests as many boxes as
-//! the tile has; their bytes count at the `full` barrier of the slot. Stores are a group of that lane, which waits until the buffer is read.
+//! the tile has; their bytes count at the `full` barrier of the slot. Stores are a bulk group of that lane, which waits until the buffer is read.
 
 use super::ints::Int;
 use super::state::{Lower, Map};

@@ -1,7 +1,7 @@
-//! TMA stores: the tensor memory accelerator moves a buffer to a window of a tensor, or combines it with that.
+//! TMA stores: TMA copies a buffer to a window of a tensor, or reduces it into the window.
 //!
-//! One lane requests the boxes, which are a group of it, and is the one that waits until they are read: `elect.sync` names the same lane
-//! each time (PTX ISA 9.7.13.14). The accelerator sees what threads wrote through another proxy than theirs: `fence async` is after it.
+//! One lane requests the boxes as a bulk group, and waits until they are read: `elect.sync` elects the same lane
+//! each time (PTX ISA 9.7.13.14). TMA reads shared memory through the async proxy, so a `fence async` follows the writes of threads.
 
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};

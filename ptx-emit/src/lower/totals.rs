@@ -1,8 +1,8 @@
-//! What stretches of a row come to, of which warps have one each.
+//! Totals of the segments of a row that several warps share.
 //!
-//! Every thread has that of all stretches of its rows in registers. Put together as a scan does, stretches of 2, 4, 8, .. that begin at multiples of their number,
-//! they give what is in front of the upper half of each such block. Which block a thread is in is told by bits of its registers' numbers, which are known here, and by
-//! bits of its warp's number, by which it chooses.
+//! Every thread has the totals of all segments of its rows in registers. They are combined like a scan: for blocks of 2, 4, 8, .. segments that begin at multiples of their number,
+//! they give the total in front of the upper half of each block. Bits of the registers' numbers, which are known here, select the block of a thread, and so do
+//! bits of its warp's number, by selections.
 
 use super::joins::By;
 use super::scope::Scope;

@@ -1,8 +1,8 @@
 //! Tuples that the program combines along a dimension of register tiles: reduced, scanned, sorted.
 //!
-//! Tuples are combined in the order of their elements' numbers, bit by bit of these, the lowest first, wherever a bit is: of a register's number or a lane's. Where a
-//! thread has several blocks of a row (or of several rows) when lanes combine theirs, lanes share them out: one goes on with the lower blocks, the other with the upper
-//! ones. So each block is combined by one lane, with half as many shuffles, and lanes tell apart what registers did.
+//! Tuples are combined in the order of their elements' indices, bit by bit, the lowest first, whether a bit belongs to a register or a lane. If a
+//! thread has several blocks of a row (or of several rows) when lanes combine theirs, lanes divide them: one continues with the lower blocks, the other with the upper
+//! ones. So one lane combines each block, with half as many shuffles, and lane bits take the place of register bits.
 
 use super::dims::Dims;
 use super::joins::By;

@@ -1,8 +1,8 @@
-//! Elements of four bits as 16-bit floats, two in three instructions, and bytes, two in two to six.
+//! 4-bit elements as 16-bit floats, two in three instructions, and bytes, two in two to six.
 //!
-//! Bits that are put below the exponent of a power of two are added to it: `0x6400 | n` is 1024 + n in f16, `0x4300 | n` is 128 + n in bf16. What is too much is
-//! subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al., "MARLIN", 2024). In f16 the upper half of a byte is taken where it
-//! is, as 1024 + 16 n, and divided by 16 in the same instruction. A number with a sign is one without, less 8, when its highest bit is turned over.
+//! Bits in the fraction of a power of two add to it: `0x6400 | n` is 1024 + n in f16, `0x4300 | n` is 128 + n in bf16. The power is then
+//! subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al., "MARLIN", 2024). In f16 the upper half of a byte is not
+//! shifted: it is 1024 + 16 n, and the same instruction divides it by 16. A signed number is an unsigned one less 8, with its highest bit inverted.
 
 use super::packing::{Nibble, selector};
 use super::state::Lower;

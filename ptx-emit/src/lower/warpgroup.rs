@@ -1,8 +1,8 @@
-//! wgmma products on shared memory, or of A in registers (`wgmma`, PTX ISA 9.7.15).
+//! wgmma products on shared memory, or with A in registers (`wgmma`, PTX ISA 9.7.15).
 //!
-//! An operand is named by a descriptor: the address of its first element, and how rows and panels follow ([`descriptor`]). The
+//! An operand is given by a descriptor: the address of its first element, and the distances of rows and panels ([`descriptor`]). The
 //! descriptor of a slot is that of the first one plus the slot's offset; along the reduction a constant is added. The products of
-//! a statement are one group, which `await` waits for.
+//! a statement are one group, for which `await` waits.
 
 use super::inputs::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
 use super::rings::Position;
